@@ -35,15 +35,15 @@ pub mod engine {
     pub use crate::engine::base::context::BrokenConfig;
     pub use crate::engine::base::context::Setup;
     pub use crate::engine::base::runs::Naming;
-    pub use crate::engine::flow::checkpoint;
-    pub use crate::engine::flow::hook::session_run;
-    pub use crate::engine::flow::rollback;
-    pub use crate::engine::flow::rollback::Options;
-    pub use crate::engine::flow::rollback::Target;
-    pub use crate::engine::flow::undo;
-    pub use crate::engine::record::request::Request;
+    pub use crate::engine::checkpoint;
+    pub use crate::engine::hook::session_run;
+    pub use crate::engine::record::storage::Request;
     pub use crate::engine::restore::request::Commits;
     pub use crate::engine::restore::request::Restore;
+    pub use crate::engine::rollback;
+    pub use crate::engine::rollback::Options;
+    pub use crate::engine::rollback::Target;
+    pub use crate::engine::rollback::undo;
 }
 
 pub mod git {

@@ -62,7 +62,7 @@ const CLOCKS: [&str; 2] = ["SystemTime", "Instant"];
 
 /// Files outside of `durable` that open files by their path, and whose those are. Everything of ours goes through
 /// `durable::Root`, which follows nothing that somebody put in its place.
-const BY_PATH: [(&str, &str); 54] = [
+const BY_PATH: [(&str, &str); 53] = [
     (
         "cli/commands/attempt.rs",
         "a log that the user names, a pipe maybe",
@@ -80,10 +80,12 @@ const BY_PATH: [(&str, &str); 54] = [
         "engine/attempt/preconditions.rs",
         "what errors name, and users' credentials: modes and times of them",
     ),
-    ("engine/flow/archive.rs", "a folder that the user names"),
-    ("engine/flow/export.rs", "a file that the user names"),
-    ("engine/flow/import.rs", "files that the user names"),
-    ("engine/flow/report.rs", "a file that the user names"),
+    (
+        "engine/exchange/mod.rs",
+        "a file or a folder that the user names",
+    ),
+    ("engine/exchange/import.rs", "files that the user names"),
+    ("engine/inspect.rs", "a file that the user names"),
     ("git/checkpoint/branch_commit.rs", "git's objects"),
     ("git/checkpoint/bundle.rs", "git's list of shallow commits"),
     ("git/repo/gc.rs", "git's word of a collection"),
@@ -186,7 +188,17 @@ const OPENERS: [&str; 4] = [
 const ROOMS: [(&str, &[&str]); 2] = [
     (
         "engine",
-        &["base", "record", "restore", "attempt", "recovery", "flow"],
+        &[
+            "base",
+            "record",
+            "restore",
+            "attempt",
+            "recovery",
+            "exchange",
+            "checkpoint",
+            "runs",
+            "trust",
+        ],
     ),
     (
         "git",

@@ -1,7 +1,7 @@
 //! Exit codes (`recover --help` lists them): one enum, matched exhaustively.
 
 use crate::engine::ErrorKind;
-use crate::engine::flow::run::{Driven, Outcome};
+use crate::engine::run::{Driven, Outcome};
 use crate::model::decision::Standing;
 
 /// What the process ends with.

@@ -27,8 +27,7 @@ use clap::FromArgMatches;
 use clap::error::ErrorKind;
 
 use crate::engine::base::context::mask_secrets;
-use crate::engine::flow::{forget, inside};
-use crate::engine::{self, Context, Result};
+use crate::engine::{self, Context, Result, forget, trust};
 use crate::policy::fingerprints::Fingerprints;
 use crate::policy::settings::RedactSettings;
 use crate::process::{
@@ -164,7 +163,7 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
             context.warn_of_others();
         }
         let ui = &ui.clone().colored(context.settings().ui.color);
-        let allowed = inside::refuse(&context, name, commands::reach(command));
+        let allowed = trust::refuse_to_agent(&context, name, commands::reach(command));
         let done = allowed
             .and_then(|()| execute(command, &mut context, ui))
             .map_err(|error| {

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 
 use crate::engine::base::context::{BrokenConfig, Setup};
 use crate::engine::base::runs::Naming;
-use crate::engine::flow::missing_worktree::refuse_gone;
+use crate::engine::rollback::refuse_gone;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::id::{RunId, TaskId};
 use crate::process::Interrupts;

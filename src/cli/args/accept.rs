@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::engine::flow::accept::Uncommitted;
+use crate::engine::accept::Uncommitted;
 
 use super::values::name;
 

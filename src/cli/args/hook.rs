@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use crate::engine::flow::hook::install::Place;
+use crate::engine::hook::install::Place;
 use crate::model::hook::HookAgent;
 
 use super::values::duration;

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use crate::engine::flow::accept::{
+use crate::engine::accept::{
     AcceptResult, Accepted, Request, Uncommitted, accept as accept_run, changed_work_patch,
     explained,
 };

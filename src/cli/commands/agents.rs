@@ -1,6 +1,6 @@
 //! Runs `agents`.
 
-use crate::engine::flow::agents::agents as known;
+use crate::engine::hook::status::agents as known;
 use crate::engine::{Context, Result};
 use crate::model::hint::Hint;
 

@@ -8,10 +8,9 @@ use serde::Serialize;
 
 use crate::agent;
 use crate::engine::base::clock;
-use crate::engine::flow::attempt::{finish, start};
 use crate::engine::record::attempt_record::{Begin, Ending, RecoveryResult};
-use crate::engine::recovery::crash;
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::run::own_loop::{finish, start};
+use crate::engine::{Context, Error, ErrorKind, Result, recovery};
 use crate::model::agent_record::AgentRecord;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Decision;
@@ -214,7 +213,7 @@ fn failed_text(failure: Option<&Failure>, decision: Option<&Decision>) -> String
 
 fn list(context: &Context, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let state = crash::load_recovered(context)?;
+    let state = recovery::load_recovered(context)?;
     let history = attempt_history(&state);
     let text = ui.text(|| render::attempts_text(ui, &history));
     Ok(Reply::new(history, text))

@@ -1,6 +1,6 @@
 //! Runs `bisect`.
 
-use crate::engine::flow::bisect::{Found, Request, bisect as find};
+use crate::engine::bisect::{Found, Request, bisect as find};
 use crate::engine::{Context, Result};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;

@@ -6,24 +6,22 @@ use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::flow::archive::age;
-use crate::engine::flow::checkpoint::{
+use crate::engine::checkpoint::{
     Created, Options, create as take, not_due, pin as set_pin, preview,
 };
-use crate::engine::flow::export::{Format, session_file, to_file, to_stream};
-use crate::engine::flow::inspect::{
+use crate::engine::doctor::verify as check;
+use crate::engine::exchange::{Format, archive_age, session_file, to_file, to_stream};
+use crate::engine::inspect::{
     File, diff as compare, patch_since_previous, show as look, show_nested,
 };
-use crate::engine::flow::prune::prune as remove;
-use crate::engine::flow::restore::restore_with as put_back;
-use crate::engine::flow::verify::verify as check;
-use crate::engine::record::foreign::{KnownCheckpoint, foreign};
-use crate::engine::record::request::Request;
-use crate::engine::record::{nested, select};
-use crate::engine::recovery::crash;
+use crate::engine::record::nested;
+use crate::engine::record::select::{self, KnownCheckpoint, foreign};
+use crate::engine::record::storage::Request;
 use crate::engine::restore::nested::NestedRequest;
 use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::rollback::on_request::restore_with as put_back;
+use crate::engine::runs::prune::prune as remove;
+use crate::engine::{Context, Error, ErrorKind, Result, recovery};
 use crate::model::checkpoint::{CapturedTotals, Checkpoint, LaneFields, trigger};
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
@@ -213,7 +211,7 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
 
 fn list(context: &Context, args: &ListArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let state = crash::load_recovered(context)?;
+    let state = recovery::load_recovered(context)?;
     let run = if args.all_runs {
         None
     } else {
@@ -281,7 +279,7 @@ fn missing(words: &[&str]) -> Error {
 fn show(context: &Context, args: &ShowArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let selector = chosen(context, ui, args.selector.as_ref(), &["checkpoint", "show"])?;
-    let state = crash::load_recovered(context)?;
+    let state = recovery::load_recovered(context)?;
     let checkpoint = select::checkpoint(context, &state, &selector)?;
     let mut text = render::checkpoint_text(checkpoint, context.clock.now());
     let nested = show_nested(context, checkpoint)?;
@@ -326,7 +324,7 @@ fn show(context: &Context, args: &ShowArgs, ui: &Ui) -> Result<Reply> {
 fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let from = chosen(context, ui, args.from.as_ref(), &["checkpoint", "diff"])?;
-    let state = crash::load_recovered(context)?;
+    let state = recovery::load_recovered(context)?;
     let both: Vec<&Selector> = args.to.iter().chain([&from]).collect();
     let to = args
         .to
@@ -473,7 +471,7 @@ fn prune(context: &Context, args: &PruneArgs, ui: &Ui) -> Result<Reply> {
         archive: None,
     };
     if args.archive.is_some() {
-        limits.archive = Some(age(context, &limits)?);
+        limits.archive = Some(archive_age(context, &limits)?);
     }
     ui.learn(context);
     let pruned = remove(context, &limits, args.archive.as_deref())?;
@@ -502,7 +500,7 @@ fn verify(context: &Context, selectors: &[Selector]) -> Result<Reply> {
 
 fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let state = crash::load_recovered(context)?;
+    let state = recovery::load_recovered(context)?;
     let checkpoint = select::checkpoint(context, &state, &args.selector)?;
     let own = args.format.is_some() && args.output.is_none();
     let (format, path) = match (&args.patch, &args.bundle, &args.output) {

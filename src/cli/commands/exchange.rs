@@ -1,8 +1,8 @@
 //! Runs `import` and `sync`.
 
-use crate::engine::flow::import::{ImportRequest, ImportedFile, import as take_over};
-use crate::engine::flow::sync::{KeptAside, sync as write_views};
-use crate::engine::record::foreign::KnownCheckpoint;
+use crate::engine::exchange::import::{ImportRequest, ImportedFile, import as take_over};
+use crate::engine::exchange::views::{KeptAside, sync as write_views};
+use crate::engine::record::select::KnownCheckpoint;
 use crate::engine::{Context, Result};
 
 use super::super::args::{ImportArgs, SyncArgs};

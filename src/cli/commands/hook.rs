@@ -13,13 +13,10 @@ use serde_json::{Map, Value};
 
 use crate::agent::hooks::read;
 use crate::engine::base::context::{BrokenConfig, Setup};
-use crate::engine::flow::forget;
-use crate::engine::flow::hook::install::{
-    FileChange, Place, Task, carry_out, printed, settings_file,
-};
-use crate::engine::flow::hook::status::{is_unsaid, record_call, status};
-use crate::engine::flow::hook::{Handled, handle, is_first, name};
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::hook::install::{FileChange, Place, Task, carry_out, printed, settings_file};
+use crate::engine::hook::status::{is_unsaid, record_call, status};
+use crate::engine::hook::{Handled, handle, is_first, name};
+use crate::engine::{Context, Error, ErrorKind, Result, forget};
 use crate::model::hint::quote;
 use crate::model::hook::{HookAgent, HookEvent, Moment};
 use crate::model::time::format_duration;

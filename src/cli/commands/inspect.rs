@@ -2,10 +2,10 @@
 
 use anyhow::Context as _;
 
-use crate::engine::flow::doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as examine};
-use crate::engine::flow::{init as engine_init, retry};
+use crate::engine::doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as examine};
 use crate::engine::recovery::rebuild::RebuildReport;
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::run::retry;
+use crate::engine::{Context, Error, ErrorKind, Result, init as engine_init};
 use crate::model::hint::Hint;
 use crate::model::hook::HookAgent;
 use crate::policy::amounts::count;

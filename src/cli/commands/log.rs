@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::engine::base::runs;
-use crate::engine::flow::follow::{Follow, Noticed};
+use crate::engine::status::{Follow, Noticed};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::event::{Event, EventSource};
 use crate::model::run::RunKey;

@@ -6,8 +6,8 @@ mod reply;
 mod screen;
 mod watch;
 
-use crate::engine::flow::fix_session::status;
-use crate::engine::flow::manual_fix::{abort, start, verify};
+use crate::engine::manual_fix::{abort, start, verify};
+use crate::engine::run::fix_session::status;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 

@@ -19,9 +19,9 @@ mod status;
 mod step;
 mod trust;
 
-use crate::engine::flow::inside::Reach;
-use crate::engine::flow::remote::{require_claim, send_recorded};
-use crate::engine::flow::runs::Chosen;
+use crate::engine::remote::{require_claim, send_recorded};
+use crate::engine::runs::Chosen;
+use crate::engine::trust::Reach;
 use crate::engine::{Context, Result};
 use crate::model::id::RunId;
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::engine::flow::remote::{self, RemoteReport, TakeOver};
-use crate::engine::flow::remote_check;
+use crate::engine::base::clock::WaitLimit;
+use crate::engine::remote::{self, RemoteReport, TakeOver, check};
 use crate::engine::{Context, Error, ErrorKind, Result};
 
 use super::super::args::{RemoteArgs, RemoteCheckArgs, RemoteCommand};
@@ -11,7 +11,6 @@ use super::super::exit::ExitCode;
 use super::super::render;
 use super::super::screens::agrees;
 use super::super::ui::{Reply, Ui, escape};
-use crate::engine::base::clock::WaitLimit;
 
 /// `recover remote`.
 pub(super) fn execute(context: &mut Context, args: &RemoteArgs, ui: &Ui) -> Result<Reply> {
@@ -83,7 +82,7 @@ pub(super) fn confirm_steal(context: &mut Context, ui: &Ui) -> Result<()> {
 }
 
 fn check(context: &Context, args: &RemoteCheckArgs) -> Result<Reply> {
-    let found = remote_check::check(context, args.name.remote.as_deref(), args.size)?;
+    let found = check::check(context, args.name.remote.as_deref(), args.size)?;
     let (name, url) = (escape(&found.remote), escape(&found.url));
     if context.dry_run() {
         let text = format!("Would try a reference for the moment at {url} (remote {name}).\n");

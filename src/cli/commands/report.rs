@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::flow::report::{of_run, pull_request_of, to_file};
+use crate::engine::inspect::{pull_request_of, report_of_run, report_to_file};
 use crate::engine::{Context, Result};
 use crate::policy::redact::{redact, redacted_json_text};
 use crate::policy::report::{Report, html, markdown};
@@ -37,7 +37,7 @@ pub(crate) struct ReportFileReply<'a> {
 /// `recover report`.
 pub(super) fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let report = of_run(context, args.subtask.as_deref())?;
+    let report = report_of_run(context, args.subtask.as_deref())?;
     let file = args
         .output
         .as_deref()
@@ -47,7 +47,7 @@ pub(super) fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Re
         .or_else(|| file.and_then(by_extension))
         .unwrap_or(ReportFormat::Md);
     if let Some(file) = file {
-        let path = to_file(context, file, &written(context, &report, format)?)?;
+        let path = report_to_file(context, file, &written(context, &report, format)?)?;
         let verb = if context.dry_run() {
             "Would write"
         } else {

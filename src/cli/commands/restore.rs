@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::flow::rollback::{Options, Target, is_of_lane, rollback as roll_back};
-use crate::engine::flow::undo::{How as UndoHow, redo as do_again, undo as take_back};
 use crate::engine::record::lane::{Hints, LaneDetails, LaneStanding, Stage};
 use crate::engine::record::run_settings::is_unchecked;
 use crate::engine::restore::request::{Restore, RestoreResult};
+use crate::engine::rollback::undo::{How as UndoHow, redo as do_again, undo as take_back};
+use crate::engine::rollback::{Options, Target, is_of_lane, rollback as roll_back};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 use crate::model::operation::Scope;

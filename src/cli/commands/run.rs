@@ -4,19 +4,17 @@ use std::io::{IsTerminal as _, Read};
 use std::path::Path;
 
 use crate::config::Origin;
-use crate::engine::base::clock;
-use crate::engine::flow::checkpoint;
-use crate::engine::flow::inside::{self, Reach};
-use crate::engine::flow::project_trust;
-use crate::engine::flow::remote::{require_claim, send_recorded};
-use crate::engine::flow::resume::{
+use crate::engine::base::clock::{self, WaitLimit};
+use crate::engine::record::run_settings::{called_in, is_unchecked};
+use crate::engine::remote::{require_claim, send_recorded};
+use crate::engine::resume::{
     ResumeRequest, Resumed, home_of_lane, next_actions, resume as resume_run,
 };
-use crate::engine::flow::run::{Digest, DriveOptions, look_at, run as start_run};
-use crate::engine::flow::runs::Chosen;
-use crate::engine::flow::status::status_of;
-use crate::engine::record::run_settings::{called_in, is_unchecked};
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::run::{Digest, DriveOptions, look_at, run as start_run};
+use crate::engine::runs::Chosen;
+use crate::engine::status::status_of;
+use crate::engine::trust::{self, Reach};
+use crate::engine::{Context, Error, ErrorKind, Result, checkpoint};
 use crate::model::agent_record::AgentKind;
 use crate::model::decision::{Standing, Strategy};
 use crate::model::feedback::FeedbackLoop;
@@ -42,7 +40,6 @@ use super::super::ui::{Form, Reply, Ui, escape};
 use super::manual_fix;
 use super::remote::{confirm_steal, how};
 use super::runs::close_chosen;
-use crate::engine::base::clock::WaitLimit;
 
 /// `recover run`.
 pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
@@ -189,7 +186,7 @@ fn uses(context: &Context, args: &RunArgs, key: &str) -> bool {
 }
 
 fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
-    project_trust::require(context, |key| uses(context, args, key))?;
+    trust::require(context, |key| uses(context, args, key))?;
     let settings = context.settings();
     // What the command line names starts where it was typed, what the configuration names at the project's root.
     let here = called_in(context);
@@ -388,7 +385,7 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
     }
     if let Some(home) = home_of_lane(context, args.run_id.as_ref())? {
         *context = context.at(&home)?;
-        inside::refuse(context, "resume", Reach::Tree)?;
+        trust::refuse_to_agent(context, "resume", Reach::Tree)?;
     }
     let context = &*context;
     let instructions = match args.instructions.as_deref() {

@@ -1,9 +1,8 @@
 //! Runs `runs`, `close` and `forget`.
 
-use crate::engine::flow::forget::{Forgotten, forget as forget_runs, plan};
-use crate::engine::flow::remote;
-use crate::engine::flow::runs::{Chosen, Planned, Runs, close as close_runs, list};
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::forget::{Forgotten, forget as forget_runs, plan};
+use crate::engine::runs::{Chosen, Planned, Runs, close as close_runs, list};
+use crate::engine::{Context, Error, ErrorKind, Result, remote};
 use crate::model::id::RunId;
 
 use super::super::args::{CloseArgs, ForgetArgs, RunsArgs};

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::engine::flow::follow::{Follow, Noticed};
-use crate::engine::flow::status::status as look;
+use crate::engine::status::{Follow, Noticed, status as look};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 use crate::policy::redact::redact;

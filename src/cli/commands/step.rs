@@ -1,6 +1,6 @@
 //! Runs `step`.
 
-use crate::engine::flow::step::{
+use crate::engine::step::{
     Notice, StepPlan, StepReport, StepRequest, Would, as_recorded, step as run_once,
 };
 use crate::engine::{Context, Result};

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use crate::engine::flow::inside::{self, Reach};
-use crate::engine::flow::project_trust::{self, Change, ProjectTrust, shown, shown_json};
-use crate::engine::flow::runs::Planned;
-use crate::engine::flow::trust::{StateReport, look, take_over};
 use crate::engine::record::remote_consent::give_consent;
+use crate::engine::runs::Planned;
+use crate::engine::trust::{
+    self, Change, ProjectTrust, Reach, StateReport, look_at_state, shown, shown_json,
+    take_over_state,
+};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::policy::amounts::size;
 
@@ -28,12 +29,12 @@ pub(super) fn trust(context: &mut Context, args: &TrustArgs, ui: &Ui) -> Result<
 
 /// What the project's configuration starts and permits, shown and trusted, or trusted no longer.
 fn trust_configuration(context: &Context, revokes: bool) -> Result<Reply> {
-    let mut found = project_trust::look(context);
+    let mut found = trust::look(context);
     let file = escape(&found.path);
     let changed = if revokes {
-        project_trust::revoke(context)?
+        trust::revoke(context)?
     } else {
-        project_trust::trust(context)?
+        trust::trust(context)?
     };
     let planned = context.dry_run();
     let mut text = if found.values.is_empty() {
@@ -61,7 +62,7 @@ fn trust_configuration(context: &Context, revokes: bool) -> Result<Reply> {
 /// Shows what would be started and is not trusted, and asks for it; whether it is trusted now. A supervised agent that has
 /// a terminal may trust for its own call, and nothing is remembered of that.
 pub(crate) fn ask(context: &Context, ui: &Ui) -> Result<bool> {
-    let found = project_trust::look(context);
+    let found = trust::look(context);
     let file = escape(&found.path);
     let about = if found.was_trusted {
         format!("What {file} starts or permits has changed since it was trusted:")
@@ -72,8 +73,8 @@ pub(crate) fn ask(context: &Context, ui: &Ui) -> Result<bool> {
         Consent::No => Ok(false),
         Consent::Once => Ok(true),
         Consent::Always => {
-            inside::refuse(context, "trust", Reach::Record)?;
-            project_trust::trust(context)?;
+            trust::refuse_to_agent(context, "trust", Reach::Record)?;
+            trust::trust(context)?;
             Ok(true)
         }
     }
@@ -107,7 +108,7 @@ pub(crate) fn ask_for_consent(context: &Context, ui: &Ui, error: Error) -> Resul
         let message = format!("cancelled; nothing was sent to {url}");
         return Err(Error::new(ErrorKind::ConsentNeeded, message).hint(context.rerun(&["--yes"])));
     }
-    inside::refuse(context, "trust", Reach::Record)?;
+    trust::refuse_to_agent(context, "trust", Reach::Record)?;
     give_consent(context, &url)
 }
 
@@ -141,7 +142,7 @@ fn listed(found: &ProjectTrust) -> String {
 fn trust_state(context: &mut Context, ui: &Ui) -> Result<Reply> {
     if ui.interactive && !context.says_yes() && !context.dry_run() && context.store().has_content()
     {
-        let state = look(context)?;
+        let state = look_at_state(context)?;
         if state.foreign {
             if !agrees(context, ui, &told(&state), "Take it over?")? {
                 return Err(Error::new(
@@ -152,7 +153,7 @@ fn trust_state(context: &mut Context, ui: &Ui) -> Result<Reply> {
             context.confirm();
         }
     }
-    let trusted = take_over(context)?;
+    let trusted = take_over_state(context)?;
     let (state, path) = (&trusted.state, escape(&trusted.state.path));
     let text = match trusted.plan {
         Some(Planned { changed: true }) => {

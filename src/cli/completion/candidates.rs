@@ -7,8 +7,8 @@ use std::ffi::OsStr;
 use clap::{CommandFactory, FromArgMatches};
 use clap_complete::CompletionCandidate;
 
-use crate::engine::flow::rollback::{targets, targets_of_worktree};
-use crate::engine::flow::status::status;
+use crate::engine::rollback::{targets, targets_of_worktree};
+use crate::engine::status::status;
 use crate::engine::{Context, ErrorKind, Result};
 use crate::model::decision::Strategy;
 use crate::policy::options::label;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::engine::Context;
 use crate::engine::base::progress::{Observer, ProgressEvent};
-use crate::engine::flow::report::of_key;
+use crate::engine::inspect::report_of_key;
 use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
 use crate::policy::report::markdown;
@@ -54,7 +54,7 @@ impl Story {
     pub(super) fn end(&self, context: &Context, key: Option<&RunKey>) {
         let Some(github) = &self.0.github else { return };
         write(github.end_group());
-        match key.map(|key| of_key(context, key)).transpose() {
+        match key.map(|key| report_of_key(context, key)).transpose() {
             Ok(Some(report)) => github.summarize(context, &markdown(&report)),
             Ok(None) => {}
             Err(error) => context.warn(format!(

@@ -2,8 +2,7 @@
 
 use comfy_table::Cell;
 
-use crate::engine::flow::agents::Agent;
-use crate::engine::flow::hook::status::HookStatus;
+use crate::engine::hook::status::{Agent, HookStatus};
 use crate::model::time::Timestamp;
 use crate::policy::escape::escape;
 

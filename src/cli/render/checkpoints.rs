@@ -5,10 +5,10 @@ use std::fmt::Write;
 
 use comfy_table::Cell;
 
-use crate::engine::flow::prune::Pruned;
-use crate::engine::flow::restore::COPIED;
 use crate::engine::restore::nested::NestedAction;
 use crate::engine::restore::request::{IndexOutcome, Restore, RestoreResult};
+use crate::engine::rollback::on_request::COPIED;
+use crate::engine::runs::prune::Pruned;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::ObjectId;
 use crate::model::operation::OperationKind;

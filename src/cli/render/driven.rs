@@ -2,7 +2,7 @@
 
 use crate::engine::Context;
 use crate::engine::base::clock::local_times;
-use crate::engine::flow::run::{Driven, Outcome};
+use crate::engine::run::{Driven, Outcome};
 use crate::model::decision::Standing;
 use crate::model::hint::Hint;
 use crate::policy::recommended::{next_command, way_back};

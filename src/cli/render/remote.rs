@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use comfy_table::Cell;
 
-use crate::engine::flow::remote::RemoteReport;
+use crate::engine::remote::RemoteReport;
 use crate::model::time::format_duration;
 use crate::policy::escape::escape;
 

@@ -2,7 +2,7 @@
 
 use comfy_table::Cell;
 
-use crate::engine::flow::runs::Listed;
+use crate::engine::runs::Listed;
 use crate::model::agent_record::short_count;
 use crate::model::time::Timestamp;
 use crate::policy::amounts::size;

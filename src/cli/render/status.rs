@@ -4,11 +4,12 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use crate::agent;
-use crate::engine::attempt::budgets::Retry;
+use crate::engine::attempt::run_summary::Retry;
 use crate::engine::base::clock::local_times;
-use crate::engine::flow::remote::RunRemote;
-use crate::engine::flow::status::{Activity, Status};
-use crate::model::agent_record::{Usage, short_count};
+use crate::engine::remote::RunRemote;
+use crate::engine::status::{Activity, Status};
+use crate::model::agent_record::Usage;
+use crate::model::agent_record::short_count;
 use crate::model::decision::{Budget, BudgetScope};
 use crate::model::decision::{Decision, Standing};
 use crate::model::hint::{Hint, join};

@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::Context;
-use crate::engine::flow::fix_session::Fix;
-use crate::engine::flow::resume::{Change, Check, Plan, Resumed, next_actions};
-use crate::engine::flow::run::{Driven, Outcome};
 use crate::engine::record::lane::{Hints, LaneDetails, LaneStanding, Stage};
+use crate::engine::resume::{Change, Check, Plan, Resumed, next_actions};
+use crate::engine::run::fix_session::Fix;
+use crate::engine::run::{Driven, Outcome};
 use crate::model::checkpoint::CapturedTotals;
 use crate::model::decision::{Decision, Standing, Strategy, Wait};
 use crate::model::feedback::FeedbackResults;

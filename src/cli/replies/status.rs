@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::Context;
-use crate::engine::attempt::budgets::Retry;
-use crate::engine::flow::remote::RunRemote;
-use crate::engine::flow::status::{Activity, Status};
+use crate::engine::attempt::run_summary::Retry;
 use crate::engine::record::lane::Hints;
+use crate::engine::remote::RunRemote;
+use crate::engine::status::{Activity, Status};
 use crate::model::agent_record::UsageFields;
 use crate::model::decision::{Budget, Decision, Wait};
 use crate::model::failure::Failure;

@@ -1,10 +1,9 @@
 //! Choosing a checkpoint, with a look at what has changed since.
 
-use crate::engine::flow::inspect::diff;
-use crate::engine::flow::rollback::{Targets, targets};
-use crate::engine::recovery::crash;
+use crate::engine::inspect::diff;
 use crate::engine::restore::request::Restore;
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::rollback::{Targets, targets};
+use crate::engine::{Context, Error, ErrorKind, Result, recovery};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
@@ -97,7 +96,7 @@ fn pick(talk: &Talk<'_>, targets: &Targets, at: &mut usize) -> Result<Checkpoint
 /// What differs between a checkpoint and the work tree, as much as the terminal has room for beside the list.
 fn preview(talk: &Talk<'_>, checkpoint: &Checkpoint, patch: bool) -> Result<()> {
     let room = size().1.saturating_sub(4).max(4);
-    let settled = crash::load_recovered(talk.context)?;
+    let settled = recovery::load_recovered(talk.context)?;
     let Some(checkpoint) = settled.checkpoint(&checkpoint.id) else {
         talk.say("It is gone.");
         return Ok(());

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::engine::flow::rollback::Options;
 use crate::engine::restore::request::{Commits, Restore};
+use crate::engine::rollback::Options;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::policy::escape::escape;
 use crate::policy::restore_plan::Edits;

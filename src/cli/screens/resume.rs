@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::engine::flow::status::Status;
+use crate::engine::status::Status;
 use crate::engine::{Error, ErrorKind, Result};
 use crate::model::decision::Strategy;
 use crate::model::failure::Failure;
@@ -219,7 +219,7 @@ fn cancelled(code: i32) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::attempt::budgets::Retry;
+    use crate::engine::attempt::run_summary::Retry;
     use crate::model::agent_record::Usage;
     use crate::model::decision::Standing;
     use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};

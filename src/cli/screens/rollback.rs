@@ -1,6 +1,6 @@
 //! The rollback screen (B11): where to, what will happen, and a yes.
 
-use crate::engine::flow::rollback::{Options, Target, Targets, rollback, targets};
+use crate::engine::rollback::{Options, Target, Targets, rollback, targets};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::hint::Hint;

@@ -4,8 +4,8 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::attempt_record::Ending;
-use crate::engine::record::request::Prepared;
 use crate::engine::record::run_settings::loops_of;
+use crate::engine::record::storage::Prepared;
 use crate::git::tree::{Objects, changed_files};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Action;

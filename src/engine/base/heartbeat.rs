@@ -25,7 +25,7 @@ use crate::store::Store;
 use super::clock::{Moment, millis};
 
 /// The time between two beats.
-pub(crate) const PERIOD: Duration = Duration::from_secs(15);
+pub(super) const PERIOD: Duration = Duration::from_secs(15);
 /// A holder whose last beat is older was suspended: it verifies that nobody took its place.
 const SUSPENDED_AFTER: u32 = 4;
 /// Without a lock a process counts as dead after this many periods without a beat.
@@ -111,7 +111,7 @@ pub(crate) fn mark_replaced(store: &Store, id: &ProcessId) {
 
 /// The heartbeat of this process, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Heartbeat {
+pub(super) struct Heartbeat {
     id: ProcessId,
     root: Root,
     path: PathBuf,

@@ -1,6 +1,5 @@
 //! Shared basics of the engine: errors, clock, progress, the context of a command, which run it is about.
 
-pub(crate) mod attempt_mark;
 pub(crate) mod clock;
 pub(crate) mod context;
 pub(crate) mod error;

@@ -1,34 +1,37 @@
 //! Taking a checkpoint: capture under the work tree's lock, then commit, reference and event under the ledger's.
+//!
+//! What changed from one checkpoint to the next.
+//!
+//! Which unreadable paths a capture may read all the same: those whose permissions an attempt took away.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+use super::nested::NestedCapture;
+use super::storage::{Changes, Prepared, Request};
+use super::stored::message;
+use super::{liveness, memory, nested, seed_json, storage};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::capture::{capture, capture_lent};
-use crate::git::checkpoint::{CheckpointParts, write_early};
+use crate::git::capture::{Capture, capture, capture_lent};
+use crate::git::checkpoint::{CheckpointParts, StoredCheckpoint, write_early};
 use crate::git::repo::{Loan, ref_name};
+use crate::git::tree::{TreeLookup, diff_trees};
 use crate::git::{self, WorktreeLock};
-use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
+use crate::model::checkpoint::{
+    ChangeTotals, Checkpoint, CheckpointType, LaneFields, MAX_CHANGED_PATHS, trigger,
+};
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
-use crate::model::manifest::CaptureRules;
-use crate::model::manifest::ObjectId;
-use crate::model::path::RepoPath;
+use crate::model::manifest::{CaptureRules, ObjectId};
+use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{NONE, Run, RunKey};
 use crate::model::state::{Named, State};
 use crate::model::time::Timestamp;
 use crate::policy::redact::redact;
 use crate::store::{Exclusive, NewEvent, masked};
-
-use super::message::message;
-use super::nested::{self, NestedCapture};
-use super::request::{Prepared, Request};
-use super::{liveness, loan, memory, seed_json, sizes, storage};
-
-use super::changes::changes_since;
 
 /// Takes the work tree's lock. A restore or an atomic step that was cut off leaves a tree in between, which must neither be captured nor
 /// planned from: who writes has settled it before, who only reads is refused (exit 16).
@@ -115,7 +118,7 @@ fn prepare_within(
         captured => captured?,
     };
     let loan = if capture.partial {
-        loan::lend(context, &lock, &capture.manifest.skipped)?
+        lend(context, &lock, &capture.manifest.skipped)?
     } else {
         None
     };
@@ -327,7 +330,7 @@ pub(crate) fn record_with(
         ));
     }
     capture.write_cache(&reference, &checkpoint.commit);
-    sizes::note(context, &checkpoint.id, capture.added_bytes());
+    storage::note_size(context, &checkpoint.id, capture.added_bytes());
     Ok(checkpoint)
 }
 
@@ -451,4 +454,139 @@ fn events_of(ledger: &Exclusive, key: &RunKey, since: u64) -> Result<Vec<u8>> {
         text.push(b'\n');
     }
     Ok(text)
+}
+
+/// What changed since the run's previous checkpoint. For the first, and after one that cannot be read, everything is created.
+pub(super) fn changes_since(
+    context: &Context,
+    previous: Option<&Checkpoint>,
+    capture: &Capture,
+) -> Result<Changes> {
+    let created = (
+        ChangeTotals {
+            created: capture.entry_count(),
+            ..ChangeTotals::default()
+        },
+        Vec::new(),
+    );
+    let Some(previous) = previous else {
+        return Ok(created);
+    };
+    let repo = context.repo()?;
+    match repo
+        .load_checkpoint(&previous.commit)
+        .and_then(|before| changes_between(&before, capture))
+    {
+        Ok(changes) => Ok(changes),
+        Err(error) if cannot_be_read(&error) => {
+            tracing::warn!(%error, "{} cannot be read: what changed since is not known", previous.id);
+            Ok(created)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What no later try will read either: no reason not to take the next checkpoint.
+fn cannot_be_read(error: &git::Error) -> bool {
+    match error {
+        git::Error::Corrupt { .. } => true,
+        git::Error::Io { source, .. } => source.kind() == std::io::ErrorKind::PermissionDenied,
+        _ => false,
+    }
+}
+
+fn changes_between(before: &StoredCheckpoint, capture: &Capture) -> git::Result<Changes> {
+    let (mut totals, mut paths) = (ChangeTotals::default(), Vec::new());
+    if capture.is_same_tree(before) {
+        return Ok((totals, paths));
+    }
+    let opened = capture.objects().open();
+    let (before, now) = diff_trees(&TreeLookup::new(&opened)?, before.view(), capture.view())?;
+    for (path, before, now) in before.unlike(&now) {
+        if paths.len() < MAX_CHANGED_PATHS {
+            paths.push(path.clone());
+        }
+        match (before, now) {
+            (None, _) => totals.created += 1,
+            (_, None) => totals.deleted += 1,
+            _ => totals.modified += 1,
+        }
+    }
+    Ok((totals, paths))
+}
+
+/// Lends rights to read what cannot be read any more: while an attempt is under way, what the last checkpoint of this work
+/// tree holds, and what was not closed when the run began; after it, what that checkpoint already has without those rights. What a
+/// person closed was in neither.
+pub(super) fn lend(
+    context: &Context,
+    lock: &WorktreeLock,
+    skipped: &[PathReason],
+) -> Result<Option<Loan>> {
+    let paths: Vec<RepoPath> = skipped
+        .iter()
+        .filter(|skipped| skipped.is_unreadable())
+        .map(|skipped| skipped.path.clone())
+        .collect();
+    if paths.is_empty() || lock.is_rehearsal() {
+        return Ok(None);
+    }
+    let (repo, state) = (context.repo()?, context.load()?.state);
+    let worktree = context.worktree_id();
+    let in_attempt = state.runs_of(&worktree).any(|run: &Run| run.live.is_some());
+    let mut before = Vec::new();
+    for layer in state
+        .worktrees
+        .get(&worktree)
+        .map_or(&[][..], |worktree| &worktree.baseline)
+    {
+        if let Some(checkpoint) = state.checkpoint(&layer.checkpoint_id) {
+            before.push(repo.load_checkpoint(&checkpoint.commit)?);
+        }
+    }
+    let mut began = Vec::new();
+    for run in state.runs_of(&worktree).filter(|run| run.live.is_some()) {
+        if let Some(initial) = state.initial(&run.key).and_then(Named::kept) {
+            began.push(repo.load_checkpoint(&initial.commit)?);
+        }
+    }
+    let lookup = TreeLookup::stored(repo)?;
+    let may = |path: &RepoPath, is_folder: bool| -> git::Result<bool> {
+        for stored in &before {
+            if mode_in(stored, &lookup, path, is_folder)?
+                .is_some_and(|mode| in_attempt || mode & 0o400 == 0)
+            {
+                return Ok(true);
+            }
+        }
+        let was_closed = |initial: &StoredCheckpoint| {
+            let mut skipped = initial.manifest.skipped.iter();
+            skipped.any(|skipped| path.starts_with(&skipped.path))
+        };
+        Ok(began.iter().any(|initial| !was_closed(initial)))
+    };
+    Ok(Loan::lend(repo, lock, &paths, &may)?)
+}
+
+/// The mode that a checkpoint has of a path; `None` where it does not hold it.
+fn mode_in(
+    stored: &StoredCheckpoint,
+    lookup: &TreeLookup<'_>,
+    path: &RepoPath,
+    is_folder: bool,
+) -> git::Result<Option<u32>> {
+    if let Some(entry) = stored.view().entry(lookup, path)? {
+        return Ok(Some(entry.mode));
+    }
+    if !is_folder || !stored.view().is_folder(lookup, path)? {
+        return Ok(None);
+    }
+    let listed = stored
+        .manifest
+        .folder_modes
+        .iter()
+        .find(|listed| listed.path == *path);
+    Ok(Some(
+        listed.map_or(stored.manifest.modes.folder, |listed| listed.mode),
+    ))
 }

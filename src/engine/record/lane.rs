@@ -1,6 +1,9 @@
 //! What the lane contract's records say beside their checkpoint (C3, C8, C9), and what is reported of a lane (C4, C6).
+//!
+//! Which commits are a run's own: what goes off a branch unasked, what nobody has to look at, what `accept` folds.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -8,17 +11,20 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde_json::json;
 
+use super::attempt_record::{Ending, Started};
+use super::run_settings;
+use super::run_settings::{is_unchecked, loops_of};
 use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
 use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
 use crate::model::decision::Decision;
 use crate::model::failure::Failure;
-use crate::model::feedback::CheckKind;
-use crate::model::feedback::FeedbackLoop;
+use crate::model::feedback::{CheckKind, FeedbackLoop};
 use crate::model::hint::{Hint, join};
 use crate::model::lane::{
     AFTER_START, AFTER_TESTS, BEFORE_START, LaneRecord, PRE_PR, RETRY, is_lane,
 };
-use crate::model::manifest::ObjectId;
+use crate::model::manifest::{Head, ObjectId};
 use crate::model::run::{AttemptOutcome, Run, RunKey};
 use crate::model::state::State;
 use crate::model::step::{Step, StepStatus};
@@ -26,9 +32,6 @@ use crate::policy::escape::escape;
 use crate::policy::recommended::resume_command;
 use crate::policy::redact::redact;
 use crate::store::views::{LaneBack, resume_hint, rollback_hint};
-
-use super::attempt_record::{Ending, Started};
-use super::run_settings::{self, is_unchecked, loops_of};
 
 /// What a record says of a stage that went well.
 pub(crate) const COMPLETE: &str = "complete";
@@ -528,4 +531,89 @@ fn again(context: &Context, key: &RunKey, step: &Step) -> String {
             .at(place)
             .to_string(),
     }
+}
+
+/// The commits that the attempts and steps of a run made, and of a lane in its work tree: all that its branch has beyond the
+/// base branch, and what came between two of its steps, whatever of the lane's made them.
+#[derive(Debug, Default)]
+pub(crate) struct OwnCommits<'a> {
+    run: Option<&'a Run>,
+    of_lane: BTreeSet<ObjectId>,
+}
+
+impl<'a> OwnCommits<'a> {
+    /// Those of `run`, where HEAD is `now`.
+    pub(crate) fn of(
+        context: &Context,
+        state: &State,
+        run: Option<&'a Run>,
+        now: &Head,
+    ) -> Result<Self> {
+        let mut own = Self {
+            run,
+            of_lane: BTreeSet::new(),
+        };
+        let here = run.filter(|run| context.has_git() && run.worktree == context.worktree_id());
+        let Some(run) = here.filter(|run| is_lane(state, &run.key)) else {
+            return Ok(own);
+        };
+        own.of_lane = between_steps(context, state, run)?;
+        let branch = now
+            .branch
+            .as_deref()
+            .and_then(|branch| branch.strip_prefix("refs/heads/"));
+        let base = state
+            .lane_base(&run.key)
+            .filter(|base| branch.is_some_and(|branch| branch != base));
+        let base = base.and_then(|base| branch_commit(context, &base));
+        if let (Some(base), Some(current)) = (base, &now.commit) {
+            own.of_lane
+                .extend(context.repo()?.commits_between(Some(&base), current)?);
+        }
+        Ok(own)
+    }
+
+    /// Whether this is one of them.
+    pub(crate) fn has(&self, commit: &ObjectId) -> bool {
+        self.of_lane.contains(commit)
+            || self.run.is_some_and(|run| run.own_commits.contains(commit))
+    }
+}
+
+/// The commits on top of which the next step of a lane began, without those of other runs.
+fn between_steps(context: &Context, state: &State, run: &Run) -> Result<BTreeSet<ObjectId>> {
+    let mut begun: Vec<&Step> = run
+        .steps
+        .iter()
+        .filter(|step| step.start.worktree == run.worktree)
+        .collect();
+    begun.sort_by_key(|step| step.started_at);
+    let mut heads: Vec<&ObjectId> = begun
+        .iter()
+        .filter_map(|step| step.start.head.as_ref())
+        .collect();
+    heads.dedup();
+    let is_others = |commit: &ObjectId| {
+        state
+            .runs
+            .iter()
+            .any(|other| other.key != run.key && other.own_commits.contains(commit))
+    };
+    let repo = context.repo()?;
+    let mut found = BTreeSet::new();
+    for pair in heads.windows(2) {
+        // One that was taken off since, or was left for another branch, is no way from one step to the next.
+        let is_way = repo.is_ancestor(pair[0], pair[1]);
+        if is_way
+            .inspect_err(|error| tracing::debug!(%error, "a step's commit is gone"))
+            .unwrap_or(false)
+        {
+            found.extend(
+                repo.commits_between(Some(pair[0]), pair[1])?
+                    .into_iter()
+                    .filter(|one| !is_others(one)),
+            );
+        }
+    }
+    Ok(found)
 }

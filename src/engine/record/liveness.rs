@@ -86,7 +86,7 @@ fn unfinished_atomic_step(context: &Context, state: &State) -> Option<String> {
 }
 
 /// Refuses a work tree that an atomic step left in between (exit 16).
-pub(crate) fn refuse_interrupted(context: &Context) -> Result<()> {
+pub(super) fn refuse_interrupted(context: &Context) -> Result<()> {
     match unfinished_atomic_step(context, &context.load()?.state) {
         None => Ok(()),
         Some(step) => Err(Error::new(

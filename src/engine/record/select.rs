@@ -1,4 +1,9 @@
 //! Applies the rules of selection to a command's flags: `base::runs` (the run), `model::state::select` (the checkpoint).
+//!
+//! Checkpoints that were imported from other systems.
+
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -9,12 +14,12 @@ use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
+use crate::model::import::ForeignCheckpoint;
+use crate::model::manifest::ObjectId;
 use crate::model::run::{NONE, Run, RunKey, RunSpec, RunStatus};
 use crate::model::selector::Selector;
 use crate::model::state::{SelectionError, State};
 use crate::store::NewEvent;
-
-use super::foreign::{self, KnownCheckpoint};
 
 /// What bare checkpoints belong to.
 const MANUAL: &str = "manual";
@@ -194,7 +199,7 @@ pub(crate) fn checkpoint_beside<'a>(
     };
     let found = state.select(selector, run.map(|run| &run.key));
     if let (Err(SelectionError::NotFound { .. }), Selector::Id(id)) = (&found, selector)
-        && let Some(foreign) = foreign::foreign(context, state, None)
+        && let Some(foreign) = foreign(context, state, None)
             .into_iter()
             .find(|one| one.checkpoint.id == *id)
     {
@@ -392,4 +397,45 @@ pub(crate) fn created(context: &Context, key: &RunKey, spec: RunSpec) -> NewEven
             spec: Box::new(spec),
         },
     )
+}
+
+/// Another system's checkpoint, and what of it is there.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct KnownCheckpoint {
+    /// Its record.
+    #[serde(flatten)]
+    pub checkpoint: ForeignCheckpoint,
+    /// Whether its commit is in this repository; `None` where it names none.
+    pub in_repository: Option<bool>,
+}
+
+/// What of another system's checkpoint is there.
+pub(crate) fn known(context: &Context, checkpoint: ForeignCheckpoint) -> KnownCheckpoint {
+    let there = |commit: &String| {
+        let repo = context.repo().ok().filter(|_| context.has_git());
+        repo.is_some_and(|repo| repo.commit_exists(&ObjectId(commit.clone())))
+    };
+    let in_repository = checkpoint.commit.as_ref().map(there);
+    KnownCheckpoint {
+        checkpoint,
+        in_repository,
+    }
+}
+
+/// Other systems' checkpoints that the ledger knows of.
+pub(crate) fn foreign(
+    context: &Context,
+    state: &State,
+    run: Option<&RunKey>,
+) -> Vec<KnownCheckpoint> {
+    let runs = state
+        .runs
+        .iter()
+        .filter(|one| run.is_none_or(|key| one.key == *key));
+    let all = runs.flat_map(|run| {
+        run.imported
+            .iter()
+            .flat_map(|one| one.checkpoints(&run.key))
+    });
+    all.map(|one| known(context, one)).collect()
 }

@@ -1,28 +1,43 @@
+//! What a checkpoint is made from, how it is stored beside its hidden commit, and what it added.
+//!
 //! How a checkpoint is stored beside its hidden commit: snapshot, commit on the branch, or patch file (B12).
 //! A snapshot is nothing more than the hidden commit.
 //!
 //! The hidden commit is always there and is what restores use. What is asked for and cannot be done is an error; what is
 //! only configured is left out with a warning, and the checkpoint's record says so.
+//!
+//! What each checkpoint added to the repository, as its capture counted it: bytes of new objects, uncompressed.
+//!
+//! A cache, a line a checkpoint: what is not in it is found out again by reading every checkpoint's trees.
 
-use std::collections::BTreeSet;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
+use std::time::Instant;
 
+use super::nested::NestedCapture;
 use crate::durable::Sync;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::Repo;
-use crate::git::checkpoint::{Committed, trailers};
+use crate::git::capture::Capture;
+use crate::git::checkpoint::{Committed, MemoryFile, trailers};
 use crate::git::remote::filtered;
+use crate::git::repo::Loan;
 use crate::git::tree::{Objects, write_patch};
-use crate::model::checkpoint::{Checkpoint, StorageType, Verdict, trigger};
+use crate::git::{Repo, WorktreeLock};
+use crate::model::checkpoint::{
+    ChangeTotals, Checkpoint, CheckpointType, LaneFields, StorageType, Verdict, trigger,
+};
+use crate::model::feedback::FeedbackResults;
 use crate::model::hint::Hint;
 use crate::model::id::{CheckpointId, TaskId};
 use crate::model::manifest::ObjectId;
-use crate::model::path::PathReason;
+use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::RunKey;
 use crate::policy::settings::SafeMode;
-
-use super::request::{Prepared, Request};
+use crate::store::Origin;
 
 /// The checkpoint that is being recorded.
 #[derive(Clone, Copy, Debug)]
@@ -254,4 +269,134 @@ pub(crate) fn patch_of(
         out,
     )?;
     Ok(withheld.iter().map(|path| filtered(path, None)).collect())
+}
+
+/// What a checkpoint says beside what it captures.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The headline; made from the rest where it is empty.
+    pub description: String,
+    /// Why it is taken.
+    pub trigger: String,
+    /// What kind of moment it marks.
+    pub kind: CheckpointType,
+    /// The iteration it is taken after; the run's last finished one where it is not named.
+    pub after_iteration: Option<u32>,
+    /// The attempt it is taken after.
+    pub attempt: Option<u32>,
+    /// What the feedback loops said.
+    pub verdict: Verdict,
+    /// One by one.
+    pub feedback_results: FeedbackResults,
+    /// The lane contract's fields.
+    pub lane_fields: LaneFields,
+    /// Whether retention must leave it alone.
+    pub pinned: bool,
+    /// How it is kept, where that was asked for; else as configured.
+    pub storage: Option<StorageType>,
+    /// Whether it may become a commit on the branch although it is not good: progress that goes on later (A8).
+    pub saves_progress: bool,
+}
+
+/// A capture that is not recorded yet, and the lock it was made under.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// The work tree.
+    pub capture: Capture,
+    /// The repositories inside it.
+    pub nested: Vec<NestedCapture>,
+    /// The working memory.
+    pub memory: Vec<MemoryFile>,
+    /// Rights that are lent as long as this lives.
+    pub loan: Option<Loan>,
+    /// Nobody else writes in the work tree while this lives.
+    pub lock: WorktreeLock,
+    pub(in crate::engine) begun: Instant,
+    /// What changed since that checkpoint, where it was looked at before.
+    pub(super) changes: OnceCell<(CheckpointId, Changes)>,
+}
+
+impl Prepared {
+    /// The work tree's lock, and the repositories inside it with theirs; the work tree's capture goes, and what was lent is
+    /// given back.
+    pub(in crate::engine) fn into_locks(self) -> (WorktreeLock, Vec<NestedCapture>) {
+        let Self {
+            lock,
+            nested,
+            capture,
+            loan,
+            ..
+        } = self;
+        drop((capture, loan));
+        (lock, nested)
+    }
+}
+
+/// How much changed since the checkpoint before, and what.
+pub(super) type Changes = (ChangeTotals, Vec<RepoPath>);
+
+fn sizes_file(context: &Context) -> PathBuf {
+    context.store().private_dir().join("sizes")
+}
+
+/// Notes a checkpoint's bytes. The caller holds the ledger's lock.
+pub(super) fn note_size(context: &Context, id: &CheckpointId, bytes: u64) {
+    let add = || -> io::Result<()> {
+        let file = context
+            .store()
+            .root()
+            .open_or_create(&sizes_file(context))?;
+        let end = file.metadata()?.len();
+        file.write_all_at(size_line(id, bytes).as_bytes(), end)
+    };
+    if let Err(error) = add() {
+        tracing::debug!(%error, "the size of {id} was not noted");
+    }
+}
+
+/// What is known, by id. A line that says nothing is none.
+pub(in crate::engine) fn known_sizes(context: &Context) -> BTreeMap<CheckpointId, u64> {
+    let bytes = context
+        .store()
+        .root()
+        .read(&sizes_file(context))
+        .unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines
+        .filter_map(|(id, bytes)| Some((CheckpointId::from(id.to_owned()), bytes.parse().ok()?)))
+        .collect()
+}
+
+/// Puts these in the place of what was noted, unless nothing may be written here.
+pub(in crate::engine) fn replace_sizes<'a>(
+    context: &Context,
+    all: impl Iterator<Item = (&'a CheckpointId, u64)>,
+) {
+    if context.dry_run() || context.store().origin() != Origin::Ours {
+        return;
+    }
+    let text: String = all.map(|(id, bytes)| size_line(id, bytes)).collect();
+    if let Err(error) =
+        context
+            .store()
+            .root()
+            .write(&sizes_file(context), text.as_bytes(), Sync::Nothing)
+    {
+        tracing::debug!(%error, "the sizes of checkpoints were not noted");
+    }
+}
+
+/// Forgets all: what one checkpoint added and another one needs is that one's once the first is gone.
+pub(in crate::engine) fn forget_sizes(context: &Context) {
+    match context.store().root().remove_file(&sizes_file(context)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::debug!(%error, "the sizes of checkpoints are still those of before");
+        }
+        _ => {}
+    }
+}
+
+fn size_line(id: &CheckpointId, bytes: u64) -> String {
+    format!("{id} {bytes}\n")
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::message::record_of;
+use crate::engine::record::stored::record_of;
 use crate::engine::record::{seed_json, storage};
 use crate::model::checkpoint::{Checkpoint, StorageType};
 use crate::model::event::{Event, Payload};

@@ -1,8 +1,22 @@
 //! Executing a plan under a journal: a kill at any instant can be finished or reverted from it.
+//!
+//! Handles a request to stop that comes while a restore is under way.
+//! It is taken back, or finished where that is nearly done anyway. Either way the work tree is one of the two, however many
+//! signals come.
 
+use anyhow::Context as _;
+
+use super::head;
+use super::head::{
+    HeadPlan, JournalContext, decode, encode, is_recorded, not_reverted, revert, revert_after,
+    temp_file_left, unrecorded,
+};
+use super::nested::LayerPart;
+use super::plan::Planned;
+use super::request::{IndexMode, Initiator, Restore, RestoreRequest};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::request::Request;
+use crate::engine::record::storage::Request;
 use crate::engine::record::{checkpoint, memory, seed_json, select};
 use crate::git::repo::Loan;
 use crate::git::restore::{
@@ -19,17 +33,9 @@ use crate::model::run::RunKey;
 use crate::model::step::StepRef;
 use crate::policy::escape::escape;
 use crate::policy::restore_plan::Baseline;
+use crate::process::{Interrupts, Shield};
 use crate::store::NewEvent;
 use crate::store::views::write_views;
-
-use super::head::HeadPlan;
-use super::index;
-use super::interruption::Interruption;
-use super::journal::{JournalContext, decode, encode, is_recorded};
-use super::nested::LayerPart;
-use super::plan::Planned;
-use super::request::{IndexMode, Initiator, Restore, RestoreRequest};
-use super::revert::{not_reverted, revert, revert_after, temp_file_left, unrecorded};
 
 /// Safety checkpoint, journal, files, memory, HEAD, index, event. `steps` are those that it goes back past.
 ///
@@ -100,7 +106,7 @@ pub(crate) fn run(
             || request.undoes.as_ref().is_some_and(|undone| undone.of_run),
     };
     let of_base = planned.of_base;
-    let on_top = index::is_on_top(&planned.head, request);
+    let on_top = head::is_on_top(&planned.head, request);
     let journaled = JournalContext {
         run: Some(key.clone()),
         operation,
@@ -295,7 +301,7 @@ fn apply(
         // Only stat data: git finds out by itself, a little slower.
         tracing::debug!(%error, "the index was not refreshed");
     }
-    index::apply(context, lock, journal, &journaled)?;
+    head::apply_index(context, lock, journal, &journaled)?;
     for lost in &restored.lost {
         context.warn(format!(
             "{}: {}",
@@ -452,7 +458,7 @@ fn give_back_left(context: &Context, repo: &Repo) -> Result<Option<String>> {
 }
 
 /// Puts the working memory back as an operation of its own: nothing but the state directory is touched (L6).
-pub(crate) fn restore_state_only(
+pub(super) fn restore_state_only(
     context: &Context,
     lock: &WorktreeLock,
     run: &RunKey,
@@ -493,4 +499,84 @@ pub(crate) fn restore_state_only(
         tracing::warn!(?kept, "written meanwhile: left as it is");
     }
     Ok(journal)
+}
+
+/// What a restore does about a request to stop.
+#[derive(Debug)]
+struct Interruption {
+    shield: Shield,
+    takes_back: bool,
+}
+
+impl Interruption {
+    /// From here on no signal ends the process. With `takes_back` a request takes back what was done; else the restore
+    /// comes to its end, and whoever asked for it acts on the request then.
+    pub(crate) fn new(takes_back: bool) -> Result<Self> {
+        Ok(Self {
+            shield: listen()?.shield(),
+            takes_back,
+        })
+    }
+
+    /// Whether to stop now.
+    pub(crate) fn stops(&self) -> bool {
+        self.takes_back && self.shield.pending().is_some()
+    }
+
+    /// Refuses to begin.
+    pub(crate) fn refuse(&self, kind: OperationKind) -> Result<()> {
+        match self.shield.pending().filter(|_| self.takes_back) {
+            Some(signal) => {
+                let message = format!(
+                    "{}: the {} was not begun, nothing was written",
+                    signal.name(),
+                    kind.as_str()
+                );
+                Err(Error::new(
+                    ErrorKind::Interrupted(signal.exit_code()),
+                    message,
+                ))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The error of a restore that stopped, by the signal that stopped it.
+    pub(crate) fn explained(&self, kind: OperationKind, error: Error) -> Error {
+        match (error.kind, self.shield.pending()) {
+            (ErrorKind::Interrupted(_), Some(signal)) => {
+                let message = format!("{}: the {} was stopped", signal.name(), kind.as_str());
+                Error::new(ErrorKind::Interrupted(signal.exit_code()), message)
+            }
+            _ => error,
+        }
+    }
+
+    /// Says that it was finished although somebody asked to stop. The program ends with that signal's code.
+    fn tell_finished(&self, context: &Context, kind: OperationKind) {
+        if let Some(signal) = self.shield.pending() {
+            let (name, done, back) = (signal.name(), kind.as_str(), kind.taken_back_by());
+            tracing::error!("{name}: the {done} was finished first; recover {back} takes it back");
+            context.stopped_late.set(Some(signal));
+        }
+    }
+
+    /// Refuses what comes after a restore that was finished although somebody asked to stop.
+    pub(crate) fn go_on(&self) -> Result<()> {
+        match self.shield.pending() {
+            Some(signal) => {
+                let message = format!("{}: nothing else was done", signal.name());
+                Err(Error::new(
+                    ErrorKind::Interrupted(signal.exit_code()),
+                    message,
+                ))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// From here on a request to stop is noted and asked for, instead of ending the process.
+pub(crate) fn listen() -> Result<Interrupts> {
+    Ok(Interrupts::install().context("cannot listen for signals")?)
 }

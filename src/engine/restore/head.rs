@@ -1,20 +1,40 @@
 //! What a restore does to HEAD (`snapshot.md`, HEAD): only the run's own commits are ever taken off a branch unasked.
+//!
+//! What a restore does to git's index: what the run staged goes back, what a person staged since stays.
+//!
+//! What the journal of a restore holds beside the file plan.
+//!
+//! Reverting what a restore did before it failed, and the errors where that fails too.
 
+use std::collections::BTreeSet;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+use super::request::{Commits, IndexMode, RestoreRequest};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::own_commits::OwnCommits;
-use crate::git::Repo;
+use crate::engine::record::lane::OwnCommits;
+use crate::engine::record::memory;
+use crate::engine::record::storage::Prepared;
+use crate::git::checkpoint::StoredCheckpoint;
+use crate::git::history::tree_of;
+use crate::git::restore::{
+    Expect, IndexContent, IndexPlan, IndexSides, RestoreJournal, execute, git_file, plan_index,
+    restore_index_paths,
+};
+use crate::git::tree::TreeLookup;
+use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::lane::BEFORE_START;
-use crate::model::manifest::ObjectId;
-use crate::model::manifest::{Head, Manifest};
-use crate::model::operation::OperationKind;
-use crate::model::run::Run;
+use crate::model::manifest::{Head, Manifest, ObjectId};
+use crate::model::operation::{GitFile, Operation, OperationKind};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::policy::amounts::count;
-
-use super::request::{Commits, RestoreRequest};
+use crate::policy::restore_plan::Edits;
 
 /// What happens to HEAD.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,7 +177,7 @@ fn was_in_project(context: &Context, target: &Checkpoint) -> Result<bool> {
 ///
 /// A checkpoint of before a lane had its own branch (`before_lane`) names the one that the project was on. Where the lane's
 /// branch began at its commit, it is the lane's branch that goes back to it.
-pub(super) fn plan(
+pub(super) fn plan_head(
     repo: &Repo,
     whose: &OwnCommits<'_>,
     now: &Head,
@@ -253,4 +273,335 @@ pub(super) fn plan(
         }
     }
     Ok(HeadPlan::Move(target.commit.clone()))
+}
+
+/// How the run left the index.
+#[derive(Default)]
+pub(super) struct Left {
+    /// The checkpoint that has it; `None` where that is not known.
+    pub index: Option<StoredCheckpoint>,
+    /// Paths that another run changed since the target.
+    pub others: BTreeSet<RepoPath>,
+}
+
+/// What becomes of the index. Where HEAD will not be the checkpoint's, or the checkpoint is another work tree's, only
+/// `--restore-index` changes it.
+pub(super) fn plan_for_index(
+    context: &Context,
+    request: &RestoreRequest,
+    prepared: &Prepared,
+    target: &StoredCheckpoint,
+    (head, left): (&HeadPlan, &Left),
+) -> Result<IndexPlan> {
+    let repo = context.repo()?;
+    let now = &prepared.capture;
+    let follows = *head != HeadPlan::Stay || now.head.commit == target.manifest.head.commit;
+    if request.index == IndexMode::ByPath
+        && (!follows || !request.scope.covers_files() || request.here)
+    {
+        return Ok(IndexPlan::default());
+    }
+    let before = now.head.commit.as_ref().filter(|_| *head != HeadPlan::Stay);
+    let before = before.map(|commit| tree_of(repo, commit)).transpose()?;
+    let on_top;
+    let target = if is_on_top(head, request) {
+        on_top = target.committed();
+        &on_top
+    } else {
+        target
+    };
+    let opened = now.objects().open();
+    let sides = IndexSides {
+        now: IndexContent::new(now.index_tree.as_ref(), &now.manifest),
+        target: target.into(),
+        baseline: left.index.as_ref().map(IndexContent::from),
+        others: &left.others,
+        head: before.as_ref(),
+        discard: request.index == IndexMode::Whole || request.edits == Edits::Discard,
+    };
+    Ok(plan_index(&TreeLookup::new(&opened)?, &sides)?)
+}
+
+/// Whether the index follows the commit that comes on top, and not what was captured of it.
+pub(super) fn is_on_top(head: &HeadPlan, request: &RestoreRequest) -> bool {
+    *head == HeadPlan::Revert && request.index == IndexMode::ByPath
+}
+
+/// Gives the index the target's entries of the planned paths.
+pub(super) fn apply_index(
+    context: &Context,
+    lock: &WorktreeLock,
+    journal: &RestoreJournal,
+    journaled: &JournalContext,
+) -> Result<()> {
+    let (repo, timeout) = (context.repo()?, context.lock_timeout());
+    if journal.restore_index {
+        return Ok(repo.restore_index(lock, &index_target(repo, journal, journaled)?, timeout)?);
+    }
+    if journal.index_paths.is_empty() {
+        return Ok(());
+    }
+    let (safety, target) = (
+        repo.load_checkpoint(&journal.safety_commit)?,
+        index_target(repo, journal, journaled)?,
+    );
+    let sides = (&IndexContent::from(&safety), &IndexContent::from(&target));
+    Ok(restore_index_paths(
+        repo,
+        lock,
+        &journal.index_paths,
+        sides,
+        timeout,
+    )?)
+}
+
+/// The checkpoint whose index is restored.
+fn index_target(
+    repo: &Repo,
+    journal: &RestoreJournal,
+    journaled: &JournalContext,
+) -> Result<StoredCheckpoint> {
+    let mut stored = repo.load_checkpoint(&journal.target_commit)?;
+    if journaled.of_base {
+        let here = repo.load_checkpoint(&journal.safety_commit)?.manifest;
+        stored = stored.base(repo, &here)?.unwrap_or(stored);
+    }
+    Ok(if journaled.on_top {
+        stored.committed()
+    } else {
+        stored
+    })
+}
+
+/// Takes back what became of the index. It is left alone where it is as before: somebody may hold its lock, which may be
+/// why it was not restored.
+fn revert_index(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
+    if !journal.restore_index && journal.index_paths.is_empty() {
+        return Ok(());
+    }
+    let (repo, timeout) = (context.repo()?, context.lock_timeout());
+    let safety = repo.load_checkpoint(&journal.safety_commit)?;
+    if repo.index_is(&safety)? {
+        return Ok(());
+    }
+    if journal.restore_index {
+        return Ok(repo.restore_index(lock, &safety, timeout)?);
+    }
+    let target = index_target(repo, journal, &decode(journal)?)?;
+    let sides = (&IndexContent::from(&target), &IndexContent::from(&safety));
+    Ok(restore_index_paths(
+        repo,
+        lock,
+        &journal.index_paths,
+        sides,
+        timeout,
+    )?)
+}
+
+/// What the engine needs beside the file plan to finish a restore that was cut off.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a question of its own"
+)]
+pub(super) struct JournalContext {
+    /// The run that the event is about.
+    pub run: Option<RunKey>,
+    /// The operation as the ledger will record it.
+    pub operation: Operation,
+    /// Whether the loop's own state files are cleared (L3).
+    pub clear_loop_state: bool,
+    /// Whether the working memory stays as it is.
+    #[serde(default)]
+    pub leave_memory: bool,
+    /// Whether a commit with the checkpoint's tree came on top, which the index then follows.
+    #[serde(default)]
+    pub on_top: bool,
+    /// Whether the checkpoint's base commit is meant and not what was captured.
+    #[serde(default)]
+    pub of_base: bool,
+    /// `.git` files that are taken away before the files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlink: Vec<GitFile>,
+}
+
+pub(in crate::engine) fn encode(journaled: &JournalContext) -> Result<serde_json::Value> {
+    Ok(serde_json::to_value(journaled).context("cannot encode the restore's journal")?)
+}
+
+pub(super) fn decode(journal: &RestoreJournal) -> Result<JournalContext> {
+    JournalContext::deserialize(&journal.context).map_err(|error| {
+        Error::new(
+            ErrorKind::Corrupt,
+            format!("the restore's journal is damaged: {error}"),
+        )
+    })
+}
+
+/// Whether the restore's event is in the ledger.
+pub(super) fn is_recorded(state: &State, journal: &RestoreJournal) -> bool {
+    state
+        .worktrees
+        .values()
+        .any(|worktree| worktree.last_operation.as_ref() == Some(&journal.operation_id))
+}
+
+/// How the message of an error ends after which everything is as it was.
+const REVERTED: &str = "what was written was reverted";
+
+/// Takes back what a failed restore has done so far. The journal stays only where that fails too.
+pub(super) fn revert_after(
+    context: &Context,
+    lock: &WorktreeLock,
+    journal: &RestoreJournal,
+    error: Error,
+) -> Error {
+    match revert(context, lock, journal) {
+        Ok(left) if left.is_empty() => reverted(error),
+        Ok(left) => {
+            let mut partial = Error::new(
+                ErrorKind::Partial,
+                format!(
+                    "{error}; not everything could be reverted: undo does it, once what is in the way is gone"
+                ),
+            );
+            partial.hint = Some(Hint::recover(["undo"]));
+            partial.paths(left)
+        }
+        // The journal goes last: all the rest was taken back.
+        Err(_) if !context.repo().is_ok_and(Repo::has_restore_journal) => error,
+        Err(second) => not_reverted(&error, &second),
+    }
+}
+
+/// What stopped the restore, and that nothing is left of that.
+fn reverted(mut error: Error) -> Error {
+    if !error.message.ends_with(REVERTED) {
+        error.message.push_str("; ");
+        error.message.push_str(REVERTED);
+    }
+    error
+}
+
+/// A temporary file that cannot be removed would be captured: the journal waits until it can be.
+pub(super) fn temp_file_left(error: &Error) -> Error {
+    journal_pending(format!(
+        "a temporary file of a restore that was cut off cannot be removed: {}",
+        in_full(error)
+    ))
+}
+
+/// Neither done nor taken back: the journal waits until the reason is gone.
+pub(super) fn not_reverted(error: &Error, second: &Error) -> Error {
+    journal_pending(format!(
+        "{}; reverting it failed: {}",
+        in_full(error),
+        in_full(second)
+    ))
+}
+
+/// Everything is as it should be, but the event, the views or the journal's removal failed.
+pub(super) fn unrecorded(
+    context: &Context,
+    lock: &WorktreeLock,
+    journal: &RestoreJournal,
+    error: Error,
+) -> Error {
+    if !context.repo().is_ok_and(Repo::has_restore_journal) {
+        // It goes last.
+        return error;
+    }
+    match context.load() {
+        Ok(loaded) if is_recorded(&loaded.state, journal) => journal_pending(in_full(&error)),
+        // Without its event the restore has not happened: nothing could take it back.
+        Ok(_) => revert_after(context, lock, journal, error),
+        // Which of the two it is only the repair can find out.
+        Err(second) => not_reverted(&error, &second),
+    }
+}
+
+fn journal_pending(message: String) -> Error {
+    Error::new(ErrorKind::CutOff, message).hint(Hint::recover(["doctor", "--repair"]))
+}
+
+/// An error with its causes, for a message that names two.
+fn in_full(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// Files, working memory, HEAD and index, each by itself: what cannot be taken back keeps no other part from it. The
+/// first error is returned, and the journal stays then.
+pub(super) fn revert(
+    context: &Context,
+    lock: &WorktreeLock,
+    journal: &RestoreJournal,
+) -> Result<Vec<PathReason>> {
+    let repo = context.repo()?;
+    let journaled = decode(journal)?;
+    let placed = journaled
+        .operation
+        .nested
+        .placed
+        .iter()
+        .try_for_each(|file| git_file::remove(repo, file));
+    let files = execute(repo, lock, &journal.plan.invert(), Expect::CutOff, &|| {
+        false
+    })
+    .map_err(Error::from);
+    let files = files.and_then(|files| {
+        repo.set_last_modes(lock, &files)?;
+        Ok(files)
+    });
+    let unlinked = journaled
+        .unlink
+        .iter()
+        .try_for_each(|file| git_file::write(repo, file));
+    let memory = revert_memory(context, journal);
+    let head = revert_head(repo, lock, journal);
+    let index = revert_index(context, lock, journal);
+    let mut left = files?.kept;
+    placed?;
+    unlinked?;
+    left.extend(memory?);
+    head?;
+    index?;
+    repo.reap_temp_files(lock, &journal.plan)?;
+    repo.remove_restore_journal(lock)?;
+    Ok(left)
+}
+
+fn revert_memory(context: &Context, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
+    if !decode(journal)?.operation.scope.covers_state() || !journal.selection.is_empty() {
+        return Ok(Vec::new());
+    }
+    let repo = context.repo()?;
+    let now = memory::read(context)?;
+    let before = repo.load_checkpoint(&journal.safety_commit)?.memory(repo)?;
+    let then = repo.load_checkpoint(&journal.target_commit)?.memory(repo)?;
+    let mut plan = memory::plan(&now, &before, &context.settings().memory)?;
+    let left = plan.leave_changed(&now, &[&before, &then]);
+    memory::apply(context.store(), &plan)?;
+    Ok(left)
+}
+
+fn revert_head(repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
+    if let Some(after) = &journal.head_after
+        && repo.head()? == *after
+    {
+        let message = format!("recover: {} reverted", journal.kind);
+        let before = &journal.head_before;
+        match (&before.branch, &before.commit) {
+            (Some(branch), Some(commit)) if before.branch != after.branch => {
+                repo.start_branch(lock, after, branch, commit, &message)?;
+            }
+            _ => repo.move_branch(lock, after, before.commit.as_ref(), &message)?,
+        }
+    }
+    Ok(())
 }

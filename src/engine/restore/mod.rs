@@ -4,16 +4,9 @@
 //! Nothing is written before everything that can be refused has been refused, and nothing is overwritten that the safety
 //! checkpoint does not hold.
 
+pub(crate) mod automatic;
 pub(crate) mod execute;
 mod head;
-pub(crate) mod ignored;
-mod index;
-pub(crate) mod interruption;
-mod journal;
-pub(crate) mod mixed;
 pub(crate) mod nested;
 pub(crate) mod plan;
 pub(crate) mod request;
-mod revert;
-pub(crate) mod state_rollback;
-pub(crate) mod step;

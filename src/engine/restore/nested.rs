@@ -15,14 +15,13 @@ use serde::{Deserialize, Serialize};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::nested::NestedCapture;
-use crate::engine::record::request::Prepared;
+use crate::engine::record::storage::Prepared;
 use crate::git::Repo;
 use crate::git::checkpoint::{NestedCopy, StoredCheckpoint, show_trees};
 use crate::git::restore::git_file;
 use crate::git::tree::{TreeIgnores, TreeLookup, diff_trees};
 use crate::model::hint::Hint;
-use crate::model::manifest::{EntryKind, ObjectId, Snapshot};
-use crate::model::manifest::{Head, Manifest, Nested};
+use crate::model::manifest::{EntryKind, Head, Manifest, Nested, ObjectId, Snapshot};
 use crate::model::operation::GitFile;
 use crate::model::path::{NESTED, PathReason, RepoPath};
 use crate::policy::path_filter::Selection;
@@ -108,7 +107,7 @@ pub(crate) struct Grafts {
 }
 
 /// Compares the nested repositories of `stored` with those that were captured now.
-pub(crate) fn grafts(
+pub(super) fn grafts(
     context: &Context,
     prepared: &Prepared,
     stored: &StoredCheckpoint,
@@ -466,7 +465,7 @@ fn mode_of(root: &Path, folder: &RepoPath) -> Option<u32> {
 }
 
 /// What a layer of what the run last wrote says of a nested repository.
-pub(crate) struct LayerPart {
+pub(super) struct LayerPart {
     path: RepoPath,
     /// `None` where nothing is known.
     copy: Option<NestedCopy>,

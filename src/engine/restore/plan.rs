@@ -5,14 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
+use super::head;
+use super::head::{HeadPlan, Left};
+use super::nested::{Grafts, LayerPart, NestedRequest, grafts};
+use super::request::{
+    BEST_EFFORT, IndexMode, IndexOutcome, Initiator, RestoreRequest, RestoreResult,
+};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::prepare_under;
-use crate::engine::record::damage::load_latest;
-use crate::engine::record::edits;
+use crate::engine::record::lane::OwnCommits;
 use crate::engine::record::memory::{self, MemoryPlan};
-use crate::engine::record::own_commits::OwnCommits;
-use crate::engine::record::request::Prepared;
+use crate::engine::record::storage::Prepared;
+use crate::engine::record::stored::{self, load_latest};
 use crate::git::checkpoint::{MemoryFile, StoredCheckpoint};
 use crate::git::repo::is_closed;
 use crate::git::restore::{IndexPlan, check, leave_blocked};
@@ -22,10 +27,8 @@ use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
-use crate::model::manifest::Manifest;
-use crate::model::manifest::{Entry, EntryKind, Snapshot};
-use crate::model::operation::OperationKind;
-use crate::model::operation::{HeadMove, Scope};
+use crate::model::manifest::{Entry, EntryKind, Manifest, Snapshot};
+use crate::model::operation::{HeadMove, OperationKind, Scope};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::RunKey;
 use crate::model::state::State;
@@ -33,13 +36,6 @@ use crate::policy::escape::escape;
 use crate::policy::path_filter::Selection;
 use crate::policy::restore_plan::{
     Baseline, EDITED_BY_HAND, Edits, PlanInput, RestorePlan, plan as plan_files,
-};
-
-use super::head::{self, HeadPlan};
-use super::index::{self, Left};
-use super::nested::{Grafts, LayerPart, NestedRequest, grafts};
-use super::request::{
-    BEST_EFFORT, IndexMode, IndexOutcome, Initiator, RestoreRequest, RestoreResult,
 };
 
 /// A restore that may be carried out.
@@ -204,7 +200,7 @@ pub(crate) fn plan(
         let now = &prepared.capture.head;
         let before_lane = of_base || head::is_before_lane(context, state, run, target, now)?;
         let whose = OwnCommits::of(context, state, run, now)?;
-        head::plan(
+        head::plan_head(
             repo,
             &whose,
             now,
@@ -216,7 +212,7 @@ pub(crate) fn plan(
         HeadPlan::Stay
     };
     let index = if context.has_git() && (request.index == IndexMode::Whole || selection.is_all()) {
-        index::plan(context, request, &prepared, &stored, (&head, &left_index))?
+        head::plan_for_index(context, request, &prepared, &stored, (&head, &left_index))?
     } else {
         IndexPlan::default()
     };
@@ -359,7 +355,7 @@ fn file_plan(
     let inner_rules = nested.rules(&prepared, &lookup)?;
     let layers = baseline_layers(context, state, &prepared.capture.manifest)?;
     let others = if request.kind == OperationKind::Rollback {
-        edits::of_others(context, state, &request.target, request.run.as_ref())?
+        stored::of_others(context, state, &request.target, request.run.as_ref())?
     } else {
         BTreeMap::new()
     };

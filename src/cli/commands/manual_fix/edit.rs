@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
 
-use crate::engine::flow::fix_session::log_of;
 use crate::engine::record::run_settings::{folder_of, loops_of_fix};
+use crate::engine::run::fix_session::log_of;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixSession;

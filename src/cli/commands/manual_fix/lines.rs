@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use crate::engine::base::progress::{Observer, ProgressEvent};
-use crate::engine::flow::manual_fix::Judged;
-use crate::engine::flow::manual_fix::watch::Step;
+use crate::engine::manual_fix::Judged;
+use crate::engine::manual_fix::watch::Step;
 use crate::model::manifest::Change;
 use crate::model::time::Timestamp;
 use crate::policy::redact::redact;

@@ -3,10 +3,11 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use crate::engine::flow::fix_session::Fix;
-use crate::engine::flow::manual_fix::resume_with_fix;
-use crate::engine::flow::run::{Digest, DriveOptions};
+use crate::engine::base::clock::WaitLimit;
+use crate::engine::manual_fix::resume_with_fix;
 use crate::engine::record::run_settings::is_unchecked;
+use crate::engine::run::fix_session::Fix;
+use crate::engine::run::{Digest, DriveOptions};
 use crate::engine::{Context, Result};
 use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixStatus;
@@ -17,7 +18,6 @@ use super::super::super::live::Watch;
 use super::super::super::render;
 use super::super::super::replies::run::{ContinuedReply, PreparedReply};
 use super::super::super::ui::{Reply, Ui, escape};
-use crate::engine::base::clock::WaitLimit;
 
 /// Where the feedback loops' output goes: it is not the answer.
 pub(crate) fn show(ui: &Ui) -> Show {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
-use crate::engine::flow::fix_session::{Fix, log_dir};
-use crate::engine::flow::manual_fix::watch::{Asker, Step, Watch};
-use crate::engine::flow::manual_fix::{Judged, abort, start};
+use crate::engine::manual_fix::watch::{Asker, Step, Watch};
+use crate::engine::manual_fix::{Judged, abort, start};
+use crate::engine::run::fix_session::{Fix, log_dir};
 use crate::engine::{Context, Result};
 use crate::process::{Show, Signal};
 

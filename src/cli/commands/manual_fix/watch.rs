@@ -4,9 +4,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::engine::flow::fix_session::{Fix, status};
-use crate::engine::flow::manual_fix::watch::{Step, Watch};
+use crate::engine::base::clock::WaitLimit;
+use crate::engine::manual_fix::watch::{Step, Watch};
 use crate::engine::record::run_settings::loops_of_fix;
+use crate::engine::run::fix_session::{Fix, status};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixStatus;
@@ -15,7 +16,6 @@ use super::super::super::exit::ExitCode;
 use super::super::super::ui::{Reply, Ui};
 use super::lines::Lines;
 use super::reply::show;
-use crate::engine::base::clock::WaitLimit;
 
 /// Tells changes and results as they come, until a signal, the deadline or (with `wait`) a verified fix ends it.
 pub(super) fn watch(context: &Context, wait: Option<WaitLimit>, ui: &Ui) -> Result<Reply> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::engine::flow::browse::Recorded;
+use crate::engine::inspect::Recorded;
 use crate::model::hint::{Hint, Place};
 use crate::model::run::RunKey;
 use crate::model::time::Timestamp;

@@ -18,8 +18,8 @@ use anyhow::Context as _;
 use ratatui_core::layout::Rect;
 use ratatui_core::terminal::Terminal;
 
-use crate::engine::flow::browse::{Recorded, recorded};
-use crate::engine::flow::follow::Follow;
+use crate::engine::inspect::{Recorded, recorded};
+use crate::engine::status::Follow;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 

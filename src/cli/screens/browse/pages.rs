@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::engine::flow::browse::{Recorded, events, log_end, span_of_iteration, span_of_run};
-use crate::engine::flow::inspect::{diff, patch_since_previous};
-use crate::engine::flow::{report, status};
-use crate::engine::{Context, Result};
+use crate::engine::inspect::{
+    self, Recorded, diff, events, log_end, patch_since_previous, span_of_iteration, span_of_run,
+};
+use crate::engine::{Context, Result, status};
 use crate::model::attempt::Attempt;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::failure::{Evidence, Failure};
@@ -87,7 +87,7 @@ fn of_row(
         Page::Diff => difference(context, state, run, row),
         Page::Evidence => Ok(evidence(state, run, &row.node)),
         Page::Log => log(context, ui, state, run, row),
-        Page::Report => Ok(markdown(&report::of_key(context, &run.key)?)),
+        Page::Report => Ok(markdown(&inspect::report_of_key(context, &run.key)?)),
     }
 }
 

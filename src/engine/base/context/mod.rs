@@ -1,12 +1,5 @@
 //! Where a command works and with what.
 
-mod hint;
-mod left;
-mod origin;
-mod place;
-mod secrets;
-mod user_config;
-
 use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +7,13 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
+use super::clock::Clock;
+use super::error::{Error, ErrorKind, Result};
+use super::heartbeat;
+use super::heartbeat::Heartbeat;
+use super::progress::{Progress, ProgressEvent};
+use super::runs::Naming;
+use super::trust::TrustRecord;
 use crate::config::{Around, Config, ConfigError, Guarded, UserConfig, is_mask};
 use crate::durable::{Root, TemporaryFolder};
 use crate::git::base::{Reason, RepositoryState, Unusable};
@@ -29,20 +29,15 @@ use crate::model::time::Timestamp;
 use crate::policy::settings::{DEFAULT_LANE_FILE, SafeMode, Settings};
 use crate::process::{self, Interrupts, ProcessId, Signal, Watchdog};
 use crate::store::{Foreign, Loaded, Origin, Store};
-
-use super::clock::Clock;
-use super::error::{Error, ErrorKind, Result};
-use super::heartbeat::{self, Heartbeat};
-use super::progress::{Progress, ProgressEvent};
-use super::runs::Naming;
-use super::trust::TrustRecord;
-
 use place::{
     Discovered, check_owners, discover, is_home_project, lane_root, project_root, task_of_run,
 };
 
+mod hint;
+pub(in crate::engine) mod place;
+
+pub(crate) use place::mask_secrets;
 pub(in crate::engine) use place::plain_path;
-pub(crate) use secrets::mask_secrets;
 
 /// What happens where the project's configuration is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +101,7 @@ pub struct Setup {
 
 impl Setup {
     /// The folder that is refused as a project, with those above it.
-    pub(super) fn refused_home(&self) -> Option<&Path> {
+    fn refused_home(&self) -> Option<&Path> {
         self.home.as_deref().filter(|_| !self.allow_home)
     }
 }
@@ -255,7 +250,7 @@ impl Context {
     /// Finds work tree, state directory and settings.
     pub fn new(setup: Setup, interrupts: Interrupts) -> Result<Self> {
         let start = setup.cwd.clone();
-        Self::find(setup, interrupts).map_err(|error| left::explained(error, &start))
+        Self::find(setup, interrupts).map_err(|error| hint::explained(error, &start))
     }
 
     fn find(mut setup: Setup, interrupts: Interrupts) -> Result<Self> {
@@ -284,7 +279,7 @@ impl Context {
         let has_own = !matches!(Root::shared(&worktree).kind(&name), Ok(None));
         let files = Root::shared(if has_own { &worktree } else { &project });
         let file = files.path().join(name);
-        let (user, user_problem) = match user_config::load(&setup) {
+        let (user, user_problem) = match place::load_user_config(&setup) {
             Err(error) if !setup.needs_user_config => (UserConfig::default(), Some(error)),
             loaded => (loaded?, None),
         };
@@ -293,12 +288,12 @@ impl Context {
             .and_then(|unusable| unusable.common_dir.as_deref());
         let common = found.as_ref().map(Repo::common_dir).or(of_unusable);
         let subject = plain_path(common.unwrap_or(&project));
-        let trust = TrustRecord::new(origin::user_state_home(&setup), subject, common);
+        let trust = TrustRecord::new(place::user_state_home(&setup), subject, common);
         let trusts = |values: &Guarded| {
             // Within an attempt, too: its call starts what the agent could start itself, and remembers nothing.
             setup.trust
                 || setup.trusted.as_ref() == Some(values)
-                || origin::trusts_for_this_call(&setup)
+                || place::trusts_for_this_call(&setup)
                 || trust.holds(values)
         };
         let around = Around {
@@ -332,8 +327,8 @@ impl Context {
         };
         let store = store.with_copy(common);
         store.check()?;
-        let store = store.with_registry(origin::registry(common, &setup));
-        let origin = origin::origin(&store, found.as_ref(), &worktree, &setup)?;
+        let store = store.with_registry(place::registry(common, &setup));
+        let origin = place::origin(&store, found.as_ref(), &worktree, &setup)?;
         let store = store.of_origin(origin);
         let is_whole = setup.known_config.is_none() && project_problem.is_none();
         if let Some(task) = task_of_run(&setup, &config, &store, &worktree).filter(|_| is_whole) {
@@ -527,7 +522,7 @@ impl Context {
 
     /// Whether what came with the project, or from a remote, is trusted for this call.
     pub fn trusts_call(&self) -> bool {
-        self.setup.trust || origin::trusts_for_this_call(&self.setup)
+        self.setup.trust || place::trusts_for_this_call(&self.setup)
     }
 
     /// Whether the remote was named with the command.
@@ -782,7 +777,7 @@ impl Context {
         };
         match problem {
             Some(problem) => self.warn(problem),
-            None if !self.setup.settings_only => origin::warn_if_foreign(self),
+            None if !self.setup.settings_only => place::warn_if_foreign(self),
             None => {}
         }
     }
@@ -847,7 +842,7 @@ impl Context {
 
     /// The folder of the user's own state.
     pub fn user_state_home(&self) -> Option<PathBuf> {
-        origin::user_state_home(&self.setup)
+        place::user_state_home(&self.setup)
     }
 
     /// A variable of the environment.

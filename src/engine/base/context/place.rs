@@ -1,24 +1,43 @@
 //! Where a command works, before there is a [`Context`], and on whose behalf.
+//!
+//! Decides whether a project's state is ours or came with a clone.
+//!
+//! State that a clone, an archive or a cache brought may hold back what it says (its cooldowns, its counts), but nothing
+//! that is recorded in it is run, and nothing is added to it, until somebody takes it over: `recover trust --state`, or
+//! `RECOVER_TRUST=1` for one call. The decision is made once, where a [`Context`] is made, and lies in its
+//! [`Store`]: one of foreign origin gives out no lock.
+//!
+//! The mark by which processes of an attempt are recognised.
+//!
+//! The user's own configuration: where it is, and reading it.
+//!
+//! What is masked in this process.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use crate::config::{Config, ConfigError, Origin, Place};
+use super::{Context, Setup};
+use crate::config::{self, Config, ConfigError, MAX_FILE, Place, UserConfig};
 use crate::durable::Root;
-use crate::engine::base::error::Result;
+use crate::engine::base::error::{Error, Result};
 use crate::engine::base::runs::{self, Wanted};
 use crate::git::base::Unusable;
 use crate::git::repo::{
     check_owner, foreign_owner, is_declared_safe, is_open_to_all, is_same_folder,
 };
+use crate::git::worktree::saw_files_of;
 use crate::git::{Repo, refuse_root};
+use crate::model::hint::Hint;
 use crate::model::id::TaskId;
 use crate::model::path::FolderId;
 use crate::model::state::State;
-use crate::store::{self, Store};
-
-use super::{Context, Setup, origin};
+use crate::policy::fingerprints::Fingerprints;
+use crate::policy::redact::Redactor;
+use crate::policy::settings::RedactSettings;
+use crate::process;
+use crate::store::{self, Foreign, Origin, Registry, Store};
 
 /// The task of the run that a command without `--task` works on, where the file has settings of its own for it (B16).
 pub(super) fn task_of_run(
@@ -51,7 +70,9 @@ pub(super) fn task_of_run(
 /// are in the project: whoever gives somebody a project writes nothing elsewhere. A person may have them anywhere.
 pub(super) fn lane_root(config: &Config, project: &Path) -> Result<Root, ConfigError> {
     let file = Path::new(&config.settings.checkpoint.lane_file);
-    if let Some(Origin::Environment(_) | Origin::Flag(_)) = config.origin("checkpoint.lane_file") {
+    if let Some(config::Origin::Environment(_) | config::Origin::Flag(_)) =
+        config.origin("checkpoint.lane_file")
+    {
         return Ok(Root::of_file(&project.join(file)).0);
     }
     let is_plain = |part: Component<'_>| matches!(part, Component::Normal(name) if name != ".git");
@@ -216,7 +237,7 @@ impl Context {
     /// may share a state directory: while it lies where it was recorded, another one's work tree stays that one's.
     pub fn brought_from(&self, state: &State) -> Option<BTreeSet<FolderId>> {
         let is_foreign = self.store.origin() != store::Origin::Ours;
-        if !is_foreign && !origin::trusts_for_this_call(&self.setup) {
+        if !is_foreign && !trusts_for_this_call(&self.setup) {
             return None;
         }
         let has_moved = state.places.iter().any(|place| !self.is_state_dir(place));
@@ -244,4 +265,169 @@ impl Context {
             .filter(|run| from.contains(&run.worktree));
         brought.for_each(|run| run.worktree = self.worktree_id());
     }
+}
+
+/// The variable that takes state over, and trusts what the project's configuration asks for, for one call.
+const TRUST: &str = "RECOVER_TRUST";
+
+/// What of a state directory is `recover`'s own and decides whose it is. Its views are shared with other systems.
+const OWN: [&str; 2] = ["events.jsonl", "recover"];
+
+/// Where the ids of our state directories are kept: in the folder that the work trees of a repository share, without one in
+/// the user's own. What was made before there was a repository stays known.
+pub(super) fn registry(common: Option<&Path>, setup: &Setup) -> Registry {
+    Registry::new(
+        common
+            .map(Path::to_owned)
+            .into_iter()
+            .chain(user_state_home(setup)),
+    )
+}
+
+/// `$XDG_STATE_HOME`, by default `~/.local/state`.
+pub(super) fn user_state_home(setup: &Setup) -> Option<PathBuf> {
+    let named = (setup.env)("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .filter(|folder| folder.is_absolute());
+    let home = || setup.home.clone().or_else(std::env::home_dir);
+    let folder = named.or_else(|| Some(home()?.join(".local").join("state")))?;
+    folder.is_absolute().then_some(folder)
+}
+
+/// Whether the environment trusts what it finds, for this call.
+pub(super) fn trusts_for_this_call(setup: &Setup) -> bool {
+    (setup.env)(TRUST).is_some_and(|value| value == "1")
+}
+
+/// Finds out whose the state is.
+///
+/// Ours is what has an id that is known here, unless git brought the ledger since; what the ledger's second copy in the
+/// repository shows to be recorded here, also before there were ids; and without git what has no id yet and has captured
+/// the files of this very place.
+///
+/// # Errors
+/// The system could not look: nothing is said of whose it is then.
+pub(super) fn origin(
+    store: &Store,
+    repo: Option<&Repo>,
+    worktree: &Path,
+    setup: &Setup,
+) -> Result<Origin> {
+    // A supervised agent trusts nothing on the user's behalf, also where the variable is set for the whole job.
+    let is_trusted = || trusts_for_this_call(setup) && !is_part_of_attempt(store.dir(), worktree);
+    if !store.has_content() || is_trusted() {
+        return Ok(Origin::Ours);
+    }
+    let is_tracked = || repo.is_some_and(|repo| repo.tracks_any(store.dir(), &OWN));
+    let is_known = store.has_known_id().map_err(|error| {
+        let what = format!(
+            "cannot find out whose the state in {} is",
+            store.dir().display()
+        );
+        Error::io(what, error)
+    })?;
+    let is_ours = is_known && !(store.ledger_path().exists() && is_tracked())
+        || store.is_vouched_for()
+        || repo.is_none() && !store.is_named() && saw_files_of(store.root(), store.dir(), worktree);
+    Ok(match is_ours {
+        true => Origin::Ours,
+        false if is_tracked() => Origin::Foreign(Foreign::Tracked),
+        false => Origin::Foreign(Foreign::UnknownId),
+    })
+}
+
+/// Says that the state is only read, where it is somebody else's.
+pub(super) fn warn_if_foreign(context: &Context) {
+    if let Origin::Foreign(why) = context.store().origin() {
+        let (dir, way) = (
+            context.store().dir().display(),
+            context.line(Hint::recover(["trust", "--state"])),
+        );
+        context.warn(format!(
+            "the state in {dir} came from elsewhere ({why}): it holds back what it says, and nothing else of it counts; \
+             `{way}` takes it over"
+        ));
+    }
+}
+
+/// Whether this process is part of an attempt that is about this state directory or this work tree, by its marks alone.
+pub(in crate::engine) fn is_part_of_attempt(state_dir: &Path, worktree: &Path) -> bool {
+    let [state, tree] = attempt_numbers(state_dir, worktree);
+    let is_here =
+        |marked: &process::Marked| marked.mark.places[0] == state || marked.mark.places[1] == tree;
+    process::marks().iter().any(is_here)
+}
+
+pub(in crate::engine) fn attempt_numbers(state_dir: &Path, worktree: &Path) -> [u32; 2] {
+    use std::os::unix::ffi::OsStrExt;
+    [state_dir, worktree].map(|place| {
+        let place = std::fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
+        crc32fast::hash(place.as_os_str().as_bytes())
+    })
+}
+
+/// `$XDG_CONFIG_HOME/recover/config.toml`, by default below `~/.config`; `None` where neither is set.
+fn user_file(setup: &Setup) -> Option<PathBuf> {
+    let named = (setup.env)("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .filter(|folder| folder.is_absolute());
+    let folder = named.or_else(|| Some(setup.home.as_ref()?.join(".config")))?;
+    Some(folder.join("recover").join("config.toml"))
+}
+
+/// Reads it; one that is not there says nothing. A link is followed where what it leads to is the user's own: many keep
+/// their settings in a repository and link to them.
+///
+/// # Errors
+/// It cannot be read, belongs to somebody else, or says something without meaning.
+pub(super) fn load_user_config(setup: &Setup) -> Result<UserConfig, ConfigError> {
+    let Some(path) = user_file(setup) else {
+        return Ok(UserConfig::default());
+    };
+    let wrong = |message: String| {
+        let place = Place::File {
+            path: path.clone(),
+            at: None,
+        };
+        ConfigError {
+            place,
+            message,
+            hint: None,
+            refused: None,
+        }
+    };
+    let is_link = match path.symlink_metadata() {
+        Ok(found) => found.is_symlink(),
+        // What is no folder on the way holds no file.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(UserConfig::default());
+        }
+        Err(error) => return Err(wrong(format!("cannot be read: {error}"))),
+    };
+    let real = std::fs::canonicalize(&path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound if is_link => wrong("is a link to nothing".to_owned()),
+        _ => wrong(format!("cannot be read: {error}")),
+    })?;
+    if let Some(owner) = [&path, &real]
+        .into_iter()
+        .find_map(|place| foreign_owner(place))
+    {
+        return Err(wrong(format!("belongs to another user (uid {owner})")));
+    }
+    let (root, name) = Root::of_file(&real);
+    let bytes = root.read_at_most(name.as_ref(), MAX_FILE);
+    UserConfig::read(
+        &path,
+        bytes.map_err(|error| wrong(format!("cannot be read: {error}")))?,
+    )
+}
+
+/// Has everything masked from now on that is a secret of this process's environment, that `settings` name, or that is
+/// `known` from what was recorded.
+pub(crate) fn mask_secrets(settings: &RedactSettings, known: Fingerprints) {
+    let env = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    Redactor::new(env, settings, |value| Path::new(value).exists())
+        .knowing(known)
+        .install();
 }

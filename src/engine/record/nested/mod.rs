@@ -4,13 +4,12 @@
 //! A nested checkpoint and its reference are complete before the outer commit that names it is written. A kill in between
 //! leaves a reference without an outer checkpoint; the next checkpoint removes it.
 
-mod stored;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
+use super::stored::{RECORD, mark_suspect};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::git::capture::{Capture, capture};
@@ -21,15 +20,11 @@ use crate::git::repo::ref_name;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::id::{CheckpointId, RunId};
-use crate::model::manifest::CaptureRules;
-use crate::model::manifest::Nested;
-use crate::model::manifest::ObjectId;
-use crate::model::path::FolderId;
-use crate::model::path::{NESTED, PathReason, RepoPath};
+use crate::model::manifest::{CaptureRules, Nested, ObjectId};
+use crate::model::path::{FolderId, NESTED, PathReason, RepoPath};
 use crate::model::state::State;
 
-use super::damage::mark_suspect;
-use super::message::RECORD;
+mod stored;
 
 pub(crate) use stored::{Now, adopt, changed, forget, verify};
 
@@ -61,7 +56,7 @@ struct Refusal {
 }
 
 /// Captures every repository inside the work tree of `capture`, which learns what came of it.
-pub(crate) fn capture_all(
+pub(super) fn capture_all(
     context: &Context,
     rules: &CaptureRules,
     repo: &Repo,
@@ -264,7 +259,7 @@ pub(crate) fn taken(captures: &[NestedCapture], run_id: &RunId, checkpoint: &Che
 }
 
 /// Removes what a kill left: references of this work tree and state directory without a checkpoint around them.
-pub(crate) fn remove_strays(
+pub(super) fn remove_strays(
     context: &Context,
     state: &State,
     captures: &[NestedCapture],

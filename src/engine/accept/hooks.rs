@@ -1,0 +1,261 @@
+//! The user's hooks around a commit, as `git commit` runs them.
+//!
+//! What hooks took away of files that are none of the commit: other uncommitted work.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::checkpoint;
+use crate::git::program::{Held, Saved, Staging, misleading_variables};
+use crate::git::restore::{Expect, check, execute};
+use crate::git::tree::{TreeLookup, diff_trees};
+use crate::git::worktree::{left_out, uncommitted};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::manifest::ObjectId;
+use crate::model::path::{PathReason, RepoPath};
+use crate::policy::path_filter::Selection;
+use crate::policy::restore_plan::{Baseline, Edits, PlanInput, plan};
+use crate::process::{Program, Show, Supervised};
+
+/// Those that run before a commit is made.
+const BEFORE: [&str; 3] = ["pre-commit", "prepare-commit-msg", "commit-msg"];
+
+/// Whether one of the hooks that run before a commit is there.
+pub(super) fn are_there(context: &Context) -> Result<bool> {
+    BEFORE.iter().try_fold(false, |any, name| {
+        Ok(any || hook_of(context, name)?.is_some())
+    })
+}
+
+/// A commit that is about to be made.
+pub(super) struct Commit<'a, 'r> {
+    pub context: &'a Context,
+    /// What is staged for it.
+    pub staging: &'a Staging<'r>,
+    /// The files of the work tree before any hook ran, where they are what is committed.
+    pub saved: Option<&'a Saved>,
+    /// What its parent holds.
+    pub before: &'a Held,
+    pub parent: Option<&'a ObjectId>,
+}
+
+impl Commit<'_, '_> {
+    /// Runs the hooks with this message; the message as they leave it. What they change of the files is staged and in the work
+    /// tree afterwards.
+    ///
+    /// # Errors
+    /// One refuses also what it changed, or takes out of the commit what it was to hold (13).
+    pub(super) fn run(&self, message: &str) -> Result<String> {
+        let Self {
+            context, staging, ..
+        } = *self;
+        let environment = staging.hook_environment(self.parent)?;
+        let meant = staging.held()?;
+        let [pre_commit, prepare_message, check_message] = BEFORE;
+        if let Err(error) = run(context, pre_commit, &[], &environment) {
+            if error.kind != ErrorKind::NotVerified || self.stage_changed()?.is_empty() {
+                return Err(error);
+            }
+            // It refused because it had to change something, as formatters do: a person stages that and commits again.
+            run(context, pre_commit, &[], &environment)?;
+        }
+        self.stage_changed()?;
+        self.refuse_taken_out(pre_commit, &meant)?;
+        let text = staging.clean(message)?;
+        staging.write_message(&text)?;
+        let file = staging.message_file().into_os_string();
+        for (name, arguments) in [
+            (prepare_message, vec![file.clone(), "message".into()]),
+            (check_message, vec![file.clone()]),
+        ] {
+            run(context, name, &arguments, &environment)?;
+            self.refuse_taken_out(name, &meant)?;
+        }
+        // What a hook formatted in the index alone.
+        if let Some(saved) = self.saved {
+            let (held, changed) = (staging.held()?, saved.changed()?);
+            let formatted = meant.unlike(&held).into_iter();
+            let formatted = formatted
+                .filter(|path| saved.has(path) && held.has(path) && !changed.contains(path));
+            staging.check_out(formatted.collect::<Vec<_>>().iter())?;
+        }
+        let text = staging.clean(&staging.read_message()?)?;
+        match text.trim() {
+            "" => Err(Error::new(
+                ErrorKind::NotVerified,
+                "a hook left the commit without a message",
+            )),
+            _ => Ok(text),
+        }
+    }
+
+    /// Stages what hooks changed in the work tree; what that is.
+    fn stage_changed(&self) -> Result<BTreeSet<RepoPath>> {
+        let changed = self
+            .saved
+            .map(Saved::changed)
+            .transpose()?
+            .unwrap_or_default();
+        self.staging.add(&changed)?;
+        Ok(changed)
+    }
+
+    /// Refuses where a hook left out of the commit what it was to hold: what is again as the parent has it. Only a
+    /// formatter may undo what was no more than formatting, as long as something is left to commit.
+    fn refuse_taken_out(&self, hook: &str, meant: &Held) -> Result<()> {
+        let held = self.staging.held()?;
+        let changed = self
+            .saved
+            .map(Saved::changed)
+            .transpose()?
+            .unwrap_or_default();
+        let is_empty = self.before.unlike(&held).is_empty();
+        let is_formatted = |path: &RepoPath| {
+            let is_modified = meant.has(path) && self.before.has(path);
+            is_modified && changed.contains(path) && !is_empty
+        };
+        let is_out = |path: &RepoPath| {
+            let is_there = path
+                .below(self.context.worktree())
+                .symlink_metadata()
+                .is_ok();
+            let is_gone = meant.has(path) && !held.has(path) && is_there;
+            is_gone || (held.is_same(self.before, path) && !is_formatted(path))
+        };
+        let out: Vec<RepoPath> = meant.unlike(&held).into_iter().filter(is_out).collect();
+        if out.is_empty() {
+            return Ok(());
+        }
+        let message =
+            format!("the hook {hook} takes changes out of the commit; nothing was changed");
+        let reason = format!("taken out of the commit by the hook {hook}");
+        let reasons = out
+            .into_iter()
+            .map(|path| PathReason::new(path, reason.clone()));
+        Err(Error::new(ErrorKind::NotVerified, message).paths(reasons.collect()))
+    }
+}
+
+/// The hook of this name; git, too, passes over one that may not be executed.
+fn hook_of(context: &Context, name: &str) -> Result<Option<PathBuf>> {
+    let hook = context.repo()?.hooks_dir()?.join(name);
+    let is_run = hook
+        .metadata()
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+    Ok(is_run.then_some(hook))
+}
+
+/// Runs a hook, where there is one; what it prints goes to stderr.
+///
+/// # Errors
+/// It ends with another code than 0 (13), or a signal came meanwhile.
+pub(super) fn run(
+    context: &Context,
+    name: &str,
+    arguments: &[OsString],
+    environment: &[(OsString, OsString)],
+) -> Result<()> {
+    let Some(hook) = hook_of(context, name)? else {
+        return Ok(());
+    };
+    let argv = std::iter::once(hook.into_os_string())
+        .chain(arguments.iter().cloned())
+        .collect();
+    let is_set = |name: &OsString| environment.iter().any(|(set, _)| set == name);
+    let supervised = Supervised {
+        env_set: environment.to_vec(),
+        env_remove: misleading_variables()
+            .into_iter()
+            .filter(|name| !is_set(name))
+            .collect(),
+        show: Show::PassthroughStderr,
+        grace: context.settings().runner.grace,
+        ..Supervised::new(Program::Argv(argv), context.worktree())
+    };
+    let exit = supervised
+        .run(&context.interrupts, |_| Ok(()))
+        .with_context(|| format!("cannot run the hook {name}"))?;
+    if let Some(signal) = exit.cancelled {
+        let message = format!("interrupted while the hook {name} ran; nothing was changed");
+        return Err(Error::new(
+            ErrorKind::Interrupted(signal.exit_code()),
+            message,
+        ));
+    }
+    let why = match (&exit.spawn_error, exit.exit_code) {
+        (None, Some(0)) => return Ok(()),
+        (Some(error), _) => error.message.clone(),
+        (None, Some(code)) => format!("exit status {code}"),
+        (None, None) => exit.signal.unwrap_or_default(),
+    };
+    Err(Error::new(
+        ErrorKind::NotVerified,
+        format!("the hook {name} refused the commit ({why})"),
+    ))
+}
+
+/// Restores what a checkpoint has and is gone by now, or is as HEAD has it. Anything else was written meanwhile: it stays, and
+/// so do new files.
+pub(super) fn give_back(context: &Context, before: &Checkpoint) -> Result<()> {
+    let repo = context.repo()?;
+    let stored = repo.load_checkpoint(&before.commit)?;
+    let prepared = checkpoint::prepare(context)?;
+    let plan = {
+        let opened = prepared.capture.objects().open();
+        let lookup = TreeLookup::new(&opened)?;
+        let (now, target) = diff_trees(&lookup, prepared.capture.view(), stored.view())?;
+        let head = stored.base(repo, &prepared.capture.manifest)?;
+        let there: BTreeSet<RepoPath> = now.entries.keys().cloned().collect();
+        let changed = uncommitted(repo, &there)?;
+        let is_as_head = |path: &RepoPath| -> Result<bool> {
+            let Some(entry) = now.entries.get(path).filter(|_| changed.contains(path)) else {
+                return Ok(true);
+            };
+            // As HEAD has it, while the index has something else.
+            let committed = head
+                .as_ref()
+                .map(|head| head.view().entry(&lookup, path))
+                .transpose()?
+                .flatten();
+            Ok(committed.is_some_and(|committed| committed.oid == entry.oid))
+        };
+        let unreadable = RefCell::new(None);
+        let baseline = |path: &RepoPath| match is_as_head(path) {
+            Ok(true) => Baseline::Unknown,
+            Ok(false) => Baseline::Another,
+            Err(error) => {
+                unreadable.replace(Some(error));
+                Baseline::Another
+            }
+        };
+        let plan = plan(&PlanInput {
+            now: &now,
+            target: &target,
+            baseline: &baseline,
+            selection: &Selection::all(),
+            // Nothing is deleted.
+            ignored: &|_, _| true,
+            left_out: &left_out(repo, &context.capture_rules())
+                .into_iter()
+                .collect(),
+            is_output: &|_| false,
+            edits: Edits::Keep,
+        });
+        if let Some(error) = unreadable.take() {
+            return Err(error);
+        }
+        plan
+    };
+    check(repo, &plan)?;
+    let (lock, _nested) = prepared.into_locks();
+    let restored = execute(repo, &lock, &plan, Expect::Captured, &|| false)?;
+    repo.set_last_modes(&lock, &restored)?;
+    Ok(())
+}

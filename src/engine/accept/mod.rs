@@ -1,0 +1,676 @@
+//! `recover accept`: what a run did becomes ordinary commits of the user's, made with the user's own `git`.
+//!
+//! Everything is planned, and what is unsafe refused, before anything is written. The commits are then made beside HEAD and
+//! the index, with the user's hooks, and put on the branch at once (`recovery`).
+
+mod check;
+mod choice;
+mod hooks;
+mod plan;
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::{self, run_of};
+use crate::engine::record::checkpoint;
+use crate::engine::record::liveness::Driving;
+use crate::engine::record::storage::Request as Captured;
+use crate::engine::recovery;
+use crate::engine::runs::{Chosen, prune, refuse_driven};
+use crate::git::history::tree_of;
+use crate::git::program::{CommitJournal, Saved, Staging};
+use crate::git::tree::{Objects, patch_text};
+use crate::model::checkpoint::{Checkpoint, CheckpointType, trigger};
+use crate::model::hint::Hint;
+use crate::model::id::RunId;
+use crate::model::manifest::{Head, ObjectId};
+use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Scope};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::{Run, RunKey};
+use crate::model::run_line::{RunLine, run_line};
+use crate::model::state::State;
+use crate::policy::commit_message::{Subject, message};
+use crate::policy::path_filter::{Selection, glob_of};
+use crate::process::Show;
+use plan::{Plan, Step};
+
+pub(crate) use choice::explained;
+
+/// The id of the tree without anything.
+const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+
+/// So many of a run's latest checkpoints are read for what the run had in the index.
+const LOOKED_AT: usize = 200;
+
+/// What counts of files that had uncommitted changes before the run, and that it changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Uncommitted {
+    /// Nothing is decided: where there are such files, nothing is committed.
+    #[default]
+    Refuse,
+    /// Nothing is decided yet: a dry run lists such files for the prompt.
+    Prompt,
+    /// Those changes: they are put back, uncommitted; the run's version is left beside them as `FILE.run`.
+    Keep,
+    /// What the run made of them, which is committed.
+    Replace,
+}
+
+/// How a run is accepted.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    /// The run; `None` for the one that a command is about.
+    pub run_id: Option<RunId>,
+    /// One commit an iteration, on top of the run's own, rather than one of everything.
+    pub per_iteration: bool,
+    /// The branch that is begun for it.
+    pub branch: Option<String>,
+    /// The message.
+    pub message: Option<String>,
+    /// New files, or folders with new files, that are taken.
+    pub include: Vec<RepoPath>,
+    /// All new files are taken that do not look like secrets.
+    pub all: bool,
+    /// Whether the run's checks are run on what is committed.
+    pub checks: bool,
+    /// A shell line to run before them, where the work tree has something else.
+    pub prepare: Option<String>,
+    /// What counts of a person's own work that the run changed.
+    pub uncommitted: Uncommitted,
+    /// Where the output of checks is shown.
+    pub show: Show,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct AcceptedCommit {
+    /// `null` in a dry run.
+    pub commit: Option<ObjectId>,
+    /// The first line of its message.
+    pub subject: String,
+    /// `null` for a commit of everything.
+    pub iteration: Option<u32>,
+    /// The files that it changes.
+    pub files: BTreeSet<RepoPath>,
+}
+
+/// What accepting did.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Accepted {
+    /// Whether commits were made.
+    pub changed: bool,
+    #[serde(serialize_with = "run_line")]
+    #[schemars(with = "RunLine")]
+    pub run: Run,
+    /// What was committed, or would be.
+    #[serde(flatten)]
+    pub result: AcceptResult,
+    /// The same, in a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<AcceptPlan>,
+}
+
+/// What accepting would do.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct AcceptPlan {
+    /// Whether commits would be made.
+    pub changed: bool,
+    #[serde(flatten)]
+    result: AcceptResult,
+}
+
+/// What was committed, or would be, and what was not.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct AcceptResult {
+    /// The branch's short name; `null` where HEAD is detached.
+    pub branch: Option<String>,
+    /// Oldest first.
+    pub commits: Vec<AcceptedCommit>,
+    /// What of the run's files is not committed: `reason` is `secret`, `too_large`, `leave_out`, `output`, `ignored`,
+    /// `ignored_before` (the run), `uncommitted` (before it), `left_behind` (by an attempt that was rolled back; also a
+    /// whole folder), `new` or `changed` (since the run was accepted first).
+    pub left_out: Vec<PathReason>,
+    /// Files that were edited since the run's last good checkpoint; the edits stay uncommitted.
+    pub hand_edits: BTreeSet<RepoPath>,
+    /// Files with uncommitted changes of before the run that it changed.
+    pub changed_work: BTreeSet<RepoPath>,
+    /// The run's versions of those, where the changes were put back.
+    pub beside: Vec<RepoPath>,
+    /// As before in a dry run.
+    pub head: AcceptedHead,
+    /// The reference that retains commits of the run that were folded.
+    pub kept_ref: Option<String>,
+    /// What a person must look at.
+    pub look_at: Vec<String>,
+}
+
+/// HEAD before and after.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct AcceptedHead {
+    before: Option<ObjectId>,
+    after: Option<ObjectId>,
+}
+
+impl Accepted {
+    fn new(context: &Context, run: Run, changed: bool, mut result: AcceptResult) -> Self {
+        let short = |branch: String| match branch.strip_prefix("refs/heads/") {
+            Some(short) => short.to_owned(),
+            None => branch,
+        };
+        result.branch = result.branch.map(short);
+        let plan = context.dry_run().then(|| AcceptPlan {
+            changed,
+            result: result.clone(),
+        });
+        Self {
+            changed: changed && plan.is_none(),
+            run,
+            result,
+            plan,
+        }
+    }
+}
+
+impl AcceptResult {
+    /// Nothing committed at this HEAD.
+    fn nothing(head: Head) -> Self {
+        Self {
+            branch: head.branch,
+            commits: Vec::new(),
+            left_out: Vec::new(),
+            hand_edits: BTreeSet::new(),
+            changed_work: BTreeSet::new(),
+            beside: Vec::new(),
+            head: AcceptedHead {
+                before: head.commit.clone(),
+                after: head.commit,
+            },
+            kept_ref: None,
+            look_at: Vec::new(),
+        }
+    }
+
+    /// What is left out of it until a person decides.
+    pub(crate) fn undecided(&self) -> impl Iterator<Item = &PathReason> {
+        self.left_out
+            .iter()
+            .filter(|one| choice::needs_decision(&one.reason))
+    }
+}
+
+/// Accepts a run; in a dry run only says how.
+///
+/// # Errors
+/// There is no such run, or no good checkpoint of it (4); a `recover` is at work (11); the work tree is not as the checkpoint,
+/// a check or a hook fails, a person's own work is in the way, or something has to be looked at and nobody said yes (13).
+pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
+    if !context.has_git() {
+        let message = format!(
+            "there is no git repository in {} to commit to",
+            context.worktree().display()
+        );
+        return Err(Error::new(ErrorKind::NoRepository, message).hint(Hint::git(["init"])));
+    }
+    if !context.dry_run() {
+        context.check_writes("making commits")?;
+        recovery::recover(context)?;
+    }
+    let state = recovery::load_recovered(context)?;
+    let ids = Chosen::Ids(request.run_id.iter().cloned().collect()).of(context, &state)?;
+    let Some(key) = ids.first() else {
+        return Err(Error::new(ErrorKind::RunNotFound, "no run"));
+    };
+    let run = run_of(&state, key)?;
+    refuse_driven(context, &run)?;
+    if let Some(other) = state
+        .runs_of(&context.worktree_id())
+        .find(|other| runs::driver(context.store(), other).is_some())
+    {
+        refuse_driven(context, other)?;
+    }
+    let repo = context.repo()?;
+    let is_rest = run.was_accepted();
+    // On another machine it may be: what it left out stands beside that commit, not here.
+    let is_elsewhere = run
+        .accepted_as
+        .commit
+        .as_ref()
+        .is_some_and(|commit| !repo.commit_exists(commit));
+    let has_rest = run.accepted_as.left_out && !is_elsewhere;
+    if is_rest && !(has_rest && request.all || !request.include.is_empty()) {
+        let left_out = if has_rest {
+            plan::still_left_out(context, &state, &run)?
+        } else {
+            Vec::new()
+        };
+        let result = AcceptResult {
+            left_out,
+            ..AcceptResult::nothing(repo.head()?)
+        };
+        return Ok(Accepted::new(context, run, false, result));
+    }
+    let _driving = if context.dry_run() {
+        None
+    } else {
+        Some(Driving::take(context, key)?)
+    };
+    let planned = if is_rest {
+        plan::rest(context, &state, &run, request)?
+    } else {
+        plan::plan(context, &state, &run, request)?
+    };
+    let Rehearsed {
+        commits,
+        trees,
+        has_new,
+        mut journal,
+    } = rehearse(context, &state, &planned, request)?;
+    let result = AcceptResult {
+        left_out: planned.left_out.clone(),
+        hand_edits: planned.hand_edits.clone(),
+        changed_work: planned.changed_work.clone(),
+        look_at: planned.notes.clone(),
+        ..AcceptResult::nothing(planned.head.clone())
+    };
+    if context.dry_run() {
+        let changed = !commits.is_empty();
+        let kept = planned.kept.as_ref().filter(|_| changed);
+        let result = AcceptResult {
+            branch: planned.new_branch.clone().or(result.branch),
+            commits,
+            kept_ref: kept.map(|kept| kept.name.clone()),
+            ..result
+        };
+        return Ok(Accepted::new(context, run, changed, result));
+    }
+    if !planned.notes.is_empty() && !context.says_yes() {
+        let message = format!(
+            "a person must look at this first; --yes accepts it: {}",
+            planned.notes.join("; ")
+        );
+        return Err(
+            Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"]))
+        );
+    }
+    if has_new {
+        require_identity(context)?;
+    }
+    // What undo goes back to: before anything is put back, too.
+    let safety = has_new
+        .then(|| take(context, key, "Before accept", trigger::SAFETY))
+        .transpose()?;
+    let own_work = check::PutBack::of(context, &planned, request)?;
+    let mut result = AcceptResult {
+        beside: own_work.beside.clone(),
+        ..result
+    };
+    let Some(safety) = safety else {
+        // What is left out can be asked for still.
+        if !result.left_out.is_empty() || is_rest {
+            return Ok(Accepted::new(context, run, false, result));
+        }
+        let run = recovery::record_empty(context, key)?;
+        tidy_up(context, &run);
+        return Ok(Accepted::new(context, run, false, result));
+    };
+    let as_is = own_work.done.as_ref().unwrap_or(&safety);
+    let concluded = conclude(
+        context,
+        &planned,
+        request,
+        (&safety, as_is),
+        (&trees, &mut journal),
+    );
+    if concluded.is_err() && !repo.has_commit_journal() {
+        own_work.take_back(context)?;
+    }
+    let (commits, run) = concluded?;
+    let environment = [];
+    if let Err(error) = hooks::run(context, "post-commit", &[], &environment) {
+        context.warn(error.to_string());
+    }
+    tidy_up(context, &run);
+    result.branch = repo.head()?.branch;
+    result.commits = commits;
+    result.head.after = journal.commits.last().cloned();
+    result.kept_ref = journal.kept;
+    Ok(Accepted::new(context, run, true, result))
+}
+
+/// Makes the commits and puts them on the branch; what hooks changed of the files is taken back where that is refused: the
+/// work tree is as in `as_is` then.
+fn conclude(
+    context: &Context,
+    planned: &Plan<'_>,
+    request: &Request,
+    (safety, as_is): (&Checkpoint, &Checkpoint),
+    (trees, journal): (&[ObjectId], &mut CommitJournal),
+) -> Result<(Vec<AcceptedCommit>, Run)> {
+    let (repo, key) = (context.repo()?, &planned.run.key);
+    let staging = Staging::new(repo, false)?;
+    let saved = if hooks::are_there(context)? {
+        Some(staging.save(&(&planned.taken - &planned.hand_edits))?)
+    } else {
+        None
+    };
+    let mut put = || {
+        let (commits, staged) = make(context, planned, request, (trees, &staging, saved.as_ref()))?;
+        journal.commits = commits
+            .iter()
+            .filter_map(|made| made.commit.clone())
+            .collect();
+        journal.seen.get_or_insert_default().extend(staged);
+        // The rest was checked with what was committed first.
+        if let (true, false, Some(commit)) = (
+            request.checks,
+            planned.run.was_accepted(),
+            journal.commits.last(),
+        ) {
+            check::check(context, planned, request, commit)?;
+        }
+        // Checks and hooks took their time.
+        plan::refuse_staged(repo.staged_since(journal, None)?)?;
+        if let Some(signal) = context.interrupts.pending() {
+            return Err(Error::new(
+                ErrorKind::Interrupted(signal.exit_code()),
+                "interrupted; nothing was changed",
+            ));
+        }
+        // What hooks changed is not a person's edit.
+        if !saved
+            .as_ref()
+            .map(Saved::changed)
+            .transpose()?
+            .unwrap_or_default()
+            .is_empty()
+        {
+            take(
+                context,
+                key,
+                "Accepted, as the commit hooks left it",
+                trigger::OPERATION,
+            )?;
+        }
+        journal.operation = Some(Box::new(operation(
+            context,
+            planned,
+            safety,
+            journal.commits.last(),
+        )));
+        let lock = checkpoint::lock(context)?;
+        Ok((commits, recovery::put_commits(context, &lock, journal)?))
+    };
+    let concluded = put();
+    // What has begun to move is finished by the next command.
+    if concluded.is_err()
+        && !repo.has_commit_journal()
+        && let Some(saved) = &saved
+    {
+        saved.put_back()?;
+        hooks::give_back(context, as_is)?;
+    }
+    concluded
+}
+
+/// What the run made of a person's own work, as a patch.
+///
+/// # Errors
+/// A checkpoint cannot be read.
+pub(crate) fn changed_work_patch(context: &Context, accepted: &Accepted) -> Result<String> {
+    let state = context.load()?.state;
+    let ends = plan::ends(&state, &accepted.run)?;
+    let globs: Vec<String> = accepted.result.changed_work.iter().map(glob_of).collect();
+    let selection = Selection::globs(&globs)
+        .map_err(|error| Error::new(ErrorKind::Failed, error.to_string()))?;
+    let patch = patch_text(
+        Objects::stored(context.repo()?),
+        &ends.0.tree,
+        &ends.1.tree,
+        &selection,
+    )?;
+    Ok(String::from_utf8_lossy(&patch).into_owned())
+}
+
+/// Captures the work tree as it is.
+fn take(context: &Context, key: &RunKey, description: &str, trigger: &str) -> Result<Checkpoint> {
+    let prepared = checkpoint::prepare(context)?;
+    let mut ledger = context.store().lock()?;
+    let request = Captured {
+        description: description.to_owned(),
+        trigger: trigger.to_owned(),
+        kind: CheckpointType::Operation,
+        ..Captured::default()
+    };
+    let taken = checkpoint::record(context, &ledger, key, &prepared, request)?;
+    ledger.append(context.clock.now(), vec![checkpoint::event(&taken)])?;
+    Ok(taken)
+}
+
+/// By what `undo` takes it back.
+fn operation(
+    context: &Context,
+    planned: &Plan<'_>,
+    safety: &Checkpoint,
+    after: Option<&ObjectId>,
+) -> Operation {
+    Operation {
+        id: format!("op_{:04}", safety.seq).into(),
+        kind: OperationKind::Accept,
+        worktree: context.worktree_id(),
+        safety_checkpoint_id: safety.id.clone(),
+        checkpoint_id: planned.good_id.clone(),
+        scope: Scope::All,
+        paths: Vec::new(),
+        head: HeadMove {
+            before: planned.head.commit.clone(),
+            after: after.cloned(),
+        },
+        written: 0,
+        deleted: 0,
+        kept: Vec::new(),
+        left: Vec::new(),
+        reposition: None,
+        index_restored: true,
+        steps: Vec::new(),
+        nested: NestedPart::default(),
+        of_run: false,
+    }
+}
+
+/// Cleans up what an accepted run holds; what cannot be removed now is tried again later on.
+fn tidy_up(context: &Context, run: &Run) {
+    if let Err(error) = prune::tidy_up(context, &run.key) {
+        tracing::warn!(%error, "the checkpoints of {} were not tidied up", run.key);
+    }
+}
+
+/// What the commits would be.
+struct Rehearsed {
+    commits: Vec<AcceptedCommit>,
+    /// The tree after each step.
+    trees: Vec<ObjectId>,
+    /// Whether there is anything to commit.
+    has_new: bool,
+    /// What is to be written of it, without its commits.
+    journal: CommitJournal,
+}
+
+/// What the commits would be; refuses what would commit a person's own work, or anything that was not accepted.
+fn rehearse(
+    context: &Context,
+    state: &State,
+    planned: &Plan<'_>,
+    request: &Request,
+) -> Result<Rehearsed> {
+    let repo = context.repo()?;
+    let staging = Staging::new(repo, context.dry_run())?;
+    staging.read(planned.base.as_ref())?;
+    let (mut commits, mut trees) = (Vec::new(), Vec::new());
+    let (mut last, mut before) = (tree_before(context, planned)?, staging.held()?);
+    for step in &planned.steps {
+        step_into(&staging, planned, step)?;
+        let tree = staging.write_tree()?;
+        if tree != last {
+            let text = text_of(planned, step, request);
+            let subject = text.lines().next().unwrap_or_default().to_owned();
+            let held = staging.held()?;
+            let files = before.unlike(&held);
+            commits.push(AcceptedCommit {
+                commit: None,
+                subject,
+                iteration: step.iteration,
+                files,
+            });
+            (last, before) = (tree.clone(), held);
+        }
+        trees.push(tree);
+    }
+    let new = staging.changed_since(planned.base.as_ref())?;
+    if let Some(path) = new.iter().find(|path| !planned.taken.contains(path)) {
+        let message = format!("{path} would be committed, though it is none of what is accepted");
+        return Err(Error::new(ErrorKind::UnsafePath, message).hint(context.rerun(&["--dry-run"])));
+    }
+    planned.refuse_uncommitted(context, request)?;
+    let mut journal = planned.journal();
+    // What one of the run's latest checkpoints has of the index is not lost.
+    let mut others = state.checkpoints_of(&planned.run.key).rev().take(LOOKED_AT);
+    let mut staged = repo.staged_since(&journal, Some(&staging))?;
+    while !staged.is_empty()
+        && let Some(other) = others.next()
+    {
+        let (tree, seen) = (
+            repo.load_checkpoint(&other.commit)?.index_tree,
+            journal.seen.get_or_insert_default(),
+        );
+        if let Some(tree) = tree.filter(|tree| !seen.contains(tree)) {
+            seen.push(tree);
+            staged = repo.staged_since(&journal, Some(&staging))?;
+        }
+    }
+    plan::refuse_staged(staged)?;
+    Ok(Rehearsed {
+        commits,
+        trees,
+        has_new: !new.is_empty(),
+        journal,
+    })
+}
+
+fn tree_before(context: &Context, planned: &Plan<'_>) -> Result<ObjectId> {
+    let repo = context.repo()?;
+    Ok(match &planned.base {
+        Some(base) => tree_of(repo, base)?,
+        None => ObjectId(EMPTY_TREE.to_owned()),
+    })
+}
+
+/// Takes what a commit is to hold into the index.
+fn step_into(staging: &Staging<'_>, planned: &Plan<'_>, step: &Step) -> Result<()> {
+    Ok(staging.add_stored(
+        step.stored.as_ref().unwrap_or(&planned.good),
+        &planned.taken,
+    )?)
+}
+
+fn text_of(planned: &Plan<'_>, step: &Step, request: &Request) -> String {
+    let given = request.message.as_deref();
+    let is_rest = planned.run.was_accepted();
+    message(&Subject {
+        run: planned.run,
+        iteration: step.iteration,
+        is_rest,
+        given,
+        folded: &planned.folded_subjects,
+    })
+}
+
+/// Makes the commits, with the hooks; no reference moves. `trees` are those of the rehearsal: what is committed is what was
+/// planned, but for what hooks change. Also returns what was staged for the last one before them.
+fn make(
+    context: &Context,
+    planned: &Plan<'_>,
+    request: &Request,
+    (trees, staging, saved): (&[ObjectId], &Staging<'_>, Option<&Saved>),
+) -> Result<(Vec<AcceptedCommit>, Option<ObjectId>)> {
+    staging.read(planned.base.as_ref())?;
+    let (mut made, mut parent, mut without_hooks) = (Vec::new(), planned.base.clone(), None);
+    let (mut last, mut before) = (tree_before(context, planned)?, staging.held()?);
+    let mut is_as_planned = true;
+    for (step, planned_tree) in planned.steps.iter().zip(trees) {
+        step_into(staging, planned, step)?;
+        let staged = staging.write_tree()?;
+        if is_as_planned && staged != *planned_tree {
+            let message = "files changed while they were being committed; nothing was changed";
+            return Err(Error::new(ErrorKind::NotVerified, message).hint(context.rerun(&[])));
+        }
+        if staged == last {
+            continue;
+        }
+        // Hooks read and write the real objects.
+        publish(context, staging)?;
+        // What is formatted in the work tree belongs to the last commit.
+        let saved = saved.filter(|_| step.stored.is_none());
+        let commit = hooks::Commit {
+            context,
+            staging,
+            saved,
+            before: &before,
+            parent: parent.as_ref(),
+        };
+        let text = commit.run(&text_of(planned, step, request))?;
+        let tree = staging.write_tree()?;
+        is_as_planned &= tree == staged;
+        without_hooks = Some(staged);
+        let commit = staging.commit(&tree, parent.as_ref(), &text)?;
+        publish(context, staging)?;
+        let subject = text.lines().next().unwrap_or_default().to_owned();
+        let held = staging.held()?;
+        let files = before.unlike(&held);
+        made.push(AcceptedCommit {
+            commit: Some(commit.clone()),
+            subject,
+            iteration: step.iteration,
+            files,
+        });
+        (parent, last, before) = (Some(commit), tree, held);
+    }
+    Ok((made, without_hooks))
+}
+
+/// Refuses where git does not know who commits, before checks are run for it.
+fn require_identity(context: &Context) -> Result<()> {
+    let staging = Staging::new(context.repo()?, true)?;
+    staging.require_identity().map_err(|error| {
+        let said = error.to_string();
+        let reason = said.lines().last().unwrap_or_default();
+        let message =
+            format!("git does not know who commits: set user.name and user.email ({reason})");
+        let needs_name = ["ident name", "no name"]
+            .iter()
+            .any(|words| reason.contains(words));
+        let (key, value) = if needs_name {
+            ("user.name", "Your Name")
+        } else {
+            ("user.email", "you@example.com")
+        };
+        Error::new(ErrorKind::NoIdentity, message).hint(Hint::git(["config", key, value]))
+    })
+}
+
+fn publish(context: &Context, staging: &Staging<'_>) -> Result<()> {
+    let lock = checkpoint::lock(context)?;
+    Ok(staging.publish(&lock)?)
+}
+
+fn reasons(paths: BTreeSet<RepoPath>, reason: &str) -> Vec<PathReason> {
+    paths
+        .into_iter()
+        .map(|path| PathReason::new(path, reason))
+        .collect()
+}

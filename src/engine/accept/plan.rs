@@ -1,0 +1,662 @@
+//! What accepting a run commits, and what it refuses.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::choice::{Choice, Chooser, IGNORED, OUTPUT, UNCOMMITTED};
+use super::{Request, Uncommitted, reasons};
+use crate::engine::attempt::run_summary::{changed_work, outside_of, words_back};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::checkpoint;
+use crate::engine::record::lane::OwnCommits;
+use crate::git::checkpoint::StoredCheckpoint;
+use crate::git::program::{CommitJournal, Kept, branch_ref, kept_ref};
+use crate::git::tree::{TreeLookup, diff_trees};
+use crate::model::attempt::IterationStatus;
+use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::manifest::{Entry, EntryKind, Head, ObjectId};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::{Run, RunKey};
+use crate::model::state::{Named, State};
+use crate::policy::amounts::count;
+use crate::policy::path_filter::glob_of;
+use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
+use crate::process::Show;
+
+/// What one commit is made from.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// The iteration that it is of; `None` for one of everything.
+    pub iteration: Option<u32>,
+    /// The checkpoint whose content it has; `None` for the last good one's.
+    pub stored: Option<StoredCheckpoint>,
+}
+
+/// What is committed, and where.
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    pub run: &'a Run,
+    /// What the run began with.
+    pub initial: StoredCheckpoint,
+    /// The commit that it began at, or the one that this was accepted as since.
+    pub begun: Option<ObjectId>,
+    /// What is accepted.
+    pub good: StoredCheckpoint,
+    pub good_id: CheckpointId,
+    /// What the run began with, as the ledger has it.
+    pub first: Checkpoint,
+    /// HEAD as it is.
+    pub head: Head,
+    /// The commit that the new ones come on top of.
+    pub base: Option<ObjectId>,
+    /// Their subjects, oldest first.
+    pub folded_subjects: Vec<String>,
+    /// What keeps them.
+    pub kept: Option<Kept>,
+    pub new_branch: Option<String>,
+    /// The paths that are committed, as far as they differ.
+    pub taken: BTreeSet<RepoPath>,
+    pub left_out: Vec<PathReason>,
+    /// What a person edited since the last good checkpoint, and stays uncommitted.
+    pub hand_edits: BTreeSet<RepoPath>,
+    /// A person's own work from before the run that it changed, and about which is still to be decided.
+    pub changed_work: BTreeSet<RepoPath>,
+    pub steps: Vec<Step>,
+    /// What a person must look at.
+    pub notes: Vec<String>,
+}
+
+/// Plans it; everything that is refused whatever the commits hold is refused here.
+pub(super) fn plan<'a>(
+    context: &Context,
+    state: &State,
+    run: &'a Run,
+    request: &Request,
+) -> Result<Plan<'a>> {
+    let repo = context.repo()?;
+    refuse_here(context, run)?;
+    let (first, last) = ends(state, run)?;
+    let (initial, good) = (
+        repo.load_checkpoint(&first.commit)?,
+        repo.load_checkpoint(&last.commit)?,
+    );
+    let head = repo.head()?;
+    let own = OwnCommits::of(context, state, Some(run), &head)?;
+    let Edited {
+        as_committed,
+        by_hand,
+    } = edited(context, (&initial, &good), (run, &own), request)?;
+    let new_branch = request
+        .branch
+        .as_deref()
+        .map(|name| new_branch(context, name))
+        .transpose()?;
+
+    let begun = begun_at(context, state, &initial, &head)?;
+    let since = commits_since_begun(context, begun.as_ref(), &head, run)?;
+    let mut notes = to_look_at(context, run, &own, &since)?;
+    notes.extend(left_by_run(context, (&initial, &good), &as_committed)?);
+    let (base, folded) = if request.per_iteration {
+        (head.commit.clone(), Vec::new())
+    } else {
+        fold(context, &head, begun.as_ref(), &own)?
+    };
+    if repo.on_remote_tracking(&folded)? && new_branch.is_none() {
+        let message = "the run's own commits are on a remote-tracking branch: they are not folded; --per-iteration leaves \
+                       them, --branch begins another branch";
+        return Err(
+            Error::new(ErrorKind::HeadMoved, message).hint(context.rerun(&["--per-iteration"]))
+        );
+    }
+    let subjects = folded
+        .iter()
+        .rev()
+        .map(|commit| Ok(repo.about_commit(commit)?.1));
+    let folded_subjects = subjects.collect::<Result<Vec<String>>>()?;
+    let kept = folded
+        .first()
+        .map(|newest| kept_ref(&run.key.run_id, newest));
+    let Choice {
+        mut taken,
+        mut left_out,
+    } = Chooser::new((context, state), (run, request), (&initial, &good), first)?
+        .changes(&head, &mut notes)?;
+    taken.retain(|path| !as_committed.contains(path));
+    let work = changed_work(context, &initial, &good, context.dry_run())?;
+    // What was committed since is as the run found it.
+    let work = repo.unlike_stored(&initial, base.as_ref(), &work, context.dry_run())?;
+    let changed_work = repo.unlike_on_disk(&initial, &work)?;
+    refuse_undecided(run, &changed_work, request)?;
+    for path in work
+        .into_iter()
+        .filter(|path| request.uncommitted != Uncommitted::Replace || !changed_work.contains(path))
+    {
+        if taken.remove(&path) {
+            left_out.push(PathReason::new(path, UNCOMMITTED));
+        }
+    }
+    let steps = if request.per_iteration {
+        iterations(context, state, run, last, &head)?
+    } else {
+        vec![Step {
+            iteration: None,
+            stored: None,
+        }]
+    };
+    let hand_edits = by_hand;
+    Ok(Plan {
+        run,
+        initial,
+        begun,
+        good,
+        good_id: last.id.clone(),
+        first: first.clone(),
+        head,
+        base,
+        folded_subjects,
+        kept,
+        new_branch,
+        taken,
+        left_out,
+        hand_edits,
+        changed_work,
+        steps,
+        notes,
+    })
+}
+
+/// Plans what accepting a run left out: its new files that are in no commit and stand as the run left them, on top of HEAD.
+pub(super) fn rest<'a>(
+    context: &Context,
+    state: &State,
+    run: &'a Run,
+    request: &Request,
+) -> Result<Plan<'a>> {
+    let repo = context.repo()?;
+    refuse_here(context, run)?;
+    let (first, last) = ends(state, run)?;
+    let (initial, good) = (
+        repo.load_checkpoint(&first.commit)?,
+        repo.load_checkpoint(&last.commit)?,
+    );
+    let head = repo.head()?;
+    let new_branch = request
+        .branch
+        .as_deref()
+        .map(|name| new_branch(context, name))
+        .transpose()?;
+    let accepted = run.accepted_as.commit.as_ref();
+    let begun = begun_at(context, state, &initial, &head)?;
+    let since = match accepted {
+        Some(_) => commits_since(
+            context,
+            accepted,
+            &head,
+            &format!("what run {} was accepted as", run.key),
+        )?,
+        None => commits_since_begun(context, begun.as_ref(), &head, run)?,
+    };
+    // What somebody took out of git again since stays out of it.
+    let mut committed = repo.differs_between(None, head.commit.as_ref())?;
+    for commit in since.iter().chain(accepted) {
+        committed.extend(repo.differs_between(None, Some(commit))?);
+    }
+    let Choice { taken, left_out } =
+        Chooser::new((context, state), (run, request), (&initial, &good), first)?
+            .rest(&committed)?;
+    Ok(Plan {
+        run,
+        base: head.commit.clone(),
+        folded_subjects: Vec::new(),
+        kept: None,
+        new_branch,
+        taken,
+        left_out,
+        hand_edits: BTreeSet::new(),
+        changed_work: BTreeSet::new(),
+        steps: vec![Step {
+            iteration: None,
+            stored: None,
+        }],
+        notes: Vec::new(),
+        initial,
+        begun,
+        good,
+        good_id: last.id.clone(),
+        first: first.clone(),
+        head,
+    })
+}
+
+/// What [`rest`] finds; nothing once the run's checkpoints are gone.
+pub(super) fn still_left_out(
+    context: &Context,
+    state: &State,
+    run: &Run,
+) -> Result<Vec<PathReason>> {
+    let request = Request {
+        run_id: None,
+        per_iteration: false,
+        branch: None,
+        message: None,
+        include: Vec::new(),
+        all: false,
+        checks: false,
+        prepare: None,
+        uncommitted: Uncommitted::Refuse,
+        show: Show::Nothing,
+    };
+    match rest(context, state, run, &request) {
+        Ok(planned) => Ok(planned.left_out),
+        Err(error) if error.kind == ErrorKind::NoCheckpoint => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Refuses in another work tree, and while git is at something else.
+fn refuse_here(context: &Context, run: &Run) -> Result<()> {
+    if let Some(operation) = context.repo()?.operation() {
+        let message = format!(
+            "a {operation} is in progress: finish it, or give it up with git {operation} --abort"
+        );
+        return Err(Error::new(ErrorKind::OperationInProgress, message).hint(Hint::git(["status"])));
+    }
+    if run.worktree != context.worktree_id() && context.is_worktree_of_repo(&run.worktree) {
+        let message = format!(
+            "run {} works in {}, not in {}",
+            run.key,
+            run.worktree,
+            context.worktree_id()
+        );
+        let again = Hint::recover(["accept"])
+            .run(&run.key)
+            .at(context.place_of(run.worktree.path()));
+        return Err(Error::new(ErrorKind::HeadMoved, message).hint(again));
+    }
+    Ok(())
+}
+
+impl Plan<'_> {
+    /// What is written while the commits, which are not made yet, are put on the branch.
+    pub(super) fn journal(&self) -> CommitJournal {
+        let message = format!("recover accept: run {}", self.run.key.run_id);
+        CommitJournal {
+            base: self.base.clone(),
+            new_branch: self.new_branch.clone(),
+            kept: self.kept.as_ref().map(|kept| kept.name.clone()),
+            index_tree: self.initial.index_tree.clone(),
+            left_out: self
+                .left_out
+                .iter()
+                .any(|one| ![IGNORED, OUTPUT].contains(&one.reason.as_str())),
+            seen: Some(self.good.index_tree.iter().cloned().collect()),
+            ..CommitJournal::new(self.run.key.clone(), self.head.clone(), Vec::new(), message)
+        }
+    }
+
+    /// Refuses where the run's own commits, which stay, hold what was uncommitted before the run.
+    pub(super) fn refuse_uncommitted(&self, context: &Context, request: &Request) -> Result<()> {
+        let repo = context.repo()?;
+        let begun = self.begun.as_ref();
+        if request.per_iteration && !self.run.was_accepted() {
+            let committed = repo.differs_between(begun, self.head.commit.as_ref())?;
+            let mine = repo.uncommitted_at(&self.initial, &committed, context.dry_run())?;
+            if !mine.is_empty() {
+                let message = "the run's own commits hold files that were uncommitted before it: --squash leaves those out";
+                let reason = "uncommitted before the run, and in a commit of it";
+                let again = context.rerun(&["--squash"]);
+                return Err(Error::new(ErrorKind::Conflicts, message)
+                    .paths(reasons(mine, reason))
+                    .hint(again));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses where the index would lose what somebody staged since the run ended.
+pub(super) fn refuse_staged(paths: BTreeSet<RepoPath>) -> Result<()> {
+    let Some(first) = paths.first() else {
+        return Ok(());
+    };
+    let message = "what was staged since the run ended is not what would be committed: commit it first, or unstage it \
+                   with git restore --staged";
+    let list = Hint::git(["diff", "--cached", "--"]).arg(first.below(Path::new("")));
+    let reason = "staged since the run ended, otherwise than the run left it";
+    Err(Error::new(ErrorKind::Conflicts, message)
+        .paths(reasons(paths, reason))
+        .hint(list))
+}
+
+/// What the run began with, and what it came to.
+pub(super) fn ends<'s>(state: &'s State, run: &Run) -> Result<(&'s Checkpoint, &'s Checkpoint)> {
+    let none = |message: String| {
+        let list = Hint::recover(["checkpoint", "list"]).run(&run.key);
+        Error::new(ErrorKind::NoCheckpoint, message).hint(list)
+    };
+    let initial = state.initial(&run.key).and_then(Named::kept);
+    let initial = initial.ok_or_else(|| {
+        none(format!(
+            "No checkpoint available: what run {} began with was not captured",
+            run.key
+        ))
+    })?;
+    let good = state
+        .last_good(&run.key)
+        .filter(|good| good.verdict == Verdict::Passed && good.id != initial.id);
+    let good = good.ok_or_else(|| {
+        none(format!(
+            "No checkpoint available: run {} has none that is good",
+            run.key
+        ))
+    })?;
+    Ok((initial, good))
+}
+
+/// What a person edited since the last good checkpoint.
+struct Edited {
+    /// Is as HEAD has it: that counts, not what the run made of it.
+    as_committed: BTreeSet<RepoPath>,
+    /// Stays uncommitted beside what the run made of it.
+    by_hand: BTreeSet<RepoPath>,
+}
+
+/// What the work tree has otherwise than the last good checkpoint, the output of recover itself and what is ignored by now
+/// aside. Refuses where a commit that a person made of such a path since would be undone.
+fn edited(
+    context: &Context,
+    (initial, good): (&StoredCheckpoint, &StoredCheckpoint),
+    (run, own): (&Run, &OwnCommits<'_>),
+    request: &Request,
+) -> Result<Edited> {
+    let capture = checkpoint::prepare(context)?.capture;
+    if capture.is_same_tree(good) {
+        return Ok(Edited {
+            as_committed: BTreeSet::new(),
+            by_hand: BTreeSet::new(),
+        });
+    }
+    let opened = capture.objects().open();
+    let (then, now) = diff_trees(&TreeLookup::new(&opened)?, good.view(), capture.view())?;
+    let outputs = [&good.manifest.outputs, &capture.manifest.outputs];
+    let is_file =
+        |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
+    let unlike = then.unlike(&now).filter(|(path, was, is)| {
+        (is_file(*was) || is_file(*is)) && !outputs.iter().any(|all| all.contains(path))
+    });
+    let all: BTreeSet<RepoPath> = unlike.map(|(path, ..)| path.clone()).collect();
+    let repo = context.repo()?;
+    // What is ignored by now is not captured, and not committed either.
+    let all = &all - &repo.ignored_now(&all)?;
+    let (then, head) = (good.manifest.head.commit.as_ref(), repo.head()?.commit);
+    let since = match &head {
+        Some(head) if !all.is_empty() => repo.commits_between(then, head)?,
+        _ => Vec::new(),
+    };
+    if since.is_empty() {
+        let committed = repo.unlike_work_tree(head.as_ref(), &all, context.dry_run())?;
+        return Ok(Edited {
+            as_committed: &all - &committed,
+            by_hand: committed,
+        });
+    }
+    // What the run itself committed after its last good checkpoint was not judged good: HEAD does not vouch for it.
+    let (are_own, are_others) = (
+        since.iter().any(|one| own.has(one)),
+        since.iter().any(|one| !own.has(one)),
+    );
+    if are_own && !are_others && !request.per_iteration {
+        return Ok(Edited {
+            as_committed: BTreeSet::new(),
+            by_hand: all,
+        });
+    }
+    let by_hand = if are_own {
+        all.clone()
+    } else {
+        repo.unlike_work_tree(head.as_ref(), &all, context.dry_run())?
+    };
+    let committed = &repo.differs_between(then, head.as_ref())? & &by_hand;
+    let undone = repo.unlike_stored(initial, head.as_ref(), &committed, context.dry_run())?;
+    if undone.is_empty() {
+        return Ok(Edited {
+            as_committed: &all - &by_hand,
+            by_hand,
+        });
+    }
+    let message = "these files were committed since the last good checkpoint, and edited after that: take them back to \
+                   the checkpoint, accept, and recover undo brings back what they are now";
+    let back = take_back("good", &run.key, &undone);
+    Err(Error::new(ErrorKind::HandEdits, message)
+        .paths(reasons(undone, "not as in the last good checkpoint"))
+        .hint(back))
+}
+
+/// Refuses where the run changed a person's own work and nobody said which of the two counts.
+fn refuse_undecided(run: &Run, paths: &BTreeSet<RepoPath>, request: &Request) -> Result<()> {
+    if paths.is_empty() || request.uncommitted != Uncommitted::Refuse {
+        return Ok(());
+    }
+    let message = "the run changed files that had uncommitted changes before it: --uncommitted keep brings those back and \
+                   leaves them uncommitted, --uncommitted replace commits what the run made of them";
+    let back = Hint::recover(words_back("initial", paths)).run(&run.key);
+    let reason = "uncommitted before the run, and changed by it";
+    Err(Error::new(ErrorKind::Conflicts, message)
+        .paths(reasons(paths.clone(), reason))
+        .hint(back))
+}
+
+/// The command that brings files, and nothing else, back to a checkpoint of a run.
+fn take_back(selector: &str, key: &RunKey, paths: &BTreeSet<RepoPath>) -> Hint {
+    let words = ["checkpoint", "restore", selector, "--edits", "discard"]
+        .map(str::to_owned)
+        .into_iter();
+    let paths = paths
+        .iter()
+        .flat_map(|path| ["--path".to_owned(), glob_of(path)]);
+    Hint::recover(words.chain(paths)).run(key)
+}
+
+/// What the run changed and a person has as HEAD has it.
+fn left_by_run(
+    context: &Context,
+    (initial, good): (&StoredCheckpoint, &StoredCheckpoint),
+    as_committed: &BTreeSet<RepoPath>,
+) -> Result<Vec<String>> {
+    if as_committed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (before, after) = diff_trees(
+        &TreeLookup::stored(context.repo()?)?,
+        initial.view(),
+        good.view(),
+    )?;
+    let changed = before
+        .unlike(&after)
+        .map(|(path, ..)| path)
+        .filter(|path| as_committed.contains(path));
+    let names: Vec<String> = changed.map(RepoPath::to_string).collect();
+    Ok(match names.as_slice() {
+        [] => Vec::new(),
+        [one] => vec![format!("{one} is as HEAD has it, not as the run left it")],
+        [first, others @ ..] => {
+            let others = count(others.len(), "other file");
+            vec![format!(
+                "{first} and {others} are as HEAD has them, not as the run left them"
+            )]
+        }
+    })
+}
+
+fn new_branch(context: &Context, name: &str) -> Result<String> {
+    let Some(full) = branch_ref(name) else {
+        return Err(Error::new(
+            ErrorKind::Usage,
+            format!("--branch {name}: no name for a branch"),
+        ));
+    };
+    if context.repo()?.ref_exists(&full) {
+        let message = format!("there is a branch {name} already: --branch takes a new name");
+        return Err(
+            Error::new(ErrorKind::AlreadyExists, message).hint(Hint::git(["branch", "--list"]))
+        );
+    }
+    Ok(full)
+}
+
+/// The commit that a run began at. Where that was another run's, and is folded since, what that run was accepted as has all
+/// of it.
+fn begun_at(
+    context: &Context,
+    state: &State,
+    initial: &StoredCheckpoint,
+    head: &Head,
+) -> Result<Option<ObjectId>> {
+    let repo = context.repo()?;
+    let (Some(begun), Some(now)) = (&initial.manifest.head.commit, &head.commit) else {
+        return Ok(initial.manifest.head.commit.clone());
+    };
+    if repo.is_ancestor(begun, now)? {
+        return Ok(Some(begun.clone()));
+    }
+    let folded = state
+        .runs
+        .iter()
+        .filter(|run| run.own_commits.contains(begun));
+    for accepted in folded.filter_map(|run| run.accepted_as.commit.as_ref()) {
+        if repo.is_ancestor(accepted, now)? {
+            return Ok(Some(accepted.clone()));
+        }
+    }
+    Ok(Some(begun.clone()))
+}
+
+/// The commits since the run began, newest first.
+fn commits_since_begun(
+    context: &Context,
+    begun: Option<&ObjectId>,
+    head: &Head,
+    run: &Run,
+) -> Result<Vec<ObjectId>> {
+    commits_since(
+        context,
+        begun,
+        head,
+        &format!("the commit that run {} began at", run.key),
+    )
+}
+
+/// The commits since one that HEAD has to be on top of, newest first.
+fn commits_since(
+    context: &Context,
+    from: Option<&ObjectId>,
+    head: &Head,
+    what: &str,
+) -> Result<Vec<ObjectId>> {
+    let repo = context.repo()?;
+    let is_on_top = match (from, &head.commit) {
+        (Some(from), Some(now)) => repo.commit_exists(from) && repo.is_ancestor(from, now)?,
+        (from, _) => from.is_none(),
+    };
+    if !is_on_top {
+        let message = format!("HEAD is not on top of {what}: switch to its branch");
+        return Err(Error::new(ErrorKind::HeadMoved, message).hint(Hint::git([
+            "log",
+            "--oneline",
+            "--all",
+            "-20",
+        ])));
+    }
+    Ok(head
+        .commit
+        .as_ref()
+        .map_or(Ok(Vec::new()), |now| repo.commits_between(from, now))?)
+}
+
+/// What a person must look at before the run is accepted.
+fn to_look_at(
+    context: &Context,
+    run: &Run,
+    own: &OwnCommits<'_>,
+    since: &[ObjectId],
+) -> Result<Vec<String>> {
+    let all = to_look_at_in(run)
+        .into_iter()
+        .chain(outside_of(context, own, since)?.to_look_at);
+    Ok(unfinished(run)
+        .into_iter()
+        .chain(all.map(|one| one.text))
+        .collect())
+}
+
+/// The run's own commits on top of the branch, newest first, and what is below them. Somebody else's commit and a merge end
+/// that.
+fn fold(
+    context: &Context,
+    head: &Head,
+    begun: Option<&ObjectId>,
+    own: &OwnCommits<'_>,
+) -> Result<(Option<ObjectId>, Vec<ObjectId>)> {
+    let (mut base, mut folded) = (head.commit.clone(), Vec::new());
+    while let Some(commit) = base
+        .clone()
+        .filter(|commit| Some(commit) != begun && own.has(commit))
+    {
+        let (parents, _) = context.repo()?.about_commit(&commit)?;
+        if parents.len() > 1 {
+            break;
+        }
+        base = parents.into_iter().next();
+        folded.push(commit);
+    }
+    Ok((base, folded))
+}
+
+/// A commit for each iteration since the run's last own commit, the last one as the work tree is.
+fn iterations(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    good: &Checkpoint,
+    head: &Head,
+) -> Result<Vec<Step>> {
+    let repo = context.repo()?;
+    let mut steps = Vec::new();
+    let done = run
+        .iterations
+        .statuses()
+        .filter(|(_, status)| *status == IterationStatus::Completed);
+    let numbers: Vec<u32> = done.map(|(number, _)| number).collect();
+    for number in &numbers {
+        let Some(end) = state
+            .end_of_iteration(&run.key, *number)
+            .and_then(Named::kept)
+        else {
+            continue;
+        };
+        if end.seq >= good.seq || state.is_superseded(end) {
+            continue;
+        }
+        let stored = repo.load_checkpoint(&end.commit)?;
+        // What was changed before an own commit came is in that, or joins what came after it.
+        if stored.manifest.head.commit == head.commit {
+            steps.push(Step {
+                iteration: Some(*number),
+                stored: Some(stored),
+            });
+        }
+    }
+    let last = if good.after_iteration > 0 {
+        Some(good.after_iteration)
+    } else {
+        numbers.last().copied()
+    };
+    steps.push(Step {
+        iteration: last,
+        stored: None,
+    });
+    Ok(steps)
+}

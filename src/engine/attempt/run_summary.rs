@@ -1,0 +1,639 @@
+//! How a run stands: in one line, in the report that an attempt's end calls for, and what its budgets allow now.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::preconditions::reconsider;
+use crate::durable::Sync;
+use crate::engine::base::clock::millis;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, Result};
+use crate::engine::base::runs::{self, driver};
+use crate::engine::record::attempt_record::Ended;
+use crate::engine::record::lane::OwnCommits;
+use crate::engine::record::liveness;
+use crate::engine::record::run_settings::{is_unchecked, loops_of, settings_of};
+use crate::git::Repo;
+use crate::git::checkpoint::StoredCheckpoint;
+use crate::git::tree::{Objects, TreeLookup, changes, diff_trees};
+use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::decision::{Action, BudgetScope, Standing};
+use crate::model::hint::Hint;
+use crate::model::manifest::{Change, Entry, EntryKind, ObjectId};
+use crate::model::path::RepoPath;
+use crate::model::run::{IterationStatus, Run, RunKey, RunStatus};
+use crate::model::state::{Named, State};
+use crate::model::time::Timestamp;
+use crate::policy::path_filter::{Selection, glob_of};
+use crate::policy::recommended::{Outlook, ToAccept, next_command};
+use crate::policy::redact::redact;
+use crate::policy::report::{
+    Around, AttemptChanges, ChangedFiles, Night, Outside, Report, Source, Span, Stuck, ToLookAt,
+    markdown, report, spans,
+};
+use crate::policy::retry_status::{RetryStatus, is_from_the_future, retry_status};
+use crate::policy::secret_file::is_secret_path;
+use crate::store::Origin;
+use crate::store::views::attempt_history_of;
+
+/// Over so many files no line is counted: everyone of them would be read.
+const LINES_OF: usize = 5_000;
+
+/// So many commits from outside are read, the newest; the rest is counted.
+const OUTSIDE_OF: usize = 100;
+
+/// From so many changed files on what was found is noted: reading them again would take longer than all else that is shown.
+const NOTED_FROM: usize = 100;
+/// The same for files in all, by what checkpoints of them say beside their trees.
+const LARGE_FROM: u64 = 5_000;
+
+/// What came of a run; `None` where it has no attempts. What cannot be found out is left out.
+pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> Option<Night> {
+    if run.iterations.count_attempts() == 0 {
+        return None;
+    }
+    let unknown =
+        |error: &_| tracing::debug!(%error, run = %run.key, "a part of the night is not known");
+    let changed = changed(context, state, run)
+        .inspect_err(unknown)
+        .ok()
+        .flatten();
+    let goes_on = run.live.is_some() || driver(context.store(), run).is_some();
+    let ended = run.ended_at.unwrap_or_else(|| {
+        if goes_on {
+            context.clock.now()
+        } else {
+            run.last_at
+        }
+    });
+    let mut outside = outside(context, state, run)
+        .inspect_err(unknown)
+        .unwrap_or_default();
+    let latest = state
+        .latest(&run.key)
+        .map(|latest| latest.skipped.clone())
+        .unwrap_or_default();
+    outside.to_look_at.extend(left_behind(context, run));
+    outside.to_look_at.extend(ToLookAt::left_out(&latest));
+    let around = Around {
+        outside,
+        files: changed.map(|changed| changed.files),
+        duration_ms: millis(ended.since(run.created_at)),
+        uncommitted: lost_work(context, state, run)
+            .inspect_err(unknown)
+            .ok()
+            .flatten(),
+    };
+    let mut night = Night::new(run, around);
+    night.to_accept = to_accept(context, run, changed);
+    let next = next_command(run, outlook(context, state, run, Some(&night)));
+    night.next = next.map(|words| context.line_about(run, &words));
+    Some(night)
+}
+
+/// What there is to know for the way on that the record of a run does not say.
+pub(in crate::engine) fn outlook(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    night: Option<&Night>,
+) -> Outlook {
+    // At the end of its own work a supervisor says what comes after that.
+    let at_work = driver(context.store(), run).is_some_and(|driver| !driver.is_own());
+    let may_lack_attempts = run.task_id.is_some() && run.decision.is_none();
+    let task_spent = may_lack_attempts
+        && run_retry_status(context, state, run)
+            .decision
+            .is_some_and(|stop| stop.stopped_by == Some(BudgetScope::Task));
+    let to_accept = night.map(|night| night.to_accept).unwrap_or_default();
+    Outlook {
+        to_accept,
+        at_work,
+        task_spent,
+        unchecked: is_unchecked(context, run),
+    }
+}
+
+/// What a person can take of what the run made, where it did all that it was to do, or all but what it gave up.
+fn to_accept(context: &Context, run: &Run, changed: Option<Changed>) -> ToAccept {
+    let is_over = match run.status {
+        RunStatus::Complete => true,
+        RunStatus::Escalated => {
+            let given_up: Vec<u32> = run.given_up().collect();
+            let stands_at = run.failure.as_ref().and_then(|failure| failure.iteration);
+            let mut statuses = run
+                .iterations
+                .statuses()
+                .filter(|(_, status)| *status != IterationStatus::Superseded);
+            let last = statuses.next_back().map(|(_, status)| status);
+            // The files of one that was given up last are still there.
+            !given_up.is_empty()
+                && stands_at.is_none_or(|number| given_up.contains(&number))
+                && last == Some(IterationStatus::Completed)
+        }
+        _ => false,
+    };
+    match changed.filter(|changed| is_over && context.has_git() && changed.files.changed > 0) {
+        // What it committed itself is known to git.
+        Some(_) if !run.own_commits.is_empty() => ToAccept::Changes,
+        Some(changed) => changed.uncommitted,
+        None => ToAccept::Nothing,
+    }
+}
+
+/// Commits since the run began that are none of its own, newest first; none where its work tree is another one, or HEAD left its
+/// branch, and none of a run that a person is done with.
+fn outside(context: &Context, state: &State, run: &Run) -> Result<Outside> {
+    let is_over = run.status.has_ended() && run.status != RunStatus::Complete;
+    // What an attempt commits is known to be its own once it ended.
+    if is_over || run.live.is_some() || !context.has_git() || run.worktree != context.worktree_id()
+    {
+        return Ok(Outside::default());
+    }
+    let Some(initial) = state.initial(&run.key).and_then(Named::kept) else {
+        return Ok(Outside::default());
+    };
+    let (repo, begun) = (context.repo()?, initial.base_commit.as_ref());
+    let now = repo.head()?;
+    let Some(head) = &now.commit else {
+        return Ok(Outside::default());
+    };
+    if let Some(begun) = begun
+        && !repo.is_ancestor(begun, head)?
+    {
+        return Ok(Outside::default());
+    }
+    outside_of(
+        context,
+        &OwnCommits::of(context, state, Some(run), &now)?,
+        &repo.commits_between(begun, head)?,
+    )
+}
+
+/// Those of these commits, newest first, that are none of the run's own.
+pub(in crate::engine) fn outside_of(
+    context: &Context,
+    own: &OwnCommits<'_>,
+    commits: &[ObjectId],
+) -> Result<Outside> {
+    let others: Vec<&ObjectId> = commits.iter().filter(|commit| !own.has(commit)).collect();
+    let (read, counted) = others.split_at(others.len().min(OUTSIDE_OF));
+    let told = |commit: &&ObjectId| {
+        Ok(ToLookAt::commit(
+            (*commit).clone(),
+            &context.repo()?.about_commit(commit)?.1,
+        ))
+    };
+    let mut to_look_at = read.iter().map(told).collect::<Result<Vec<_>>>()?;
+    to_look_at.extend(ToLookAt::earlier_commits(counted.len()));
+    Ok(Outside {
+        commits: others.len(),
+        to_look_at,
+    })
+}
+
+/// What rollbacks of a run could not remove or replace and is still there; `None` once the run was accepted or closed.
+fn left_behind(context: &Context, run: &Run) -> Option<ToLookAt> {
+    let is_decided = matches!(run.status, RunStatus::Accepted | RunStatus::Closed);
+    if is_decided || run.worktree != context.worktree_id() {
+        return None;
+    }
+    let is_there = |path: &&RepoPath| path.below(context.worktree()).symlink_metadata().is_ok();
+    // A folder is left for what is left in it.
+    let holds_others = |path: &RepoPath| {
+        let mut all = run.left_behind.iter().map(|left| &left.path);
+        all.any(|other| other != path && other.starts_with(path))
+    };
+    let paths = run.left_behind.iter().map(|left| &left.path);
+    let paths = paths.filter(|path| !holds_others(path));
+    ToLookAt::left_behind(&paths.filter(is_there).collect())
+}
+
+/// What a person's own work a run changed is to be looked at for; `None` once that was decided.
+fn lost_work(context: &Context, state: &State, run: &Run) -> Result<Option<ToLookAt>> {
+    let is_decided =
+        matches!(run.status, RunStatus::Accepted | RunStatus::Closed) || run.live.is_some();
+    let first = state.initial(&run.key).and_then(Named::kept);
+    let good = state
+        .last_good(&run.key)
+        .filter(|good| good.verdict == Verdict::Passed);
+    let (Some(first), Some(good), false) = (first, good, is_decided) else {
+        return Ok(None);
+    };
+    if !context.has_git() || run.worktree != context.worktree_id() || first.tree == good.tree {
+        return Ok(None);
+    }
+    let repo = context.repo()?;
+    let (initial, good) = (
+        repo.load_checkpoint(&first.commit)?,
+        repo.load_checkpoint(&good.commit)?,
+    );
+    let lost = repo.unlike_on_disk(&initial, &changed_work(context, &initial, &good, true)?)?;
+    Ok(ToLookAt::uncommitted(
+        &lost,
+        &context.line(Hint::recover(words_back("initial", &lost)).run(&run.key)),
+    ))
+}
+
+/// The words of the command that brings files, and nothing else, back to a checkpoint.
+pub(in crate::engine) fn words_back(selector: &str, paths: &BTreeSet<RepoPath>) -> Vec<String> {
+    let words = ["checkpoint", "restore", selector]
+        .map(str::to_owned)
+        .into_iter();
+    words
+        .chain(
+            paths
+                .iter()
+                .flat_map(|path| ["--path".to_owned(), glob_of(path)]),
+        )
+        .collect()
+}
+
+/// What was uncommitted when a run began, and is otherwise in its last good checkpoint.
+pub(in crate::engine) fn changed_work(
+    context: &Context,
+    initial: &StoredCheckpoint,
+    good: &StoredCheckpoint,
+    is_rehearsal: bool,
+) -> Result<BTreeSet<RepoPath>> {
+    let repo = context.repo()?;
+    let is_output = outputs_of(initial, good);
+    let (one, other) = diff_trees(&TreeLookup::stored(repo)?, initial.view(), good.view())?;
+    let is_file = |entry: Option<&Entry>| entry.is_some_and(Entry::is_file);
+    let was_there = one
+        .unlike(&other)
+        .filter(|(path, was, _)| is_file(*was) && !is_output(path));
+    let changed: BTreeSet<RepoPath> = was_there.map(|(path, ..)| path.clone()).collect();
+    Ok(repo.uncommitted_at(initial, &changed, is_rehearsal)?)
+}
+
+/// What a run changed.
+#[derive(Clone, Copy, Debug)]
+struct Changed {
+    files: ChangedFiles,
+    /// What there is to accept, where the run committed nothing itself.
+    uncommitted: ToAccept,
+}
+
+/// The files that a run changed, from its first to its last good checkpoint, and what recover itself printed aside; none where
+/// it has no good one.
+pub(in crate::engine) fn changes_of(
+    context: &Context,
+    state: &State,
+    run: &Run,
+) -> Result<Vec<Change>> {
+    let first = state.initial(&run.key).and_then(Named::kept);
+    let good = state
+        .last_good(&run.key)
+        .filter(|good| good.verdict == Verdict::Passed);
+    let (Some(first), Some(good)) = (first, good) else {
+        return Ok(Vec::new());
+    };
+    let repo = context.repo()?;
+    changes_between(
+        repo,
+        &repo.load_checkpoint(&first.commit)?,
+        &repo.load_checkpoint(&good.commit)?,
+    )
+}
+
+fn changes_between(
+    repo: &Repo,
+    before: &StoredCheckpoint,
+    after: &StoredCheckpoint,
+) -> Result<Vec<Change>> {
+    let is_output = outputs_of(before, after);
+    let mut changes = changes(
+        Objects::stored(repo),
+        before.view(),
+        after.view(),
+        &Selection::all(),
+    )?;
+    changes.retain(|change| !is_output(&change.path));
+    Ok(changes)
+}
+
+/// Which files recover itself printed.
+fn outputs_of(before: &StoredCheckpoint, after: &StoredCheckpoint) -> impl Fn(&RepoPath) -> bool {
+    move |path| {
+        [before, after]
+            .iter()
+            .any(|one| one.manifest.outputs.contains(path))
+    }
+}
+
+/// What differs between the run's first and its last good checkpoint, without what recover itself printed.
+fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed>> {
+    let Some(first) = state.initial(&run.key).and_then(Named::kept) else {
+        return Ok(None);
+    };
+    let Some(good) = state
+        .last_good(&run.key)
+        .filter(|good| good.verdict == Verdict::Passed)
+    else {
+        return Ok(None);
+    };
+    if first.id == good.id || first.tree == good.tree {
+        let files = ChangedFiles {
+            changed: 0,
+            added: Some(0),
+            deleted: Some(0),
+        };
+        return Ok(Some(Changed {
+            files,
+            uncommitted: ToAccept::Nothing,
+        }));
+    }
+    if let Some(noted) = noted(context, run, (first, good)) {
+        return Ok(Some(noted));
+    }
+    let repo = context.repo()?;
+    let (before, after) = (
+        repo.load_checkpoint(&first.commit)?,
+        repo.load_checkpoint(&good.commit)?,
+    );
+    let is_output = outputs_of(&before, &after);
+    let (one, other) = diff_trees(&TreeLookup::stored(repo)?, before.view(), after.view())?;
+    let mut unlike = 0;
+    let mut uncommitted = ToAccept::Nothing;
+    for (path, was, is) in one.unlike(&other).filter(|(path, ..)| !is_output(path)) {
+        unlike += 1;
+        let is_file =
+            |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
+        if is_file(was) || (is_file(is) && !is_secret_path(path)) {
+            uncommitted = ToAccept::Changes;
+        }
+    }
+    let files = if unlike > LINES_OF {
+        ChangedFiles {
+            changed: unlike,
+            added: None,
+            deleted: None,
+        }
+    } else {
+        let changes = changes_between(repo, &before, &after)?;
+        ChangedFiles {
+            changed: changes.len(),
+            added: Some(changes.iter().filter_map(|change| change.added).sum()),
+            deleted: Some(changes.iter().filter_map(|change| change.deleted).sum()),
+        }
+    };
+    let found = Changed { files, uncommitted };
+    if unlike >= NOTED_FROM || good.captured.files >= LARGE_FROM {
+        note(context, run, (first, good), found);
+    }
+    Ok(Some(found))
+}
+
+/// Where it is noted: a line with both checkpoints' trees, the numbers, and what there is to accept.
+fn path(context: &Context, run: &Run) -> PathBuf {
+    context.store().run_dir(&run.key).join("changed")
+}
+
+/// How what there is to accept is noted.
+const WORDS: [(ToAccept, &str); 2] = [
+    (ToAccept::Nothing, "nothing"),
+    (ToAccept::Changes, "changes"),
+];
+
+/// What was noted, where that is of these checkpoints.
+fn noted(
+    context: &Context,
+    run: &Run,
+    (first, good): (&Checkpoint, &Checkpoint),
+) -> Option<Changed> {
+    let bytes = context.store().root().read(&path(context, run)).ok()?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let numbers = text
+        .trim()
+        .strip_prefix(&format!("{} {} ", first.commit, good.commit))?;
+    let mut numbers = numbers.split(' ');
+    let changed = numbers.next()?.parse().ok()?;
+    let (added, deleted) = (numbers.next()?.parse().ok(), numbers.next()?.parse().ok());
+    let uncommitted = *WORDS
+        .iter()
+        .find(|(_, word)| numbers.clone().next() == Some(word))
+        .map(|(what, _)| what)?;
+    Some(Changed {
+        files: ChangedFiles {
+            changed,
+            added,
+            deleted,
+        },
+        uncommitted,
+    })
+}
+
+fn note(context: &Context, run: &Run, (first, good): (&Checkpoint, &Checkpoint), found: Changed) {
+    if context.dry_run() || context.store().origin() != Origin::Ours {
+        return;
+    }
+    let lines =
+        |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
+    let files = found.files;
+    let (added, deleted) = (lines(files.added), lines(files.deleted));
+    let uncommitted = WORDS
+        .iter()
+        .find(|(what, _)| *what == found.uncommitted)
+        .map_or("", |(_, word)| word);
+    let text = format!(
+        "{} {} {} {added} {deleted} {uncommitted}\n",
+        first.commit, good.commit, files.changed
+    );
+    if let Err(error) =
+        context
+            .store()
+            .root()
+            .write(&path(context, run), text.as_bytes(), Sync::Nothing)
+    {
+        tracing::debug!(%error, "what the run changed was not noted");
+    }
+}
+
+/// The name of the report beside a run's logs.
+const FILE: &str = "report.md";
+
+pub(in crate::engine) fn make_report(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    subtask: Option<&str>,
+) -> Result<Report> {
+    let mut run = run.clone();
+    reconsider(context, &mut run);
+    let run = &run;
+    let events = context.store().events_of(&run.key)?;
+    let now = context.clock.now();
+    let stuck = attempt_history_of(state, run)
+        .stuck_subtasks
+        .into_iter()
+        .map(|stuck| Stuck {
+            subtask_id: stuck.subtask_id.to_owned(),
+            reason: stuck.reason.to_owned(),
+            escalated_at: stuck.escalated_at,
+            attempt_count: stuck.attempt_count,
+        });
+    let night = night(context, state, run);
+    Ok(report(&Source {
+        state,
+        run,
+        events: &events,
+        retry: &run_retry_status(context, state, run),
+        loops: &loops_of(context, run),
+        stuck: &stuck.collect::<Vec<_>>(),
+        night: night.as_ref(),
+        outlook: outlook(context, state, run, night.as_ref()),
+        unfinished: liveness::unfinished_operation(context)?.as_deref(),
+        changes: &attempt_changes(context, state, &spans(state, &events)),
+        subtask,
+        command: &|words| context.line_about(run, words),
+        now,
+    }))
+}
+
+/// What attempts changed. A checkpoint that cannot be read is no reason for having no report.
+fn attempt_changes(context: &Context, state: &State, spans: &[Span]) -> Vec<AttemptChanges> {
+    let mut all = Vec::with_capacity(spans.len());
+    for span in spans {
+        match compare(context, state, span) {
+            Ok(Some(changes)) => all.push(changes),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "the report does not know what an attempt changed");
+            }
+        }
+    }
+    all
+}
+
+fn compare(context: &Context, state: &State, span: &Span) -> Result<Option<AttemptChanges>> {
+    let (Some(from), Some(to)) = (state.checkpoint(&span.from), state.checkpoint(&span.to)) else {
+        return Ok(None);
+    };
+    let repo = context.repo()?;
+    let (before, after) = (
+        repo.load_checkpoint(&from.commit)?,
+        repo.load_checkpoint(&to.commit)?,
+    );
+    let changes = changes(
+        Objects::stored(repo),
+        before.view(),
+        after.view(),
+        &Selection::all(),
+    )?;
+    Ok(Some(AttemptChanges {
+        attempt: span.attempt,
+        changes,
+    }))
+}
+
+/// Keeps the report where a person is to hear of how an attempt ended.
+pub(crate) fn report_after(context: &Context, key: &RunKey, ended: Ended) -> Ended {
+    let called_for = ended
+        .end
+        .decision
+        .as_ref()
+        .is_some_and(|decision| decision.has(Action::Escalate));
+    let report = if called_for {
+        keep_report(context, key)
+    } else {
+        None
+    };
+    Ended { report, ..ended }
+}
+
+/// Keeps the report beside the run's logs and says where. Whatever goes wrong with it changes nothing but that.
+pub(crate) fn keep_report(context: &Context, key: &RunKey) -> Option<PathBuf> {
+    let kept = try_keep_report(context, key);
+    kept.inspect_err(|error| tracing::warn!(%error, run = %key, "the report was not written"))
+        .ok()
+}
+
+fn try_keep_report(context: &Context, key: &RunKey) -> Result<PathBuf> {
+    let state = context.load()?.state;
+    let run = runs::named(&state, &key.run_id, Some(&key.phase), Some(&key.lane))?;
+    let text = markdown(&make_report(context, &state, run, None)?);
+    let text = redact(&text);
+    let folder = context.store().run_dir(key);
+    let path = folder.join(FILE);
+    let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
+    let root = context.store().root();
+    root.create_dir_all(&folder).map_err(failed)?;
+    root.reap(&folder);
+    root.write(&path, text.as_bytes(), Sync::All)
+        .map_err(failed)?;
+    Ok(path)
+}
+
+/// Where a run stands with its budgets now.
+pub(crate) fn run_retry_status(context: &Context, state: &State, run: &Run) -> RetryStatus {
+    let now = context.clock.now();
+    let settings = settings_of(context, run);
+    retry_status(
+        state,
+        run,
+        &settings.retry,
+        now,
+        decision_seen(context, run),
+    )
+}
+
+/// When it was first noticed that the run's decision was made in the future, where it was.
+pub(crate) fn decision_seen(context: &Context, run: &Run) -> Option<Timestamp> {
+    let now = context.clock.now();
+    let strange = run
+        .decision
+        .as_ref()
+        .filter(|decision| is_from_the_future(decision, now));
+    strange.map(|decision| first_seen(context, decision.decided_at, now))
+}
+
+/// When somebody first noticed that what was decided at `decided_at` was decided in the future: who asks again and again
+/// must not wait from then on each time. Where that cannot be noted, it is now.
+fn first_seen(context: &Context, decided_at: Timestamp, now: Timestamp) -> Timestamp {
+    let (root, path) = (
+        context.store().root(),
+        context.store().private_dir().join("clock-set-back.json"),
+    );
+    let text = root.read(&path).unwrap_or_default();
+    let mut seen: BTreeMap<Timestamp, Timestamp> =
+        serde_json::from_slice(&text).unwrap_or_default();
+    if let Some(at) = seen.get(&decided_at).filter(|at| **at <= now) {
+        return *at;
+    }
+    tracing::warn!(
+        "the clock was set back: what was decided at {decided_at} is waited for from now on"
+    );
+    seen.retain(|decided, _| *decided > now);
+    seen.insert(decided_at, now);
+    let noted = serde_json::to_vec(&seen).map_err(std::io::Error::from);
+    // Nothing is added to what came from elsewhere.
+    if context.store().origin() == Origin::Ours
+        && let Err(error) = noted.and_then(|noted| root.write(&path, &noted, Sync::Nothing))
+    {
+        tracing::debug!(%error, "it is not noted since when");
+    }
+    now
+}
+
+/// A run and how it stands.
+#[derive(Debug)]
+pub(crate) struct Retry {
+    /// The run; `None` where nothing has been recorded.
+    pub run: Option<Run>,
+    /// How it stands.
+    pub status: Option<RetryStatus>,
+    /// What is allowed.
+    pub standing: Standing,
+    /// The limit where no failure names its own.
+    pub max_attempts: u32,
+    /// The `recover` that makes an attempt of it now, by its process id: no other one is allowed meanwhile.
+    pub under_way: Option<u32>,
+}
+
+impl Retry {
+    /// Whether an attempt is allowed now.
+    pub(crate) fn is_allowed(&self) -> bool {
+        self.standing == Standing::Allowed && self.under_way.is_none()
+    }
+}

@@ -1,0 +1,373 @@
+//! Checkpoints as files that work elsewhere: a patch for `git apply`, a bundle for `git fetch`.
+//!
+//! Milestones that are removed are kept as files first (S13): a bundle each, from which git takes it back anywhere.
+
+pub(crate) mod import;
+pub(crate) mod views;
+
+use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
+
+use anyhow::Context as _;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::durable::{reap, sync_dir, temporary_prefix};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::checkpoint::lock;
+use crate::engine::record::remote_consent::plain_blobs_of;
+use crate::engine::record::seed_json;
+use crate::engine::record::storage::patch_of;
+use crate::git::Repo;
+use crate::git::checkpoint::read_back;
+use crate::git::remote::{Filter, outgoing};
+use crate::git::repo::ref_name;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::path::PathReason;
+use crate::model::state::State;
+use crate::policy::retention::{Limits, Reasoned};
+
+/// What kind of file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub(crate) enum Format {
+    /// From the base commit to the checkpoint's content, for `git apply`.
+    Patch,
+    /// The checkpoint's commit with all it needs, for `git fetch`.
+    Bundle,
+    /// The record with the state of every file, in the state recovery's own format (S11).
+    SeedJson,
+}
+
+/// Writes the file at `path`, whole or not at all. One that is there is replaced only with `force`. Nothing is written in
+/// a dry run. Returns the absolute path, and what stays on this machine because git stores it through a filter; nothing does
+/// in a `copy` for this machine.
+pub(crate) fn to_file(
+    context: &Context,
+    checkpoint: &Checkpoint,
+    format: Format,
+    path: &Path,
+    force: bool,
+    copy: bool,
+) -> Result<(PathBuf, Vec<PathReason>)> {
+    let path = plain(&context.cwd().join(path))?;
+    if !path.starts_with(context.store().dir()) {
+        context.check_writes("writing an export")?;
+    }
+    let there = path.symlink_metadata();
+    if there.as_ref().is_ok_and(fs::Metadata::is_dir) {
+        return Err(Error::new(
+            ErrorKind::Usage,
+            format!("{} is a folder", path.display()),
+        ));
+    }
+    if there.is_ok() && !force {
+        let message = format!("{} already exists: --force overwrites it", path.display());
+        let other = free_name(&path);
+        let other = other.to_string_lossy();
+        let mut words = vec!["checkpoint", "export", checkpoint.id.as_str()];
+        match format {
+            Format::Patch => words.extend(["--patch", &other]),
+            Format::Bundle => words.extend(["--bundle", &other]),
+            Format::SeedJson => words.extend(["--format", "seed-json", "--output", &other]),
+        }
+        return Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(words)));
+    }
+    let repo = checked(context, checkpoint)?;
+    if context.dry_run() {
+        return Ok((path, Vec::new()));
+    }
+    let failed = |error: io::Error| Error::io(format!("cannot write {}", path.display()), error);
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    reap(folder);
+    let prefix = temporary_prefix();
+    let mut builder = tempfile::Builder::new();
+    builder
+        .prefix(&prefix)
+        .permissions(Permissions::from_mode(0o644));
+    let temporary = builder.tempfile_in(folder).map_err(failed)?;
+    let mut out = BufWriter::new(temporary);
+    let withheld = write(context, repo, checkpoint, (format, copy), &mut out)?;
+    let temporary = out
+        .into_inner()
+        .map_err(|error| failed(error.into_error()))?;
+    temporary.as_file().sync_all().map_err(failed)?;
+    let moved = if force {
+        temporary.persist(&path)
+    } else {
+        temporary.persist_noclobber(&path)
+    };
+    moved.map_err(|error| failed(error.error))?;
+    sync_dir(folder).map_err(failed)?;
+    Ok((path, withheld))
+}
+
+/// A name beside a file that is there, for another of its kind: `a-2.patch` for `a.patch`.
+fn free_name(path: &Path) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let end = path
+        .extension()
+        .map_or(String::new(), |end| format!(".{}", end.to_string_lossy()));
+    let others = (2..u32::MAX).map(|number| path.with_file_name(format!("{stem}-{number}{end}")));
+    others
+        .into_iter()
+        .find(|other| other.symlink_metadata().is_err())
+        .unwrap_or_else(|| path.to_owned())
+}
+
+/// The path without `..` and links in its folder, which must be there.
+fn plain(path: &Path) -> Result<PathBuf> {
+    let Some(name) = path.file_name() else {
+        return Err(Error::new(
+            ErrorKind::Usage,
+            format!("{} is a folder", path.display()),
+        ));
+    };
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let folder = fs::canonicalize(folder).with_context(|| {
+        format!(
+            "cannot write {}: its folder cannot be found",
+            path.display()
+        )
+    })?;
+    Ok(folder.join(name))
+}
+
+/// Writes it to a stream, a standard output say. Returns what stays on this machine.
+pub(crate) fn to_stream(
+    context: &Context,
+    checkpoint: &Checkpoint,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<Vec<PathReason>> {
+    let withheld = write(
+        context,
+        checked(context, checkpoint)?,
+        checkpoint,
+        (format, false),
+        out,
+    )?;
+    out.flush().context("cannot write the export")?;
+    Ok(withheld)
+}
+
+/// The repository, once everything that the checkpoint holds was read.
+fn checked<'a>(context: &'a Context, checkpoint: &Checkpoint) -> Result<&'a Repo> {
+    let repo = context.repo()?;
+    let problems = repo.load_checkpoint(&checkpoint.commit)?.verify(repo)?;
+    match problems.first() {
+        None => Ok(repo),
+        Some(first) => Err(Error::new(
+            ErrorKind::Corrupt,
+            format!("{} is damaged: {first}", checkpoint.id),
+        )
+        .hint(Hint::recover(["checkpoint", "verify"]))),
+    }
+}
+
+/// Where a session's checkpoint is written that goes nowhere else: its folder is made unless it is a dry run.
+pub(crate) fn session_file(context: &Context, checkpoint: &Checkpoint) -> Result<PathBuf> {
+    let state = context.load()?.state;
+    let session = state
+        .run(&checkpoint.run)
+        .map_or(checkpoint.run.run_id.as_str(), |run| run.session.as_str());
+    let session: String = session
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '-' {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    let folder = context
+        .store()
+        .private_dir()
+        .join("checkpoints")
+        .join(format!("session_{session}"));
+    if !context.dry_run() {
+        context.create_state_dir(&folder)?;
+    }
+    Ok(folder.join(format!("{}.json", checkpoint.id)))
+}
+
+fn write(
+    context: &Context,
+    repo: &Repo,
+    checkpoint: &Checkpoint,
+    (format, copy): (Format, bool),
+    out: &mut dyn Write,
+) -> Result<Vec<PathReason>> {
+    let state = context.load()?.state;
+    let plain = if copy {
+        None
+    } else {
+        plain_blobs_of(context, &state, &checkpoint.run)?
+    };
+    match format {
+        Format::SeedJson => {
+            let (document, withheld) =
+                seed_json::document(context, &state, checkpoint, &plain.unwrap_or_default())?;
+            let written =
+                serde_json::to_writer_pretty(&mut *out, &document).map_err(io::Error::from);
+            written
+                .and_then(|()| out.write_all(b"\n"))
+                .context("cannot write the export")?;
+            Ok(withheld)
+        }
+        Format::Patch => patch_of(repo, checkpoint, &plain.unwrap_or_default(), out),
+        Format::Bundle => {
+            let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+            let mut withheld = Vec::new();
+            let mut commit = checkpoint.commit.clone();
+            if plain.is_some() {
+                let filter = Filter {
+                    max_object: u64::MAX,
+                    untracked: true,
+                    plain,
+                    whole: true,
+                    keep_base: true,
+                    previous: None,
+                };
+                let message = repo.load_checkpoint(&commit)?.message;
+                let sent = outgoing(repo, &lock(context)?, &commit, &message, &filter)?;
+                if !sent.withheld.is_empty() {
+                    (commit, withheld) = (sent.commit, sent.withheld);
+                }
+            }
+            repo.write_bundle(&name, &commit, out)?;
+            Ok(withheld)
+        }
+    }
+}
+
+/// A milestone that was archived, or would be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Archived {
+    /// The checkpoint.
+    pub id: CheckpointId,
+    /// What makes it a milestone.
+    pub reasons: Vec<String>,
+    /// The bundle, absolute.
+    pub path: String,
+    /// How git takes it back under `refs/archived/`.
+    pub hint: String,
+}
+
+/// What came of the milestones that are old enough.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Outcome {
+    /// Those that are in the archive, by id.
+    pub archived: BTreeMap<CheckpointId, Archived>,
+    /// Those that stay where they are, because a bundle would not hold them whole.
+    pub kept: Vec<Reasoned>,
+}
+
+/// The age from which milestones are archived: what is asked for, else what is configured.
+pub(crate) fn archive_age(context: &Context, limits: &Limits) -> Result<Duration> {
+    let retention = &context.settings().retention;
+    limits
+        .max_age
+        .or(retention.scheduled_max_age)
+        .or(retention.max_age)
+        .ok_or_else(|| {
+            Error::new(
+                ErrorKind::Usage,
+                "no age is configured from which milestones are archived: --max-age names one",
+            )
+            .hint(context.rerun(&["--max-age", "30d", "--dry-run"]))
+        })
+}
+
+/// Writes the milestones into the folder and reads each back. One that is there from a prune that was cut off is taken as
+/// it is, once it was read. A dry run only says where.
+pub(in crate::engine) fn archive(
+    context: &Context,
+    state: &State,
+    milestones: &[Reasoned],
+    folder: &Path,
+) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let folder = real(&context.cwd().join(folder));
+    for Reasoned { id, reasons } in milestones {
+        let Some(checkpoint) = state.checkpoint(id) else {
+            continue;
+        };
+        let stored = context.repo()?.load_checkpoint(&checkpoint.commit)?;
+        if stored
+            .manifest
+            .nested
+            .iter()
+            .any(|nested| nested.checkpoint.is_some())
+        {
+            let mut reasons = reasons.clone();
+            reasons
+                .push("not archived: a bundle does not hold the repositories inside it".to_owned());
+            outcome.kept.push(Reasoned {
+                id: id.clone(),
+                reasons,
+            });
+            continue;
+        }
+        let path = write_bundle(context, checkpoint, &folder)?;
+        let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+        let hint = context.line(
+            Hint::git(["fetch"])
+                .arg(&path)
+                .arg(format!("{name}:refs/archived/{id}")),
+        );
+        let path = path.to_string_lossy().into_owned();
+        outcome.archived.insert(
+            id.clone(),
+            Archived {
+                id: id.clone(),
+                reasons: reasons.clone(),
+                path,
+                hint,
+            },
+        );
+    }
+    Ok(outcome)
+}
+
+/// A folder that may have to be made, without `..` and links on the way to it.
+fn real(folder: &Path) -> PathBuf {
+    let there = |at: &Path| {
+        Some(
+            fs::canonicalize(at)
+                .ok()?
+                .join(folder.strip_prefix(at).ok()?),
+        )
+    };
+    folder
+        .ancestors()
+        .find_map(there)
+        .unwrap_or_else(|| folder.to_owned())
+}
+
+fn write_bundle(context: &Context, checkpoint: &Checkpoint, folder: &Path) -> Result<PathBuf> {
+    let run = context.store().run_dir(&checkpoint.run);
+    let folder = folder.join(run.file_name().unwrap_or_default());
+    let path = folder.join(format!("{}.bundle", checkpoint.id));
+    if context.dry_run() {
+        return Ok(path);
+    }
+    let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let written = match to_file(context, checkpoint, Format::Bundle, &path, false, true) {
+        Err(error) if error.kind == ErrorKind::AlreadyExists => path,
+        written => written?.0,
+    };
+    read_back(&written, &name, &checkpoint.commit)?;
+    Ok(written)
+}

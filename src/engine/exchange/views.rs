@@ -1,0 +1,403 @@
+//! Views for other systems: written anew from the ledger, and the limits that foreign ones in their places impose.
+//!
+//! `recover sync`: every view anew from the ledger, in its own place or, for the source systems, in a folder.
+//!
+//! Limits that another system's files in the places of our views impose until they are imported.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::import;
+use crate::durable::{Root, Sync};
+use crate::engine::attempt::run_summary::{Retry, run_retry_status};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, Result};
+use crate::engine::record::run_settings::settings_of;
+use crate::engine::record::seed_json;
+use crate::engine::recovery;
+use crate::model::decision::Standing;
+use crate::model::hint::Hint;
+use crate::model::import::ImportKind;
+use crate::model::path::short_part;
+use crate::model::run::{NONE, Run};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::retry_status::RetryStatus;
+use crate::store::views::{
+    active_checkpoint, attempt_view, battle, battle_path, encode, has_lane_records, lane_records,
+    recovery_state, rewrite_views,
+};
+use crate::store::{ACTIVE, ATTEMPTS, LANES, Origin, RECOVERY, print_of};
+
+/// What was written, or would be.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Synced {
+    /// Whether any file held something else.
+    pub changed: bool,
+    /// Files that were written, absolute.
+    pub written: Vec<String>,
+    /// Files that held just that already.
+    pub unchanged: Vec<String>,
+    /// Those among the written ones that were somebody else's, and where what they said is kept.
+    pub kept_aside: Vec<KeptAside>,
+}
+
+/// A file of somebody else's in a view's place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct KeptAside {
+    /// The file, absolute.
+    pub path: String,
+    /// Where a copy of it is, or would be, absolute.
+    pub copy: String,
+}
+
+/// Writes the views again; with `to` into that folder, in the layout of the source systems, session checkpoints included.
+pub(crate) fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
+    let views = views(context, to)?;
+    let mut synced = Synced::default();
+    if let Some(to) = to {
+        // The folder that was named is resolved; nothing is followed in it.
+        let root = Root::shared(context.cwd().join(to));
+        let mut ours = Ours::read(context);
+        for (path, content) in &views {
+            let present = root.read_present(path);
+            let present = present.with_context(|| format!("cannot read {}", path.display()))?;
+            let same = present.as_ref() == Some(content);
+            if !same {
+                if let Some(foreign) = present.filter(|present| !ours.is(path, present)) {
+                    synced
+                        .kept_aside
+                        .push(keep_aside(context, &root, path, &foreign)?);
+                }
+                if !context.dry_run() {
+                    context.check_writes("writing views elsewhere")?;
+                    write(&root, path, content)?;
+                }
+            }
+            ours.add(path, content);
+            tell(&mut synced, path, !same);
+        }
+        if !context.dry_run() {
+            ours.write(context)?;
+        }
+        return Ok(synced);
+    }
+    if context.dry_run() {
+        for (path, content) in &views {
+            let same = context
+                .store()
+                .view(path)
+                .is_ok_and(|present| present.as_ref() == Some(content));
+            tell(&mut synced, path, !same);
+        }
+        return Ok(synced);
+    }
+    recovery::recover(context)?;
+    let ledger = context.store().lock()?;
+    seed_json::refresh_active(context, ledger.state())?;
+    let written = rewrite_views(ledger)?;
+    let written: BTreeSet<PathBuf> = written
+        .iter()
+        .map(|view| context.store().dir().join(view))
+        .collect();
+    for (path, _) in &views {
+        tell(&mut synced, path, written.contains(path));
+    }
+    Ok(synced)
+}
+
+fn tell(synced: &mut Synced, path: &Path, written: bool) {
+    let list = if written {
+        &mut synced.written
+    } else {
+        &mut synced.unchanged
+    };
+    list.push(path.to_string_lossy().into_owned());
+    synced.changed |= written;
+}
+
+/// Every view with its place.
+fn views(context: &Context, to: Option<&Path>) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+    let state = recovery::load_recovered(context)?;
+    let store = context.store();
+    if state.runs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let root = to.map_or_else(|| store.dir().to_owned(), |to| context.cwd().join(to));
+    let lanes = to.map_or_else(|| store.lane_file().to_owned(), |_| root.join(LANES));
+    let mut all = vec![
+        (root.join(RECOVERY), encode(&recovery_state(&state))?),
+        (root.join(ATTEMPTS), encode(&attempt_view(&state))?),
+    ];
+    if has_lane_records(&state) {
+        all.push((lanes, encode(&lane_records(&state, store))?));
+    }
+    if let Some(active) =
+        active_checkpoint(&state, seed_json::active_state(context, &state).as_ref())
+    {
+        let folder = if to.is_some() {
+            root.join("checkpoints")
+        } else {
+            root.clone()
+        };
+        all.push((folder.join(ACTIVE), encode(&active)?));
+    }
+    for run in &state.runs {
+        let is_battle = run.imported.is_empty()
+            || run
+                .imported
+                .iter()
+                .any(|one| one.imported.kind == ImportKind::Battle);
+        if to.is_some() && !is_battle {
+            continue;
+        }
+        let place = battle_path(run);
+        let place = if to.is_some() {
+            place.strip_prefix("recover").unwrap_or(&place).to_owned()
+        } else {
+            place
+        };
+        all.push((root.join(place), encode(&battle(&state, run))?));
+    }
+    if to.is_some() {
+        all.extend(sessions(context, &state, &root)?);
+    }
+    all.sort();
+    Ok(all)
+}
+
+/// `checkpoints/session_<id>/<checkpoint>.json` (S11): what was imported word for word, ours with the state of every file.
+fn sessions(
+    context: &Context,
+    state: &crate::model::state::State,
+    root: &Path,
+) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+    let place = |session: &str, id: &str| {
+        let folder = root
+            .join("checkpoints")
+            .join(format!("session_{}", plain(session)));
+        folder.join(format!("{}.json", plain(id)))
+    };
+    let mut all = Vec::new();
+    for run in &state.runs {
+        for one in run
+            .imported
+            .iter()
+            .filter(|one| one.imported.kind == ImportKind::Session)
+        {
+            all.push((
+                place(run.key.run_id.as_str(), &one.imported.id),
+                encode(&one.imported.document)?,
+            ));
+        }
+    }
+    for checkpoint in state
+        .checkpoints
+        .values()
+        .filter(|checkpoint| !checkpoint.is_safety())
+    {
+        let session = state
+            .run(&checkpoint.run)
+            .map_or(NONE, |run| run.session.as_str());
+        let (document, _) = seed_json::document(context, state, checkpoint, &BTreeSet::new())?;
+        all.push((place(session, checkpoint.id.as_str()), encode(&document)?));
+    }
+    Ok(all)
+}
+
+/// A name for a file.
+fn plain(whole: &str) -> String {
+    let name: String = whole
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    let name = short_part(name, whole);
+    if name.starts_with('.') {
+        format!("_{name}")
+    } else {
+        name
+    }
+}
+
+/// What other folders' files were written here, so that they are written again, and those of others are kept.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+struct Ours {
+    by_path: BTreeMap<String, String>,
+}
+
+impl Ours {
+    fn place(context: &Context) -> PathBuf {
+        context.store().private_dir().join("synced.json")
+    }
+
+    /// Without it every file is somebody else's: kept once too often.
+    fn read(context: &Context) -> Self {
+        let read = context.store().root().read(&Self::place(context)).ok();
+        read.and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default()
+    }
+
+    fn is(&self, path: &Path, content: &[u8]) -> bool {
+        self.by_path.get(&*path.to_string_lossy()) == Some(&print_of(content))
+    }
+
+    fn add(&mut self, path: &Path, content: &[u8]) {
+        self.by_path
+            .insert(path.to_string_lossy().into_owned(), print_of(content));
+    }
+
+    fn write(&self, context: &Context) -> Result<()> {
+        if *self == Self::read(context) {
+            return Ok(());
+        }
+        write(
+            context.store().root(),
+            &Self::place(context),
+            &encode(self)?,
+        )
+    }
+}
+
+/// Keeps a file that is not ours beside what is written in its place; a dry run only says where.
+fn keep_aside(context: &Context, root: &Root, path: &Path, said: &[u8]) -> Result<KeptAside> {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".before");
+    let keep = if context.dry_run() {
+        Root::place_of_copy
+    } else {
+        Root::keep_copy
+    };
+    let kept = keep(root, Path::new(&aside), said)
+        .with_context(|| format!("cannot keep a copy of {}", path.display()))?;
+    if !context.dry_run() {
+        tracing::warn!(
+            "{} was not written by recover: its content is kept in {}",
+            path.display(),
+            kept.display()
+        );
+    }
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    Ok(KeptAside {
+        path: text(path),
+        copy: text(&kept),
+    })
+}
+
+fn write(root: &Root, path: &Path, content: &[u8]) -> Result<()> {
+    let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
+    if let Some(folder) = path.parent() {
+        root.create_dir_all(folder).map_err(failed)?;
+        root.reap(folder);
+    }
+    root.replace(path, content, Sync::All).map_err(failed)
+}
+
+/// What a file of another system's says of a run here, as an import would record it.
+struct Held {
+    run: Run,
+    status: RetryStatus,
+    max_attempts: u32,
+}
+
+/// How a run stands, held back further where a file of another system's says so: its cooldown and its count hold as they
+/// would if it were imported. Each such file is named.
+pub(in crate::engine) fn hold_back(context: &Context, state: &State, own: Retry) -> Retry {
+    let mut retry = own;
+    for (path, held) in held_views(context, state) {
+        let is_tighter = strictness(held.status.standing) > strictness(retry.standing);
+        if retry.run.is_some() && !is_tighter {
+            continue;
+        }
+        warn_held(context, &path, &held);
+        if is_tighter {
+            retry.standing = held.status.standing;
+        }
+        if retry.run.is_none() {
+            (retry.run, retry.status, retry.max_attempts) =
+                (Some(held.run), Some(held.status), held.max_attempts);
+        }
+    }
+    retry
+}
+
+/// The run that such a file describes, for views where nothing is recorded.
+pub(in crate::engine) fn foreign_run(context: &Context, state: &State) -> Option<Run> {
+    held_views(context, state)
+        .into_iter()
+        .next()
+        .map(|(_, held)| held.run)
+}
+
+fn held_views(context: &Context, state: &State) -> Vec<(std::path::PathBuf, Held)> {
+    let mut all = Vec::new();
+    // A ledger that came from elsewhere holds back by itself.
+    if context.store().origin() != Origin::Ours {
+        return all;
+    }
+    for path in context.store().foreign_views() {
+        let mut assumed = state.clone();
+        for key in import::apply_speculatively(context, &mut assumed, &path) {
+            let Some(run) = assumed
+                .run(&key)
+                .filter(|run| run.worktree == context.worktree_id())
+            else {
+                continue;
+            };
+            let settings = settings_of(context, run);
+            let mut status = run_retry_status(context, &assumed, run);
+            let may_go_on = matches!(status.standing, Standing::Allowed | Standing::Wait(_));
+            if may_go_on && status.attempts_left == Some(0) {
+                status.standing = Standing::Exhausted;
+            }
+            let max_attempts = settings
+                .retry
+                .override_attempts
+                .unwrap_or(settings.retry.max_attempts);
+            all.push((
+                path.clone(),
+                Held {
+                    run: run.clone(),
+                    status,
+                    max_attempts,
+                },
+            ));
+        }
+    }
+    all
+}
+
+/// What allows less is greater.
+fn strictness(standing: Standing) -> (u8, Option<Timestamp>) {
+    match standing {
+        Standing::Allowed => (0, None),
+        Standing::Wait(until) => (1, Some(until)),
+        Standing::Exhausted => (2, None),
+        Standing::NeedsPerson => (3, None),
+    }
+}
+
+fn warn_held(context: &Context, path: &Path, held: &Held) {
+    let what = match held.status.standing {
+        Standing::Allowed => "an attempt is allowed now".to_owned(),
+        Standing::Wait(until) => format!("the next attempt is allowed at {until}"),
+        Standing::Exhausted => "no attempt is left".to_owned(),
+        Standing::NeedsPerson => "a person is needed".to_owned(),
+    };
+    let way = context.line(Hint::recover(["import"]).arg(path));
+    context.warn(format!(
+        "{} was not written by recover, and counts until something is recorded: {} errors, {what}; `{way}` takes it over",
+        path.display(),
+        held.run.error_count
+    ));
+}

@@ -1,0 +1,410 @@
+//! Looking into what is recorded: checkpoints, attempts, logs, differences (S3), and the report of a run (A6, S13).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::durable::{reap, write_atomic};
+use crate::engine::attempt::run_summary::{changes_of, make_report};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::engine::record::{checkpoint, memory, nested, select};
+use crate::engine::recovery;
+use crate::git::checkpoint::MemoryFile;
+use crate::git::tree::{Objects, changes, patch_text};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::event::Event;
+use crate::model::hint::{Hint, Place};
+use crate::model::id::CheckpointId;
+use crate::model::manifest::{Change, ChangeType, Entry, EntryKind, Nested, ObjectId};
+use crate::model::path::{FolderId, RepoPath};
+use crate::model::run::{Run, RunKey};
+use crate::model::state::{Named, State};
+use crate::policy::path_filter::Selection;
+use crate::policy::report::{MARK, Report, pull_request};
+
+/// A file of a checkpoint.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct File {
+    /// Where it is.
+    #[serde(flatten)]
+    pub path: RepoPath,
+    /// As git writes it, in octal.
+    pub mode: String,
+    /// In bytes; `None` for what is neither a file nor a symbolic link.
+    pub size: Option<u64>,
+    /// Its content, or the commit of a repository inside.
+    pub blob: ObjectId,
+}
+
+/// The files of a checkpoint.
+pub(crate) fn show(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<File>> {
+    let repo = context.repo()?;
+    let snapshot = repo.load_checkpoint(&checkpoint.commit)?.snapshot(repo)?;
+    let file = |(path, entry): (RepoPath, Entry)| {
+        let mode = match entry.kind {
+            EntryKind::File => format!("100{:03o}", entry.mode),
+            EntryKind::Symlink => "120000".to_owned(),
+            EntryKind::Gitlink => "160000".to_owned(),
+            EntryKind::EmptyDir => format!("040{:03o}", entry.mode),
+        };
+        let size = match entry.kind {
+            EntryKind::File | EntryKind::Symlink => Some(repo.blob_size(&entry.oid)?),
+            EntryKind::Gitlink | EntryKind::EmptyDir => None,
+        };
+        Ok(File {
+            path,
+            mode,
+            size,
+            blob: entry.oid,
+        })
+    };
+    snapshot.entries.into_iter().map(file).collect()
+}
+
+/// The repositories inside, with their own checkpoints.
+pub(crate) fn show_nested(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Nested>> {
+    Ok(context
+        .repo()?
+        .load_checkpoint(&checkpoint.commit)?
+        .manifest
+        .nested)
+}
+
+/// What a checkpoint changed since the run's previous one, or since the one that files went back to after that; everything,
+/// for the first.
+pub(crate) fn patch_since_previous(
+    context: &Context,
+    state: &State,
+    checkpoint: &Checkpoint,
+) -> Result<Vec<u8>> {
+    let repo = context.repo()?;
+    let from = checkpoint
+        .changed_from
+        .as_ref()
+        .or(checkpoint.previous.as_ref());
+    let previous = from.and_then(|id| state.checkpoint(id));
+    let from = match previous {
+        Some(previous) => previous.tree.clone(),
+        None => repo.empty_tree()?,
+    };
+    Ok(patch_text(
+        Objects::stored(repo),
+        &from,
+        &checkpoint.tree,
+        &Selection::all(),
+    )?)
+}
+
+/// A difference between two moments.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Difference {
+    from: CheckpointId,
+    /// `null` for the work tree.
+    to: Option<CheckpointId>,
+    /// By path.
+    pub changes: Vec<Change>,
+    /// Changes of the working memory, without line counts.
+    pub memory_updates: Vec<Change>,
+    /// Where it was requested; what is not UTF-8 is replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
+}
+
+/// Compares a checkpoint with another one, or with the work tree.
+pub(crate) fn diff(
+    context: &Context,
+    from: &Checkpoint,
+    to: Option<&Checkpoint>,
+    paths: &[String],
+    patch: bool,
+) -> Result<Difference> {
+    let repo = context.repo()?;
+    let lossy = |patch: Vec<u8>| String::from_utf8_lossy(&patch).into_owned();
+    let selection = Selection::globs(paths)
+        .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
+    let before = repo.load_checkpoint(&from.commit)?;
+    let old_memory = before.memory(repo)?;
+    if let Some(to) = to {
+        let after = repo.load_checkpoint(&to.commit)?;
+        let objects = Objects::stored(repo);
+        let mut changes = changes(objects, before.view(), after.view(), &selection)?;
+        let now = nested::Now::Stored(&after.manifest.nested);
+        nested::changed(
+            context,
+            repo,
+            &before.manifest.nested,
+            now,
+            &selection,
+            &mut changes,
+        );
+        return Ok(Difference {
+            from: from.id.clone(),
+            to: Some(to.id.clone()),
+            changes,
+            memory_updates: memory_updates(&old_memory, &after.memory(repo)?),
+            patch: if patch {
+                Some(lossy(patch_text(
+                    objects, &from.tree, &to.tree, &selection,
+                )?))
+            } else {
+                None
+            },
+        });
+    }
+    let prepared = checkpoint::prepare(context)?;
+    let objects = prepared.capture.objects();
+    let mut changes = changes(objects, before.view(), prepared.capture.view(), &selection)?;
+    let now = nested::Now::Captured(&prepared.nested);
+    nested::changed(
+        context,
+        repo,
+        &before.manifest.nested,
+        now,
+        &selection,
+        &mut changes,
+    );
+    Ok(Difference {
+        from: from.id.clone(),
+        to: None,
+        changes,
+        memory_updates: memory_updates(&old_memory, &memory::read(context)?),
+        patch: if patch {
+            Some(lossy(patch_text(
+                objects,
+                &from.tree,
+                &prepared.capture.tree,
+                &selection,
+            )?))
+        } else {
+            None
+        },
+    })
+}
+
+fn memory_updates(old: &[MemoryFile], new: &[MemoryFile]) -> Vec<Change> {
+    let change = |file: &MemoryFile, kind| Change {
+        path: file.path.clone(),
+        kind,
+        old_path: None,
+        added: None,
+        deleted: None,
+    };
+    let find = |files: &[MemoryFile], file: &MemoryFile| {
+        files.iter().position(|other| other.path == file.path)
+    };
+    let mut updates = Vec::new();
+    for file in new {
+        match find(old, file) {
+            None => updates.push(change(file, ChangeType::Created)),
+            Some(at) if old[at].content != file.content => {
+                updates.push(change(file, ChangeType::Modified));
+            }
+            Some(_) => {}
+        }
+    }
+    updates.extend(
+        old.iter()
+            .filter(|file| find(new, file).is_none())
+            .map(|file| change(file, ChangeType::Deleted)),
+    );
+    updates.sort_by(|a, b| a.path.cmp(&b.path));
+    updates
+}
+
+/// Only so many of the latest events are read for the log of a run.
+const EVENTS: u64 = 2000;
+/// Only so much of the end of an attempt's log is read, in bytes.
+const LOG_END: u64 = 256 << 10;
+
+/// Everything that is recorded, and the run that a command is about which names none.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorded {
+    /// All runs and checkpoints.
+    pub state: Arc<State>,
+    /// That run.
+    pub chosen: Option<RunKey>,
+    /// The other work trees of the repository that runs work in, which commands about these need.
+    pub elsewhere: BTreeMap<FolderId, Place>,
+}
+
+/// Loads it; nothing is written.
+pub(crate) fn recorded(context: &Context) -> Result<Recorded> {
+    let state = recovery::load_recovered(context)?;
+    let chosen = select::find(context, &state)
+        .ok()
+        .flatten()
+        .map(|run| run.key.clone());
+    let mut elsewhere: BTreeMap<FolderId, Option<Place>> = BTreeMap::new();
+    for run in &state.runs {
+        elsewhere
+            .entry(run.worktree.clone())
+            .or_insert_with(|| context.elsewhere(run));
+    }
+    let elsewhere = elsewhere
+        .into_iter()
+        .filter_map(|(folder, place)| Some((folder, place?)))
+        .collect();
+    Ok(Recorded {
+        state,
+        chosen,
+        elsewhere,
+    })
+}
+
+/// The latest events of a run, oldest first, each with its line.
+pub(crate) fn events(
+    context: &Context,
+    state: &State,
+    key: &RunKey,
+) -> Result<Vec<(Event, String)>> {
+    let mut events = context
+        .store()
+        .read_lines(state.last_seq.saturating_sub(EVENTS))?;
+    events.retain(|(event, _)| event.run.as_ref() == Some(key));
+    Ok(events)
+}
+
+/// The end of an attempt's log.
+pub(crate) fn log_end(context: &Context, path: &Path) -> Result<String> {
+    let read = || {
+        let mut file = context.store().root().open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(LOG_END)))?;
+        let mut bytes = Vec::new();
+        file.take(LOG_END).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes =
+        read().map_err(|error| Error::io(format!("cannot read {}", path.display()), error))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Between which checkpoints an iteration of a run did its work, where both are known.
+pub(crate) fn span_of_iteration<'a>(
+    state: &'a State,
+    run: &Run,
+    number: u32,
+) -> Option<(&'a Checkpoint, &'a Checkpoint)> {
+    let end = state
+        .end_of_iteration(&run.key, number)
+        .and_then(Named::kept);
+    let end = end.or_else(|| {
+        state
+            .checkpoints_of(&run.key)
+            .rfind(|checkpoint| checkpoint.after_iteration == number)
+    })?;
+    Some((state.before_iteration(run, number)?, end))
+}
+
+/// What a run began with and its latest checkpoint, where both are there.
+pub(crate) fn span_of_run<'a>(
+    state: &'a State,
+    key: &RunKey,
+) -> Option<(&'a Checkpoint, &'a Checkpoint)> {
+    Some((state.initial(key)?.kept()?, state.latest(key)?))
+}
+
+/// The report of the run that a command works on; only of one subtask where that is named.
+pub(crate) fn report_of_run(context: &Context, subtask: Option<&str>) -> Result<Report> {
+    let state = recovery::load_recovered(context)?;
+    let run = select::require(context, &state)?;
+    if let Some(subtask) = subtask {
+        require_subtask(run, subtask)?;
+    }
+    make_report(context, &state, run, subtask)
+}
+
+/// Title and body of a pull request for the run that a command works on.
+pub(crate) fn pull_request_of(context: &Context) -> Result<String> {
+    let state = recovery::load_recovered(context)?;
+    let run = select::require(context, &state)?;
+    let good = state.last_good(&run.key);
+    Ok(pull_request(
+        run,
+        &make_report(context, &state, run, None)?,
+        good,
+        &changes_of(context, &state, run)?,
+    ))
+}
+
+/// The report of this run.
+pub(crate) fn report_of_key(context: &Context, key: &RunKey) -> Result<Report> {
+    let state = context.load()?.state;
+    let run = run_of(&state, key)?;
+    make_report(context, &state, &run, None)
+}
+
+fn require_subtask(run: &Run, subtask: &str) -> Result<()> {
+    let mut known: Vec<&str> = run
+        .attempts()
+        .map(|(_, attempt)| attempt.subtask.as_str())
+        .collect();
+    known.sort_unstable();
+    known.dedup();
+    if known.contains(&subtask) {
+        return Ok(());
+    }
+    let which = if known.is_empty() {
+        "it has no attempts".to_owned()
+    } else {
+        format!("known: {}", known.join(", "))
+    };
+    let message = format!("no subtask '{subtask}' in run {}: {which}", run.key);
+    Err(Error::new(ErrorKind::NoSubtask, message)
+        .hint(Hint::recover(["attempt", "list"]).run(&run.key)))
+}
+
+/// Writes a report at `path`, whole or not at all, and returns the absolute path. A file that is no report is replaced
+/// only after a yes. Nothing is written in a dry run.
+pub(crate) fn report_to_file(context: &Context, path: &Path, text: &str) -> Result<PathBuf> {
+    context.check_writes("writing a report")?;
+    let path = context.cwd().join(path);
+    // Without -o it goes to standard output.
+    let hint = || Hint::recover(["report"]);
+    let failed = |error| Error::io(format!("cannot write {}", path.display()), error).hint(hint());
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(
+            Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())).hint(hint()),
+        );
+    };
+    let folder = fs::canonicalize(folder).map_err(failed)?;
+    let path = folder.join(name);
+    if let Ok(there) = fs::metadata(&path) {
+        if !there.is_file() {
+            return Err(Error::new(
+                ErrorKind::Usage,
+                format!("{} is no ordinary file", path.display()),
+            )
+            .hint(hint()));
+        }
+        if there.len() > 0 && !context.says_yes() && !is_report(&path) {
+            let message = format!(
+                "{} already exists and is not a report: --yes overwrites it",
+                path.display()
+            );
+            return Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint()));
+        }
+    }
+    if !context.dry_run() {
+        reap(&folder);
+        write_atomic(&path, text.as_bytes()).map_err(failed)?;
+    }
+    Ok(path)
+}
+
+/// Whether a file is a report that was written before.
+fn is_report(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(200).read_to_end(&mut head));
+    let head = String::from_utf8_lossy(&head);
+    read.is_ok()
+        && (head.contains(MARK)
+            || (head.contains("\"command\": \"report\"") && head.contains("\"report\": {")))
+}

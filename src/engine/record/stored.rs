@@ -1,0 +1,305 @@
+//! Checkpoints as git stores them: the message with the record, damage in the object database, and edits since one was taken.
+//!
+//! What a person or another run changed in the work tree while a run was under way, as the checkpoints have it.
+//! The run goes on from what a person changed, so that a rollback to before that takes it back with the run's own work.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Context as _;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::git::checkpoint::{StoredCheckpoint, trailers};
+use crate::git::tree::{TreeLookup, diff_trees};
+use crate::git::{Error as GitError, Repo};
+use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::hint::Hint;
+use crate::model::manifest::ObjectId;
+use crate::model::path::RepoPath;
+use crate::model::run::RunKey;
+use crate::model::state::State;
+use crate::policy::path_filter::glob_of;
+
+/// The trailer that holds the whole record, for those who rebuild the ledger from the references.
+pub(super) const RECORD: &str = "Record";
+
+/// The message of a checkpoint's commit.
+pub(in crate::engine) fn message(checkpoint: &Checkpoint) -> Result<String> {
+    let record =
+        serde_json::to_string(checkpoint).context("cannot encode the checkpoint's record")?;
+    let (seq, iteration) = (
+        checkpoint.seq.to_string(),
+        checkpoint.after_iteration.to_string(),
+    );
+    Ok(trailers::format(
+        &checkpoint.description,
+        &[
+            ("Id", checkpoint.id.as_str()),
+            ("Seq", &seq),
+            ("Run", checkpoint.run.run_id.as_str()),
+            ("Phase", &checkpoint.run.phase),
+            ("Lane", &checkpoint.run.lane),
+            ("Iteration", &iteration),
+            ("Trigger", &checkpoint.trigger),
+            ("Verdict", checkpoint.verdict.as_str()),
+            (RECORD, &record),
+        ],
+    ))
+}
+
+/// The record that a checkpoint's commit carries; `None` for a commit that no `recover` wrote.
+pub(crate) fn record_of(stored: &StoredCheckpoint) -> Option<Checkpoint> {
+    record_in(&stored.message, &stored.commit)
+}
+
+/// The record in the message of a checkpoint's commit.
+pub(in crate::engine) fn record_in(message: &str, commit: &ObjectId) -> Option<Checkpoint> {
+    let all = trailers::parse(message);
+    let record = &all.iter().rfind(|(key, _)| key == RECORD)?.1;
+    let mut checkpoint: Checkpoint = serde_json::from_str(record).ok()?;
+    checkpoint.commit = commit.clone();
+    Some(checkpoint)
+}
+
+/// Marks the object database as suspect: the next captures write again what is damaged and still in the work tree.
+pub(in crate::engine) fn mark_suspect(repo: &Repo) {
+    if let Err(error) = repo.mark_odb_suspect() {
+        tracing::warn!(%error, "the next capture does not know of the damage");
+    }
+}
+
+/// A checkpoint as it is stored; `None` where it is damaged.
+fn load_undamaged(repo: &Repo, checkpoint: &Checkpoint) -> Result<Option<StoredCheckpoint>> {
+    match repo.load_checkpoint(&checkpoint.commit) {
+        Err(GitError::Corrupt { .. }) => Ok(None),
+        loaded => Ok(Some(loaded?)),
+    }
+}
+
+/// A checkpoint as it is stored, or where it is damaged the latest of its work tree before it that is not; `None` where
+/// all are.
+pub(in crate::engine) fn load_latest<'s>(
+    context: &Context,
+    state: &'s State,
+    checkpoint: &'s Checkpoint,
+) -> Result<Option<(&'s Checkpoint, StoredCheckpoint)>> {
+    let repo = context.repo()?;
+    let is_earlier = |one: &&Checkpoint| {
+        one.seq < checkpoint.seq && one.worktree == checkpoint.worktree && !one.is_safety()
+    };
+    for one in
+        std::iter::once(checkpoint).chain(state.checkpoints.values().rev().filter(is_earlier))
+    {
+        if let Some(stored) = load_undamaged(repo, one)? {
+            return Ok(Some((one, stored)));
+        }
+        tracing::warn!(
+            "checkpoint {} is damaged: edits are compared with an earlier one",
+            one.id
+        );
+    }
+    Ok(None)
+}
+
+/// Paths that a message names at most.
+const NAMED: usize = 6;
+
+/// Files that somebody else changed, and the checkpoint that has them.
+#[derive(Debug)]
+pub(crate) struct Edits<'a> {
+    /// The checkpoint.
+    pub checkpoint: &'a Checkpoint,
+    /// The files that are not in it as they were before.
+    pub paths: BTreeSet<RepoPath>,
+}
+
+impl Edits<'_> {
+    /// The files by name, the first ones.
+    pub(crate) fn names(&self) -> String {
+        let mut names: Vec<String> = self
+            .paths
+            .iter()
+            .take(NAMED)
+            .map(ToString::to_string)
+            .collect();
+        let others = self.paths.len().saturating_sub(NAMED);
+        if others > 0 {
+            names.push(format!("{others} more"));
+        }
+        match names.split_last() {
+            Some((last, [])) => last.clone(),
+            Some((last, others)) => format!("{} and {last}", others.join(", ")),
+            None => "files".to_owned(),
+        }
+    }
+
+    /// The command that puts these files, and nothing else, in place again.
+    pub(crate) fn brought_back(&self) -> Hint {
+        let words = ["checkpoint", "restore", self.checkpoint.id.as_str()]
+            .map(str::to_owned)
+            .into_iter();
+        let paths = self
+            .paths
+            .iter()
+            .flat_map(|path| ["--path".to_owned(), glob_of(path)]);
+        Hint::recover(words.chain(paths)).run(&self.checkpoint.run)
+    }
+}
+
+/// What somebody else changed since a checkpoint of a run, of which that has not the same; the latest first.
+pub(crate) fn since<'a>(
+    context: &Context,
+    state: &'a State,
+    target: &Checkpoint,
+) -> Result<Vec<Edits<'a>>> {
+    let after: Vec<&Checkpoint> = state
+        .standing(&target.run)
+        .filter(|one| one.seq > target.seq)
+        .collect();
+    if after.iter().all(|one| one.trigger != trigger::EDITED) {
+        return Ok(Vec::new());
+    }
+    let repo = context.repo()?;
+    let goal = repo.load_checkpoint(&target.commit)?;
+    let lookup = TreeLookup::stored(repo)?;
+    let mut found = Vec::new();
+    for (at, edited) in after
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, one)| one.trigger == trigger::EDITED)
+    {
+        let before = at.checked_sub(1).map_or(target, |before| after[before]);
+        // What cannot be read cannot be brought back either.
+        let (Some(before), Some(edited_tree)) =
+            (load_undamaged(repo, before)?, load_undamaged(repo, edited)?)
+        else {
+            continue;
+        };
+        // What a rollback in between restored is as the target has it.
+        let changed = unlike(&lookup, &before, &edited_tree)?;
+        let paths: BTreeSet<RepoPath> = &changed & &unlike(&lookup, &goal, &edited_tree)?;
+        if !paths.is_empty() {
+            found.push(Edits {
+                checkpoint: edited,
+                paths,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// Paths that differ between two checkpoints, without what this program's own output went to.
+fn unlike(
+    lookup: &TreeLookup<'_>,
+    one: &StoredCheckpoint,
+    other: &StoredCheckpoint,
+) -> Result<BTreeSet<RepoPath>> {
+    let (one_tree, other_tree) = diff_trees(lookup, one.view(), other.view())?;
+    let outputs = [&one.manifest.outputs, &other.manifest.outputs];
+    let paths = one_tree.unlike(&other_tree).map(|(path, ..)| path);
+    Ok(paths
+        .filter(|path| !outputs.iter().any(|all| all.contains(path)))
+        .cloned()
+        .collect())
+}
+
+/// Paths that other runs changed in this work tree after a checkpoint, and which run did so last, as checkpoints have it.
+/// A run that began when this one had ended comes after it: what it changed goes back with what it is built on.
+///
+/// What changed between two of them is the later one's, if that was taken after something was done, and the earlier one's,
+/// if that was taken right before an agent's tool was called. A damaged one says nothing.
+pub(crate) fn of_others<'a>(
+    context: &Context,
+    state: &'a State,
+    target: &'a Checkpoint,
+    run: Option<&RunKey>,
+) -> Result<BTreeMap<RepoPath, &'a RunKey>> {
+    let here = context.worktree_id();
+    let is_own = |key: &RunKey| {
+        key.run_id == target.run.run_id || run.is_some_and(|run| run.run_id == key.run_id)
+    };
+    let ended = state
+        .run(run.unwrap_or(&target.run))
+        .and_then(|own| own.ended_at);
+    let is_later = |key: &RunKey| {
+        ended
+            .zip(state.run(key))
+            .is_some_and(|(ended, other)| other.created_at >= ended)
+    };
+    let is_own = |key: &RunKey| is_own(key) || is_later(key);
+    let later = state
+        .checkpoints
+        .values()
+        .rev()
+        .take_while(|one| one.seq > target.seq);
+    let mut later: Vec<&Checkpoint> = later.filter(|one| one.worktree == here).collect();
+    let mut found = BTreeMap::new();
+    if later.iter().all(|one| one.is_safety() || is_own(&one.run)) {
+        return Ok(found);
+    }
+    later.reverse();
+    let repo = context.repo()?;
+    let lookup = TreeLookup::stored(repo)?;
+    let undo = state
+        .worktrees
+        .get(&here)
+        .map_or(&[][..], |worktree| &worktree.undo);
+    let mut before = if target.worktree == here {
+        load_undamaged(repo, target)?
+    } else {
+        None
+    };
+    let mut acts = calls_tool(state, target).then_some(&target.run);
+    for one in later {
+        if one.is_safety() {
+            // What a whole restore put there is no change of the run whose checkpoint is next.
+            let operation = undo
+                .iter()
+                .find(|entry| entry.checkpoint_id == one.id && entry.paths.is_empty());
+            let restored = operation.and_then(|entry| state.checkpoint(entry.restored.as_ref()?));
+            if let Some(restored) = restored
+                .map(|one| load_undamaged(repo, one))
+                .transpose()?
+                .flatten()
+            {
+                (before, acts) = (Some(restored), None);
+            }
+            continue;
+        }
+        let Some(stored) = load_undamaged(repo, one)? else {
+            continue;
+        };
+        let first = state
+            .checkpoints_of(&one.run)
+            .find(|first| !first.is_safety());
+        let calls_tool = calls_tool(state, one);
+        let found_there =
+            calls_tool || [trigger::INITIAL, trigger::EDITED].contains(&one.trigger.as_str());
+        let did = Some(&one.run)
+            .filter(|_| !found_there && first.is_some_and(|first| first.id != one.id));
+        if let Some(other) = did.into_iter().chain(acts).find(|run| !is_own(run))
+            && let Some(before) = &before
+        {
+            found.extend(
+                unlike(&lookup, before, &stored)?
+                    .into_iter()
+                    .map(|path| (path, other)),
+            );
+        }
+        (before, acts) = (Some(stored), calls_tool.then_some(&one.run));
+    }
+    Ok(found)
+}
+
+/// Whether a checkpoint was taken right before an agent called a tool.
+fn calls_tool(state: &State, one: &Checkpoint) -> bool {
+    match one.trigger.as_str() {
+        trigger::BEFORE_EDIT | trigger::RISKY | trigger::EXTERNAL => true,
+        // The first of a session is of its first call.
+        trigger::INITIAL => state
+            .run(&one.run)
+            .is_some_and(|run| run.spec.command.is_empty()),
+        _ => false,
+    }
+}

@@ -1,0 +1,571 @@
+//! Attempts, steps, runs and sessions whose process is gone are settled.
+//!
+//! Orphaned attempts (their supervisor was killed), and feedback loops before a run's first attempt that were orphaned.
+//!
+//! Settles orphaned steps, whose `recover` was killed.
+//! What is left of their processes is ended, the files of an atomic one are restored, and how far the command got counts as
+//! not known.
+//!
+//! Settles runs that are recorded as in progress while nobody works on them any more.
+//! The `recover` that drove one was killed between two attempts, or nothing was heard of a loop, a lane or an agent's
+//! session for long. What it had decided and not done yet, to give an iteration up, is done.
+//!
+//! Ends sessions whose agent is gone without a word: killed, or its terminal closed.
+//! No hook is called then, and the run would stand in progress for ever.
+//!
+//! Each call of a hook notes who called it beside the run. It is no more than a look at who is alive, so it is no event. A
+//! wrapper that lives for one call only differs from the agent by not coming twice.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+use crate::durable::{FileLock, Sync};
+use crate::engine::attempt;
+use crate::engine::attempt::conditions::Detected;
+use crate::engine::base::clock::millis;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::heartbeat::{is_alive, mark_replaced};
+use crate::engine::base::runs::{self, run_of};
+use crate::engine::record::attempt_record::{self, Ending, Started};
+use crate::engine::record::events::{self, apply_speculatively};
+use crate::engine::record::liveness::{
+    is_driven, is_orphaned, is_step_orphaned, left_running, orphaned_baseline, orphaned_steps,
+};
+use crate::engine::restore::automatic::restore_covered_files;
+use crate::model::checkpoint::trigger;
+use crate::model::decision::Action;
+use crate::model::event::{AttemptEnd, Payload};
+use crate::model::hint::Hint;
+use crate::model::run::{IterationStatus, OnFailure, ProcessId, Run, RunKey, RunStatus};
+use crate::model::state::State;
+use crate::model::step::{Step, StepEnd, StepStatus};
+use crate::policy::classify::known;
+use crate::process::{self, caller, end_children_of, end_group};
+use crate::store::NewEvent;
+
+/// How long processes of an orphaned attempt may take to end.
+const ATTEMPT_GRACE: Duration = Duration::from_secs(5);
+
+/// How an orphaned attempt ended, not judged yet.
+fn crashed(context: &Context, run: &Run) -> Option<(Started, Ending)> {
+    let live = run.live.as_ref()?;
+    let recorded = run.iterations.get(live.iteration)?.attempts.last()?;
+    let started = Started {
+        run: run.clone(),
+        iteration: live.iteration,
+        attempt: live.attempt,
+        subtask: recorded.subtask.clone(),
+        at: recorded.started_at,
+    };
+    let end = AttemptEnd {
+        failure: Some(known::supervisor_lost()),
+        duration_ms: millis(context.clock.now().since(recorded.started_at)),
+        log_path: recorded.log_path.clone(),
+        ..AttemptEnd::default()
+    };
+    let ending = Ending {
+        end,
+        trigger: Some(trigger::CRASH),
+        headline: Some(format!(
+            "What attempt {} of iteration {} left",
+            live.attempt, live.iteration
+        )),
+        ..Ending::default()
+    };
+    Some((started, ending))
+}
+
+/// Says of a run whose `recover` was killed that its command goes on, and what ends it.
+pub(crate) fn still_running(context: &Context, run: &Run) -> Option<String> {
+    let pid = left_running(context, run)?.pid;
+    let way = Hint::recover(["doctor", "--repair"])
+        .at(context.elsewhere(run).unwrap_or_else(|| context.place()));
+    let key = &run.key;
+    Some(format!(
+        "the command of run {key} (pid {pid}) goes on although its recover was killed: `{way}` ends it"
+    ))
+}
+
+/// Applies to the state in memory, for commands that write nothing, that orphaned attempts crashed.
+pub(crate) fn apply_attempts(context: &Context, state: &mut Arc<State>) {
+    let orphaned: Vec<Run> = state
+        .runs
+        .iter()
+        .filter(|run| is_orphaned(context, run))
+        .cloned()
+        .collect();
+    for run in orphaned {
+        if let Some(told) = still_running(context, &run) {
+            context.warn(told);
+        }
+        let Some((started, mut ending)) = crashed(context, &run) else {
+            continue;
+        };
+        // Who asks twice gets the same moment twice: the delay is not spread.
+        attempt::judge(
+            context,
+            state,
+            &run,
+            &started,
+            &mut ending,
+            Detected::default(),
+            0.0,
+        );
+        let event = NewEvent::about(&run.key, Payload::AttemptEnded(Box::new(ending.end)));
+        apply_speculatively(state, context.clock.now(), event);
+    }
+}
+
+/// Records that the attempt of a run was lost with the machine that made it; nothing of that is here to be captured. Returns what
+/// was done.
+pub(in crate::engine) fn end_lost(context: &Context, key: &RunKey) -> Result<Option<String>> {
+    let ledger = context.store().lock()?;
+    let run = run_of(ledger.state(), key)?;
+    if let (None, Some(_)) = (&run.live, &run.baseline_supervisor) {
+        let reason = "its machine was lost before the first attempt".to_owned();
+        let payload = Payload::RunStatusChanged {
+            status: RunStatus::Paused,
+            reason,
+        };
+        context.record_in(ledger, key, vec![payload])?;
+        return Ok(None);
+    }
+    // A loop of its own says itself how its attempts end.
+    let is_supervised = run
+        .live
+        .as_ref()
+        .is_some_and(|live| live.supervisor.is_some());
+    let Some((started, mut ending)) = crashed(context, &run).filter(|_| is_supervised) else {
+        return Ok(None);
+    };
+    attempt::judge(
+        context,
+        ledger.state(),
+        &run,
+        &started,
+        &mut ending,
+        Detected::default(),
+        fastrand::f64(),
+    );
+    let what = format!(
+        "attempt {} of iteration {} of run {key} was lost with its machine: recorded as a crash",
+        started.attempt, started.iteration
+    );
+    context.record_in(
+        ledger,
+        key,
+        vec![Payload::AttemptEnded(Box::new(ending.end))],
+    )?;
+    Ok(Some(what))
+}
+
+/// Records the orphaned attempts of this work tree as crashed: what is left of their processes is ended, and what they left
+/// in the work tree is captured in a checkpoint. Returns what was done.
+pub(super) fn recover_attempts(context: &Context) -> Result<Vec<String>> {
+    let state = context.load()?.state;
+    let mut done = Vec::new();
+    for run in state
+        .runs_of(&context.worktree_id())
+        .filter(|run| is_orphaned(context, run))
+    {
+        let Some(live) = &run.live else { continue };
+        let failed = |error| Error::io("cannot look for the lost attempt's processes", error);
+        live.supervisor
+            .iter()
+            .for_each(|supervisor| mark_replaced(context.store(), supervisor));
+        if let Some(child) = &live.child {
+            let ended = end_group(child, ATTEMPT_GRACE).map_err(failed)?;
+            tracing::debug!(?ended, pid = child.pid, "processes of a lost attempt");
+        }
+        // Feedback loops, and a command that was started a moment before the kill, are recorded nowhere.
+        if let Some(supervisor) = &live.supervisor {
+            let ended = end_children_of(supervisor, ATTEMPT_GRACE).map_err(failed)?;
+            tracing::debug!(?ended, "other processes of a lost attempt");
+        }
+        let Some((started, ending)) = crashed(context, run) else {
+            continue;
+        };
+        attempt::end(context, &run.key, &started, ending)?;
+        done.push(format!(
+            "attempt {} of iteration {} of run {} had lost its supervisor: recorded as a crash",
+            live.attempt, live.iteration, run.key
+        ));
+    }
+    Ok(done)
+}
+
+/// Cancels the runs of this work tree whose feedback loops before the first attempt are orphaned, and ends those. No attempt was
+/// made; whoever takes the run up begins with them again.
+pub(super) fn cancel_baselines(context: &Context) -> Result<Vec<String>> {
+    let state = context.load()?.state;
+    let mut done = Vec::new();
+    for run in state.runs_of(&context.worktree_id()) {
+        let Some(supervisor) = orphaned_baseline(context, run) else {
+            continue;
+        };
+        mark_replaced(context.store(), supervisor);
+        let ended = end_children_of(supervisor, ATTEMPT_GRACE)
+            .context("cannot look for the run's checks")?;
+        tracing::debug!(?ended, "feedback loops of a lost run");
+        let reason = "recover was killed before the first attempt".to_owned();
+        let payload = Payload::RunStatusChanged {
+            status: RunStatus::Paused,
+            reason,
+        };
+        context.record(&run.key, vec![payload])?;
+        done.push(format!(
+            "run {} had lost its supervisor before the first attempt: paused",
+            run.key
+        ));
+    }
+    Ok(done)
+}
+
+/// How long processes of a lost step may take to end.
+const STEP_GRACE: Duration = Duration::from_secs(5);
+
+/// Applies to the state in memory, for commands that write nothing, that orphaned steps were cut off.
+pub(super) fn apply_steps(context: &Context, state: &mut Arc<State>) {
+    let now = context.clock.now();
+    let all = state
+        .runs
+        .iter()
+        .flat_map(|run| run.steps.iter().map(|step| (run.key.clone(), step)));
+    let lost: Vec<_> = all
+        .filter(|(_, step)| is_step_orphaned(context, step))
+        .map(|(key, step)| (key, step.clone()))
+        .collect();
+    for (key, step) in lost {
+        apply_speculatively(
+            state,
+            now,
+            NewEvent::about(&key, step_ended(context, &step, false)),
+        );
+    }
+}
+
+fn step_ended(context: &Context, step: &Step, rolled_back: bool) -> Payload {
+    Payload::StepEnded(StepEnd {
+        name: step.start.name.clone(),
+        status: StepStatus::CutOff,
+        exit_code: None,
+        duration_ms: millis(context.clock.now().since(step.started_at)),
+        rolled_back,
+        commits: attempt_record::commits_since(context, step.start.head.as_ref()),
+    })
+}
+
+/// Records the orphaned steps of this work tree as cut off, and restores the files of atomic ones. Returns what was done.
+pub(crate) fn recover_steps(context: &Context) -> Result<Vec<String>> {
+    if orphaned_steps(context, &context.load()?.state).is_empty() {
+        return Ok(Vec::new());
+    }
+    // One process does so at a time, to the last event of it: what another one does next is not part of the step.
+    let _settling = FileLock::acquire(
+        context.store().root(),
+        &context.store().private_dir().join("steps.lock"),
+        context.lock_timeout(),
+    )?;
+    let mut done = Vec::new();
+    for (key, step) in orphaned_steps(context, &context.load()?.state) {
+        done.push(if is_step_orphaned(context, &step) {
+            cut_off(context, &key, &step)?
+        } else {
+            stopped(context, &key, &step)?
+        });
+    }
+    Ok(done)
+}
+
+fn cut_off(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
+    let failed = |error| Error::io("cannot look for the lost step's processes", error);
+    mark_replaced(context.store(), &step.start.supervisor);
+    if let Some(child) = &step.child {
+        let ended = end_group(child, STEP_GRACE).map_err(failed)?;
+        tracing::debug!(?ended, pid = child.pid, "processes of a lost step");
+    }
+    let ended_others = end_children_of(&step.start.supervisor, STEP_GRACE).map_err(failed)?;
+    tracing::debug!(?ended_others, "other processes of a lost step");
+    let name = &step.start.name;
+    let put_back = match restore_covered_files(context, key, &step.start) {
+        // Nothing will ever bring them back: that must not hold up everything else.
+        Err(error) if matches!(error.kind, ErrorKind::NoCheckpoint | ErrorKind::Corrupt) => {
+            tracing::warn!(%error, "step '{name}' was cut off, and its files cannot be restored");
+            None
+        }
+        other => other?,
+    };
+    context.record(key, vec![step_ended(context, step, put_back.is_some())])?;
+    Ok(match put_back {
+        Some(paths) => {
+            format!("step '{name}' of run {key} was cut off: {paths} paths were restored")
+        }
+        None => format!("step '{name}' of run {key} was cut off"),
+    })
+}
+
+fn stopped(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
+    if let Some(supervisor) = &step.compensating {
+        mark_replaced(context.store(), supervisor);
+        let ended = end_children_of(supervisor, STEP_GRACE)
+            .context("cannot look for the processes of the step's compensation")?;
+        tracing::debug!(?ended, "processes of a lost compensation");
+    }
+    let name = step.start.name.clone();
+    let text = format!(
+        "the compensation of step '{name}' of run {key} was cut off: how far it got is not known"
+    );
+    context.record(
+        key,
+        vec![Payload::StepCompensated {
+            name,
+            succeeded: false,
+            exit_code: None,
+        }],
+    )?;
+    Ok(text)
+}
+
+/// What has no supervisor counts as left alone after so long without an event.
+const SILENCE: Duration = Duration::from_secs(12 * 60 * 60);
+
+/// Why nobody is at work on a run any more that says so.
+fn left_alone(context: &Context, run: &Run) -> Option<String> {
+    let says_so = match run.status {
+        RunStatus::InProgress => true,
+        RunStatus::Pending => run.baseline_supervisor.is_some(),
+        _ => false,
+    };
+    if !says_so || runs::driver(context.store(), run).is_some() {
+        return None;
+    }
+    let in_step = run.steps.iter().any(|step| {
+        step.status == StepStatus::Running && is_alive(context.store(), &step.start.supervisor)
+    });
+    // Whoever has the right to drive it is about to say more.
+    if in_step || is_driven(context, &run.key) {
+        return None;
+    }
+    // What a live attempt lost is an attempt that ended; its recovery says so.
+    if let Some(driver) = run.driver.as_ref().filter(|_| run.live.is_none()) {
+        return Some(format!(
+            "recover is gone (pid {}): it was killed, or the machine was restarted",
+            driver.pid
+        ));
+    }
+    let is_silent = context.clock.now().since(run.last_at) > SILENCE;
+    is_silent.then(|| "nothing was heard of it for 12 hours".to_owned())
+}
+
+/// The iteration that a `recover` which is gone had decided to give up, and why. Between that and the iteration's event a run
+/// stands as one that a person is needed for. One that stands there again because somebody undid what followed is theirs.
+fn undone_skip(context: &Context, state: &State, run: &Run) -> Option<(u32, String)> {
+    let undone = state
+        .worktrees
+        .get(&run.worktree)
+        .and_then(|worktree| worktree.redo.last());
+    if undone.is_some_and(|entry| entry.run.as_ref() == Some(&run.key)) {
+        return None;
+    }
+    if run.status != RunStatus::Escalated
+        || run.driver.is_none()
+        || runs::driver(context.store(), run).is_some()
+    {
+        return None;
+    }
+    let decision = run
+        .decision
+        .as_ref()
+        .filter(|decision| decision.has(Action::Skip))?;
+    let failed = run.iterations.get(run.failure.as_ref()?.iteration?)?;
+    let is_undone =
+        failed.status == IterationStatus::Failed && run.spec.on_failure != OnFailure::Stop;
+    (is_undone && !is_driven(context, &run.key)).then(|| (failed.number, decision.reason.clone()))
+}
+
+/// What is to be recorded of a run that nobody is left of, and what to say of it.
+fn settled(context: &Context, state: &State, run: &Run) -> Option<(Vec<NewEvent>, String)> {
+    let paused = |reason| Payload::RunStatusChanged {
+        status: RunStatus::Paused,
+        reason,
+    };
+    let (payloads, said) = if let Some((iteration, reason)) = undone_skip(context, state, run) {
+        let said = format!(
+            "iteration {iteration} of run {} is given up, as was decided before recover was killed",
+            run.key
+        );
+        let skipped = IterationStatus::Skipped;
+        let skip = Payload::IterationChanged {
+            iteration,
+            status: skipped,
+            reason: Some(reason),
+        };
+        (
+            vec![skip, paused("recover is gone: it was killed".to_owned())],
+            said,
+        )
+    } else {
+        let reason = left_alone(context, run)?;
+        let said = format!("run {} is paused: {reason}", run.key);
+        (vec![paused(reason)], said)
+    };
+    Some((
+        payloads
+            .into_iter()
+            .map(|payload| NewEvent::about(&run.key, payload))
+            .collect(),
+        said,
+    ))
+}
+
+/// Applies that to the state in memory, for commands that write nothing.
+pub(super) fn apply_silent(context: &Context, state: &mut Arc<State>) {
+    let all: Vec<_> = state
+        .runs
+        .iter()
+        .filter_map(|run| settled(context, state, run))
+        .collect();
+    for event in all.into_iter().flat_map(|(events, _)| events) {
+        apply_speculatively(state, context.clock.now(), event);
+    }
+}
+
+/// Records it of the runs of this work tree. Returns what was done.
+pub(super) fn recover_silent(context: &Context) -> Result<Vec<String>> {
+    let state = context.load()?.state;
+    let here: Vec<RunKey> = state
+        .runs_of(&context.worktree_id())
+        .filter(|run| settled(context, &state, run).is_some())
+        .map(|run| run.key.clone())
+        .collect();
+    let mut done = Vec::new();
+    for key in here {
+        let ledger = context.store().lock()?;
+        // Another process may have come first.
+        let found = ledger
+            .state()
+            .run(&key)
+            .and_then(|run| settled(context, ledger.state(), run));
+        let Some((settling, said)) = found else {
+            continue;
+        };
+        events::append(ledger, &key, context.clock.now(), settling)?;
+        done.push(said);
+    }
+    Ok(done)
+}
+
+/// Who called the hook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Caller {
+    /// The process.
+    process: Option<ProcessId>,
+    /// Whether it has called before.
+    again: bool,
+}
+
+fn caller_file(context: &Context, key: &RunKey) -> PathBuf {
+    context.store().run_dir(key).join("agent.json")
+}
+
+fn noted_caller(context: &Context, key: &RunKey) -> Option<Caller> {
+    serde_json::from_slice(
+        &context
+            .store()
+            .root()
+            .read(&caller_file(context, key))
+            .ok()?,
+    )
+    .ok()
+}
+
+/// Notes who calls the hook of a session. What cannot be noted is found by its age.
+pub(crate) fn note_caller(context: &Context, key: &RunKey) {
+    let before = noted_caller(context, key);
+    let process = caller();
+    let again = process.is_some()
+        && before
+            .as_ref()
+            .is_some_and(|before| before.process == process);
+    let now = Caller { process, again };
+    if before.as_ref() == Some(&now) {
+        return;
+    }
+    let path = caller_file(context, key);
+    let write = || {
+        let root = context.store().root();
+        root.create_dir_all(&context.store().run_dir(key))?;
+        root.write(&path, &serde_json::to_vec(&now)?, Sync::Nothing)
+    };
+    if let Err(error) = write() {
+        tracing::debug!(%error, "who calls the hook was not noted");
+    }
+}
+
+/// Whether a session is under way of which nobody is left.
+fn is_session_orphaned(context: &Context, run: &Run) -> bool {
+    if run.status != RunStatus::InProgress || run.live.is_some() {
+        return false;
+    }
+    let Some(caller) = noted_caller(context, &run.key) else {
+        return false;
+    };
+    caller
+        .process
+        .filter(|_| caller.again)
+        .is_some_and(|agent| !agent.is_out_of_sight() && !process::is_alive(&agent))
+}
+
+fn orphaned_sessions(context: &Context, state: &State) -> Vec<RunKey> {
+    let here = state.runs_of(&context.worktree_id());
+    here.filter(|run| is_session_orphaned(context, run))
+        .map(|run| run.key.clone())
+        .collect()
+}
+
+/// As at the end of a session that said so. Its last state is the work tree's: nothing is captured late.
+fn session_over(key: &RunKey) -> NewEvent {
+    let reason = "the session is over: its agent is gone".to_owned();
+    NewEvent::about(
+        key,
+        Payload::RunStatusChanged {
+            status: RunStatus::Complete,
+            reason,
+        },
+    )
+}
+
+/// Applies to the state in memory, for commands that write nothing, that the sessions of this work tree are over whose agent is
+/// gone.
+pub(super) fn apply_sessions(context: &Context, state: &mut Arc<State>) {
+    for key in orphaned_sessions(context, state) {
+        apply_speculatively(state, context.clock.now(), session_over(&key));
+    }
+}
+
+/// Records that the sessions are over which are orphaned in `state`. One that is taken up again is under way again.
+/// Returns what was done.
+pub(super) fn recover_sessions(context: &Context, state: &State) -> Result<Vec<String>> {
+    let mut done = Vec::new();
+    for key in orphaned_sessions(context, state) {
+        let ledger = context.store().lock()?;
+        // Another process may have come first.
+        if !ledger
+            .state()
+            .run(&key)
+            .is_some_and(|run| is_session_orphaned(context, run))
+        {
+            continue;
+        }
+        events::append(ledger, &key, context.clock.now(), vec![session_over(&key)])?;
+        done.push(format!(
+            "the agent of session {key} is gone: the session is over"
+        ));
+    }
+    Ok(done)
+}

@@ -1,0 +1,283 @@
+//! Keeps local writers away from a run that another machine holds.
+//!
+//! What they would do, its holder would never hear of. What has an effect elsewhere, which cannot be taken back, begins with a
+//! sign of life. What they did in a run that nobody else holds goes there at once: this machine may be gone soon.
+//!
+//! Attempts of a loop that runs its own commands, in a run that lies on a remote.
+
+use super::claim::{TakeOver, Wish, claim, held, refuse_behind};
+use super::push::{Synced, all_there, last_seen, sync, whose};
+use super::record;
+use super::record::{lock, remotes_of};
+use super::server::{Chain, Reached, Server, chain_standing};
+use super::session::{LAST_WORD, release, release_on};
+use crate::engine::base::clock::Moment;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::select;
+use crate::engine::recovery;
+use crate::engine::runs::Chosen;
+use crate::model::hint::Hint;
+use crate::model::run::{Run, RunKey};
+use crate::policy::remote::{Hold, stop_after};
+use crate::policy::settings::RemoteMode;
+
+/// Refuses to change runs that another machine holds (11), and returns those that may be. The server is asked where this clone
+/// has ever been in touch with it about the run; where it is away, what was seen last counts.
+pub(crate) fn require_claim(context: &Context, chosen: &Chosen) -> Result<Vec<RunKey>> {
+    if context.dry_run() || !context.has_git() || !context.store().exists() {
+        return Ok(Vec::new());
+    }
+    let state = recovery::load_recovered(context)?;
+    // Which run is meant, or that none is, is the command's own to say.
+    let keys = match chosen {
+        Chosen::Ids(ids) if ids.is_empty() => select::find_quietly(context, &state)
+            .map(|run| run.map(|run| run.key.clone()).into_iter().collect()),
+        _ => chosen.of(context, &state),
+    };
+    let Ok(keys) = keys else {
+        return Ok(Vec::new());
+    };
+    keys.iter().try_for_each(|key| require(context, key))?;
+    Ok(keys)
+}
+
+/// Sends what was recorded in runs that lie on a remote. A claim that this clone does not have is taken for it and given back.
+/// What cannot be sent now is for later, and no reason for what was done to fail.
+pub(crate) fn send_recorded(context: &Context, keys: &[RunKey]) {
+    for key in keys {
+        for remote in remotes_of(context, key) {
+            if let Err(error) = send_recorded_on(context, key, &remote) {
+                let later =
+                    context.line(Hint::recover(["remote", "push", "--remote", &remote]).run(key));
+                context.warn(format!(
+                    "what is new in run {key} is not on {remote} yet: {error}; to send it: {later}"
+                ));
+            }
+        }
+    }
+}
+
+fn send_recorded_on(context: &Context, key: &RunKey, remote: &str) -> Result<()> {
+    let record = record::load(context, key, remote)?.unwrap_or_default();
+    let ahead = context.store().lines_of_run(key, record.sent_seq)?.len() as u64;
+    if record.tip.is_none() || ahead == 0 {
+        return Ok(());
+    }
+    let server = Server::of(context, remote)?.for_last_word(LAST_WORD);
+    let agrees = |chain: &Chain| refuse_behind(&server, key, ahead, chain);
+    claim(
+        &server,
+        key,
+        &Wish {
+            how: TakeOver::default(),
+            waits_for_holder: false,
+            agrees: &agrees,
+        },
+    )?;
+    if record.nonce.is_none() {
+        release_on(context, key, remote, LAST_WORD)
+    } else {
+        Ok(())
+    }
+}
+
+/// Refuses to change a run that another machine holds (11).
+pub(super) fn require(context: &Context, key: &RunKey) -> Result<()> {
+    remotes_of(context, key)
+        .iter()
+        .try_for_each(|remote| require_on(context, key, remote))
+}
+
+/// A sign of life before something with an effect elsewhere begins, where this clone holds the run; its processes get to know
+/// the claim from then on.
+///
+/// # Errors
+/// Somebody else holds it (11).
+pub(crate) fn renew(context: &Context, key: &RunKey) -> Result<()> {
+    for remote in remotes_of(context, key) {
+        let mut locked = lock(context, key, &remote)?;
+        if locked.record.nonce.is_none() {
+            drop(locked);
+            require_on(context, key, &remote)?;
+            continue;
+        }
+        let server = Server::of(context, &remote)?;
+        match sync(&server, key, &mut locked, false)? {
+            Synced::Done(_) => {}
+            Synced::Lost(claim) => return Err(held(&server, key, &claim)),
+            Synced::Away(away) => {
+                let age = locked.record.alive.as_ref().and_then(Moment::age);
+                if age.is_none_or(|age| age >= stop_after(context.settings().remote.lease)) {
+                    return Err(away.error(&remote));
+                }
+            }
+        }
+        if let Some(tip) = &locked.record.tip {
+            let claim = chain_standing(server.repo()?, key, &remote, tip)?.claim;
+            context.fencing.set(Some(claim.fencing));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a name for a new run that a run on the remote has: before anything is recorded.
+///
+/// # Errors
+/// Another machine holds that (11), or nobody does (13).
+pub(crate) fn require_new(server: &Server<'_>, key: &RunKey) -> Result<()> {
+    let context = server.context;
+    let record = record::load(context, key, server.name())?.unwrap_or_default();
+    match server.look(key)? {
+        Reached::Yes(Some(found)) if record.tip.as_ref() != Some(&found) => {}
+        // One that is away is waited for when the run has begun.
+        _ => return Ok(()),
+    }
+    let Some(end) = all_there(server, key)?.and_then(|chain| chain.end()) else {
+        return Ok(());
+    };
+    if !end.claim.released && record.nonce.as_ref() != Some(&end.claim.nonce) {
+        return Err(held(server, key, &end.claim));
+    }
+    let message = format!(
+        "run {key} lies on {} already: resume it, or choose another name with --run",
+        server.name()
+    );
+    let hint = Hint::recover(["resume", "--remote", server.name()]).run(key);
+    Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint))
+}
+
+fn require_on(context: &Context, key: &RunKey, remote: &str) -> Result<()> {
+    let Some(record) = record::load(context, key, remote)? else {
+        return Ok(());
+    };
+    let Some(tip) = record.tip.clone() else {
+        return Ok(());
+    };
+    let server = match Server::of(context, remote) {
+        Ok(server) => server,
+        Err(error) => {
+            context.warn(format!(
+                "whether another machine holds run {key} is not known: {error}"
+            ));
+            return Ok(());
+        }
+    };
+    let seen = match server.look(key) {
+        Ok(Reached::Yes(Some(found))) if found != tip => match whose(&server, key, &found, &tip)? {
+            Reached::Yes(Some(standing)) => Some(standing.claim),
+            Reached::Yes(None) | Reached::Away(_) => last_seen(&server, key)?,
+        },
+        Ok(Reached::Yes(_)) => last_seen(&server, key)?,
+        Ok(Reached::Away(away)) => {
+            context.warn(format!(
+                "the remote {remote} cannot be reached: {}; by what was seen last",
+                away.said
+            ));
+            last_seen(&server, key)?
+        }
+        Err(error) => {
+            context.warn(format!(
+                "whether another machine holds run {key} is not known: {error}"
+            ));
+            last_seen(&server, key)?
+        }
+    };
+    let never = std::time::Duration::ZERO;
+    let state = crate::policy::remote::hold(
+        seen.as_ref(),
+        record.nonce.as_deref(),
+        never,
+        std::time::Duration::MAX,
+    );
+    if let (Hold::Held, Some(claim)) = (state, &seen) {
+        return Err(held(&server, key, claim));
+    }
+    Ok(())
+}
+
+/// Before an attempt begins: in strict mode this clone holds the run.
+///
+/// # Errors
+/// Somebody else holds it (11), or went on with it (13); the server is away (9).
+pub(crate) fn before_own_attempt(context: &Context, key: &RunKey) -> Result<()> {
+    if context.settings().remote.mode == RemoteMode::Lazy {
+        return require(context, key);
+    }
+    for remote in remotes_of(context, key) {
+        let record = record::load(context, key, &remote)?.unwrap_or_default();
+        if record.tip.is_none() || record.nonce.is_some() {
+            continue;
+        }
+        let server = Server::of(context, &remote)?.with_consent()?;
+        let agrees = |chain: &Chain| {
+            if chain.states.is_empty() {
+                return Ok(());
+            }
+            let message = format!("run {key} went on elsewhere: take it up here first");
+            let hint = Hint::recover(["resume", "--prepare-only", "--remote", &remote]).run(key);
+            Err(Error::new(ErrorKind::Conflicts, message).hint(hint))
+        };
+        claim(
+            &server,
+            key,
+            &Wish {
+                how: TakeOver::default(),
+                waits_for_holder: false,
+                agrees: &agrees,
+            },
+        )?;
+    }
+    Ok(())
+}
+
+/// Sends the beginning of an attempt: in strict mode it is there when this returns.
+///
+/// # Errors
+/// Somebody else holds the run (11); the server is away (9).
+pub(crate) fn send_own_beginning(context: &Context, key: &RunKey) -> Result<()> {
+    if context.settings().remote.mode == RemoteMode::Lazy {
+        Ok(())
+    } else {
+        send(context, key, true)
+    }
+}
+
+/// Refuses the end of an attempt where somebody else holds the run (11).
+pub(crate) fn before_own_end(context: &Context, key: &RunKey) -> Result<()> {
+    require(context, key)
+}
+
+/// Sends the end of an attempt, if the server can be had; the claim is given back where the run has ended.
+///
+/// # Errors
+/// Somebody else holds the run (11).
+pub(crate) fn send_own_end(context: &Context, run: &Run) -> Result<()> {
+    if run.status.is_over() {
+        release(context, &run.key, false);
+        return Ok(());
+    }
+    send(context, &run.key, false)
+}
+
+fn send(context: &Context, key: &RunKey, must: bool) -> Result<()> {
+    for remote in remotes_of(context, key) {
+        let mut locked = lock(context, key, &remote)?;
+        if locked.record.nonce.is_none() {
+            continue;
+        }
+        let server = Server::of(context, &remote)?;
+        match sync(&server, key, &mut locked, false)? {
+            Synced::Done(_) => {}
+            Synced::Lost(claim) => return Err(held(&server, key, &claim)),
+            Synced::Away(away) if must => return Err(away.error(&remote)),
+            Synced::Away(away) => {
+                context.note(format!(
+                    "the remote {remote} cannot be reached: {}; what is new is sent later",
+                    away.said
+                ));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! Removing what lies of runs on a remote and is not kept any longer: by the same rules as their checkpoints here.
+
+use std::time::Duration;
+
+use super::list::{RemoteReport, folded, refresh, report};
+use super::record::forget;
+use super::server::{Server, away};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::git::remote::{Answer, SIDE, Update, run_component, run_ref};
+use crate::model::hint::Hint;
+use crate::model::manifest::ObjectId;
+use crate::model::run::{Run, RunKey, RunStatus};
+use crate::model::time::Timestamp;
+use crate::policy::settings::RetentionSettings;
+
+/// Why a run stays on the remote.
+fn stays(
+    run: &Run,
+    is_held: bool,
+    is_named: bool,
+    settings: &RetentionSettings,
+    now: Timestamp,
+) -> Option<&'static str> {
+    if is_held {
+        return Some("a machine holds it");
+    }
+    if !run.status.is_over() {
+        return Some("it has not ended");
+    }
+    let age = run
+        .ended_at
+        .map_or(Duration::ZERO, |ended| now.since(ended));
+    let is_due = match run.status {
+        RunStatus::Closed | RunStatus::Accepted => true,
+        RunStatus::Complete => age >= settings.after_end,
+        // What failed is somebody's to look at.
+        _ => age >= settings.after_end.max(FAILED),
+    };
+    (!is_due && !is_named).then_some("it ended not long ago")
+}
+
+/// How long a run that failed stays at least, as its checkpoints do here.
+const FAILED: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Removes runs from the remote that ended and are not kept any longer, with what was left aside of them; the one that is named
+/// as soon as it has ended. What this clone has of them stays. In a dry run only says which.
+///
+/// # Errors
+/// Not confirmed (13); the named run is held or has not ended (13).
+pub(crate) fn prune(context: &Context) -> Result<RemoteReport> {
+    let server = Server::named(context)?;
+    let (found, fetched) = refresh(&server)?;
+    let is_named = context.naming().run_id.is_some();
+    let (mut doomed, mut kept) = (Vec::new(), Vec::new());
+    for (key, tip) in &found {
+        let Some((run, claim)) = folded(&server, key, tip)? else {
+            continue;
+        };
+        match stays(
+            &run,
+            !claim.released,
+            is_named,
+            &context.settings().retention,
+            context.clock.now(),
+        ) {
+            None => doomed.push((key.clone(), tip.clone())),
+            Some(why) => kept.push(format!("run {key} stays on {}: {why}", server.name())),
+        }
+    }
+    if is_named && found.is_empty() {
+        let message = format!("the run does not lie on {}", server.name());
+        return Err(
+            Error::new(ErrorKind::RunNotFound, message).hint(Hint::recover([
+                "runs",
+                "--remote",
+                server.name(),
+            ])),
+        );
+    }
+    if is_named && !kept.is_empty() {
+        return Err(Error::new(ErrorKind::Conflicts, kept.join("; "))
+            .hint(Hint::recover(["remote", "status"])));
+    }
+    let keys: Vec<RunKey> = doomed.iter().map(|(key, _)| key.clone()).collect();
+    if !doomed.is_empty() && !context.dry_run() {
+        if !context.says_yes() {
+            let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
+            let message = format!(
+                "this removes for good what lies on {} of: {}; the server may keep deleted objects for weeks. --yes removes it",
+                server.name(),
+                names.join(", ")
+            );
+            return Err(
+                Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"]))
+            );
+        }
+        for (key, tip) in &doomed {
+            remove(&server, key, tip)?;
+        }
+    }
+    let left = if context.dry_run() {
+        found
+    } else {
+        refresh(&server)?.0
+    };
+    Ok(RemoteReport {
+        pruned: keys,
+        ..report(&server, &left, Vec::new(), fetched)?
+    })
+}
+
+fn remove(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<()> {
+    let aside = format!("{SIDE}{}/", run_component(key));
+    let mut updates = vec![Update {
+        name: run_ref(key),
+        old: Some(tip.clone()),
+        new: None,
+    }];
+    updates.extend(server.below(&aside)?.into_iter().map(|(name, id)| Update {
+        name,
+        old: Some(id),
+        new: None,
+    }));
+    for update in updates {
+        match server.push(update)? {
+            Answer::Done(()) => {}
+            Answer::Moved => {
+                let message = format!(
+                    "run {key} on {} has changed meanwhile: nothing more of it was removed",
+                    server.name()
+                );
+                return Err(Error::new(ErrorKind::Claimed, message)
+                    .hint(Hint::recover(["remote", "status"]).run(key)));
+            }
+            other => return Err(away(other).error(server.name())),
+        }
+    }
+    server.repo()?.remove_tracking(&server.tracking(key))?;
+    forget(server.context, key, server.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::event::{Event, EventSource, Payload};
+    use crate::model::run::RunSpec;
+    use crate::model::state::State;
+
+    fn run(status: RunStatus) -> Run {
+        let key = RunKey::new("r", None, None);
+        let spec = Box::new(RunSpec::default());
+        let created = Payload::RunCreated {
+            task_id: None,
+            session: "r".into(),
+            worktree: "/w".into(),
+            spec,
+        };
+        let changed = Payload::RunStatusChanged {
+            status,
+            reason: String::new(),
+        };
+        let mut state = State::default();
+        for (seq, payload) in (1..).zip([created, changed]) {
+            let at = Timestamp::from_millis(0);
+            let (run, source) = (Some(key.clone()), EventSource::Recover);
+            state.apply(&Event {
+                seq,
+                at,
+                schema: payload.schema(),
+                run,
+                source,
+                payload,
+            });
+        }
+        state.run(&key).cloned().unwrap()
+    }
+
+    #[test]
+    fn runs_stay_as_long_as_their_checkpoints() {
+        let settings = RetentionSettings::default();
+        let day = 24 * 3600 * 1000;
+        let after = |status, days: i64| {
+            stays(
+                &run(status),
+                false,
+                false,
+                &settings,
+                Timestamp::from_millis(days * day),
+            )
+            .is_some()
+        };
+        assert_eq!(
+            (after(RunStatus::Complete, 6), after(RunStatus::Complete, 8)),
+            (true, false)
+        );
+        assert_eq!(
+            (after(RunStatus::Failed, 8), after(RunStatus::Failed, 31)),
+            (true, false)
+        );
+        assert!(
+            !after(RunStatus::Accepted, 0)
+                && after(RunStatus::Paused, 99)
+                && after(RunStatus::InProgress, 99)
+        );
+        let now = Timestamp::from_millis(day);
+        let named = |status, is_held| stays(&run(status), is_held, true, &settings, now).is_some();
+        assert!(
+            !named(RunStatus::Complete, false)
+                && named(RunStatus::Complete, true)
+                && named(RunStatus::Paused, false)
+        );
+    }
+}

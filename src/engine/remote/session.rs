@@ -1,0 +1,502 @@
+//! Holding a run while it is driven: signs of life, the word before and after each attempt, and what follows when the run is lost.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::claim::{TakeOver, Wish, claim};
+use super::push::{Synced, leave_aside, sync};
+use super::record;
+use super::record::{lock, remotes_of};
+use super::server::Server;
+use crate::engine::base::clock::{Moment, WaitLimit};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::model::event::Payload;
+use crate::model::hint::Hint;
+use crate::model::remote::Claim;
+use crate::model::run::{RunKey, RunStatus};
+use crate::os::since_boot;
+use crate::policy::remote::{renewal_after, stop_after};
+use crate::policy::settings::RemoteMode;
+use crate::process::{Interrupts, Signal, Watchdog};
+
+/// How often it is looked at the clock.
+const TICK: Duration = Duration::from_millis(500);
+/// How long the last word waits for a server that is away, and where somebody waits for the end.
+pub(super) const LAST_WORD: Duration = Duration::from_secs(60);
+const HURRIED_WORD: Duration = Duration::from_secs(5);
+
+/// A run that this process holds on a remote.
+#[derive(Debug)]
+pub(crate) struct Session {
+    remote: String,
+    mode: RemoteMode,
+    lease: Duration,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    interrupts: Interrupts,
+    /// The session is over: a call that is under way ends too.
+    is_over: Arc<AtomicBool>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Whether an agent is at work that has to stop when the claim is too old.
+    at_work: bool,
+    /// Who has it now.
+    lost: Option<Box<Claim>>,
+    /// The agent was stopped because no sign of life was confirmed for too long.
+    overdue: bool,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stops what runs.
+    fn stop(&self) {
+        self.interrupts.request(Signal::Term);
+    }
+}
+
+/// The remote that a run lies on or is to lie on: the one that is named, else the one that it was on.
+pub(super) fn remote_for(context: &Context, key: &RunKey) -> Option<String> {
+    if context.names_remote() {
+        return context.remote_name();
+    }
+    remotes_of(context, key)
+        .into_iter()
+        .next()
+        .or_else(|| context.remote_name())
+}
+
+/// Refuses (13) to drive a run that is to lie on a remote without consent to that: before anything is recorded.
+pub(crate) fn require_consent_to_drive(context: &Context, key: &RunKey) -> Result<()> {
+    remote_for(context, key).map_or(Ok(()), |remote| {
+        Server::of(context, &remote)?.with_consent().map(drop)
+    })
+}
+
+impl Session {
+    /// Claims the run, or goes on with this clone's claim. `None`: it is to lie nowhere. `wait`: how long a server that is away is
+    /// waited for.
+    pub(crate) fn begin(
+        context: &Context,
+        key: &RunKey,
+        wait: Option<WaitLimit>,
+    ) -> Result<Option<Self>> {
+        let Some(remote) = remote_for(context, key) else {
+            return Ok(None);
+        };
+        let settings = &context.settings().remote;
+        let server = Server::of(context, &remote)?.with_consent()?;
+        let agrees = |_: &_| {
+            let message = format!("run {key} on {remote} is another one than here");
+            let hint = Hint::recover(["resume", "--remote", &remote]).run(key);
+            Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint))
+        };
+        // A run of that name that another machine holds is not waited for: it is another one.
+        let wish = Wish {
+            how: TakeOver {
+                steals: false,
+                wait,
+            },
+            waits_for_holder: false,
+            agrees: &agrees,
+        };
+        let claimed = claim(&server, key, &wish)?;
+        if claimed.is_unsettled {
+            release(context, key, false);
+            let message = format!(
+                "run {key} was taken over from another machine, and its files are not in place here yet"
+            );
+            let hint = Hint::recover(["resume", "--remote", &remote]).run(key);
+            return Err(Error::new(ErrorKind::Conflicts, message).hint(hint));
+        }
+        if settings.mode == RemoteMode::Lazy {
+            context.note(format!(
+                "[remote] mode = \"lazy\": what happens goes to {remote} at each attempt's end; who takes the run up before that may \
+                 make an attempt more than its budget"
+            ));
+        }
+        let watchdog = Watchdog::start(context.settings().runner.grace)
+            .map_err(|error| Error::io("cannot start the watchdog of the claim", error))?;
+        let watchdog = Arc::new(watchdog);
+        context.fencing.set(Some(claimed.claim.fencing));
+        context.watchdog.replace(Some(Arc::clone(&watchdog)));
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            interrupts: context.interrupts.clone(),
+            is_over: Arc::default(),
+        });
+        let mut session = Self {
+            remote,
+            mode: settings.mode,
+            lease: settings.lease,
+            shared,
+            thread: None,
+        };
+        let own = context.for_run(key)?;
+        let keeper = Keeper {
+            key: key.clone(),
+            remote: session.remote.clone(),
+            lease: session.lease,
+            shared: Arc::clone(&session.shared),
+            watchdog,
+        };
+        let spawned = std::thread::Builder::new()
+            .name("claim".to_owned())
+            .spawn(move || keeper.keep(&own));
+        session.thread = Some(spawned.map_err(|error| Error::io("cannot start a thread", error))?);
+        Ok(Some(session))
+    }
+
+    /// Before an attempt's command is started: in strict mode its event is there when this returns, however long the server is
+    /// away. In lazy mode it is only when the last sign of life is so old that the command would not be let go on for long.
+    ///
+    /// # Errors
+    /// The run was lost (11); a request to stop came while the server was away; it may not be waited for (6).
+    pub(crate) fn before_attempt(
+        &self,
+        context: &Context,
+        key: &RunKey,
+        waits: bool,
+    ) -> Result<()> {
+        self.check(context, key)?;
+        let is_fresh = || {
+            Ok::<_, Error>(
+                self.age(context, key)?
+                    .is_some_and(|age| age < renewal_after(self.lease, 0.0)),
+            )
+        };
+        if self.mode == RemoteMode::Strict || !is_fresh()? {
+            self.reach(context, key, waits)?;
+        }
+        self.extend_watchdog(context, key)?;
+        let mut state = self.shared.state();
+        (state.overdue, state.at_work) = (false, true);
+        Ok(())
+    }
+
+    /// How long ago the last confirmed sign of life was sent.
+    fn age(&self, context: &Context, key: &RunKey) -> Result<Option<Duration>> {
+        Ok(record::load(context, key, &self.remote)?.and_then(|record| record.alive?.age()))
+    }
+
+    /// The keeper looks at the clock only now and then: a command that starts before it does must not be ended for the sign of life
+    /// that was missing before.
+    fn extend_watchdog(&self, context: &Context, key: &RunKey) -> Result<()> {
+        let alive = record::load(context, key, &self.remote)?.and_then(|record| record.alive);
+        match (&*context.watchdog.borrow(), alive) {
+            (Some(watchdog), Some(alive)) => allow(watchdog, &alive, self.lease)
+                .and_then(|()| watchdog.begin())
+                .map_err(|error| Error::io("the watchdog of the run's claim is gone", error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The attempt's command and its checks are over; why they were stopped, where the claim was lost or too old. Then nothing is charged for it.
+    pub(crate) fn ends_attempt(&self, context: &Context, key: &RunKey) -> Option<String> {
+        if let Some(watchdog) = &*context.watchdog.borrow() {
+            // Without it there is nobody that could end anything.
+            let _ = watchdog.release();
+        }
+        let age = self.age(context, key).ok().flatten();
+        let is_too_old = age.is_some_and(|age| age >= stop_after(self.lease));
+        let mut state = self.shared.state();
+        state.at_work = false;
+        let is_overdue = state.overdue || is_too_old;
+        let why = match &state.lost {
+            Some(claim) => Some(format!("stopped: {} took the run over", claim.host)),
+            None if is_overdue => Some(format!(
+                "stopped: no sign of life reached {} in time",
+                self.remote
+            )),
+            None => None,
+        };
+        if why.is_some() {
+            // That request was this session's own.
+            context.interrupts.take_only(Signal::Term);
+        }
+        why
+    }
+
+    /// After an attempt: its end goes there, if the server can be had. One that is away is no reason to stop.
+    ///
+    /// # Errors
+    /// The run was lost (11).
+    pub(crate) fn after_attempt(&self, context: &Context, key: &RunKey) -> Result<()> {
+        self.check(context, key)?;
+        if context.interrupts.pending().is_some() {
+            // It goes with the last word, for which there is not much time.
+            return Ok(());
+        }
+        let server = Server::of(context, &self.remote)?;
+        let mut locked = lock(context, key, &self.remote)?;
+        let synced = match sync(&server, key, &mut locked, false) {
+            Err(Error {
+                kind: ErrorKind::Interrupted(_),
+                ..
+            }) => return Ok(()),
+            synced => synced?,
+        };
+        match synced {
+            Synced::Done(_) => Ok(()),
+            Synced::Lost(claim) => {
+                drop(locked);
+                self.lose(context, key, &claim)
+            }
+            Synced::Away(away) => {
+                context.note(format!(
+                    "the remote {} cannot be reached: {}; what is new is sent later",
+                    self.remote, away.said
+                ));
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends what is new, however long the server is away.
+    pub(crate) fn reach(&self, context: &Context, key: &RunKey, waits: bool) -> Result<()> {
+        let server = Server::of(context, &self.remote)?;
+        let mut tried = 0;
+        loop {
+            self.check(context, key)?;
+            let synced = {
+                let mut locked = lock(context, key, &self.remote)?;
+                sync(&server, key, &mut locked, false)?
+            };
+            match synced {
+                Synced::Done(_) => return Ok(()),
+                Synced::Lost(claim) => return self.lose(context, key, &claim),
+                Synced::Away(away) if !waits => {
+                    let message = format!(
+                        "the remote {} cannot be reached: {}",
+                        self.remote, away.said
+                    );
+                    return Err(Error::new(ErrorKind::Wait, message)
+                        .hint(Hint::recover(["resume"]).run(key)));
+                }
+                Synced::Away(away) => {
+                    context.note(format!(
+                        "waiting for the remote {}: {}; no attempt is charged for it",
+                        self.remote, away.said
+                    ));
+                    server.pause(&away, tried, Duration::MAX)?;
+                    tried += 1;
+                }
+            }
+        }
+    }
+
+    /// Ends here when somebody else has the run.
+    pub(crate) fn check(&self, context: &Context, key: &RunKey) -> Result<()> {
+        let lost = self.shared.state().lost.clone();
+        lost.map_or(Ok(()), |claim| self.lose(context, key, &claim))
+    }
+
+    /// What this clone did that nobody else has seen is kept aside on the server, and the run ends here.
+    fn lose(&self, context: &Context, key: &RunKey, claim: &Claim) -> Result<()> {
+        self.shared.state().lost = Some(Box::new(claim.clone()));
+        context.interrupts.take_only(Signal::Term);
+        let reason = format!("{} holds it on {}", claim.host, self.remote);
+        context.record(
+            key,
+            vec![Payload::RunStatusChanged {
+                status: RunStatus::Paused,
+                reason,
+            }],
+        )?;
+        let mut locked = lock(context, key, &self.remote)?;
+        let aside = Server::of(context, &self.remote)
+            .and_then(|server| leave_aside(&server, key, &mut locked));
+        let aside = aside.unwrap_or_else(|error| {
+            tracing::warn!(%error, "what this machine did last is not on the remote");
+            None
+        });
+        locked.record.nonce = None;
+        locked.save(context)?;
+        drop(locked);
+        let aside = aside.map_or_else(String::new, |name| {
+            format!("; what this machine did last is there as {name}")
+        });
+        let message = format!(
+            "run {key} was taken over by {} on {} (claim {}): it stopped here{aside}",
+            claim.host, self.remote, claim.fencing
+        );
+        let hint = Hint::recover(["remote", "status", "--remote", &self.remote]).run(key);
+        Err(Error::new(ErrorKind::Claimed, message).hint(hint))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        let state = self.shared.state();
+        self.shared.changed.notify_all();
+        drop(state);
+        if let Some(thread) = self.thread.take() {
+            // It ends with its next look.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Gives the claim of a run back, with all that is not there yet: the run ended here, or stopped, in a hurry on somebody's
+/// request. Where that cannot be said in time the claim expires by itself.
+pub(crate) fn release(context: &Context, key: &RunKey, is_hurried: bool) {
+    context.watchdog.replace(None);
+    context.fencing.set(None);
+    let is_hurried = is_hurried || context.interrupts.pending().is_some();
+    let longest = if is_hurried { HURRIED_WORD } else { LAST_WORD };
+    for remote in remotes_of(context, key) {
+        if let Err(error) = release_on(context, key, &remote, longest) {
+            context
+                .warn(format!("the claim of run {key} on {remote} was not given back: {error}; it expires by itself"));
+        }
+    }
+}
+
+/// The same on one remote, in no longer than this.
+pub(super) fn release_on(
+    context: &Context,
+    key: &RunKey,
+    remote: &str,
+    longest: Duration,
+) -> Result<()> {
+    if record::load(context, key, remote)?.is_none_or(|record| record.nonce.is_none()) {
+        return Ok(());
+    }
+    let server = Server::of(context, remote)?.for_last_word(longest);
+    let (begun, mut tried) = (since_boot(), 0);
+    loop {
+        let mut locked = lock(context, key, remote)?;
+        match sync(&server, key, &mut locked, true)? {
+            // Who lost it has nothing to give back.
+            Synced::Done(_) | Synced::Lost(_) => return Ok(()),
+            Synced::Away(away)
+                if server.is_stopped() || since_boot().saturating_sub(begun) >= longest =>
+            {
+                return Err(away.error(remote));
+            }
+            Synced::Away(away) => {
+                drop(locked);
+                server.pause(&away, tried, Duration::MAX)?;
+                tried += 1;
+            }
+        }
+    }
+}
+
+/// The thread that gives signs of life.
+struct Keeper {
+    key: RunKey,
+    remote: String,
+    lease: Duration,
+    shared: Arc<Shared>,
+    watchdog: Arc<Watchdog>,
+}
+
+impl Keeper {
+    fn keep(&self, context: &Context) {
+        let mut spread = fastrand::f64();
+        let mut not_before = Duration::ZERO;
+        let mut told = None;
+        loop {
+            {
+                let state = self.shared.state();
+                let goes_on = |_: &mut State| !self.is_over();
+                let waited = self.shared.changed.wait_timeout_while(state, TICK, goes_on);
+                let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                if self.is_over() || state.lost.is_some() {
+                    return;
+                }
+            }
+            let Some(alive) = self.alive(context) else {
+                continue;
+            };
+            if told.as_ref() != Some(&alive) {
+                if let Err(error) = allow(&self.watchdog, &alive, self.lease) {
+                    tracing::warn!(%error, "the watchdog of the claim is gone");
+                }
+                told = Some(alive.clone());
+            }
+            // After another start of the machine this process would not be there.
+            let age = alive.age().unwrap_or_default();
+            if age >= stop_after(self.lease) {
+                let mut state = self.shared.state();
+                // An attempt that has begun meanwhile began with a sign of life.
+                let now = self
+                    .alive(context)
+                    .and_then(|alive| alive.age())
+                    .unwrap_or_default();
+                if state.at_work && !state.overdue && now >= stop_after(self.lease) {
+                    state.overdue = true;
+                    tracing::warn!(
+                        "no sign of life reached {} for too long: the attempt is stopped",
+                        self.remote
+                    );
+                    self.shared.stop();
+                }
+            }
+            if age < renewal_after(self.lease, spread) || since_boot() < not_before {
+                continue;
+            }
+            spread = fastrand::f64();
+            match self.renew(context) {
+                Ok(Synced::Lost(claim)) => {
+                    let mut state = self.shared.state();
+                    state.lost = Some(claim);
+                    self.shared.stop();
+                    return;
+                }
+                Ok(Synced::Done(_)) => {}
+                Ok(Synced::Away(away)) => {
+                    tracing::debug!(said = away.said, "no sign of life");
+                    not_before =
+                        since_boot() + away.after.unwrap_or(self.lease / 30).min(self.lease / 10);
+                }
+                Err(_) if self.is_over() => return,
+                Err(error) => {
+                    tracing::warn!(%error, "no sign of life could be sent to {}", self.remote);
+                    not_before = since_boot() + self.lease / 10;
+                }
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared.is_over.load(Ordering::Relaxed)
+    }
+
+    /// When the last confirmed sign of life was sent.
+    fn alive(&self, context: &Context) -> Option<Moment> {
+        record::load(context, &self.key, &self.remote)
+            .ok()
+            .flatten()
+            .and_then(|record| record.alive)
+    }
+
+    fn renew(&self, context: &Context) -> Result<Synced> {
+        let server =
+            Server::of(context, &self.remote)?.stopped_by(Arc::clone(&self.shared.is_over));
+        let mut locked = lock(context, &self.key, &self.remote)?;
+        sync(&server, &self.key, &mut locked, false)
+    }
+}
+
+/// Has what works under the claim go on until the last confirmed sign of life is too old.
+fn allow(watchdog: &Watchdog, alive: &Moment, lease: Duration) -> io::Result<()> {
+    watchdog.until(Duration::from_millis(alive.millis) + stop_after(lease))
+}

@@ -1,0 +1,499 @@
+//! Going on here with a run that another machine began.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+
+use super::claim::{TakeOver, Waiting, Wish, claim, to_be_claimed};
+use super::incoming::{at_home, gives_way, planned};
+use super::push::places;
+use super::record;
+use super::record::lock;
+use super::server::{Chain, Reached, Server, misnamed};
+use super::session::{release, remote_for};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::{named, run_of};
+use crate::engine::record::liveness::Driving;
+use crate::engine::record::run_settings::shell_of;
+use crate::engine::record::select;
+use crate::engine::recovery;
+use crate::engine::restore::request::RestoreRequest;
+use crate::engine::rollback::on_request::restore;
+use crate::engine::trust::agreed::{not_agreed, note_agreed, print, require_agreed, trusted};
+use crate::git::remote::{RUNS, read_state, run_ref};
+use crate::git::worktree::uncommitted;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::event::Payload;
+use crate::model::hint::{Hint, join};
+use crate::model::id::RunId;
+use crate::model::manifest::ObjectId;
+use crate::model::operation::OperationKind;
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::remote::ChainedEvent;
+use crate::model::run::{RunKey, RunSpec};
+use crate::model::state::State;
+use crate::policy::remote::key_of;
+use crate::policy::restore_plan::Edits;
+use crate::policy::settings::CommandLine;
+use crate::process::{Program, Show, Supervised};
+
+/// Claims the run that is meant, where it lies on a remote, and has its events here and its files in place; nobody else in this
+/// clone drives it then. `None`: none that is meant lies on a remote.
+///
+/// # Errors
+/// Somebody else holds it, or is at work on it here (11); its command was never agreed to here, or files that were edited here
+/// stand in the way (13): then the claim is given back.
+pub(crate) fn take_over(
+    context: &Context,
+    id: Option<&RunId>,
+    how: TakeOver,
+) -> Result<Option<Driving>> {
+    let state = context.load()?.state;
+    let Some((server, key)) = meant_on(context, &state, id, how)? else {
+        return Ok(None);
+    };
+    let remote = server.name().to_owned();
+    if record::load(context, &key, &remote)?.is_none() && state.run(&key).is_some() {
+        // It was never there: it is claimed when it goes on.
+        return Ok(None);
+    }
+    if how.steals && !context.says_yes() {
+        return Err(steal_unconfirmed(context, &key, &remote));
+    }
+    // The claim of a run that is at work here is that process's.
+    let driving = Driving::take(context, &key)?;
+    // Where its files were never in place, what is here is not its own.
+    let record = record::load(context, &key, &remote)?.unwrap_or_default();
+    let is_known =
+        state.run(&key).is_some() && !record.is_unsettled && !gives_way(&state, &key, &record);
+    if is_known {
+        recovery::recover(context)?;
+    }
+    let agrees = |chain: &Chain| {
+        // Where nobody else has been at it, the files stay as they are.
+        if is_known && !chain.states.is_empty() {
+            refuse_edited(context, &key)?;
+        }
+        agree(context, &key, &remote, chain)
+    };
+    // What was claimed by hand before stays so.
+    let was_held =
+        record::load(context, &key, &remote)?.is_some_and(|record| record.nonce.is_some());
+    let claimed = claim(
+        &server,
+        &key,
+        &Wish {
+            how,
+            waits_for_holder: true,
+            agrees: &agrees,
+        },
+    )?;
+    if let Err(error) = go_on_here(&server, &key, is_known, claimed.is_unsettled) {
+        if !was_held {
+            release(
+                context,
+                &key,
+                matches!(error.kind, ErrorKind::Interrupted(_)),
+            );
+        }
+        return Err(error);
+    }
+    Ok(Some(driving))
+}
+
+/// The run that is meant, and the server that it lies on or may lie on. `None`: it is to lie nowhere.
+fn meant_on<'c>(
+    context: &'c Context,
+    state: &State,
+    id: Option<&RunId>,
+    how: TakeOver,
+) -> Result<Option<(Server<'c>, RunKey)>> {
+    let id = id.or(context.naming().run_id.as_ref());
+    let local = local(context, state, id)?;
+    let remote = match &local {
+        Some(key) => remote_for(context, key),
+        None => context.remote_name(),
+    };
+    let Some(remote) = remote else {
+        return Ok(None);
+    };
+    let server = Server::of(context, &remote)?.with_consent()?;
+    let key = local.map_or_else(|| there(&server, id, how), Ok)?;
+    Ok(Some((server, key)))
+}
+
+/// A run as it would be taken up.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    /// Which.
+    pub key: RunKey,
+    /// What its chain says of it.
+    pub state: Arc<State>,
+}
+
+/// What a take-over would go on with; nothing is claimed or recorded. `None`: what is recorded here.
+///
+/// # Errors
+/// Those of [`take_over`], but for what only a claim finds out.
+pub(crate) fn plan_take_over(
+    context: &Context,
+    id: Option<&RunId>,
+    how: TakeOver,
+) -> Result<Option<Planned>> {
+    let state = context.load()?.state;
+    let Some((server, key)) = meant_on(context, &state, id, how)? else {
+        return Ok(None);
+    };
+    let remote = server.name().to_owned();
+    let record = record::load(context, &key, &remote)?.unwrap_or_default();
+    if record.tip.is_none() && state.run(&key).is_some() && !gives_way(&state, &key, &record) {
+        return Ok(None);
+    }
+    let Some(chain) = to_be_claimed(&server, &key, &record, how.steals)? else {
+        return Ok(None);
+    };
+    if record.tip == chain.end().map(|end| end.commit) {
+        return Ok(None);
+    }
+    Ok(Some(Planned {
+        state: planned(context, &key, &chain)?,
+        key,
+    }))
+}
+
+/// What was claimed is agreed to, and has its files in place.
+fn go_on_here(server: &Server<'_>, key: &RunKey, is_known: bool, is_unsettled: bool) -> Result<()> {
+    let context = server.context;
+    // What was claimed before, and agreed to by nobody, is here as well.
+    let run = run_of(&context.load()?.state, key)?;
+    require_agreed(context, &run)?;
+    note_agreed(context, &run)?;
+    if is_unsettled {
+        settle_here(server, key, is_known)?;
+        let mut locked = lock(context, key, server.name())?;
+        locked.record.is_unsettled = false;
+        locked.save(context)?;
+    }
+    Ok(())
+}
+
+/// What is to be confirmed before a living holder's run is taken.
+pub(super) fn steal_unconfirmed(context: &Context, key: &RunKey, remote: &str) -> Error {
+    let message = format!(
+        "run {key} on {remote} may be at work elsewhere; its holder would stop with its next push: --yes takes it"
+    );
+    Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"]))
+}
+
+/// The run that is meant, here or on the server.
+pub(super) fn meant(server: &Server<'_>, how: TakeOver) -> Result<RunKey> {
+    let context = server.context;
+    let id = context.naming().run_id.as_ref();
+    match local(context, &context.load()?.state, id)? {
+        Some(key) => Ok(key),
+        None => there(server, id, how),
+    }
+}
+
+/// The run of this clone that is meant.
+fn local(context: &Context, state: &State, id: Option<&RunId>) -> Result<Option<RunKey>> {
+    let naming = context.naming();
+    match id {
+        Some(id) => match named(state, id, naming.phase.as_deref(), naming.lane.as_deref()) {
+            Ok(run) => Ok(Some(run.key.clone())),
+            Err(error) if error.kind == ErrorKind::RunNotFound => Ok(None),
+            Err(error) => Err(error),
+        },
+        None => Ok(select::find_quietly(context, state)?.map(|run| run.key.clone())),
+    }
+}
+
+/// The run on the server that is meant: of that id, else the only one.
+fn there(server: &Server<'_>, id: Option<&RunId>, how: TakeOver) -> Result<RunKey> {
+    let naming = server.context.naming();
+    let mut waiting = Waiting::begin(how);
+    let found = loop {
+        match server.list(id)? {
+            Reached::Yes(found) => break found,
+            Reached::Away(away) => waiting.for_server(server, &away)?,
+        }
+    };
+    let mut keys: Vec<RunKey> = keys_of(server, &found, id)?
+        .into_iter()
+        .map(|(key, _)| key)
+        .collect();
+    keys.retain(|key| {
+        naming
+            .phase
+            .as_ref()
+            .is_none_or(|phase| key.phase == *phase)
+            && naming.lane.as_ref().is_none_or(|lane| key.lane == *lane)
+    });
+    let hint = || Hint::recover(["runs", "--remote", server.name()]);
+    match keys.as_slice() {
+        [key] => Ok(key.clone()),
+        [] => {
+            let which = id.map_or_else(|| "no run".to_owned(), |id| format!("no run '{id}'"));
+            Err(Error::new(
+                ErrorKind::RunNotFound,
+                format!("{which}, neither here nor on {}", server.name()),
+            )
+            .hint(hint()))
+        }
+        several => {
+            let list: Vec<String> = several.iter().map(ToString::to_string).collect();
+            let message = format!(
+                "several runs lie on {}, choose one with --run: {}",
+                server.name(),
+                list.join(", ")
+            );
+            Err(Error::new(ErrorKind::Ambiguous, message).hint(hint()))
+        }
+    }
+}
+
+/// The keys of runs that a server has, by what they say of themselves, each with what it has of the run: fetched, where that is
+/// not here yet, and not verified. One that git does not take, or that does not say what it is, keeps nobody from the others.
+///
+/// # Errors
+/// It is of the run that is meant (12, or 15 where it is newer).
+pub(super) fn keys_of(
+    server: &Server<'_>,
+    found: &[(String, ObjectId)],
+    meant: Option<&RunId>,
+) -> Result<Vec<(RunKey, ObjectId)>> {
+    let repo = server.repo()?;
+    let obtain = |found: &[(String, ObjectId)]| match server.obtain(found)? {
+        Reached::Yes(_) => Ok(()),
+        Reached::Away(away) => Err(away.error(server.name())),
+    };
+    let mut refused = BTreeSet::new();
+    match obtain(found) {
+        Err(error) if error.kind == ErrorKind::Corrupt && meant.is_none() => {
+            for one in found {
+                match obtain(std::slice::from_ref(one)) {
+                    Err(error) if error.kind == ErrorKind::Corrupt => {
+                        server.context.warn(error.to_string());
+                        refused.insert(&one.0);
+                    }
+                    obtained => obtained?,
+                }
+            }
+        }
+        obtained => obtained?,
+    }
+    let mut keys = Vec::new();
+    let is_run =
+        |(name, _): &&(String, ObjectId)| name.starts_with(RUNS) && !refused.contains(name);
+    for (name, commit) in found.iter().filter(is_run) {
+        let Some(tip) = server.obtained(name, commit) else {
+            continue;
+        };
+        let raw = read_state(repo, &tip);
+        let key = raw
+            .as_ref()
+            .ok()
+            .and_then(key_of)
+            .filter(|key| run_ref(key) == *name);
+        match (key, meant) {
+            (Some(key), _) => keys.push((key, tip)),
+            (None, None) => server.context.warn(format!(
+                "{name} on {} is no run of recover's",
+                server.name()
+            )),
+            (None, Some(id)) => {
+                let naming = server.context.naming();
+                let key = RunKey::new(id.as_str(), naming.phase.as_deref(), naming.lane.as_deref());
+                return Err(misnamed(&key, server.name(), name, &raw?));
+            }
+        }
+    }
+    Ok(keys)
+}
+
+/// What a run executes, by the last word in its chain, with the places of this machine.
+fn spec_in(context: &Context, chain: &Chain) -> Result<Option<RunSpec>> {
+    let says_it = |one: &&ChainedEvent| {
+        matches!(
+            one.event.payload,
+            Payload::RunCreated { .. } | Payload::RunSpecChanged { .. }
+        )
+    };
+    let last = chain
+        .states
+        .iter()
+        .flat_map(|state| &state.events)
+        .rfind(says_it);
+    let event = last
+        .map(|one| at_home(&places(context), &one.event))
+        .transpose()?;
+    Ok(event.and_then(|event| match event.payload {
+        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => Some(*spec),
+        _ => None,
+    }))
+}
+
+/// Whoever may push to that repository may have written what would be run here: it is shown once.
+fn agree(context: &Context, key: &RunKey, remote: &str, chain: &Chain) -> Result<()> {
+    let Some(spec) = spec_in(context, chain)? else {
+        return Ok(());
+    };
+    if trusted(context, key)?.as_ref() == Some(&print(&spec)) || context.trusts_call() {
+        return Ok(());
+    }
+    Err(not_agreed(context, key, remote, &spec))
+}
+
+/// The latest checkpoint of what counts of a run.
+fn latest(state: &State, key: &RunKey) -> Option<Checkpoint> {
+    state
+        .standing(key)
+        .rfind(|checkpoint| !checkpoint.is_safety())
+        .cloned()
+}
+
+/// The files of a checkpoint, HEAD stays.
+fn files_of(key: &RunKey, checkpoint: &Checkpoint, edits: Edits) -> RestoreRequest {
+    let whole = RestoreRequest::new(OperationKind::Restore, checkpoint);
+    RestoreRequest {
+        run: Some(key.clone()),
+        edits,
+        here: true,
+        ..whole
+    }
+}
+
+/// Refuses where files were edited here since the run last wrote here (13).
+fn refuse_edited(context: &Context, key: &RunKey) -> Result<()> {
+    let Some(latest) = latest(&context.load()?.state, key) else {
+        return Ok(());
+    };
+    restore(
+        &context.rehearsal()?,
+        &files_of(key, &latest, Edits::Refuse),
+    )
+    .map(drop)
+}
+
+/// Refuses where what git does not have as it is stands in the way (13): the run has never written here.
+fn refuse_uncommitted(context: &Context, key: &RunKey, target: &Checkpoint) -> Result<()> {
+    let planned = restore(&context.rehearsal()?, &files_of(key, target, Edits::Refuse))?.result;
+    let touched: BTreeSet<RepoPath> = planned.written.into_iter().chain(planned.deleted).collect();
+    let edited = uncommitted(context.repo()?, &touched)?;
+    if edited.is_empty() {
+        return Ok(());
+    }
+    let reason = |path| PathReason::new(path, "not committed here");
+    let paths: Vec<PathReason> = edited.into_iter().map(reason).collect();
+    let message = format!(
+        "{} files here are not committed, and the run {key} has others in their place: commit or stash them first; the claim is \
+         given back",
+        paths.len()
+    );
+    Err(Error::new(ErrorKind::HandEdits, message)
+        .paths(paths)
+        .hint(Hint::git(["stash", "-u"]).at(context.worktree())))
+}
+
+/// Puts the files of the latest checkpoint in place, and prepares what no checkpoint holds.
+fn settle_here(server: &Server<'_>, key: &RunKey, is_known: bool) -> Result<()> {
+    let context = server.context;
+    let state = context.load()?.state;
+    if let Some(latest) = latest(&state, key) {
+        fetch_base(server, latest.base_commit.as_ref())?;
+        if let Reached::Away(away) = server.backfill(&latest.commit)? {
+            return Err(away.error(server.name()));
+        }
+        if latest.partial {
+            let paths: Vec<String> = latest
+                .skipped
+                .iter()
+                .take(10)
+                .map(|one| one.path.to_string())
+                .collect();
+            context.warn(format!(
+                "checkpoint {} is partial: {} files stayed where it was taken or were not captured: {}",
+                latest.id,
+                latest.skipped.len(),
+                paths.join(", ")
+            ));
+        }
+        if !is_known {
+            refuse_uncommitted(context, key, &latest)?;
+        }
+        // What was edited here was refused, and what the run left here is kept.
+        let request = files_of(key, &latest, Edits::Discard);
+        let restored = restore(context, &request)?;
+        context.note(format!(
+            "run {key} taken up from {}: {} files written, {} deleted, by checkpoint {}",
+            server.name(),
+            restored.result.written.len(),
+            restored.result.deleted.len(),
+            latest.id
+        ));
+    }
+    set_up(context, key)
+}
+
+/// The commit that a run began on has to be here; the server may have it.
+fn fetch_base(server: &Server<'_>, base: Option<&ObjectId>) -> Result<()> {
+    let repo = server.repo()?;
+    let Some(base) = base.filter(|base| !repo.commit_exists(base)) else {
+        return Ok(());
+    };
+    if let Reached::Yes(true) = server.fetch_commit(base)?
+        && repo.commit_exists(base)
+    {
+        return Ok(());
+    }
+    let message = format!(
+        "the run began on commit {base}, which is neither here nor on {}: fetch it first",
+        server.name()
+    );
+    Err(Error::new(ErrorKind::HeadMoved, message).hint(Hint::git(["fetch", "--all"])))
+}
+
+/// Runs `[remote] setup`, the user's own, once: what no checkpoint holds (dependencies, say) is made anew.
+fn set_up(context: &Context, key: &RunKey) -> Result<()> {
+    let Some(setup) = &context.settings().remote.setup else {
+        return Ok(());
+    };
+    let run = run_of(&context.load()?.state, key)?;
+    let (argv, line) = match setup {
+        CommandLine::Shell(line) => (
+            vec![shell_of(context, &run.spec), "-c".to_owned(), line.clone()],
+            line.clone(),
+        ),
+        CommandLine::Argv(argv) => (argv.clone(), join(argv)),
+    };
+    let program = Program::Argv(argv.into_iter().map(Into::into).collect());
+    let command = Supervised {
+        show: Show::Stderr,
+        ..Supervised::new(program, context.worktree())
+    };
+    let exit = command
+        .run(&context.interrupts, |_| Ok(()))
+        .with_context(|| format!("cannot run {line}"))?;
+    if let Some(signal) = exit.cancelled {
+        return Err(Error::new(
+            ErrorKind::Interrupted(signal.exit_code()),
+            "stopped",
+        ));
+    }
+    match (exit.spawn_error, exit.exit_code) {
+        (None, Some(0)) => Ok(()),
+        (Some(error), _) => Err(Error::new(
+            ErrorKind::Failed,
+            format!("[remote] setup: {line}: {}", error.message),
+        )),
+        (None, code) => {
+            let code = code.map_or_else(|| "a signal".to_owned(), |code| format!("exit {code}"));
+            Err(Error::new(
+                ErrorKind::Failed,
+                format!("[remote] setup: {line} ended with {code}"),
+            ))
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! What a resume depends on (S15).
+//!
+//! What a resume refuses before it touches anything, each with the way that is open instead.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{ResumeRequest, is_lane};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::lane::branch_commit;
+use crate::engine::record::run_settings::{configured_checks, folder_of, is_unchecked, loops_of};
+use crate::engine::rollback::refuse_for_gone;
+use crate::engine::run::{Problem, missing_checks, problem_of};
+use crate::model::checkpoint::trigger;
+use crate::model::decision::Strategy;
+use crate::model::hint::Hint;
+use crate::model::manifest::ObjectId;
+use crate::model::run::{Run, RunStatus};
+use crate::model::state::State;
+use crate::model::step::StepStatus;
+use crate::policy::recommended::end_of_fix;
+use crate::store::views::resume_hint;
+
+/// One thing that was examined before going on (S15).
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Check {
+    /// What was examined.
+    #[serde(rename = "check")]
+    pub name: &'static str,
+    /// Whether it is as it should be.
+    pub ok: bool,
+    /// What was found.
+    pub message: String,
+}
+
+/// What a resume depends on, examined before it goes on.
+pub(super) fn validate(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    request: &ResumeRequest,
+) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let worktree = &run.worktree.path();
+    checks.push(Check {
+        name: "worktree",
+        ok: worktree.is_dir(),
+        message: run.worktree.to_string(),
+    });
+    let (command, dir) = request.command_of(run);
+    if let Some(program) = command.first() {
+        let problem = problem_of(context, command, &folder_of(context, dir));
+        let ok = problem.is_none();
+        let message = problem.map_or_else(|| program.clone(), |problem| problem.text());
+        checks.push(Check {
+            name: "command",
+            ok,
+            message,
+        });
+    }
+    // It keeps its own, whatever the file says now.
+    if run
+        .spec
+        .configured
+        .as_ref()
+        .is_some_and(|own| *own != configured_checks(context))
+    {
+        let message =
+            "the checks of the configuration are not those that the run began with, which it keeps; resume --feedback \
+                       NAME=CMD gives it others"
+                .to_owned();
+        checks.push(Check {
+            name: "configuration",
+            ok: false,
+            message,
+        });
+    }
+    let missing = missing_checks(context, run);
+    for feedback in loops_of(context, run) {
+        let problem = missing.iter().find(|(name, _)| *name == feedback.name);
+        let message = problem.map_or(&feedback.command, |(_, why)| why);
+        checks.push(Check {
+            name: "feedback",
+            ok: problem.is_none(),
+            message: format!("{}: {message}", feedback.name),
+        });
+    }
+    let base = run.initial_checkpoint.as_ref();
+    if let Some(id) = base {
+        let there = context
+            .load()
+            .is_ok_and(|loaded| loaded.state.checkpoint(id).is_some());
+        let message = if there {
+            id.to_string()
+        } else {
+            format!("{id} is gone")
+        };
+        checks.push(Check {
+            name: "initial_checkpoint",
+            ok: there,
+            message,
+        });
+    }
+    checks.extend(lane_checks(context, state, run));
+    checks.extend(head_checks(context, state, run));
+    checks
+}
+
+/// The branch that was checked out and the commit that was HEAD when the run was last at work in this work tree, or when
+/// HEAD was last moved for it. A checkpoint of what a killed attempt left shows what was there later on, when that was found.
+fn head_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
+    let here = context.worktree_id();
+    let mut taken = state.checkpoints.of(&run.key);
+    let latest = taken
+        .rfind(|checkpoint| checkpoint.worktree == here && checkpoint.trigger != trigger::CRASH);
+    // Before its work tree was made, a lane was at home elsewhere.
+    let Some(latest) = latest.filter(|_| context.has_git()) else {
+        return Vec::new();
+    };
+    let Ok(head) = context.repo().and_then(|repo| Ok(repo.head()?)) else {
+        return Vec::new();
+    };
+    let operations = state.worktrees.get(&here);
+    let entries = operations
+        .iter()
+        .flat_map(|worktree| worktree.undo.last().into_iter().chain(worktree.redo.last()));
+    let moved = entries
+        .filter(|entry| entry.at >= latest.created_at)
+        .max_by_key(|entry| entry.at);
+    let last = moved
+        .and_then(|entry| entry.head.after.as_ref())
+        .or(latest.base_commit.as_ref());
+
+    let short_name = |branch: &String| {
+        branch
+            .strip_prefix("refs/heads/")
+            .unwrap_or(branch)
+            .to_owned()
+    };
+    let name = |branch: &Option<String>| {
+        branch
+            .as_ref()
+            .map_or_else(|| "a detached HEAD".to_owned(), short_name)
+    };
+    let same_branch = head.branch == latest.head_ref;
+    let branch = if same_branch {
+        name(&head.branch)
+    } else {
+        format!(
+            "{} is checked out, the run was on {}",
+            name(&head.branch),
+            name(&latest.head_ref)
+        )
+    };
+    let same_commit = head.commit.as_ref() == last;
+    let short = |commit: Option<&ObjectId>| {
+        commit
+            .map_or("no commit", |commit| commit.short())
+            .to_owned()
+    };
+    let commit = if same_commit {
+        "as it was".to_owned()
+    } else {
+        format!(
+            "HEAD is {}, it was {} when the run was last at work",
+            short(head.commit.as_ref()),
+            short(last)
+        )
+    };
+    let mut checks = vec![Check {
+        name: "branch",
+        ok: same_branch,
+        message: branch,
+    }];
+    // Whoever works in a lane commits there between its steps.
+    if state.lane_stands(&run.key).is_none() {
+        checks.push(Check {
+            name: "head",
+            ok: same_commit,
+            message: commit,
+        });
+    }
+    checks
+}
+
+/// What a lane depends on beside that: its base branch, its own branch, its latest checkpoint, the commands of its steps.
+fn lane_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let Some(record) = state.lane_stands(&run.key) else {
+        return checks;
+    };
+    if let Some(base) = state.lane_base(&run.key) {
+        let ok = branch_commit(context, &base).is_some();
+        let message = if ok {
+            base
+        } else {
+            format!("{base} is not there")
+        };
+        checks.push(Check {
+            name: "base_branch",
+            ok,
+            message,
+        });
+    }
+    if let Some(checkpoint) = record.checkpoint() {
+        let read = context
+            .repo()
+            .and_then(|repo| Ok(repo.load_checkpoint(&checkpoint.commit)?));
+        let message = read
+            .as_ref()
+            .map_or_else(ToString::to_string, |_| checkpoint.id.to_string());
+        checks.push(Check {
+            name: "checkpoint",
+            ok: read.is_ok(),
+            message,
+        });
+    } else {
+        let message = format!("{} was imported: its content is not here", record.stage);
+        checks.push(Check {
+            name: "checkpoint",
+            ok: false,
+            message,
+        });
+    }
+    for step in run
+        .steps
+        .iter()
+        .filter(|step| step.status != StepStatus::Done)
+    {
+        let Some(program) = step.start.command.first() else {
+            continue;
+        };
+        let problem = problem_of(context, &step.start.command, &step.start.cwd.path());
+        let message = problem
+            .as_ref()
+            .map_or_else(|| program.clone(), Problem::text);
+        checks.push(Check {
+            name: "step",
+            ok: problem.is_none(),
+            message: format!("{}: {message}", step.start.name),
+        });
+    }
+    checks
+}
+
+/// How many iterations a resume may leave behind undone: each is an event.
+const MOST_LEFT_BEHIND: u32 = 10_000;
+
+/// What can't be taken up: another work tree's run, an open manual fix, an iteration that is not there, a run that
+/// neither failed nor was interrupted, one in which nothing ever ran.
+pub(super) fn refuse(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    request: &ResumeRequest,
+) -> Result<()> {
+    if let Some(from) = request.from_iteration {
+        reachable(state, run, request.strategy, from)?;
+    }
+    if run.worktree != context.worktree_id()
+        && state.checkpoints_of(&run.key).next().is_none()
+        && is_lane(state, &run.key)
+    {
+        return Err(only_imported(context, state, run));
+    }
+    if run.worktree != context.worktree_id() {
+        if let Some(refused) = refuse_for_gone(context, state, run)? {
+            return Err(refused);
+        }
+        let there = run.worktree.path();
+        let message = format!("run {} belongs to the work tree {}", run.key, run.worktree);
+        let message = if there.exists() {
+            message
+        } else {
+            format!("{message}, which is gone")
+        };
+        // It says how a work tree that is gone comes back.
+        return Err(
+            Error::new(ErrorKind::RunNotFound, message).hint(resume_hint(run, context.store()))
+        );
+    }
+    if run.is_being_fixed() && !matches!(request.strategy, Some(Strategy::ManualThenContinue)) {
+        return Err(Error::new(
+            ErrorKind::NeedsPerson,
+            format!("a manual fix of run {} is open", run.key),
+        )
+        .hint(Hint::recover(end_of_fix(is_unchecked(context, run))).run(&run.key)));
+    }
+    let only_holds = only_holds_checkpoints(state, run);
+    if request.restart && only_holds {
+        let message = format!(
+            "run {} only holds checkpoints: nothing ran in it that could begin again",
+            run.key
+        );
+        return Err(Error::new(ErrorKind::NotFailed, message)
+            .hint(Hint::recover(["rollback", "--to", "initial"]).run(&run.key)));
+    }
+    let interrupted = matches!(
+        run.status,
+        RunStatus::Cancelled | RunStatus::Paused | RunStatus::Parked
+    ) || (run.status == RunStatus::Pending && !run.spec.command.is_empty())
+        || (run.status == RunStatus::InProgress
+            && !run.spec.command.is_empty()
+            && run.live.is_none());
+    let failed =
+        run.failure.is_some() || matches!(run.status, RunStatus::Failed | RunStatus::Escalated);
+    // Steps make a lane that nothing has failed in; a command for it is run.
+    let begins = is_lane(state, &run.key) && !request.command.is_empty();
+    if !failed && !interrupted && !begins && !request.restart {
+        let message = format!(
+            "run {} is not in failed state (it is {}): there is nothing to resume",
+            run.key,
+            run.status.as_str()
+        );
+        let words: &[&str] = if only_holds {
+            &["checkpoint", "list"]
+        } else {
+            &["resume", "--restart"]
+        };
+        return Err(
+            Error::new(ErrorKind::NotFailed, message).hint(Hint::recover(words).run(&run.key))
+        );
+    }
+    Ok(())
+}
+
+/// Whether nothing ever ran in a run: no command, no attempt, no stage or step of a lane.
+fn only_holds_checkpoints(state: &State, run: &Run) -> bool {
+    run.spec.command.is_empty()
+        && run.iterations.count_attempts() == 0
+        && run.steps.is_empty()
+        && !is_lane(state, &run.key)
+}
+
+/// Whether a run can go on from iteration `from`: one of those it has, and where nobody said how many they are, one that
+/// is known or the next. What is left behind is recorded iteration by iteration, which has its limit too.
+fn reachable(state: &State, run: &Run, strategy: Option<Strategy>, from: u32) -> Result<()> {
+    let (last, why) = if let Some(total) = run.spec.iterations_total {
+        (total, format!("run {} has {total}", run.key))
+    } else {
+        let known = run
+            .iterations
+            .last_number()
+            .unwrap_or(0)
+            .max(run.current_iteration);
+        let checkpoints = state
+            .checkpoints_of(&run.key)
+            .map(|checkpoint| checkpoint.after_iteration)
+            .max();
+        let next = known.max(checkpoints.unwrap_or(0)).saturating_add(1);
+        (
+            next,
+            format!("run {} can continue from {next} at most", run.key),
+        )
+    };
+    let farthest = run.current_iteration.saturating_add(MOST_LEFT_BEHIND);
+    let (last, message) = match () {
+        () if from > last => (last, format!("there is no iteration {from}: {why}")),
+        () if from > farthest => (
+            farthest,
+            format!(
+                "{} iterations would be left behind, {MOST_LEFT_BEHIND} are the most",
+                from - run.current_iteration
+            ),
+        ),
+        () => return Ok(()),
+    };
+    let last = last.to_string();
+    let mut words = vec!["resume", "--from-iteration", &last];
+    words.extend(
+        strategy
+            .iter()
+            .flat_map(|strategy| ["--strategy", strategy.as_str()]),
+    );
+    Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(words).run(&run.key)))
+}
+
+/// A lane of which there are records and no checkpoint: its work tree is another system's to have made, or is made now.
+fn only_imported(context: &Context, state: &State, run: &Run) -> Error {
+    let message = format!(
+        "lane {} was imported: it belongs to the work tree {}",
+        run.key, run.worktree
+    );
+    let error = Error::new(ErrorKind::RunNotFound, message);
+    if run.worktree.path().exists() {
+        return error.hint(resume_hint(run, context.store()));
+    }
+    let base = state
+        .lane_base(&run.key)
+        .unwrap_or_else(|| "HEAD".to_owned());
+    error.hint(
+        Hint::git(["worktree", "add", "-b", &run.key.lane])
+            .arg(run.worktree.path())
+            .arg(base),
+    )
+}

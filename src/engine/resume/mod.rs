@@ -1,0 +1,643 @@
+//! Taking a failed or interrupted run up again (B3–B7, S15).
+//!
+//! What a person may do after a resume.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::engine::attempt::preconditions::reconsider;
+use crate::engine::attempt::run_summary::{self, night, outlook};
+use crate::engine::base::clock::WaitLimit;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::progress::WakeReason;
+use crate::engine::base::runs::{self, run_of};
+use crate::engine::record::events::apply_speculatively;
+use crate::engine::record::liveness::Driving;
+use crate::engine::record::select;
+use crate::engine::recovery;
+use crate::engine::remote::{TakeOver, plan_take_over, release, take_over};
+use crate::engine::run::{
+    self, DriveOptions, Driven, Outcome, drive, fix_session, prompt_of, retry,
+};
+use crate::engine::trust::agreed::{self, note_agreed};
+use crate::engine::trust::{self};
+use crate::model::decision::{Action, Standing, Strategy};
+use crate::model::event::Payload;
+use crate::model::feedback::FeedbackLoop;
+use crate::model::hint::Hint;
+use crate::model::id::RunId;
+use crate::model::path::FolderId;
+use crate::model::run::{Run, RunKey, RunStatus, SessionMode};
+use crate::model::state::State;
+use crate::policy::recommended::{Outlook, ToAccept, next_command};
+use crate::store::NewEvent;
+use checks::{refuse, validate};
+use prepare::{plan, planned, prepare, spec_of};
+
+mod checks;
+mod prepare;
+
+pub(crate) use checks::Check;
+pub(crate) use prepare::Plan;
+
+/// How to take it up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ResumeRequest {
+    /// The run, where it is named by an argument.
+    pub run_id: Option<RunId>,
+    /// The strategy; the policy's where it is not named.
+    pub strategy: Option<Strategy>,
+    /// The iteration to go on from.
+    pub from_iteration: Option<u32>,
+    /// Leave the error out of the prompt.
+    pub no_error_context: bool,
+    /// More for the prompt.
+    pub instructions: Option<String>,
+    /// In which session of the agent attempts go on from now on, where that is said.
+    pub session: Option<SessionMode>,
+    /// Start fresh from iteration 1.
+    pub restart: bool,
+    /// Prepare and print, run nothing.
+    pub prepare_only: bool,
+    /// Wait for the earliest time.
+    pub wait: Option<WaitLimit>,
+    /// What notifies from now on; `None`: what did.
+    pub notify: Option<String>,
+    /// Checks in place of the run's own of the same names, or beside them.
+    pub feedback: Vec<FeedbackLoop>,
+    /// A command in place of the recorded one.
+    pub command: Vec<String>,
+    /// Where that one starts, relative to the work tree.
+    pub dir: FolderId,
+    /// How it is taken from a remote.
+    pub take_over: TakeOver,
+}
+
+impl ResumeRequest {
+    /// The command that is run, and where it starts.
+    fn command_of<'a>(&'a self, run: &'a Run) -> (&'a [String], &'a FolderId) {
+        if self.command.is_empty() {
+            (&run.spec.command, &run.spec.dir)
+        } else {
+            (&self.command, &self.dir)
+        }
+    }
+
+    /// What is asked of the next attempt, as it is typed.
+    fn words(&self) -> Vec<String> {
+        let flag = |name: &str, value: Option<String>| {
+            value
+                .map(|value| [name.to_owned(), value])
+                .into_iter()
+                .flatten()
+        };
+        flag(
+            "--strategy",
+            self.strategy.map(|strategy| strategy.as_str().to_owned()),
+        )
+        .chain(flag(
+            "--from-iteration",
+            self.from_iteration.map(|number| number.to_string()),
+        ))
+        .chain(flag("--instructions", self.instructions.clone()))
+        .chain(
+            self.no_error_context
+                .then(|| "--no-error-context".to_owned()),
+        )
+        .collect()
+    }
+}
+
+/// What a resume changed in its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Nothing.
+    Nothing,
+    /// It was closed, and stands again where it stood.
+    Reopened,
+    /// It is prepared for another attempt.
+    Prepared,
+}
+
+/// What a resume did.
+#[derive(Debug)]
+pub(crate) struct Resumed {
+    /// What it changed in the run.
+    pub change: Change,
+    /// The run afterwards.
+    pub run: Run,
+    /// How it was taken up.
+    pub strategy: Option<Strategy>,
+    /// The prompt of the attempt that came or comes next.
+    pub prompt: Option<String>,
+    /// Whether the command was run.
+    pub executed: bool,
+    /// What was examined.
+    pub validation: Vec<Check>,
+    /// What came of it; `None` where nothing was run.
+    pub driven: Option<Driven>,
+    /// Where it stands when nothing was run.
+    pub standing: Standing,
+    /// The words that ask for the same again.
+    pub again: Vec<String>,
+    /// Whether there is a good checkpoint to go back to.
+    pub has_good_checkpoint: bool,
+    /// What a dry run says that would be done; `None` where nothing would be.
+    pub plan: Option<Plan>,
+}
+
+/// How far it came without an attempt.
+enum Ready {
+    /// Nothing is to be run.
+    Done(Resumed),
+    /// The command is to be run; the rest is said.
+    ToDrive(Driving, Resumed),
+}
+
+/// Takes the run up; one that lies on a remote is claimed first, and its claim given back at the end.
+pub(crate) fn resume(
+    context: &Context,
+    request: &ResumeRequest,
+    drive_options: &DriveOptions,
+) -> Result<Resumed> {
+    let id = request.run_id.as_ref();
+    let (driving, planned) = if context.dry_run() {
+        (None, plan_take_over(context, id, request.take_over)?)
+    } else {
+        (take_over(context, id, request.take_over)?, None)
+    };
+    let taken = driving.as_ref().map(|driving| driving.key.clone());
+    let key = taken
+        .clone()
+        .or_else(|| planned.as_ref().map(|planned| planned.key.clone()));
+    let run_id = key.map(|key| key.run_id).or_else(|| request.run_id.clone());
+    let request = ResumeRequest {
+        run_id,
+        ..request.clone()
+    };
+    let ready = get_ready(
+        context,
+        &request,
+        driving,
+        planned.as_ref().map(|planned| &planned.state),
+    );
+    // What is driven is released with its last word.
+    if let Some(key) = taken.filter(|_| !matches!(ready, Ok(Ready::ToDrive(..)))) {
+        let is_hurried = ready
+            .as_ref()
+            .is_err_and(|error| matches!(error.kind, ErrorKind::Interrupted(_)));
+        release(context, &key, is_hurried);
+    }
+    match ready? {
+        Ready::Done(resumed) => Ok(resumed),
+        Ready::ToDrive(driving, resumed) => {
+            let driven = drive(context, &driving, drive_options)?;
+            let (run, standing) = (driven.run.clone(), driven.standing);
+            Ok(Resumed {
+                executed: true,
+                driven: Some(driven),
+                run,
+                standing,
+                ..resumed
+            })
+        }
+    }
+}
+
+/// Takes the run up as it is recorded here, or for a plan in `there`, as it is on its remote.
+fn get_ready(
+    context: &Context,
+    request: &ResumeRequest,
+    driving: Option<Driving>,
+    there: Option<&Arc<State>>,
+) -> Result<Ready> {
+    if !context.dry_run() {
+        recovery::recover(context)?;
+    }
+    let load = || {
+        there.map_or_else(
+            || recovery::load_recovered(context),
+            |there| Ok(Arc::clone(there)),
+        )
+    };
+    let mut state = load()?;
+    let key = chosen(context, &state, request)?;
+    let mut run = run_of(&state, &key)?;
+    let reopened = run.status == RunStatus::Closed;
+    if reopened {
+        reopen(context, &mut state, &run)?;
+        run = run_of(&state, &key)?;
+    }
+    let mut ready = take_up(context, request, driving, &load, (state, run))?;
+    if let Ready::Done(resumed) = &mut ready
+        && reopened
+        && resumed.change == Change::Nothing
+    {
+        resumed.change = Change::Reopened;
+    }
+    Ok(ready)
+}
+
+/// Takes up a run that is open. `load` reads the state again, after a wait.
+fn take_up(
+    context: &Context,
+    request: &ResumeRequest,
+    driving: Option<Driving>,
+    load: &dyn Fn() -> Result<Arc<State>>,
+    (mut state, run): (Arc<State>, Run),
+) -> Result<Ready> {
+    let key = run.key.clone();
+    if request.command.is_empty() && run.spec.command.is_empty() && !request.prepare_only {
+        trust::require(context, |key| key == "runner.command")?;
+    }
+    let request = &with_configured_command(context, &run, request);
+    if run.status.is_done() && !request.restart {
+        let validation = if is_lane(&state, &key) {
+            validated(context, &state, &run, request)
+        } else {
+            Vec::new()
+        };
+        return Ok(Ready::Done(Resumed {
+            validation,
+            ..untouched(context, &state, run)
+        }));
+    }
+    let driving = match driving {
+        None if !context.dry_run() => Some(Driving::take(context, &key)?),
+        driving => driving,
+    };
+    match refuse(context, &state, &run, request) {
+        // A lane's place is printed whatever its state (C4, C6).
+        Err(error) if error.kind == ErrorKind::NotFailed && is_lane(&state, &key) => {
+            let validation = validated(context, &state, &run, request);
+            return Ok(Ready::Done(Resumed {
+                validation,
+                ..untouched(context, &state, run)
+            }));
+        }
+        refused => refused?,
+    }
+
+    let starts = !request.prepare_only
+        && request.strategy != Some(Strategy::ManualThenContinue)
+        && !context.dry_run();
+    if starts && !request.command_of(&run).0.is_empty() {
+        trust::require_to_drive(context, &run)?;
+    }
+    if !request.restart
+        && let Some(stop) = stop_early(context, &key, request, &state)?
+    {
+        return Ok(Ready::Done(stop));
+    }
+    state = load()?;
+    let mut run = run_of(&state, &key)?;
+    // What an attempt needed has changed since: that is as good as a person's word.
+    let has_changed = reconsider(context, &mut run);
+    let run = run;
+    let standing = standing_of(context, &state, &run);
+    let held_up = matches!(standing, Standing::Exhausted | Standing::NeedsPerson);
+    let asked = request.strategy.is_some() && held_up;
+    // What was granted and not used yet stays.
+    let granted = asked || run.granted > 0 || (has_changed && standing == Standing::Allowed);
+    let strategy = effective_strategy(&run, request);
+    let validation = validated(context, &state, &run, request);
+
+    let prepared = |run, prompt, standing| Resumed {
+        change: Change::Prepared,
+        run,
+        strategy,
+        prompt,
+        executed: false,
+        validation,
+        driven: None,
+        standing,
+        again: Vec::new(),
+        has_good_checkpoint: state.last_good(&key).is_some(),
+        plan: None,
+    };
+
+    if strategy == Some(Strategy::ManualThenContinue) {
+        if !context.dry_run() {
+            fix_session::open(context, &key)?;
+        }
+        let run = if context.dry_run() {
+            run
+        } else {
+            run_of(&context.load()?.state, &key)?
+        };
+        return Ok(Ready::Done(prepared(run, None, Standing::NeedsPerson)));
+    }
+    let Some(driving) = driving else {
+        if !request.prepare_only {
+            require_command(context, &run, request)?;
+        }
+        let plan = plan(context, &state, &run, request, strategy)?;
+        let planned = planned(&run, request, strategy);
+        let prompt = if plan.none_left {
+            None
+        } else {
+            prompt_of(context, &planned, &run.next_subtask(run.current_iteration))
+        };
+        let standing = if request.restart || granted {
+            Standing::Allowed
+        } else {
+            standing
+        };
+        return Ok(Ready::Done(Resumed {
+            plan: Some(plan),
+            ..prepared(run, prompt, standing)
+        }));
+    };
+    if !request.prepare_only {
+        require_command(context, &run, request)?;
+    }
+    prepare(context, &state, &run, request, strategy, granted)?;
+    let run = run_of(&context.load()?.state, &key)?;
+    if starts {
+        // What was typed now needs nobody's word, and the rest was agreed to.
+        note_agreed(context, &run)?;
+    }
+    let prompt = prompt_of(context, &run, &run.next_subtask(run.current_iteration));
+    if request.prepare_only || run.spec.command.is_empty() {
+        return Ok(Ready::Done(prepared(run, prompt, Standing::Allowed)));
+    }
+    Ok(Ready::ToDrive(
+        driving,
+        prepared(run, prompt, Standing::Allowed),
+    ))
+}
+
+/// What a resume depends on; what is not as it was is said, before anything is spent on it.
+fn validated(context: &Context, state: &State, run: &Run, request: &ResumeRequest) -> Vec<Check> {
+    let checks = validate(context, state, run, request);
+    for check in checks.iter().filter(|check| !check.ok) {
+        context.warn(format!("not as it was: {}: {}", check.name, check.message));
+    }
+    checks
+}
+
+/// Refuses (2) to take up a run whose command cannot be started, or a check of which stopped it by that and still would.
+fn require_command(context: &Context, run: &Run, request: &ResumeRequest) -> Result<()> {
+    let (argv, dir) = request.command_of(run);
+    if argv.is_empty() {
+        return Ok(());
+    }
+    let other = || Hint::recover(["resume", "--prepare-only"]).run(&run.key);
+    agreed::require_whole(
+        context,
+        &run.key,
+        &spec_of(run, request, run.current_iteration),
+    )?;
+    run::require_command(context, argv, dir).map_err(|error| {
+        if error.hint.is_some() && !request.command.is_empty() {
+            error
+        } else {
+            error.hint(other())
+        }
+    })?;
+    if request.feedback.is_empty() {
+        run::require_checks(context, run)
+    } else {
+        Ok(())
+    }
+}
+
+/// The work tree that a lane is at home in which is named from another one of the repository (C4).
+pub(crate) fn home_of_lane(context: &Context, run_id: Option<&RunId>) -> Result<Option<PathBuf>> {
+    if run_id.or(context.naming().run_id.as_ref()).is_none() || !context.has_git() {
+        return Ok(None);
+    }
+    let state = context.load()?.state;
+    let request = ResumeRequest {
+        run_id: run_id.cloned(),
+        ..ResumeRequest::default()
+    };
+    // Whatever is wrong with the name, the resume itself says it.
+    let Some(run) = chosen(context, &state, &request)
+        .ok()
+        .and_then(|key| state.run(&key).cloned())
+    else {
+        return Ok(None);
+    };
+    let is_home = run.worktree != context.worktree_id()
+        && is_lane(&state, &run.key)
+        && state.checkpoints_of(&run.key).next().is_some()
+        && context.is_worktree_of_repo(&run.worktree);
+    Ok(is_home.then(|| run.worktree.path()))
+}
+
+/// A closed run stands again where it stood before.
+fn reopen(context: &Context, state: &mut Arc<State>, run: &Run) -> Result<()> {
+    let status = run.closed_from.unwrap_or(RunStatus::Failed);
+    // Nobody is at work on it any more.
+    let status = if status == RunStatus::InProgress {
+        RunStatus::Paused
+    } else {
+        status
+    };
+    let payload = Payload::RunStatusChanged {
+        status,
+        reason: "it was closed, and is taken up again".to_owned(),
+    };
+    if context.dry_run() {
+        apply_speculatively(
+            state,
+            context.clock.now(),
+            NewEvent::about(&run.key, payload),
+        );
+        return Ok(());
+    }
+    context.record(&run.key, vec![payload])?;
+    *state = context.load()?.state;
+    Ok(())
+}
+
+fn is_lane(state: &State, key: &RunKey) -> bool {
+    state.lane_stands(key).is_some()
+}
+
+fn chosen(context: &Context, state: &State, request: &ResumeRequest) -> Result<RunKey> {
+    if let Some(id) = &request.run_id {
+        let naming = context.naming();
+        if naming.run_id.as_ref().is_some_and(|named| named != id) {
+            return Err(Error::new(
+                ErrorKind::Usage,
+                "RUN and --run name different runs",
+            ));
+        }
+        return Ok(
+            runs::named(state, id, naming.phase.as_deref(), naming.lane.as_deref())?
+                .key
+                .clone(),
+        );
+    }
+    Ok(select::require(context, state)?.key.clone())
+}
+
+fn standing_of(context: &Context, state: &State, run: &Run) -> Standing {
+    run_summary::run_retry_status(context, state, run).standing
+}
+
+fn untouched(context: &Context, state: &State, run: Run) -> Resumed {
+    let standing = standing_of(context, state, &run);
+    let has_good_checkpoint = state.last_good(&run.key).is_some();
+    Resumed {
+        change: Change::Nothing,
+        run,
+        strategy: None,
+        prompt: None,
+        executed: false,
+        validation: Vec::new(),
+        driven: None,
+        standing,
+        again: Vec::new(),
+        has_good_checkpoint,
+        plan: None,
+    }
+}
+
+/// The request with the configured command where the run has none of its own and none was given.
+fn with_configured_command(context: &Context, run: &Run, request: &ResumeRequest) -> ResumeRequest {
+    let mut request = request.clone();
+    let runner = &context.settings().runner;
+    if let Some(command) = runner
+        .command
+        .as_ref()
+        .filter(|_| request.command.is_empty() && run.spec.command.is_empty())
+    {
+        request.command = runner.argv(command);
+        request.dir = FolderId::default();
+    }
+    request
+}
+
+/// Cooldown, exhausted budgets and decisions that need a person end a resume before it begins; a wait that is asked
+/// for is taken here.
+fn stop_early(
+    context: &Context,
+    key: &RunKey,
+    request: &ResumeRequest,
+    state: &State,
+) -> Result<Option<Resumed>> {
+    let mut run = run_of(state, key)?;
+    reconsider(context, &mut run);
+    match standing_of(context, state, &run) {
+        Standing::Allowed => Ok(None),
+        // Handing over is no attempt: a person need not wait.
+        Standing::Wait(_) if request.strategy == Some(Strategy::ManualThenContinue) => Ok(None),
+        Standing::Wait(_) if request.prepare_only || context.dry_run() => Ok(None),
+        Standing::Wait(until) if context.progress.skips_wait(until) => Ok(None),
+        Standing::Wait(until) => match request.wait {
+            None => Ok(Some(Resumed {
+                again: request.words(),
+                ..untouched(context, state, run)
+            })),
+            Some(limit) => {
+                // What a person can mend is said before the wait, and again should it still hold after it.
+                validated(context, state, &run, request);
+                let deadline = limit
+                    .longest()
+                    .map(|longest| context.clock.now().plus(longest));
+                match retry::sleep(context, Some(&run), until, deadline)? {
+                    WakeReason::InTime | WakeReason::Now => Ok(None),
+                    WakeReason::Stop => Ok(Some(untouched(context, state, run))),
+                }
+            }
+        },
+        // An explicit strategy grants one attempt.
+        Standing::Exhausted | Standing::NeedsPerson if request.strategy.is_some() => Ok(None),
+        Standing::Exhausted | Standing::NeedsPerson => Ok(Some(untouched(context, state, run))),
+    }
+}
+
+fn effective_strategy(run: &Run, request: &ResumeRequest) -> Option<Strategy> {
+    if request.restart {
+        return None;
+    }
+    let by_policy = || {
+        let decision = run.decision.as_ref().filter(|_| run.failure.is_some())?;
+        if decision.has(Action::Rollback) && decision.leads_to_attempt() {
+            Some(Strategy::RollbackAndRetry)
+        } else {
+            decision.strategy
+        }
+    };
+    // What was prepared, and granted, is gone on with.
+    let prepared = || run.resumed_with.filter(|_| run.granted > 0);
+    request
+        .strategy
+        .or_else(prepared)
+        .or_else(by_policy)
+        .or(Some(if run.failure.is_some() {
+            Strategy::RetryWithContext
+        } else {
+            Strategy::RetrySame
+        }))
+}
+
+/// Commands that a person may want next.
+pub(crate) fn next_actions(context: &Context, resumed: &Resumed) -> Vec<String> {
+    let outcome = resumed.driven.as_ref().map(|driven| driven.outcome);
+    if resumed.run.status.is_done() || outcome == Some(Outcome::Complete) {
+        return Vec::new();
+    }
+    let Ok(loaded) = context.load() else {
+        return ways_on(context, resumed, Outlook::default());
+    };
+    let night = night(context, &loaded.state, &resumed.run);
+    let outlook = outlook(context, &loaded.state, &resumed.run, night.as_ref());
+    let mut actions = ways_on(
+        context,
+        resumed,
+        Outlook {
+            to_accept: ToAccept::Nothing,
+            ..outlook
+        },
+    );
+    // As at all other places, what can be accepted is.
+    if outlook.to_accept != ToAccept::Nothing {
+        actions.splice(..0, night.and_then(|night| night.next));
+    }
+    actions
+}
+
+fn ways_on(context: &Context, resumed: &Resumed, outlook: Outlook) -> Vec<String> {
+    let line = |words: Vec<&str>| context.line_about(&resumed.run, &words);
+    let is_fixed = resumed.run.is_being_fixed();
+    match resumed.standing {
+        Standing::Wait(_) => {
+            vec![line(
+                ["resume", "--wait"]
+                    .into_iter()
+                    .chain(resumed.again.iter().map(String::as_str))
+                    .collect(),
+            )]
+        }
+        Standing::Exhausted | Standing::NeedsPerson if is_fixed && outlook.unchecked => {
+            vec![
+                line(vec!["manual-fix", "abort"]),
+                line(vec!["resume", "--strategy", "continue_next"]),
+            ]
+        }
+        Standing::Exhausted | Standing::NeedsPerson if is_fixed => {
+            vec![
+                line(vec!["manual-fix", "verify"]),
+                line(vec!["manual-fix", "continue"]),
+            ]
+        }
+        Standing::Exhausted | Standing::NeedsPerson => {
+            let recommended = next_command(&resumed.run, outlook);
+            let with_context = vec!["resume", "--strategy", "retry_with_context"];
+            let mut ways: Vec<_> = recommended.into_iter().collect();
+            if !outlook.unchecked {
+                ways.push(vec!["manual-fix", "start"]);
+            }
+            if !ways.contains(&with_context) {
+                ways.push(with_context);
+            }
+            ways.into_iter().map(line).collect()
+        }
+        Standing::Allowed => vec![line(vec!["resume"])],
+    }
+}

@@ -1,0 +1,289 @@
+//! Where the next attempt begins and with what: its iteration and its prompt's parts, its files, the ledger's word on it.
+
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
+use super::ResumeRequest;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::run_settings::configured_checks;
+use crate::engine::recovery;
+use crate::engine::restore::request::{Restore, RestoreResult};
+use crate::engine::rollback::{refuse_mixed, restore_checkpoint, rollback_target, tell_of_edits};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::decision::Strategy;
+use crate::model::event::Payload;
+use crate::model::hint::Hint;
+use crate::model::run::{Iteration, IterationStatus, Run, RunSpec, RunStatus};
+use crate::model::state::{Named, State};
+use crate::policy::masked_event::still_masked;
+use crate::policy::restore_plan::Edits;
+
+/// The iteration that an attempt would be made of.
+fn iteration_of(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) -> u32 {
+    if request.restart {
+        return 1;
+    }
+    if let Some(from) = request.from_iteration {
+        return from;
+    }
+    let failed = run.failure.as_ref().and_then(|failure| failure.iteration);
+    let at = match run.status {
+        // All iterations are through: what was given up is what is left to do.
+        RunStatus::Escalated => failed.or_else(|| run.given_up().next()),
+        _ => None,
+    };
+    let at = at.unwrap_or(run.current_iteration);
+    // What has not failed is not skipped.
+    let is_failed = || failed == Some(at) || run.iterations.get(at).is_some_and(was_tried);
+    if strategy == Some(Strategy::ContinueNext) && is_failed() {
+        run.iteration_after(at)
+    } else {
+        at
+    }
+}
+
+/// Whether there is something to give up: an iteration that is yet to come, or to come again, is not.
+fn was_tried(iteration: &Iteration) -> bool {
+    !matches!(
+        iteration.status,
+        IterationStatus::Pending | IterationStatus::Superseded
+    )
+}
+
+/// Whether an attempt is granted and prepared, and nothing else is asked for now: its files and its prompt stand.
+fn is_prepared(run: &Run, request: &ResumeRequest) -> bool {
+    run.granted > 0 && run.resumed_with.is_some() && !request.restart && request.words().is_empty()
+}
+
+/// The run as it would stand after [`prepare`], for a dry run.
+pub(super) fn planned(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) -> Run {
+    let mut run = run.clone();
+    if is_prepared(&run, request) {
+        return run;
+    }
+    run.current_iteration = iteration_of(&run, request, strategy);
+    run.next_instructions.clone_from(&request.instructions);
+    run.next_error_context = error_context(&run, request, strategy);
+    run.resumed_with = strategy;
+    run
+}
+
+/// What a resume would do, as its dry run says.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "resume_plan")]
+pub(crate) struct Plan {
+    /// The iteration that it would go on with; the last one where none is left.
+    pub iteration: u32,
+    /// Whether none is left, so that nothing would be run.
+    #[serde(skip)]
+    pub none_left: bool,
+    /// Whether the prompt would say how the last attempt ended.
+    pub error_context: bool,
+    /// What would be run; empty where nothing would be.
+    pub command: Vec<String>,
+    /// What would become of the files; `null` where they stay.
+    #[serde(serialize_with = "only_result")]
+    #[schemars(with = "Option<RestoreResult>")]
+    pub restore: Option<Restore>,
+}
+
+#[expect(clippy::ref_option, reason = "serde asks so")]
+fn only_result<S: Serializer>(
+    restore: &Option<Restore>,
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    restore
+        .as_ref()
+        .map(|restore| &restore.result)
+        .serialize(to)
+}
+
+/// Plans it, and refuses what the resume itself would. What another machine holds the checkpoints of is not planned in full.
+pub(super) fn plan(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    request: &ResumeRequest,
+    strategy: Option<Strategy>,
+) -> Result<Plan> {
+    let planned = planned(run, request, strategy);
+    // What a killed attempt left is in a checkpoint by then, and nobody's edit.
+    let recorded = context.load()?.state;
+    let was_killed = run.live.is_none()
+        && recorded
+            .run(&run.key)
+            .is_some_and(|recorded| recorded.live.is_some());
+    let edits = if was_killed {
+        Edits::Discard
+    } else {
+        Edits::Refuse
+    };
+    let here = recovery::load_recovered(context)?;
+    let is_here = here
+        .run(&run.key)
+        .is_some_and(|here| here.last_seq >= run.last_seq);
+    let restore = if is_here && !is_prepared(run, request) {
+        restore_files(context, state, run, request, (strategy, edits))?
+    } else {
+        None
+    };
+    let total = spec_of(run, request, planned.current_iteration).iterations_total;
+    let iteration = total.map_or(planned.current_iteration, |total| {
+        planned.current_iteration.min(total)
+    });
+    let none_left = iteration < planned.current_iteration;
+    Ok(Plan {
+        iteration,
+        none_left,
+        error_context: planned.next_error_context,
+        command: if request.prepare_only || none_left {
+            Vec::new()
+        } else {
+            request.command_of(run).0.to_vec()
+        },
+        restore,
+    })
+}
+
+/// Whether the next prompt says how the last attempt ended. One that was only interrupted hears of that, unless it is
+/// asked for in so many words that nothing is different.
+fn error_context(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) -> bool {
+    let goes_on = request.strategy.is_none()
+        && strategy == Some(Strategy::RetrySame)
+        && run.was_interrupted();
+    !request.no_error_context
+        && !request.restart
+        && (goes_on
+            || matches!(
+                strategy,
+                Some(Strategy::RetryWithContext | Strategy::RollbackAndRetry)
+            ))
+}
+
+/// Files first (that may be refused), then the ledger.
+pub(super) fn prepare(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    request: &ResumeRequest,
+    strategy: Option<Strategy>,
+    granted: bool,
+) -> Result<()> {
+    let key = &run.key;
+    if !is_prepared(run, request) {
+        restore_files(context, state, run, request, (strategy, Edits::Refuse))?;
+    }
+    let events = announced(context, run, request, strategy, granted);
+    context.record(key, events)
+}
+
+/// A fresh start goes back to the initial checkpoint, a rollback to the one that its cause asks for, with these edits. `None`
+/// where no files go back.
+fn restore_files(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    request: &ResumeRequest,
+    (strategy, edits): (Option<Strategy>, Edits),
+) -> Result<Option<Restore>> {
+    let key = &run.key;
+    let initial = || state.initial(key).and_then(Named::kept);
+    let restore = |target: &Checkpoint, edits: Edits| {
+        if edits != Edits::Discard {
+            tell_of_edits(context, state, target)?;
+        }
+        let restored = restore_checkpoint(context, key, target, edits)?;
+        if !context.dry_run() {
+            refuse_mixed(context, run, target, &restored)?;
+        }
+        Ok(Some(restored))
+    };
+    if request.restart {
+        // Starting fresh is asked for, losing somebody's edits is not.
+        return initial().map_or(Ok(None), |initial| restore(initial, Edits::Keep));
+    }
+    if strategy != Some(Strategy::RollbackAndRetry) {
+        return Ok(None);
+    }
+    let cause = run.failure.as_ref().map(|failure| failure.cause);
+    // Who asks for it takes an initial checkpoint whose checks failed already as well.
+    let target = rollback_target(state, key, cause)
+        .or_else(initial)
+        .ok_or_else(|| {
+            Error::new(
+                ErrorKind::NoCheckpoint,
+                "No checkpoint available to roll back to",
+            )
+            .hint(Hint::recover(["resume", "--restart"]).run(key))
+        })?;
+    restore(target, edits)
+}
+
+/// What the run executes from now on.
+pub(super) fn spec_of(run: &Run, request: &ResumeRequest, iteration: u32) -> RunSpec {
+    let mut spec = run.spec.clone();
+    if let Some(session) = request.session {
+        spec.session = session;
+    }
+    if let Some(notify) = &request.notify {
+        spec.notify = Some(notify.clone());
+    }
+    for given in &request.feedback {
+        spec.feedback.retain(|known| known.name != given.name);
+        spec.feedback.push(given.clone());
+    }
+    if !request.command.is_empty() {
+        spec.command.clone_from(&request.command);
+        spec.launch = None;
+        spec.dir.clone_from(&request.dir);
+        if spec.iterations_total.is_none() && spec.until.is_none() {
+            spec.iterations_total = Some(iteration.max(1));
+        }
+    }
+    spec.masked = still_masked(&spec);
+    spec
+}
+
+/// What the ledger is told: another command, the iterations that are left behind, and how the run goes on.
+fn announced(
+    context: &Context,
+    run: &Run,
+    request: &ResumeRequest,
+    strategy: Option<Strategy>,
+    granted: bool,
+) -> Vec<Payload> {
+    let iteration = iteration_of(run, request, strategy);
+    let mut events = Vec::new();
+    let mut spec = spec_of(run, request, iteration);
+    if !request.prepare_only && !spec.command.is_empty() {
+        spec.configured
+            .get_or_insert_with(|| configured_checks(context));
+    }
+    if spec != run.spec || !request.command.is_empty() {
+        events.push(Payload::RunSpecChanged {
+            spec: Box::new(spec),
+        });
+    }
+    if is_prepared(run, request) {
+        return events;
+    }
+    // What is left behind undone is left behind on request.
+    events.extend(
+        (run.current_iteration..iteration).map(|left| Payload::IterationChanged {
+            iteration: left,
+            status: IterationStatus::Skipped,
+            reason: Some("skipped on request: the current state was accepted".to_owned()),
+        }),
+    );
+    events.push(Payload::RunResumed {
+        strategy,
+        iteration,
+        supersede: request.restart || request.from_iteration.is_some(),
+        instructions: request.instructions.clone(),
+        error_context: error_context(run, request, strategy),
+        granted: granted || (strategy == Some(Strategy::ContinueNext)),
+        restart: request.restart,
+    });
+    events
+}

@@ -1,0 +1,340 @@
+//! Restoring on request: who may, what is refused while somebody is at work, steps that it crosses.
+//!
+//! The restore itself is `engine::restore`, what it writes and deletes `policy::restore_plan`, the files `git::restore`.
+//!
+//! Rollback, `checkpoint restore`, undo and redo are this one operation with different targets.
+//!
+//! Ignored files that vanished: no checkpoint holds them, and some have a copy.
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::heartbeat::is_alive;
+use crate::engine::base::runs::way_to_stop;
+use crate::engine::record::checkpoint;
+use crate::engine::record::stored::mark_suspect;
+use crate::engine::recovery;
+use crate::engine::restore::execute::{self, listen};
+use crate::engine::restore::plan;
+use crate::engine::restore::request::{
+    Compensated, CrossedStep, Initiator, Restore, RestoreRequest, RestoreResult,
+};
+use crate::engine::step::{Crossing, compensate, is_ancestor_step};
+use crate::git::checkpoint::{PreciousFile, put_back};
+use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::operation::OperationKind;
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::Run;
+use crate::model::state::State;
+use crate::model::step::{StepRef, StepStatus};
+use crate::policy::amounts::count;
+use crate::policy::path_filter::Selection;
+
+/// The reason of an ignored file that is gone and has a copy.
+pub(crate) const COPIED: &str = "copied";
+
+/// Does it; with `--dry-run` only plans it. A request to stop is the caller's: the restore is finished.
+pub(crate) fn restore(context: &Context, request: &RestoreRequest) -> Result<Restore> {
+    restore_noting_damage(context, request.kind, false, |_| Ok(request.clone()))
+}
+
+/// Restores for a person, whose request to stop reverts it. `request` chooses from the state under the work tree's lock, so
+/// that of two restores at once the second is planned from what the first left.
+pub(crate) fn restore_with(
+    context: &Context,
+    kind: OperationKind,
+    request: impl FnOnce(&State) -> Result<RestoreRequest>,
+) -> Result<Restore> {
+    if !context.dry_run() {
+        listen()?;
+    }
+    restore_noting_damage(context, kind, true, request)
+}
+
+fn restore_noting_damage(
+    context: &Context,
+    kind: OperationKind,
+    takes_back: bool,
+    request: impl FnOnce(&State) -> Result<RestoreRequest>,
+) -> Result<Restore> {
+    restore_chosen(context, kind, takes_back, request).inspect_err(|error| {
+        if let (ErrorKind::Corrupt, false, Ok(repo)) =
+            (error.kind, context.dry_run(), context.repo())
+        {
+            mark_suspect(repo);
+        }
+    })
+}
+
+fn restore_chosen(
+    context: &Context,
+    kind: OperationKind,
+    takes_back: bool,
+    request: impl FnOnce(&State) -> Result<RestoreRequest>,
+) -> Result<Restore> {
+    if !context.dry_run() {
+        context.check_safe_mode(kind.as_str())?;
+        recovery::recover(context)?;
+    }
+    let lock = checkpoint::lock(context)?;
+    let state = recovery::load_recovered(context)?;
+    // A plan touches nothing; what a person is asked about comes to be done.
+    if !context.only_plans() {
+        refuse_live(context, &state)?;
+    }
+    let request = request(&state)?;
+    let planned = plan::plan(context, lock, &state, &request)?;
+    let crossing = Crossing::of(context, &state, &request);
+    let before = request.run.as_ref().and_then(|key| state.run(key));
+    let moves = request
+        .reposition
+        .as_ref()
+        .zip(before)
+        .is_some_and(|(to, run)| to.moves(run))
+        || moves_line(&state, &request)
+        || gives_steps_back(&state, &crossing.refs());
+    // An undo whose files are there already moves on to what was before.
+    let mut vanished = Vanished::of(context, &state, &request)?;
+    let changes = !planned.is_empty()
+        || moves
+        || crossing.compensates()
+        || request.undoes.is_some()
+        // What is left of an attempt is named to the next one.
+        || (request.initiator == Initiator::Policy && !planned.left.is_empty())
+        || !vanished.back.is_empty();
+    if context.dry_run() || !changes {
+        let mut result = planned.result(None, !context.dry_run());
+        result.tell_vanished(vanished);
+        result.tell(&request, before, &crossing, crossing.planned());
+        return Ok(Restore {
+            kind,
+            changed: changes,
+            result,
+            run: before.cloned(),
+        });
+    }
+    let mut restore = execute::run(context, &request, planned, crossing.refs(), takes_back)?;
+    vanished.put_back(context)?;
+    if request.initiator == Initiator::Policy {
+        vanished.tell(context);
+    }
+    restore.result.tell_vanished(vanished);
+    let compensated = compensate(context, &crossing, &request.target.id)?;
+    restore
+        .result
+        .tell(&request, before, &crossing, compensated);
+    Ok(restore)
+}
+
+impl RestoreResult {
+    /// Tells what became of ignored files that are gone.
+    fn tell_vanished(&mut self, vanished: Vanished) {
+        let reasoned = |paths: Vec<RepoPath>, reason: &str| {
+            let reason = reason.to_owned();
+            paths
+                .into_iter()
+                .map(move |path| PathReason::new(path, reason.clone()))
+        };
+        self.precious = vanished.back.into_iter().map(|file| file.path).collect();
+        self.missing = reasoned(vanished.copied, COPIED)
+            .chain(reasoned(vanished.lost, "no_copy"))
+            .collect();
+    }
+
+    /// Tells what was taken back, over which iterations of the run it went, as that was `before`, and of the steps that were
+    /// gone back past; `compensated` are those whose effects were
+    /// taken back, or would be.
+    fn tell(
+        &mut self,
+        request: &RestoreRequest,
+        before: Option<&Run>,
+        crossing: &Crossing,
+        compensated: Vec<Compensated>,
+    ) {
+        let over = request.reposition.as_ref().zip(before);
+        self.superseded = over.map(|(to, run)| to.supersedes(run)).unwrap_or_default();
+        self.operation = request
+            .undoes
+            .as_ref()
+            .map(|undone| undone.operation.clone());
+        self.crossed = crossing.crossed();
+        for failed in compensated
+            .iter()
+            .filter(|one| one.succeeded == Some(false))
+        {
+            let code = failed.compensate_exit_code.unwrap_or(1);
+            let reason = format!("its compensation ended with {code}");
+            self.crossed.push(CrossedStep {
+                step: failed.step.clone(),
+                reason,
+            });
+            self.success = false;
+        }
+        self.compensated = compensated;
+    }
+}
+
+/// Whether another checkpoint is good afterwards, or stages of a lane come to stand as rolled back (C5).
+fn moves_line(state: &State, request: &RestoreRequest) -> bool {
+    let run = request.reposition.as_ref().and(request.run.as_ref());
+    let target = &request.target;
+    if run != Some(&target.run) {
+        return false;
+    }
+    let passed = |one: &Checkpoint| one.verdict == Verdict::Passed;
+    let mut after = state
+        .standing(&target.run)
+        .rev()
+        .take_while(|one| one.seq > target.seq);
+    (passed(target) && state.is_superseded(target))
+        || after.any(|one| passed(one) || one.lane_fields.stage.is_some())
+}
+
+/// Whether steps of a lane that are done come to be run again (C4).
+fn gives_steps_back(state: &State, crossed: &[StepRef]) -> bool {
+    crossed.iter().any(|step| {
+        let known = state.run(&step.run).and_then(|run| run.step(&step.name));
+        known.is_some_and(|known| !known.crossed && known.would_run_again(&step.run))
+    })
+}
+
+/// While an attempt of a live `recover run`, or a step, is under way in this work tree, nothing is restored under it.
+fn refuse_live(context: &Context, state: &State) -> Result<()> {
+    let worktree = context.worktree_id();
+    for run in state.runs_of(&worktree) {
+        let supervisor = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
+        if let Some(supervisor) =
+            supervisor.filter(|id| !id.is_own() && is_alive(context.store(), id))
+        {
+            let (key, pid) = (&run.key, supervisor.pid);
+            let message = format!(
+                "an attempt of run {key} is under way (pid {pid}): {}",
+                way_to_stop(supervisor)
+            );
+            return Err(
+                Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key))
+            );
+        }
+    }
+    for run in &state.runs {
+        let here = run
+            .steps
+            .iter()
+            .filter(|step| step.start.worktree == worktree);
+        let mut live = here.filter(|step| step.status == StepStatus::Running);
+        // What a step's own command does is the step's affair.
+        if let Some(step) = live.find(|step| !is_ancestor_step(context, &run.key, &step.start.name))
+        {
+            let (name, supervisor) = (&step.start.name, &step.start.supervisor);
+            let (key, pid, way) = (&run.key, supervisor.pid, way_to_stop(supervisor));
+            let message = format!("step '{name}' of run {key} is under way (pid {pid}): {way}");
+            return Err(Error::new(ErrorKind::Locked, message)
+                .hint(Hint::recover(["status"]).run(&run.key)));
+        }
+    }
+    Ok(())
+}
+
+/// Paths that a line names at most.
+const NAMED: usize = 3;
+
+/// What a restore does about them.
+#[derive(Clone, Debug, Default)]
+struct Vanished {
+    /// Put back.
+    pub back: Vec<PreciousFile>,
+    /// Not put back, though there is a copy.
+    pub copied: Vec<RepoPath>,
+    /// Without a copy.
+    pub lost: Vec<RepoPath>,
+}
+
+impl Vanished {
+    /// What is gone of what was there. Unasked, that is what was there when the attempt began, and its copies come back; a
+    /// person gets what was there at the checkpoint, and the copies where that was asked for.
+    pub(crate) fn of(context: &Context, state: &State, request: &RestoreRequest) -> Result<Self> {
+        let is_here = request.target.worktree == context.worktree_id();
+        let selection = Selection::globs(&request.paths).unwrap_or_default();
+        let then = if request.initiator == Initiator::Policy {
+            begun_at(context, state, request)
+        } else {
+            Some(&request.target.id)
+        };
+        let Some(then) = then.filter(|_| is_here && request.scope.covers_files()) else {
+            return Ok(Self::default());
+        };
+        let repo = context.repo()?;
+        let (mut copies, mut lost) = repo.ignored_at(then).missing(repo);
+        copies.retain(|file| selection.matches(&file.path));
+        lost.retain(|path| selection.matches(path));
+        if request.initiator == Initiator::Policy || request.precious {
+            return Ok(Self {
+                back: copies,
+                copied: Vec::new(),
+                lost,
+            });
+        }
+        Ok(Self {
+            back: Vec::new(),
+            copied: copies.into_iter().map(|file| file.path).collect(),
+            lost,
+        })
+    }
+
+    /// Puts the copies back. What cannot be, or has its name by now, is no longer among them.
+    pub(crate) fn put_back(&mut self, context: &Context) -> Result<()> {
+        let repo = context.repo()?;
+        self.back.retain(|file| {
+            let done = put_back(repo, file);
+            done.inspect_err(|error| {
+                context.warn(format!("{} is not put back: {error}", file.path));
+            })
+            .unwrap_or(false)
+        });
+        Ok(())
+    }
+
+    /// Says what became of them, where nobody reads the answer of the restore.
+    pub(crate) fn tell(&self, context: &Context) {
+        let back: Vec<&RepoPath> = self.back.iter().map(|file| &file.path).collect();
+        if !back.is_empty() {
+            context.note(format!(
+                "put back from its copy, as the attempt removed it: {}",
+                names(&back)
+            ));
+        }
+        let lost: Vec<&RepoPath> = self.copied.iter().chain(&self.lost).collect();
+        if !lost.is_empty() {
+            context.warn(format!(
+                "ignored by git, in no checkpoint, and gone since the attempt began: {}",
+                names(&lost)
+            ));
+        }
+    }
+}
+
+/// The latest checkpoint before the run's last attempt began.
+fn begun_at<'s>(
+    context: &Context,
+    state: &'s State,
+    request: &RestoreRequest,
+) -> Option<&'s CheckpointId> {
+    let run = state.run(request.run.as_ref()?)?;
+    let begun = Run::attempts(run).last()?.1.started_at;
+    let here = context.worktree_id();
+    let before = state
+        .checkpoints
+        .values()
+        .filter(|one| one.worktree == here && one.created_at <= begun);
+    before.max_by_key(|one| one.seq).map(|one| &one.id)
+}
+
+/// The first few paths.
+fn names(paths: &[&RepoPath]) -> String {
+    let mut named: Vec<String> = paths.iter().take(NAMED).map(ToString::to_string).collect();
+    if paths.len() > NAMED {
+        named.push(count(paths.len() - NAMED, "other path"));
+    }
+    named.join(", ")
+}

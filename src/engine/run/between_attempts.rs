@@ -1,0 +1,248 @@
+//! What is done between two attempts: edits of others are captured, and an iteration that was given up is rolled back.
+//!
+//! Edits of others are never taken for the run's own work. The files of an iteration that was given up go back to what they were when
+//! it began; its work stays in its checkpoint.
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::engine::record::run_settings::settings_of;
+use crate::engine::record::storage::{Prepared, Request};
+use crate::engine::record::{checkpoint, events, stored};
+use crate::engine::restore::request::{Restore, RestoreResult};
+use crate::engine::rollback::{refuse_mixed, restore_checkpoint};
+use crate::git::tree::{TreeLookup, diff_trees};
+use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::path::RepoPath;
+use crate::model::run::{Iteration, NO_CHECKPOINT, OnFailure, Run, RunKey};
+use crate::model::state::State;
+use crate::policy::path_filter::glob_of;
+use crate::policy::restore_plan::Edits;
+use crate::policy::settings::OnGiveUp;
+
+/// Takes a checkpoint where the work tree is not as the run is known to have left it: no attempt begins without one.
+///
+/// # Errors
+/// [`ErrorKind::NotCaptured`] where none can be taken.
+pub(super) fn capture_edits(context: &Context, key: &RunKey) -> Result<()> {
+    try_capture(context, key).map_err(|error| match error.kind {
+        ErrorKind::Interrupted(_) => error,
+        _ => not_captured(&error.message, Hint::recover(["resume"]).run(key)),
+    })
+}
+
+/// The error of an attempt that cannot begin, or of a run that cannot go on, for want of a checkpoint.
+pub(crate) fn not_captured(why: &str, hint: Hint) -> Error {
+    Error::new(ErrorKind::NotCaptured, format!("{NO_CHECKPOINT}{why}")).hint(hint)
+}
+
+fn try_capture(context: &Context, key: &RunKey) -> Result<()> {
+    let state = context.load()?.state;
+    let run = run_of(&state, key)?;
+    // A run begins with a checkpoint.
+    let Some(known) = known(context, &state, &run).filter(|_| run.iterations.count_attempts() > 0)
+    else {
+        return Ok(());
+    };
+    let prepared = checkpoint::prepare(context)?;
+    let baseline = state
+        .worktrees
+        .get(&context.worktree_id())
+        .map(|worktree| worktree.baseline.as_slice());
+    // What a rollback could not replace is as the run left it.
+    let left: &[RepoPath] = baseline
+        .and_then(|layers| layers.last())
+        .map_or(&[], |layer| &layer.left);
+    // A checkpoint that is damaged cannot be compared with: another one is taken.
+    if is_as(context, &prepared, known, left).unwrap_or(false) {
+        return Ok(());
+    }
+    let iteration = run.current_iteration;
+    let begins = run
+        .iterations
+        .get(iteration)
+        .is_none_or(|begun| begun.attempts.is_empty());
+    let ledger = context.store().lock()?;
+    let request = Request {
+        description: format!("Found changed before an attempt of iteration {iteration}"),
+        trigger: trigger::EDITED.to_owned(),
+        kind: trigger::kind_of(trigger::EDITED),
+        after_iteration: Some(if begins {
+            iteration.saturating_sub(1)
+        } else {
+            iteration
+        }),
+        ..Request::default()
+    };
+    let taken = checkpoint::record(context, &ledger, key, &prepared, request)?;
+    events::append(
+        ledger,
+        key,
+        taken.created_at,
+        vec![checkpoint::event(&taken)],
+    )
+    .map(drop)
+}
+
+/// What the run last left: what was restored since, else its latest checkpoint.
+fn known<'a>(context: &Context, state: &'a State, run: &Run) -> Option<&'a Checkpoint> {
+    let baseline = state
+        .worktrees
+        .get(&context.worktree_id())
+        .map(|worktree| worktree.baseline.as_slice());
+    let whole = match baseline {
+        Some([layer]) if layer.paths.is_empty() => state.checkpoint(&layer.checkpoint_id),
+        _ => None,
+    };
+    whole
+        .filter(|one| one.run == run.key)
+        .or_else(|| state.latest(&run.key))
+}
+
+/// Whether the work tree is as a checkpoint has it, but for what was `left` and the files that this program's own output
+/// goes to.
+fn is_as(
+    context: &Context,
+    prepared: &Prepared,
+    known: &Checkpoint,
+    left: &[RepoPath],
+) -> Result<bool> {
+    let stored = context.repo()?.load_checkpoint(&known.commit)?;
+    if prepared.capture.is_same_tree(&stored) {
+        return Ok(true);
+    }
+    let opened = prepared.capture.objects().open();
+    let (then, now) = diff_trees(
+        &TreeLookup::new(&opened)?,
+        stored.view(),
+        prepared.capture.view(),
+    )?;
+    let (before, after) = (&stored.manifest.outputs, &prepared.capture.manifest.outputs);
+    let is_left = |path: &RepoPath| left.iter().any(|left| path.starts_with(left));
+    Ok(then
+        .unlike(&now)
+        .all(|(path, ..)| before.contains(path) || after.contains(path) || is_left(path)))
+}
+
+/// Paths that a message names at most.
+const NAMED: usize = 20;
+/// What comes along where they are not.
+const AS_THEN: &str = ", and everything else as it was then";
+
+/// What became of an iteration that was given up.
+pub(super) enum RolledBack {
+    /// The run goes on.
+    Done,
+    /// Nothing was touched, and why: edits by hand, commits of others, commits that were pushed.
+    Refused(String),
+}
+
+/// Rolls the files of the iteration back that was given up last, where that is still to be done.
+pub(super) fn roll_back(context: &Context, run: &Run) -> Result<RolledBack> {
+    let keeps = settings_of(context, run).retry.on_give_up == OnGiveUp::Keep
+        || run.spec.on_failure == OnFailure::Retry;
+    let given_up = run
+        .to_roll_back
+        .filter(|_| !keeps)
+        .and_then(|number| run.iterations.get(number));
+    let Some((given_up, began)) =
+        given_up.and_then(|given_up| Some((given_up, given_up.began.as_ref()?)))
+    else {
+        return Ok(RolledBack::Done);
+    };
+    let number = given_up.number;
+    match try_roll_back(context, &context.load()?.state, run, began) {
+        Ok(restored) => {
+            if restored.changed {
+                let RestoreResult {
+                    written,
+                    deleted,
+                    nested,
+                    index,
+                    ..
+                } = &restored.result;
+                let paths: Vec<&RepoPath> = written.iter().chain(deleted).collect();
+                // No path brings a repository inside back.
+                let is_named = paths.len() <= NAMED && nested.is_empty();
+                let (paths, also) = if is_named {
+                    (&paths[..], "")
+                } else {
+                    (&[][..], AS_THEN)
+                };
+                let work = work_of(context, run, given_up, paths);
+                let staged = if index.restored > 0 {
+                    " and what it staged is unstaged"
+                } else {
+                    ""
+                };
+                context.note(format!(
+                    "iteration {number} was given up: the files are as they were when it began{staged}; to get its work \
+                     back{also}: {work}"
+                ));
+            }
+            Ok(RolledBack::Done)
+        }
+        Err(refused) if refused.kind.is_refusal() || refused.kind == ErrorKind::NoCheckpoint => {
+            let hint = refused
+                .hint
+                .map(|hint| format!("; {}", context.line(hint)))
+                .unwrap_or_default();
+            let why = format!(
+                "iteration {number} was given up, and its files stay as they are, so that the run stops here: {}{hint}",
+                refused.message
+            );
+            context.note(why.clone());
+            Ok(RolledBack::Refused(why))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn try_roll_back(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    began: &CheckpointId,
+) -> Result<Restore> {
+    context.check_safe_mode("a rollback by decision")?;
+    let target = state.checkpoint(began).ok_or_else(|| {
+        Error::new(
+            ErrorKind::NoCheckpoint,
+            format!("No checkpoint available: {began}, with which it began, is gone"),
+        )
+    })?;
+    if let Some(found) = stored::since(context, state, target)?.first() {
+        let Checkpoint { id, seq, .. } = found.checkpoint;
+        let message = format!(
+            "somebody else changed {} while it was tried (checkpoint @{seq}, {id}); a rollback takes that back too, and {} \
+             brings it in again after it",
+            found.names(),
+            context.line(found.brought_back())
+        );
+        let hint = Hint::recover(["rollback", "--to", began.as_str()]).run(&run.key);
+        return Err(Error::new(ErrorKind::HandEdits, message).hint(hint));
+    }
+    let restored = restore_checkpoint(context, &run.key, target, Edits::Refuse)?;
+    refuse_mixed(context, run, target, &restored)?;
+    Ok(restored)
+}
+
+/// The command that brings its work back: what is in `paths`, where there are any, else everything as it was then.
+fn work_of(context: &Context, run: &Run, given_up: &Iteration, paths: &[&RepoPath]) -> String {
+    let limits = paths
+        .iter()
+        .flat_map(|path| ["--path".to_owned(), glob_of(path)]);
+    let last = given_up
+        .attempts
+        .iter()
+        .rev()
+        .find_map(|attempt| attempt.checkpoint_id.as_ref());
+    context.line(match last {
+        Some(id) => Hint::recover(["checkpoint", "restore", id.as_str()])
+            .args(limits)
+            .run(&run.key),
+        None => Hint::recover(["undo"]),
+    })
+}

@@ -1,0 +1,367 @@
+//! Commands that cannot be started, found out before anything is paid for (S15); and whether a run's command failed, and why.
+
+use std::path::Path;
+
+use crate::agent;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::checkpoint;
+use crate::engine::record::run_settings::{folder_of, loops_of, shell_of};
+use crate::git::tree::changes;
+use crate::model::agent_record::{AgentKind, AgentRecord};
+use crate::model::failure::{Cause, Failure, FailureEvidence, FailureType};
+use crate::model::feedback::{CheckKind, FeedbackResult};
+use crate::model::hint::Hint;
+use crate::model::manifest::Change;
+use crate::model::path::FolderId;
+use crate::model::run::{Run, RunKey, RunSpec};
+use crate::model::spec::Launch;
+use crate::model::time::Timestamp;
+use crate::policy::classify::{classify, lone_error};
+use crate::policy::nearest::misspelt;
+use crate::policy::path_filter::Selection;
+use crate::policy::settings::UserRule;
+use crate::policy::shell_line::first_program;
+use crate::process::{SpawnError, find_program, names_beside};
+
+/// Refuses (2) to begin with a command that cannot be started, with the nearest name that could be; `argv` is the command
+/// and starts in `dir`.
+pub(crate) fn require_command(context: &Context, argv: &[String], dir: &FolderId) -> Result<()> {
+    let folder = folder_of(context, dir);
+    let Some(problem) = problem_of(context, argv, &folder) else {
+        return Ok(());
+    };
+    let error = Error::new(
+        ErrorKind::Usage,
+        format!("cannot start the command: {}", problem.text()),
+    );
+    Err(match problem.near.zip(argv.first()) {
+        Some((near, program)) if *program == problem.program => {
+            error.hint(context.rerun_with(program, &near))
+        }
+        _ if agent::detect(Some(&problem.program), None, b"").is_some() => {
+            error.hint(Hint::recover(["agents"]))
+        }
+        _ => error,
+    })
+}
+
+/// Refuses (2) a bound on cost or tokens that the command's records can never reach: it would look like one and be none.
+/// What nobody knows of a command beforehand may still come.
+pub(super) fn require_reachable_bounds(context: &Context, spec: &RunSpec) -> Result<()> {
+    let retry = &context.settings().retry;
+    let kind = agent::detect(Some(&spec.command.join(" ")), spec.agent.as_deref(), b"");
+    let (who, tells_cost, tells_tokens) = match kind {
+        Some(kind) => (kind.as_str(), kind.tells_cost(), kind.tells_tokens()),
+        None => ("a command without an agent's records", false, false),
+    };
+    let is_known = kind.is_some() || spec.agent.as_deref() == Some("none");
+    let bounds = [
+        (
+            "max_cost_usd",
+            "cost",
+            retry.max_cost_usd.is_some() && !tells_cost,
+        ),
+        (
+            "max_tokens",
+            "tokens",
+            retry.max_tokens.is_some() && !tells_tokens,
+        ),
+    ];
+    let Some((key, what, _)) = bounds
+        .into_iter()
+        .find(|(.., unreachable)| *unreachable && is_known)
+    else {
+        return Ok(());
+    };
+    let message = format!("[retry] {key} can never be reached: {who} reports no {what}");
+    Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["config", "--origins"])))
+}
+
+/// Says which of the other commands that come with a run cannot be started: they may come to be while it runs.
+pub(super) fn warn_of_others(context: &Context, spec: &RunSpec) {
+    let until = spec
+        .until
+        .as_ref()
+        .map(|line| ("--until", shell_argv(context, spec, line), &spec.until_dir));
+    let fallback = (!spec.fallback.is_empty())
+        .then(|| ("--fallback", spec.fallback.clone(), &spec.fallback_dir));
+    for (name, argv, dir) in until.into_iter().chain(fallback) {
+        if let Some(problem) = problem_of(context, &argv, &folder_of(context, dir)) {
+            context.warn(format!(
+                "{name} cannot be started as it is: {}",
+                problem.text()
+            ));
+        }
+    }
+}
+
+/// The checks of a run that could not be started now, as far as that can be known without starting them, and why.
+pub(crate) fn missing_checks(context: &Context, run: &Run) -> Vec<(String, String)> {
+    let missing = loops_of(context, run).into_iter().filter_map(|one| {
+        let argv = shell_argv(context, &run.spec, &one.command);
+        let problem = problem_of(context, &argv, &folder_of(context, &one.dir))?;
+        Some((one.name, problem.text()))
+    });
+    missing.collect()
+}
+
+/// Refuses (2) another attempt where a check could not be started after the last one, and still cannot.
+pub(crate) fn require_checks(context: &Context, run: &Run) -> Result<()> {
+    let before: Vec<&String> = last_missing(run)
+        .filter(|_| run.attempts().next().is_some())
+        .collect();
+    let still = missing_checks(context, run)
+        .into_iter()
+        .find(|(name, _)| before.contains(&name));
+    let Some((name, why)) = still else {
+        return Ok(());
+    };
+    let message = format!(
+        "the check '{name}' could not be started after the last attempt and still cannot: {why}; another attempt would be \
+         spent for nothing: mend it, or give another with --feedback {name}=CMD"
+    );
+    Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["status"]).run(&run.key)))
+}
+
+/// What a person reads of a check that cannot be started.
+pub(super) fn told(name: &str, why: &str) -> String {
+    format!(
+        "the check '{name}' cannot be started: {why}; where that is still so after an attempt, the run stops"
+    )
+}
+
+/// The checks that could not be started when they were last run.
+pub(super) fn last_missing(run: &Run) -> impl Iterator<Item = &String> {
+    let latest = run
+        .attempts()
+        .rev()
+        .map(|(_, attempt)| &attempt.feedback_results)
+        .find(|results| !results.is_empty());
+    let results = latest.or(run.baseline.as_ref()).into_iter().flatten();
+    results
+        .filter(|(_, result): &(&String, &FeedbackResult)| result.missing)
+        .map(|(name, _)| name)
+}
+
+/// Why a command cannot be started.
+pub(crate) struct Problem {
+    /// What was looked for.
+    program: String,
+    error: SpawnError,
+    /// What may be meant.
+    near: Option<String>,
+}
+
+impl Problem {
+    /// In one line.
+    pub(crate) fn text(&self) -> String {
+        let near = self
+            .near
+            .as_ref()
+            .map(|near| format!("; did you mean '{near}'?"))
+            .unwrap_or_default();
+        format!("{}{near}", self.error.message)
+    }
+}
+
+/// What is wrong with a command that starts in `folder`; a line for the configured shell is read as far as it goes.
+pub(crate) fn problem_of(context: &Context, argv: &[String], folder: &Path) -> Option<Problem> {
+    let path = context.env("PATH").map(std::ffi::OsString::from);
+    let look = |program: &str| {
+        let error = find_program(program, folder, path.as_deref()).err()?;
+        // What lies in the folder is started by its path.
+        let here = (!program.contains('/')).then(|| format!("./{program}"));
+        let here = here.filter(|here| find_program(here, folder, None).is_ok());
+        let names = names_beside(program, folder, path.as_deref());
+        let near =
+            here.or_else(|| misspelt(program, names.iter().map(String::as_str)).map(str::to_owned));
+        Some(Problem {
+            program: program.to_owned(),
+            error,
+            near,
+        })
+    };
+    // A folder that is gone is made before the command starts: what is relative to it is not there.
+    let program = argv.first()?;
+    let line = match argv {
+        [shell, flag, line] if *shell == context.settings().runner.shell && flag == "-c" => {
+            first_program(line)
+        }
+        _ => None,
+    };
+    look(program).or_else(|| look(&line?))
+}
+
+fn shell_argv(context: &Context, spec: &RunSpec, line: &str) -> Vec<String> {
+    vec![shell_of(context, spec), "-c".to_owned(), line.to_owned()]
+}
+
+/// What aider says where it makes git ignore its notes.
+const IGNORES: &[u8] = b"Added .aider* to .gitignore";
+
+/// What is known of the command's end.
+pub(super) struct CommandEvidence<'a> {
+    /// Its output and exit.
+    pub evidence: &'a FailureEvidence,
+    /// What its agent recorded.
+    pub record: Option<&'a AgentRecord>,
+    /// The command.
+    pub argv: &'a [String],
+}
+
+impl CommandEvidence<'_> {
+    /// Why it failed; `None` where it is for the checks to judge.
+    pub(super) fn failure(
+        &self,
+        context: &Context,
+        key: &RunKey,
+        launch: Option<&Launch>,
+    ) -> Option<Failure> {
+        let (evidence, record) = (self.evidence, self.record);
+        let says_error =
+            record.is_some_and(|record| record.final_error.is_some() && !record.is_success);
+        if evidence.exit_code == Some(0)
+            && !evidence.timed_out
+            && !evidence.cancelled
+            && !says_error
+        {
+            let is_agent = evidence.stage == Some(CheckKind::Agent);
+            return is_agent
+                .then(|| hidden_failure(context, key, (evidence, record), self.argv))
+                .flatten();
+        }
+        let now = context.clock.now();
+        let failure = classify(evidence, record, &context.settings().rules, now);
+        let untold = failure.cause == Cause::Unknown && failure.detail.is_none();
+        let by_code = launch
+            .filter(|_| untold)
+            .and_then(|launch| by_exit_code(evidence, launch, now));
+        Some(by_code.unwrap_or(failure))
+    }
+}
+
+/// What went wrong with an agent that says it ended well and changed nothing: its API's error is all that it printed last,
+/// or it was not permitted what it wanted to do.
+fn hidden_failure(
+    context: &Context,
+    key: &RunKey,
+    (evidence, record): (&FailureEvidence, Option<&AgentRecord>),
+    argv: &[String],
+) -> Option<Failure> {
+    let now = context.clock.now();
+    let structured = record.filter(|record| record.structured);
+    let denied = structured.filter(|record| !record.permission_denials.is_empty());
+    let said = structured.map_or(Some(evidence.stdout.as_slice()), |record| {
+        record.final_text.as_deref().map(str::as_bytes)
+    });
+    let failure = match (denied, said.and_then(lone_error)) {
+        (Some(record), _) => {
+            let record = AgentRecord {
+                is_success: false,
+                final_error: None,
+                ..record.clone()
+            };
+            let mut failure = classify(evidence, Some(&record), &[], now);
+            failure.message = format!(
+                "{}; {}",
+                failure.message,
+                way_to_permit(context, record.kind, argv)
+            );
+            failure
+        }
+        (None, Some(error)) => {
+            let evidence = FailureEvidence {
+                message: Some(error),
+                ..evidence.clone()
+            };
+            let record = AgentRecord {
+                structured: false,
+                is_success: false,
+                ..AgentRecord::new(AgentKind::Aider)
+            };
+            let failure = classify(&evidence, Some(&record), &context.settings().rules, now);
+            let is_known = failure.kind == FailureType::AgentError
+                && (failure.cause, failure.detail) != (Cause::Unknown, None);
+            is_known.then_some(failure)?
+        }
+        (None, None) => return None,
+    };
+    left_unchanged(context, key, evidence).then_some(failure)
+}
+
+/// The flag that was missing.
+fn way_to_permit(context: &Context, kind: AgentKind, argv: &[String]) -> String {
+    let profile = context
+        .config()
+        .agents()
+        .ok()
+        .and_then(|mut all| all.remove(kind.as_str()))
+        .unwrap_or_default();
+    let has =
+        |args: &[String]| !args.is_empty() && argv.windows(args.len()).any(|some| some == args);
+    let (edit, all) = (profile.edit_args.join(" "), profile.yolo_args.join(" "));
+    if edit.is_empty() || has(&profile.edit_args) {
+        return format!("{all} (recover run --yolo) permits everything");
+    }
+    format!("{edit} permits to edit, {all} everything")
+}
+
+/// Whether the work tree is what it was when the attempt began, as far as that is known, but for what the agent's program
+/// keeps there for itself.
+fn left_unchanged(context: &Context, key: &RunKey, evidence: &FailureEvidence) -> bool {
+    let look = || -> Result<bool> {
+        let state = context.load()?.state;
+        let began = state
+            .run(key)
+            .and_then(|run| run.live.as_ref()?.baseline.as_ref());
+        let Some(before) = began.and_then(|id| state.checkpoint(id)) else {
+            return Ok(false);
+        };
+        let now = checkpoint::prepare(context)?.capture;
+        if now.tree == before.tree {
+            return Ok(true);
+        }
+        let before = context.repo()?.load_checkpoint(&before.commit)?;
+        let changes = changes(now.objects(), before.view(), now.view(), &Selection::all())?;
+        Ok(changes.iter().all(|change| is_own(change, evidence)))
+    };
+    look().unwrap_or_else(|error| {
+        tracing::warn!(%error, "whether the attempt changed anything is not known");
+        false
+    })
+}
+
+/// Whether a change is one of aider's notes, or the line in `.gitignore` that it says it added for them.
+fn is_own(change: &Change, evidence: &FailureEvidence) -> bool {
+    let path = change.path.to_lossy();
+    let one_line = (change.added, change.deleted) == (Some(1), Some(0));
+    let said = || {
+        evidence
+            .stdout
+            .windows(IGNORES.len())
+            .any(|words| words == IGNORES)
+    };
+    path.starts_with(".aider.") || (path == ".gitignore" && one_line && said())
+}
+
+/// What the profile says that an exit code means, where nothing else decided.
+fn by_exit_code(evidence: &FailureEvidence, launch: &Launch, now: Timestamp) -> Option<Failure> {
+    let code = evidence.exit_code?.to_string();
+    let cause = *launch.exit_codes.get(&code)?;
+    let message = format!("{} ended with status {code}", launch.agent);
+    let rule = UserRule {
+        id: format!("agent.{}.exit-{code}", launch.agent),
+        pattern: regex::escape(&message),
+        source: None,
+        stage: None,
+        kind: None,
+        cause,
+        retryable: None,
+    };
+    let evidence = FailureEvidence {
+        message: Some(message),
+        ..evidence.clone()
+    };
+    Some(classify(&evidence, None, &[rule], now))
+}

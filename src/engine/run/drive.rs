@@ -1,0 +1,726 @@
+//! The loop: attempts until nothing is left to do, nothing is allowed, or somebody says stop.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::Context as _;
+
+use super::between_attempts::RolledBack;
+use super::execute::{begin_of, execute};
+use super::notify::{Happened, notify, notify_of_error, notify_with};
+use super::{DriveOptions, Driven, Outcome, between_attempts, commands, feedback, retry};
+use crate::engine::attempt::run_summary::{self, night, outlook};
+use crate::engine::attempt::{self};
+use crate::engine::base::clock::WaitLimit;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::progress::{ProgressEvent, WakeReason};
+use crate::engine::base::runs::run_of;
+use crate::engine::record::attempt_record::{Ended, Ending, Started};
+use crate::engine::record::liveness::Driving;
+use crate::engine::record::{git_state, run_settings};
+use crate::engine::remote::{Session, release};
+use crate::engine::rollback::{refuse_mixed, restore_checkpoint, rollback_target};
+use crate::engine::run::fix_session;
+use crate::engine::runs::prune;
+use crate::model::decision::{Action, Decision, Standing, Strategy};
+use crate::model::event::{AttemptEnd, Payload};
+use crate::model::failure::{Cause, Condition, Failure};
+use crate::model::hint::Hint;
+use crate::model::path::FolderId;
+use crate::model::run::{IterationStatus, OnFailure, Run, RunKey, RunStatus};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::classify::known;
+use crate::policy::decide::{Fallback, fallback_of};
+use crate::policy::restore_plan::Edits;
+use crate::policy::retry_status::{RetryStatus, witnessed_status};
+use crate::policy::settings::{NotifyEvent, Settings};
+use crate::policy::tamper::of_tampering;
+use crate::process::{Program, Show, Supervised};
+use crate::store::views::write_views;
+
+/// What follows an attempt.
+enum Next {
+    /// Another attempt, of this or of the next iteration.
+    GoOn,
+    /// The run stops here.
+    Stop(Outcome),
+}
+
+/// Drives a run from where it stands.
+pub(crate) fn drive(
+    context: &Context,
+    driving: &Driving,
+    options: &DriveOptions,
+) -> Result<Driven> {
+    let key = &driving.key;
+    let wait = (!options.no_wait).then(|| {
+        options
+            .longest_wait
+            .map_or(WaitLimit::Forever, WaitLimit::AtMost)
+    });
+    let session = Session::begin(context, key, wait);
+    let driven = session.and_then(|session| drive_held(context, key, session.as_ref(), options));
+    let is_hurried = match &driven {
+        Ok(driven) => driven.interrupted.is_some(),
+        Err(error) => matches!(error.kind, ErrorKind::Interrupted(_)),
+    };
+    // Whatever became of it: nobody has to wait for a claim that is of no use any more.
+    release(context, key, is_hurried);
+    driven
+}
+
+/// Drives it while its claim, where it lies on a remote, is this process's.
+fn drive_held(
+    context: &Context,
+    key: &RunKey,
+    session: Option<&Session>,
+    options: &DriveOptions,
+) -> Result<Driven> {
+    let mut driver = Driver {
+        context,
+        key,
+        options,
+        interrupted: None,
+        child_exit_code: None,
+        missing: BTreeSet::new(),
+        unstartable: None,
+        stopped: None,
+        has_attempted: false,
+        parked_until: None,
+        session,
+    };
+    let ended = driver.run().and_then(|outcome| {
+        // What ended a wait may have been that somebody else has the run.
+        session.map_or(Ok(()), |session| session.check(context, key))?;
+        Ok(outcome)
+    });
+    let ended = ended.or_else(|error| driver.pause(error));
+    let outcome = ended.inspect_err(|error| notify_of_error(context, key, error))?;
+    driver.finish(outcome)
+}
+
+struct Driver<'a> {
+    context: &'a Context,
+    key: &'a RunKey,
+    options: &'a DriveOptions,
+    interrupted: Option<i32>,
+    child_exit_code: Option<i32>,
+    /// The checks that could not be started before the latest attempt.
+    missing: BTreeSet<String>,
+    /// Why it stops where one of them still cannot be.
+    unstartable: Option<String>,
+    /// Why it stops where what is done between attempts failed.
+    stopped: Option<Error>,
+    /// Whether it has made an attempt.
+    has_attempted: bool,
+    /// The wait that somebody was notified of.
+    parked_until: Option<Timestamp>,
+    /// The claim of a run that lies on a remote.
+    session: Option<&'a Session>,
+}
+
+impl Driver<'_> {
+    fn run(&mut self) -> Result<Outcome> {
+        if let Some(code) = feedback::verify_baseline(self.context, self.key, self.options)? {
+            self.interrupted = Some(code);
+            return Ok(Outcome::Cancelled);
+        }
+        self.missing = self.missing_checks()?;
+        loop {
+            let run = self.load()?;
+            // Nothing is complete, and nothing is rolled back, of which there is no checkpoint.
+            if run
+                .attempts()
+                .last()
+                .is_some_and(|(_, attempt)| attempt.checkpoint_id.is_none())
+                && let Some(outcome) = self.capture()?
+            {
+                return Ok(outcome);
+            }
+            if let Some(outcome) = self.is_done(&run)? {
+                return Ok(outcome);
+            }
+            match between_attempts::roll_back(self.context, &run)? {
+                RolledBack::Done => {}
+                RolledBack::Refused(why) => {
+                    self.stand_for(RunStatus::Escalated, why)?;
+                    return Ok(Outcome::Escalated);
+                }
+            }
+            if let Some(outcome) = self.wait(&run)? {
+                return Ok(outcome);
+            }
+            if let Some(outcome) = self.capture()? {
+                return Ok(outcome);
+            }
+            let Some((before, started)) = self.claim()? else {
+                continue;
+            };
+            if let Some(session) = self.session
+                && let Err(error) =
+                    session.before_attempt(self.context, self.key, !self.options.no_wait)
+            {
+                return Err(self.abandon(&started, error));
+            }
+            git_state::note_settings(self.context, self.key, started.iteration);
+            let executed = execute(self.context, self.key, &before, &started, self.options);
+            self.context.refuse_replaced(self.key)?;
+            let ended_by = self
+                .session
+                .and_then(|session| session.ends_attempt(self.context, self.key));
+            let is_stopped = ended_by.is_some();
+            let mut executed = match executed {
+                Ok(executed) => executed,
+                Err(error) => return Err(self.abandon(&started, error)),
+            };
+            if let Some(message) = ended_by {
+                executed.ending.end.failure = Some(Failure {
+                    message,
+                    ..known::cancelled()
+                });
+                executed.interrupted = None;
+            }
+            if let Some(failure) = &mut executed.ending.end.failure
+                && let Some(locked) = git_state::in_the_way(self.context)
+            {
+                failure.message = format!("{locked}: {}", failure.message);
+            }
+            self.has_attempted = true;
+            self.interrupted = executed.interrupted;
+            self.child_exit_code = executed.child_exit_code;
+            let ended = attempt::end(self.context, self.key, &started, executed.ending)?;
+            if self.interrupted.is_none() && !is_stopped {
+                self.unstartable = self.still_missing(&ended);
+            }
+            self.tell(&ended, &started);
+            if let Some(session) = self.session {
+                if is_stopped {
+                    session.reach(self.context, self.key, !self.options.no_wait)?;
+                    self.go_on(&ended)?;
+                    continue;
+                }
+                session.after_attempt(self.context, self.key)?;
+            }
+            match self.follow(&ended, &started)? {
+                Next::GoOn => {}
+                Next::Stop(outcome) => return Ok(outcome),
+            }
+            if self.context.progress.is_to_stop() {
+                let run = self.load()?;
+                let done = self.is_done(&run)?;
+                return Ok(done.unwrap_or_else(|| stopped(&run)));
+            }
+        }
+    }
+
+    /// Takes a checkpoint of what others changed since the last attempt; where that fails, the run stops.
+    fn capture(&mut self) -> Result<Option<Outcome>> {
+        match between_attempts::capture_edits(self.context, self.key) {
+            Ok(()) => Ok(None),
+            Err(Error {
+                kind: ErrorKind::Interrupted(code),
+                ..
+            }) => {
+                self.interrupted = Some(code);
+                Ok(Some(Outcome::Cancelled))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What is done after an attempt failed or was refused: the run stops here, and says why. Not where a user
+    /// interrupted it or another process has it now, where its command cannot be started, or where the ledger cannot take it: then that is
+    /// how it ended.
+    fn pause(&mut self, mut error: Error) -> Result<Outcome> {
+        let is_no_failure = matches!(
+            error.kind,
+            ErrorKind::Interrupted(_)
+                | ErrorKind::Claimed
+                | ErrorKind::GaveUpWaiting
+                | ErrorKind::Usage
+        );
+        // Where the record of the run is lost, nothing is written that would look like a new one.
+        let is_lost = || self.load().is_err();
+        let is_at_start = !self.has_attempted && error.kind != ErrorKind::NotCaptured;
+        if is_at_start
+            || is_no_failure
+            || self.context.refuse_replaced(self.key).is_err()
+            || is_lost()
+        {
+            return Err(error);
+        }
+        let (kind, hint) = match error.kind {
+            // Whatever is to be done about it, taking the run up again comes after it.
+            ErrorKind::NotCaptured => (error.kind, None),
+            _ => (ErrorKind::NeedsPerson, error.hint.clone()),
+        };
+        let hint = hint.map_or_else(String::new, |hint| format!("; {}", self.context.line(hint)));
+        error.message = error.explained();
+        let reason = format!("{}{hint}", error.message);
+        if let Err(unrecorded) = self.stand_for(RunStatus::Paused, reason) {
+            tracing::error!(error = %unrecorded, "the end of the run was not recorded");
+            return Err(error);
+        }
+        error.kind = kind;
+        self.stopped = Some(error);
+        Ok(Outcome::Paused)
+    }
+
+    /// Where the run stands, counting at least the failures that this supervisor saw.
+    fn status(&self, state: &State, run: &Run, settings: &Settings) -> RetryStatus {
+        let witnessed = |subtask: &str| self.context.witnessed_at(subtask);
+        let moment = (
+            self.context.clock.now(),
+            run_summary::decision_seen(self.context, run),
+        );
+        witnessed_status(state, run, &settings.retry, moment, witnessed)
+    }
+
+    fn load(&self) -> Result<Run> {
+        run_of(&self.context.load()?.state, self.key)
+    }
+
+    /// Whether no iteration is left, or the goal is reached.
+    fn is_done(&mut self, run: &Run) -> Result<Option<Outcome>> {
+        let ended = if run.given_up().next().is_some() {
+            Outcome::Escalated
+        } else {
+            Outcome::Complete
+        };
+        let between = run.failure.is_none() && run.current_iteration > 1;
+        if between && let Some(until) = &run.spec.until {
+            let reached = self.passes(run, until, &run.spec.until_dir)?;
+            if self.interrupted.is_some() {
+                return Ok(Some(Outcome::Cancelled));
+            }
+            if reached {
+                return Ok(Some(ended));
+            }
+        }
+        let left = run
+            .spec
+            .iterations_total
+            .is_none_or(|total| run.current_iteration <= total);
+        if left && !run.is_out_of_iterations() {
+            return Ok(None);
+        }
+        Ok(Some(
+            if run.spec.until.is_some() && ended == Outcome::Complete {
+                Outcome::Failed
+            } else {
+                ended
+            },
+        ))
+    }
+
+    fn passes(&mut self, run: &Run, command: &str, dir: &FolderId) -> Result<bool> {
+        let shell = run_settings::shell_of(self.context, &run.spec);
+        let program = Program::Argv(vec![shell.into(), "-c".into(), command.into()]);
+        let folder = run_settings::start_folder(self.context.worktree(), dir)?;
+        let supervised = Supervised {
+            show: Show::Nothing,
+            ..Supervised::new(program, folder)
+        };
+        let exit = supervised
+            .run(&self.context.interrupts, |_| Ok(()))
+            .with_context(|| format!("cannot run --until '{command}'"))?;
+        self.interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
+        Ok(exit.exit_code == Some(0))
+    }
+
+    /// Waits for the earliest time, or says that the run stops here.
+    fn wait(&mut self, run: &Run) -> Result<Option<Outcome>> {
+        let state = self.context.load()?.state;
+        let settings = run_settings::settings_of(self.context, run);
+        match self.status(&state, run, &settings).standing {
+            Standing::Allowed => Ok(None),
+            Standing::Exhausted => Ok(Some(Outcome::Failed)),
+            Standing::NeedsPerson => Ok(Some(Outcome::Escalated)),
+            Standing::Wait(until) if self.context.progress.skips_wait(until) => Ok(None),
+            Standing::Wait(until) => self.wait_until(run, until),
+        }
+    }
+
+    fn wait_until(&mut self, run: &Run, until: Timestamp) -> Result<Option<Outcome>> {
+        let outcome = stopped(run);
+        if let Some(parked) = run
+            .parked
+            .as_ref()
+            .filter(|_| self.parked_until != Some(until))
+        {
+            self.parked_until = Some(until);
+            let happened = Happened::new(NotifyEvent::Parked, Some(parked.reason.clone()));
+            notify(
+                self.context,
+                self.key,
+                Happened {
+                    until: Some(until),
+                    ..happened
+                },
+            );
+        }
+        if self.options.no_wait {
+            return Ok(Some(outcome));
+        }
+        tracing::info!(%until, "waiting for the next attempt");
+        let deadline = self
+            .options
+            .longest_wait
+            .map(|longest| self.context.clock.now().plus(longest));
+        match retry::sleep(self.context, Some(run), until, deadline) {
+            Ok(WakeReason::InTime | WakeReason::Now) => Ok(None),
+            Ok(WakeReason::Stop) => Ok(Some(outcome)),
+            Err(Error {
+                kind: ErrorKind::Interrupted(code),
+                message,
+                ..
+            }) => {
+                self.interrupted = Some(code);
+                let status = if outcome == Outcome::Parked {
+                    RunStatus::Parked
+                } else {
+                    RunStatus::Paused
+                };
+                self.stand_for(status, message)?;
+                Ok(Some(outcome))
+            }
+            Err(error) => {
+                self.stand(RunStatus::Paused)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Claims the next attempt under the ledger's lock: of two that want the last one, exactly one gets it. `None` when
+    /// it is not allowed any more.
+    fn claim(&self) -> Result<Option<(Run, Started)>> {
+        self.context.refuse_replaced(self.key)?;
+        let mut ledger = self.context.store().lock()?;
+        let before = run_of(ledger.state(), self.key)?;
+        let settings = run_settings::settings_of(self.context, &before);
+        let status = self.status(ledger.state(), &before, &settings);
+        match status.standing {
+            Standing::Allowed => {}
+            // Somebody who watches did not want to wait for that.
+            Standing::Wait(until) if self.context.progress.skips_wait(until) => {}
+            _ => return Ok(None),
+        }
+        if before.granted == 0 {
+            retry::leave_to_others(self.context, ledger.state(), &before, &status)?;
+        }
+        let started = attempt::begin(
+            self.context,
+            &mut ledger,
+            self.key,
+            &begin_of(self.context, &before),
+        )?;
+        write_views(ledger, &[self.key])?;
+        let default = settings
+            .retry
+            .override_attempts
+            .unwrap_or(settings.retry.max_attempts);
+        let limit = status.max_attempts.unwrap_or(default);
+        self.context.emit(ProgressEvent::Attempt {
+            run: &started.run,
+            iteration: started.iteration,
+            attempt: started.attempt,
+            // One that was granted is beyond it.
+            limit: (started.attempt <= limit).then_some(limit),
+            deadline: before.spec.timeout_ms.map(std::time::Duration::from_millis),
+        });
+        Ok(Some((before, started)))
+    }
+
+    /// The run goes on after an attempt that was stopped for its claim, as if somebody had taken it up again.
+    fn go_on(&self, ended: &Ended) -> Result<()> {
+        let resumed = Payload::RunResumed {
+            strategy: Some(Strategy::RetrySame),
+            iteration: ended.end.iteration,
+            supersede: false,
+            instructions: None,
+            error_context: false,
+            granted: false,
+            restart: false,
+        };
+        self.context.record(self.key, vec![resumed])
+    }
+
+    /// The attempt could not even be run: it is recorded as cancelled, so that nothing is charged for it.
+    fn abandon(&self, started: &Started, error: Error) -> Error {
+        let failure = Failure {
+            message: error.explained(),
+            ..known::cancelled()
+        };
+        let end = AttemptEnd {
+            failure: Some(failure),
+            ..AttemptEnd::default()
+        };
+        let ending = Ending {
+            end,
+            ..Ending::default()
+        };
+        match attempt::end(self.context, self.key, started, ending) {
+            Ok(_) => error,
+            // What is wrong with the run itself is why it ends.
+            Err(damage) if damage.kind == ErrorKind::Corrupt => {
+                tracing::error!(%error, "the attempt was given up");
+                damage
+            }
+            Err(second) => {
+                tracing::error!(error = %second, "the attempt's end was not recorded");
+                error
+            }
+        }
+    }
+
+    fn tell(&self, ended: &Ended, started: &Started) {
+        self.context.emit(ProgressEvent::Ended {
+            iteration: started.iteration,
+            attempt: started.attempt,
+            failure: ended.end.failure.as_ref(),
+            // Where the run stops here, nothing comes of what was decided.
+            decision: ended
+                .end
+                .decision
+                .as_ref()
+                .filter(|_| self.unstartable.is_none()),
+            used: ended.end.usage(),
+            in_all: ended.run.usage(),
+        });
+        if !ended.end.git_changes.is_empty() {
+            tracing::warn!(
+                "the attempt changed git's settings: {}",
+                ended.end.git_changes.join(", ")
+            );
+        }
+        // Weakened tests may make an attempt pass: whoever watches is notified at once.
+        if ended.end.conditions.contains(&Condition::Tampered) {
+            for note in of_tampering(&ended.end.notes) {
+                tracing::warn!("the attempt may have weakened the tests: {note}");
+            }
+        }
+    }
+
+    /// The checks that cannot be started now, as far as that is known; those that were not reported yet are reported.
+    fn missing_checks(&self) -> Result<BTreeSet<String>> {
+        let run = self.load()?;
+        let looked = commands::missing_checks(self.context, &run);
+        let is_told = run.baseline.is_some() || run.attempts().next().is_some();
+        for (name, why) in looked.iter().filter(|_| !is_told) {
+            self.context.warn(commands::told(name, why));
+        }
+        Ok(commands::last_missing(&run)
+            .cloned()
+            .chain(looked.into_iter().map(|(name, _)| name))
+            .collect())
+    }
+
+    /// A check that could not be started before the attempt and still cannot: another attempt would be paid for nothing.
+    fn still_missing(&mut self, ended: &Ended) -> Option<String> {
+        let results = &ended.end.feedback_results;
+        self.missing
+            .retain(|name| results.get(name).is_none_or(|result| result.missing));
+        let (name, result) = results
+            .iter()
+            .find(|(name, _)| self.missing.contains(*name))?;
+        Some(format!(
+            "stopped before another attempt: the check '{name}' still {}",
+            result.summary
+        ))
+    }
+
+    fn follow(&mut self, ended: &Ended, started: &Started) -> Result<Next> {
+        if self.interrupted.is_some() {
+            return Ok(Next::Stop(Outcome::Cancelled));
+        }
+        if let Some(why) = &self.unstartable {
+            self.context.warn(why.clone());
+            return Ok(Next::Stop(Outcome::Failed));
+        }
+        if let Some(why) = &ended.checkpoint_error {
+            let error =
+                between_attempts::not_captured(why, Hint::recover(["resume"]).run(self.key));
+            return Err(error);
+        }
+        let Some(decision) = &ended.end.decision else {
+            return Ok(Next::GoOn);
+        };
+        if ended
+            .end
+            .failure
+            .as_ref()
+            .is_some_and(|failure| failure.cause == Cause::Cancelled)
+        {
+            return Ok(Next::Stop(Outcome::Cancelled));
+        }
+        tracing::info!(actions = ?decision.actions, reason = %decision.reason, "decided");
+        if ended.run.spec.on_failure == OnFailure::Stop {
+            return Ok(Next::Stop(Outcome::Failed));
+        }
+        // Who stops it here wants to see what the attempt left; taking the run up again does what was decided.
+        let stays = decision.leads_to_attempt() && self.context.progress.is_to_stop();
+        if decision.has(Action::Rollback) && !stays {
+            self.roll_back(&ended.run, started.attempt, decision)?;
+        }
+        if decision.has(Action::Skip) {
+            self.skip(started.iteration, &decision.reason)?;
+            return Ok(Next::GoOn);
+        }
+        if decision.has(Action::ManualFix) && !decision.has(Action::Escalate) {
+            fix_session::open(self.context, self.key)?;
+            return Ok(Next::Stop(Outcome::Paused));
+        }
+        if decision.has(Action::Escalate) {
+            return Ok(Next::Stop(Outcome::Escalated));
+        }
+        if !decision.leads_to_attempt() {
+            return Ok(Next::Stop(Outcome::Failed));
+        }
+        Ok(Next::GoOn)
+    }
+
+    fn skip(&self, iteration: u32, reason: &str) -> Result<()> {
+        let payload = Payload::IterationChanged {
+            iteration,
+            status: IterationStatus::Skipped,
+            reason: Some(reason.to_owned()),
+        };
+        self.context.record(self.key, vec![payload])?;
+        let happened = Happened::new(NotifyEvent::GaveUp, Some(reason.to_owned()));
+        notify(
+            self.context,
+            self.key,
+            Happened {
+                iteration: Some(iteration),
+                ..happened
+            },
+        );
+        Ok(())
+    }
+
+    /// Puts the files of the way back in place: after a fallback what was there before it (S12), else the checkpoint
+    /// that the cause asks for. Hand edits made meanwhile stay, and so does HEAD where moving it is not the run's to do.
+    ///
+    /// # Errors
+    /// It was refused, or not everything could be replaced that the run must not go on with.
+    fn roll_back(&self, run: &Run, attempt: u32, decision: &Decision) -> Result<()> {
+        let state = self.context.load()?.state;
+        let failure = run.failure.as_ref();
+        let iteration = failure
+            .and_then(|failure| failure.iteration)
+            .unwrap_or(run.current_iteration);
+        let target = match fallback_of(run, iteration, attempt) {
+            Fallback::Failed { before, .. } => before.and_then(|id| state.checkpoint(id)),
+            Fallback::Ready | Fallback::None => {
+                rollback_target(&state, self.key, failure.map(|failure| failure.cause))
+            }
+        };
+        let Some(target) = target else {
+            return Ok(());
+        };
+        if let Err(refused) = self.context.check_safe_mode("a rollback by decision") {
+            tracing::warn!(checkpoint = %target.id, "not rolled back: {refused}");
+            return Ok(());
+        }
+        tracing::info!(checkpoint = %target.id, reason = %decision.reason, "rolling back");
+        self.context.emit(ProgressEvent::RollingBack {
+            checkpoint: &target.id,
+        });
+        let restored = restore_checkpoint(self.context, self.key, target, Edits::Keep)?;
+        refuse_mixed(self.context, run, target, &restored)
+    }
+
+    fn stand(&self, status: RunStatus) -> Result<()> {
+        if self.load()?.status == status {
+            return Ok(());
+        }
+        self.stand_for(status, status.unexplained())
+    }
+
+    fn stand_for(&self, status: RunStatus, reason: String) -> Result<()> {
+        self.context
+            .record(self.key, vec![Payload::RunStatusChanged { status, reason }])
+    }
+
+    /// Tells whoever is away that it ended, and why where it is not complete.
+    fn notify_of_end(
+        &self,
+        outcome: Outcome,
+        run: &Run,
+        decided: Option<&Decision>,
+        report: Option<&Path>,
+    ) {
+        let needs_person =
+            outcome == Outcome::Escalated || run.is_being_fixed() || self.stopped.is_some();
+        let event = if needs_person {
+            NotifyEvent::NeedsPerson
+        } else {
+            NotifyEvent::Ended
+        };
+        let stopped = self.stopped.as_ref().map(|error| error.message.clone());
+        let stopped = self.unstartable.clone().or(stopped);
+        let reason = stopped.or_else(|| Some(decided?.reason.clone()));
+        notify_with(self.context, self.key, Happened::new(event, reason), report);
+    }
+
+    fn finish(&mut self, outcome: Outcome) -> Result<Driven> {
+        // Whatever ended it: what was given up is for a person to look at. But where a check cannot be started, the last
+        // iteration was not given up, whatever was decided about it.
+        let gave_up = self.unstartable.is_none() && self.load()?.given_up().next().is_some();
+        let outcome = if gave_up && outcome == Outcome::Failed {
+            Outcome::Escalated
+        } else {
+            outcome
+        };
+        let status = match outcome {
+            Outcome::Complete => RunStatus::Complete,
+            Outcome::Failed => RunStatus::Failed,
+            Outcome::Paused => RunStatus::Paused,
+            Outcome::Parked => RunStatus::Parked,
+            Outcome::Escalated => RunStatus::Escalated,
+            Outcome::Cancelled => RunStatus::Cancelled,
+        };
+        self.stand(status)?;
+        if status.is_over() {
+            prune::tidy_up_due(self.context);
+        }
+        let badly = matches!(status, RunStatus::Failed | RunStatus::Escalated);
+        let report = if badly {
+            run_summary::keep_report(self.context, self.key)
+        } else {
+            None
+        };
+        let state = self.context.load()?.state;
+        let run = run_of(&state, self.key)?;
+        let settings = run_settings::settings_of(self.context, &run);
+        let stands = self.status(&state, &run, &settings);
+        let decision = stands.decision.filter(|_| outcome != Outcome::Complete);
+        self.notify_of_end(outcome, &run, decision.as_ref(), report.as_deref());
+        let night = night(self.context, &state, &run);
+        Ok(Driven {
+            outcome,
+            outlook: outlook(self.context, &state, &run, night.as_ref()),
+            night,
+            decision,
+            run,
+            standing: stands.standing,
+            interrupted: self.interrupted,
+            has_good_checkpoint: state.last_good(self.key).is_some(),
+            unstartable: self.unstartable.clone(),
+            stopped: self.stopped.take(),
+            child_exit_code: self.child_exit_code,
+            report,
+        })
+    }
+}
+
+/// A run that stops and can go on.
+fn stopped(run: &Run) -> Outcome {
+    if run.parked.is_some() {
+        Outcome::Parked
+    } else {
+        Outcome::Paused
+    }
+}

@@ -1,0 +1,673 @@
+//! One attempt: prompt, environment, command, feedback loops, verdict.
+//!
+//! A command that runs, and its agent's records as they come.
+//!
+//! Checkpoints while an attempt's command runs (S10), so that a long one has more to go back to than its beginning.
+//!
+//! A thread of its own takes them: the command's output goes on being read meanwhile. What goes wrong is reported and nothing
+//! else; the attempt is none the worse for it.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::commands::CommandEvidence;
+use super::feedback::{LoopSetting, evidence_of, log_file, run_loops};
+use super::{Digest, DriveOptions};
+use crate::agent::{self, Stream};
+use crate::durable::Sync;
+use crate::engine::base::clock::millis;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::engine::checkpoint::{create_automatic, due};
+use crate::engine::record::attempt_record::{Begin, Ending, Started};
+use crate::engine::record::run_settings::{
+    attempt_folder, identity, loops_of, shell_of, start_folder,
+};
+use crate::engine::record::{git_state, lane};
+use crate::engine::recovery::lost;
+use crate::engine::trust;
+use crate::git::repo::ForeignLock;
+use crate::model::agent_record::{AgentKind, AgentRecord, Usage};
+use crate::model::event::{AttemptEnd, Payload};
+use crate::model::feedback::CheckKind;
+use crate::model::path::FolderId;
+use crate::model::run::{Leftover, ProcessId, Run, RunKey};
+use crate::model::spec::{Launch, PromptMode};
+use crate::os::own_program;
+use crate::policy::classify::{classify, known, stage_of_command};
+use crate::policy::headline::headline;
+use crate::policy::prompt::{PromptParts, prompt};
+use crate::policy::redact::{redact, redact_json};
+use crate::policy::settings::Leftovers;
+use crate::process::{
+    self, Exit, MARK, Mark, Program, SpawnErrorKind, Stray, Supervised, Watch, Watcher,
+};
+use crate::store::NewEvent;
+
+/// So many characters of a command line are enough to know a process by.
+const LONGEST_COMMAND: usize = 200;
+
+/// What was executed.
+pub(super) struct Executed {
+    /// For the record.
+    pub ending: Ending,
+    /// Exit code of the signal that interrupted it.
+    pub interrupted: Option<i32>,
+    /// Exit code of the child.
+    pub child_exit_code: Option<i32>,
+}
+
+/// What an attempt of `run` is begun with.
+pub(super) fn begin_of(context: &Context, run: &Run) -> Begin {
+    Begin {
+        approach: run.spec.approach.clone(),
+        iteration: None,
+        subtask: None,
+        supervisor: Some(context.supervisor_id()),
+    }
+}
+
+/// The prompt of the attempt that comes next; `before` is the run as it stood before the attempt was begun.
+pub(crate) fn prompt_of(context: &Context, before: &Run, subtask: &str) -> Option<String> {
+    let strategy = before.resumed_with.or_else(|| {
+        before
+            .decision
+            .as_ref()
+            .and_then(|decision| decision.strategy)
+    });
+    prompt(&PromptParts {
+        run: before,
+        subtask,
+        strategy,
+        error_context: before.next_error_context,
+        instructions: before.next_instructions.as_deref(),
+        limit: usize::try_from(context.settings().run.prompt_limit).unwrap_or(usize::MAX),
+    })
+}
+
+/// Runs the command and the loops of an attempt that was begun. `before` is the run as it stood before.
+pub(super) fn execute(
+    context: &Context,
+    key: &RunKey,
+    before: &Run,
+    started: &Started,
+    options: &DriveOptions,
+) -> Result<Executed> {
+    let folder = attempt_dir(context, key, started)?;
+    let log = folder.join("output.log");
+    let text = prompt_of(context, before, &started.subtask);
+    let command = Command::of(started);
+    let mut supervised = supervised(context, before, started, &folder, text.as_deref(), options)?;
+    if !options.show.is_passthrough() {
+        supervised.log = Some(log_file(context, &log)?);
+    }
+    let mark = Mark::new(trust::attempt_places(context));
+    let marked = (MARK.into(), mark.value().into());
+    supervised.env_set.push(marked.clone());
+    let kind = agent::detect(Some(&command.line()), command.agent.as_deref(), b"");
+    let is_agent =
+        command.stage(before) == CheckKind::Agent && command.agent.as_deref() != Some("none");
+    let watched = is_agent.then(|| Watched {
+        kind,
+        is_read: command.is_read(before, options.digest),
+        has_session: !command.is_fallback,
+    });
+    let locks = git_state::all(context).unwrap_or_default();
+    let run = || run_watched(context, key, supervised, watched.as_ref());
+    let exit = with_checkpoints(context, key, run)
+        .with_context(|| format!("cannot run {}", command.line()))?;
+    if let Some(error) = exit
+        .spawn_error
+        .as_ref()
+        .filter(|error| error.kind != SpawnErrorKind::Other)
+        && !command.is_fallback
+    {
+        // It was there when the run began: the attempt is not charged.
+        return Err(Error::new(
+            ErrorKind::Usage,
+            format!("cannot start the command: {}", error.message),
+        ));
+    }
+    let interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
+    // What an atomic step left that was killed within the attempt is no part of its result.
+    match lost::recover_steps(context) {
+        Ok(done) => done.into_iter().for_each(|what| context.note(what)),
+        Err(error) => {
+            tracing::warn!(%error, "a step of the attempt was cut off and is not settled");
+        }
+    }
+    if exit.leaked {
+        tracing::warn!("processes of the attempt outlived it and were ended");
+    }
+    if let Some(error) = &exit.log_error {
+        tracing::warn!(%error, log = %log.display(), "the attempt's log is incomplete");
+    }
+
+    let mut leftovers = Vec::new();
+    settle_strays(context, &mark, &mut leftovers);
+    settle_locks(context, &locks);
+    let child_exit_code = exit.exit_code;
+    let end = AttemptEnd {
+        duration_ms: millis(exit.duration),
+        exit_code: exit.exit_code,
+        signal: exit.signal.clone(),
+        timed_out: exit.timed_out,
+        log_path: Some(log.to_string_lossy().into_owned()),
+        ..AttemptEnd::default()
+    };
+    let resumed = before
+        .session_to_resume()
+        .filter(|_| !command.is_fallback)
+        .map(str::to_owned);
+    let mut ending = Ending {
+        end,
+        resumed,
+        ..Ending::default()
+    };
+    let stage = command.stage(before);
+    let deadline = before.spec.timeout_ms.map(Duration::from_millis);
+    let mut evidence = evidence_of(exit, Some(stage), Some(command.line()), deadline);
+    evidence.agent.clone_from(&command.agent);
+    evidence.is_merged = before.spec.pty;
+    evidence.is_check = stage != CheckKind::Agent;
+    let kind = agent::detect(
+        Some(&command.line()),
+        command.agent.as_deref(),
+        &evidence.stdout,
+    );
+    let record = kind.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));
+    if let Some(record) = &record {
+        take_record(&mut ending, record, before);
+        if command.is_fallback {
+            // Another agent maybe: the next attempt is the run's own command.
+            ending.end.agent_session = None;
+        }
+    }
+    let own = CommandEvidence {
+        evidence: &evidence,
+        record: record.as_ref(),
+        argv: &command.argv,
+    };
+    if let Some(failure) = own.failure(context, key, command.launch.as_ref()) {
+        ending.end.failure = Some(failure);
+        ending.end.leftovers = leftovers;
+        return Ok(Executed {
+            ending,
+            interrupted,
+            child_exit_code,
+        });
+    }
+    let mut env = identity(context, before, started.iteration, Some(started.attempt));
+    env.push(marked);
+    let shell = &shell_of(context, &before.spec);
+    let setting = LoopSetting {
+        env: &env,
+        show: options.show,
+        log_dir: &folder,
+        shell,
+        root: context.worktree(),
+    };
+    let report = run_loops(context, &loops_of(context, before), &setting)?;
+    settle_strays(context, &mark, &mut leftovers);
+    settle_locks(context, &locks);
+    ending.end.leftovers = leftovers;
+    let interrupted = report.interrupted;
+    if interrupted.is_some() {
+        ending.end.failure = Some(known::cancelled());
+    } else if let Some((feedback, evidence)) = report.first_failure {
+        let mut failure = classify(
+            &evidence,
+            None,
+            &context.settings().rules,
+            context.clock.now(),
+        );
+        failure.message = format!("{}: {}", feedback.name, failure.message);
+        ending.end.failure = Some(failure);
+        ending.in_feedback_loop = true;
+        ending.failed_loop = Some(feedback.name);
+    }
+    ending.end.feedback_results = report.results;
+    Ok(Executed {
+        ending,
+        interrupted,
+        child_exit_code,
+    })
+}
+
+/// Deals with what the attempt left behind outside its session, and says so of each process once.
+fn settle_strays(context: &Context, mark: &Mark, told: &mut Vec<Leftover>) {
+    let policy = context.settings().run.leftovers;
+    let is_to_end = |folder: &Path| match policy {
+        Leftovers::Auto => folder.starts_with(context.worktree()),
+        Leftovers::End => true,
+        Leftovers::Keep => false,
+    };
+    let strays = process::settle_strays(mark, is_to_end, context.settings().runner.grace)
+        .unwrap_or_else(|error| {
+            tracing::warn!(%error, "what the attempt left behind is not known");
+            Vec::new()
+        });
+    for Stray {
+        pid,
+        command,
+        ended,
+    } in strays
+    {
+        if told.iter().any(|known| known.pid == pid) {
+            continue;
+        }
+        let command: String = redact(&command).chars().take(LONGEST_COMMAND).collect();
+        let end = if ended {
+            "it was ended"
+        } else {
+            "it was left running"
+        };
+        tracing::warn!(
+            "process {pid} ({command}) left the attempt's session and outlived it: {end}"
+        );
+        told.push(Leftover {
+            pid,
+            command,
+            ended,
+        });
+    }
+}
+
+/// What of git's locks the attempt left would be in the way of everything that comes after it.
+fn settle_locks(context: &Context, before: &[ForeignLock]) {
+    if let Err(error) = git_state::settle(context, before) {
+        tracing::warn!(%error, "a lock of git's that the attempt left is still there");
+    }
+}
+
+/// Takes over what an agent's records say beside its errors.
+fn take_record(ending: &mut Ending, record: &AgentRecord, before: &Run) {
+    ending.end.agent_session.clone_from(&record.session_id);
+    let used = usage_of(record, before);
+    ending.end.cost_micros = used.cost_micros;
+    ending.end.tokens = used.tokens;
+    // What it says it did, where it says so and nobody said it for it.
+    let said = record
+        .final_text
+        .as_deref()
+        .filter(|_| record.is_success)
+        .and_then(headline);
+    if before.spec.approach.is_none() {
+        ending.end.approach.clone_from(&said);
+    }
+    ending.headline = said;
+}
+
+/// What an attempt runs: the run's command, or the fallback in its place (S9).
+struct Command {
+    argv: Vec<String>,
+    /// `--agent` is about the run's own command.
+    agent: Option<String>,
+    launch: Option<Launch>,
+    dir: FolderId,
+    is_fallback: bool,
+}
+
+impl Command {
+    /// The agent, or a check of the kind that was given or that its programs are.
+    fn stage(&self, run: &Run) -> CheckKind {
+        let is_agent = self.launch.is_some()
+            || self
+                .agent
+                .as_deref()
+                .and_then(AgentKind::from_name)
+                .is_some();
+        let known = is_agent.then_some(CheckKind::Agent);
+        let given = run.spec.kind.filter(|_| !self.is_fallback).or(known);
+        given.unwrap_or_else(|| stage_of_command(&self.argv))
+    }
+
+    /// Whether what is shown of its records is text for people.
+    fn is_read(&self, run: &Run, digest: Digest) -> bool {
+        let is_wanted = match digest {
+            Digest::All => true,
+            Digest::Profile => self.launch.is_some(),
+            Digest::None => false,
+        };
+        is_wanted && !run.spec.pty
+    }
+
+    fn of(started: &Started) -> Self {
+        let spec = &started.run.spec;
+        let begun = started
+            .run
+            .iterations
+            .get(started.iteration)
+            .and_then(|iteration| iteration.attempts.last());
+        if begun.is_some_and(|attempt| attempt.fallback) {
+            return Self {
+                argv: spec.fallback.clone(),
+                agent: None,
+                launch: None,
+                dir: spec.fallback_dir.clone(),
+                is_fallback: true,
+            };
+        }
+        Self {
+            argv: spec.command.clone(),
+            agent: spec.agent.clone(),
+            launch: spec.launch.clone(),
+            dir: spec.dir.clone(),
+            is_fallback: false,
+        }
+    }
+
+    fn line(&self) -> String {
+        self.argv.join(" ")
+    }
+}
+
+/// What an attempt used up by itself. Of records that count from the beginning of a session in which the run was before,
+/// that is what came on top. Whether they do is seen by what they count: a session that went on has used more than before,
+/// at least by what the attempt says of itself.
+fn usage_of(record: &AgentRecord, before: &Run) -> Usage {
+    let used = record.usage();
+    let goes_on = record.is_of_session
+        && record.session_id.is_some()
+        && record.session_id == before.agent_session;
+    let earlier = Some(before.agent_session_usage).filter(|_| goes_on);
+    let Some((earlier, now)) = earlier.zip(used.tokens) else {
+        return used;
+    };
+    let own = record.own_tokens.map_or(1, |own| own.total.max(1));
+    match earlier.tokens {
+        Some(before) if now.total >= before.total.saturating_add(own) => used.since(earlier),
+        _ => used,
+    }
+}
+
+/// The folder of an attempt's prompt, context and logs.
+fn attempt_dir(context: &Context, key: &RunKey, started: &Started) -> Result<PathBuf> {
+    let folder = attempt_folder(context, key, started.iteration, started.attempt);
+    context.create_state_dir(&folder)?;
+    Ok(folder)
+}
+
+fn supervised(
+    context: &Context,
+    before: &Run,
+    started: &Started,
+    folder: &Path,
+    prompt: Option<&str>,
+    options: &DriveOptions,
+) -> Result<Supervised> {
+    let command = Command::of(started);
+    let mut supervised = Supervised::new(
+        Program::Argv(Vec::new()),
+        start_folder(context.worktree(), &command.dir)?,
+    );
+    supervised.env_set = identity(context, before, started.iteration, Some(started.attempt));
+    let mut set = |name: &str, value: &str| supervised.env_set.push((name.into(), value.into()));
+    let mut remove = Vec::new();
+    let file = folder.join("prompt.md");
+    let file = prompt.map(|_| file.to_string_lossy().into_owned());
+    match (prompt, &file) {
+        (Some(text), Some(path)) => {
+            write(context, Path::new(path), text.as_bytes())?;
+            set("RECOVER_PROMPT_FILE", path);
+        }
+        _ => remove.push("RECOVER_PROMPT_FILE"),
+    }
+    let entries = lane::context_for_runner(&context.load()?.state, &before.key);
+    match failure_context(before, &started.subtask, &entries) {
+        Some(json) => {
+            let path = folder.join("failure-context.json");
+            write(context, &path, redact_json(json).to_string().as_bytes())?;
+            set("RECOVER_FAILURE_CONTEXT", &path.to_string_lossy());
+        }
+        None => remove.push("RECOVER_FAILURE_CONTEXT"),
+    }
+    let session = before.session_to_resume().filter(|_| !command.is_fallback);
+    match session {
+        Some(session) => set("RECOVER_AGENT_SESSION", session),
+        None => remove.push("RECOVER_AGENT_SESSION"),
+    }
+    supervised.env_remove = remove.into_iter().map(Into::into).collect();
+    // An agent that takes its prompt elsewhere would take what is on its input for more of it.
+    let mode = command
+        .launch
+        .as_ref()
+        .map_or(PromptMode::Stdin, |launch| launch.prompt);
+    supervised.stdin = prompt.map(|text| {
+        if mode == PromptMode::Stdin {
+            text.as_bytes().to_vec()
+        } else {
+            Vec::new()
+        }
+    });
+    let argv = match &command.launch {
+        Some(launch) => launch.argv(&command.argv, session, prompt, file.as_deref()),
+        None => command.argv,
+    };
+    supervised.program = Program::Argv(argv.into_iter().map(Into::into).collect());
+    supervised.deadline = before.spec.timeout_ms.map(Duration::from_millis);
+    supervised.grace = context.settings().runner.grace;
+    supervised.show = options.show;
+    if before.spec.pty {
+        let program = own_program().context("cannot find the program of recover")?;
+        supervised.pty = Some(program);
+    }
+    supervised.log_limit = context.settings().run.log_limit;
+    Ok(supervised)
+}
+
+fn write(context: &Context, path: &Path, bytes: &[u8]) -> Result<()> {
+    let root = context.store().root();
+    path.parent()
+        .into_iter()
+        .for_each(|folder| root.reap(folder));
+    Ok(root
+        .write(path, bytes, Sync::All)
+        .with_context(|| format!("cannot write {}", path.display()))?)
+}
+
+/// What the child can read about earlier attempts; absent at a first one.
+fn failure_context(before: &Run, subtask: &str, entries: &[String]) -> Option<serde_json::Value> {
+    let earlier: Vec<_> = before
+        .iterations
+        .attempts_on(subtask)
+        .filter(|(_, attempt)| attempt.failure.is_some())
+        .map(|(iteration, attempt)| {
+            serde_json::json!({
+                "iteration": iteration.number,
+                "attempt": attempt.number,
+                "approach": attempt.approach,
+                "started_at": attempt.started_at,
+                "failure": attempt.failure,
+                "feedback_results": attempt.feedback_results,
+                "log_path": attempt.log_path,
+            })
+        })
+        .collect();
+    if earlier.is_empty() && before.failure.is_none() {
+        return None;
+    }
+    Some(serde_json::json!({
+        "schema_version": 1,
+        "run_id": before.key.run_id,
+        "failure": before.failure,
+        "decision": before.decision,
+        "attempts": earlier,
+        "failure_context": entries,
+    }))
+}
+
+/// Runs an agent's command. The session that its records name is in the ledger as soon as that is seen: a kill of `recover`
+/// or of the agent does not lose it. `agent` is which one it is, if that is known, and whether what is shown of its records is
+/// text for people; `None`: the command is no agent's.
+fn run_watched(
+    context: &Context,
+    key: &RunKey,
+    mut supervised: Supervised,
+    agent: Option<&Watched>,
+) -> std::io::Result<Exit> {
+    let started =
+        |child: &ProcessId| record_child(context, key, child).map_err(std::io::Error::other);
+    let Some(&Watched {
+        kind,
+        is_read,
+        has_session,
+    }) = agent
+    else {
+        return supervised.run(&context.interrupts, started);
+    };
+    let (seen, sessions) = channel();
+    supervised.watcher = Some(Watcher::new(Records {
+        stream: Some(Stream::new(kind)),
+        is_read,
+        seen: has_session.then_some(seen),
+    }));
+    let own = context.for_run(key).map_err(std::io::Error::other)?;
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for session in sessions {
+                record_session(&own, key, &session);
+            }
+        });
+        let exit = supervised.run(&context.interrupts, started);
+        // With it goes the other end.
+        drop(supervised);
+        exit
+    })
+}
+
+/// How an agent's records are looked at while it runs.
+struct Watched {
+    /// Whose they are, where that is known.
+    pub kind: Option<AgentKind>,
+    /// Whether they are shown as text.
+    pub is_read: bool,
+    /// Whether its session is the run's.
+    pub has_session: bool,
+}
+
+/// Looks at an agent's records as they come.
+struct Records {
+    /// `None` where there is nothing more to be seen.
+    stream: Option<Stream>,
+    is_read: bool,
+    /// Gets the session once.
+    seen: Option<Sender<String>>,
+}
+
+impl Watch for Records {
+    fn take(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let stream = self.stream.as_mut()?;
+        let mut shown = stream.take(bytes);
+        if let Some(session) = stream.session()
+            && let Some(seen) = self.seen.take()
+        {
+            // The receiver lives as long as the command.
+            let _ = seen.send(session.to_owned());
+        }
+        let is_over = stream.is_plain() || (self.seen.is_none() && !self.is_read);
+        if is_over {
+            shown.extend(stream.end());
+            self.stream = None;
+        }
+        self.is_read.then_some(shown)
+    }
+
+    fn end(&mut self) -> Vec<u8> {
+        let rest = self
+            .stream
+            .take()
+            .filter(|_| self.is_read)
+            .map(|mut stream| stream.end());
+        rest.unwrap_or_default()
+    }
+}
+
+fn record_session(context: &Context, key: &RunKey, session: &str) {
+    let record = || {
+        let ledger = context.store().lock()?;
+        let run = run_of(ledger.state(), key)?;
+        if run.agent_session.as_deref() == Some(session) && !run.fresh_session {
+            return Ok(());
+        }
+        let payload = Payload::AgentSessionSeen {
+            session: session.to_owned(),
+        };
+        context.record_in(ledger, key, vec![payload]).map(drop)
+    };
+    // It is recorded at the attempt's end all the same.
+    record().unwrap_or_else(
+        |error: Error| tracing::warn!(%error, "the agent's session is not recorded yet"),
+    );
+}
+
+fn record_child(context: &Context, key: &RunKey, child: &ProcessId) -> Result<()> {
+    if let Some(watchdog) = &*context.watchdog.borrow() {
+        let guarded = watchdog.guard(child);
+        guarded.map_err(|error| Error::io("the watchdog of the run's claim is gone", error))?;
+    }
+    let mut ledger = context.store().lock()?;
+    let event = NewEvent::about(
+        key,
+        Payload::ChildStarted {
+            child: child.clone(),
+        },
+    );
+    Ok(ledger.append(context.clock.now(), vec![event])?)
+}
+
+/// No look comes sooner after the one before.
+const SHORTEST: Duration = Duration::from_millis(50);
+
+/// Does `work`, with a checkpoint of the run whenever one is due.
+fn with_checkpoints<T>(context: &Context, key: &RunKey, work: impl FnOnce() -> T) -> T {
+    let settings = &context.settings().checkpoint;
+    let Some(interval) = settings.interval.filter(|_| settings.enabled) else {
+        return work();
+    };
+    let own = match context.for_run(key) {
+        Ok(own) => own,
+        Err(error) => {
+            tracing::warn!(%error, "no checkpoints are taken while the attempt is under way");
+            return work();
+        }
+    };
+    thread::scope(|scope| {
+        let (running, ended) = channel::<()>();
+        scope.spawn(move || keep_checkpoints(&own, key, interval.max(SHORTEST), &ended));
+        let result = work();
+        drop(running);
+        result
+    })
+}
+
+/// Until the other end is gone.
+fn keep_checkpoints(context: &Context, key: &RunKey, interval: Duration, ended: &Receiver<()>) {
+    let mut wait = interval;
+    while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+        wait = take_if_due(context, key, interval).unwrap_or_else(|error| {
+            tracing::warn!(%error, "no automatic checkpoint was taken; the attempt continues");
+            interval
+        });
+    }
+}
+
+/// Takes one if one is due, and says when to look again.
+fn take_if_due(context: &Context, key: &RunKey, interval: Duration) -> Result<Duration> {
+    let state = context.load()?.state;
+    if let Some(why) = due(context, &state, key, 0) {
+        create_automatic(context, why)?;
+        return Ok(interval);
+    }
+    // Somebody else took one meanwhile.
+    let age = state
+        .latest(key)
+        .map(|latest| context.clock.now().since(latest.created_at))
+        .unwrap_or_default();
+    Ok(interval.saturating_sub(age).max(SHORTEST))
+}

@@ -1,0 +1,278 @@
+//! `recover run`: supervises a command through iterations and attempts until the run ends.
+//! It is complete, stopped, parked or escalated then. `resume` goes through the same [`drive()`].
+
+mod between_attempts;
+mod commands;
+mod drive;
+mod execute;
+mod feedback;
+pub(crate) mod fix_session;
+pub(crate) mod notify;
+pub(crate) mod own_loop;
+pub(crate) mod retry;
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::durable::{FileLock, LockError};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs;
+use crate::engine::record::liveness::Driving;
+use crate::engine::record::run_settings::configured_checks;
+use crate::engine::record::storage::Request;
+use crate::engine::record::{checkpoint, events, lane, select};
+use crate::engine::recovery;
+use crate::engine::remote::{Server, require_new};
+use crate::engine::runs::refuse_driven;
+use crate::engine::trust::{self, Reach};
+use crate::model::checkpoint::trigger;
+use crate::model::decision::{Decision, Standing};
+use crate::model::hint::Hint;
+use crate::model::run::{NONE, ProcessId, Run, RunKey, RunSpec};
+use crate::model::state::State;
+use crate::policy::recommended::Outlook;
+use crate::policy::report::Night;
+use crate::process::{self, Show};
+use crate::store::NewEvent;
+
+pub(crate) use commands::{Problem, missing_checks, problem_of, require_checks, require_command};
+pub(crate) use drive::drive;
+pub(crate) use execute::prompt_of;
+pub(crate) use feedback::{LoopSetting, no_loops, run_loops};
+
+/// How a supervised run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    /// All iterations are done.
+    Complete,
+    /// It failed and stopped.
+    Failed,
+    /// It stopped and can go on: a cooldown that is not waited for, a manual fix.
+    Paused,
+    /// It waits for a known time.
+    Parked,
+    /// A person is needed.
+    Escalated,
+    /// It was interrupted.
+    Cancelled,
+}
+
+/// Whose records are shown as text that people read. The log has them as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Digest {
+    /// Nobody's.
+    None,
+    /// Those of an agent that was started by its profile: nobody asked for records.
+    Profile,
+    /// Every agent's.
+    All,
+}
+
+/// How to go about it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DriveOptions {
+    /// Return rather than sleep when the next attempt has to wait.
+    pub no_wait: bool,
+    /// Where the child's output is shown.
+    pub show: Show,
+    /// Whose records are shown as text.
+    pub digest: Digest,
+    /// Give up waiting after this long (exit 9).
+    pub longest_wait: Option<Duration>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Driven {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The run afterwards.
+    pub run: Run,
+    /// What came of it, where it has attempts.
+    pub night: Option<Night>,
+    /// What was decided last.
+    pub decision: Option<Decision>,
+    /// What is allowed now.
+    pub standing: Standing,
+    /// The signal's exit code after an interruption.
+    pub interrupted: Option<i32>,
+    /// Whether there is a good checkpoint to go back to.
+    pub has_good_checkpoint: bool,
+    /// Why it stopped where one of its commands cannot be started: nothing that another attempt would change.
+    pub unstartable: Option<String>,
+    /// Why it stopped where what is done between attempts failed: a checkpoint, a rollback.
+    pub stopped: Option<Error>,
+    /// What the record of the run does not say of it.
+    pub outlook: Outlook,
+    /// The exit code of the last child, for `--passthrough`.
+    pub child_exit_code: Option<i32>,
+    /// The report that was written beside the run's logs.
+    pub report: Option<std::path::PathBuf>,
+}
+
+/// The run of this work tree in whose attempt this process is.
+fn run_around<'a>(context: &Context, state: &'a State) -> Option<&'a Run> {
+    let above = process::ancestors();
+    let is_above = |id: &ProcessId| {
+        above
+            .iter()
+            .any(|one| (one.pid, one.start_time) == (id.pid, id.start_time))
+    };
+    state
+        .runs_of(&context.worktree_id())
+        .find(|run| runs::driver(context.store(), run).is_some_and(is_above))
+}
+
+/// The right to begin a run in a work tree: one process has it until it ends. Lanes are there to be at work side by side,
+/// and a run within an attempt is waited for by that attempt's supervisor: they need none.
+///
+/// # Errors
+/// Another run is at work there (11).
+fn claim_worktree(context: &Context, state: &State, key: &RunKey) -> Result<Option<FileLock>> {
+    if run_around(context, state).is_some() {
+        return Ok(None);
+    }
+    let at_work = || {
+        state
+            .runs_of(&context.worktree_id())
+            .filter_map(|run| Some((run, runs::driver(context.store(), run)?)))
+    };
+    let is_lane = |key: &RunKey| key.lane != NONE;
+    let refused = |who: &str, way: &str, hint: Hint| {
+        let message = format!("{who} is at work in this work tree: {way}");
+        Error::new(ErrorKind::Locked, message).hint(hint)
+    };
+    if let Some((run, id)) = at_work().find(|(run, _)| !(is_lane(key) && is_lane(&run.key))) {
+        let who = format!("run {} (pid {})", run.key, id.pid);
+        return Err(refused(
+            &who,
+            &runs::way_to_stop(id),
+            Hint::recover(["status"]).run(&run.key),
+        ));
+    }
+    if is_lane(key) {
+        return Ok(None);
+    }
+    let name = format!(
+        "worktree-{:08x}.lock",
+        crc32fast::hash(context.worktree_id().to_string().as_bytes())
+    );
+    match FileLock::acquire(
+        context.store().root(),
+        &context.store().private_dir().join(name),
+        Duration::ZERO,
+    ) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(LockError::Held { holder, .. }) => {
+            let pid = holder.split_whitespace().nth(1).unwrap_or_default();
+            let way = format!("wait for it, or stop it first with kill -INT {pid}");
+            Err(refused(
+                &format!("another run ({holder})"),
+                &way,
+                Hint::recover(["status"]),
+            ))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What is examined before anything of a run is made: its command must be there (2); of the others it is said.
+pub(crate) fn look_at(context: &Context, spec: &RunSpec) -> Result<()> {
+    commands::require_reachable_bounds(context, spec)?;
+    require_command(context, &spec.command, &spec.dir)?;
+    commands::warn_of_others(context, spec);
+    Ok(())
+}
+
+/// Makes the run, takes the initial checkpoint and drives it.
+pub(crate) fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) -> Result<Driven> {
+    let configured = spec.configured.insert(configured_checks(context));
+    let has_checks = !spec.feedback.is_empty() || !configured.feedback.is_empty();
+    look_at(context, &spec)?;
+    if let Some(remote) = context.remote_name() {
+        // Before anything is recorded that is to lie there.
+        let server = Server::of(context, &remote)?.with_consent()?;
+        let naming = context.naming();
+        if let Some(id) = &naming.run_id {
+            require_new(
+                &server,
+                &RunKey::new(id.clone(), naming.phase.as_deref(), naming.lane.as_deref()),
+            )?;
+        }
+        let retry =
+            serde_json::to_value(&context.settings().retry).context("cannot encode the budgets")?;
+        spec.policy.get_or_insert(retry);
+    }
+    recovery::recover(context)?;
+    let prepared = checkpoint::prepare_first(context)?;
+    checkpoint::publish_large(&prepared);
+    let mut ledger = context.store().lock()?;
+    spec.within = run_around(context, ledger.state()).map(|run| run.key.run_id.clone());
+    let (key, events) = new_run(context, ledger.state(), spec)?;
+    let now = context.clock.now();
+    // Before anything is recorded of a run that is refused.
+    let _worktree = claim_worktree(context, ledger.state(), &key)?;
+    let driving = Driving::take(context, &key)?;
+    ledger.append(now, events)?;
+    let request = Request {
+        trigger: trigger::INITIAL.to_owned(),
+        after_iteration: Some(0),
+        lane_fields: lane::fill(
+            context,
+            ledger.state(),
+            &key,
+            lane::of_beginning(ledger.state(), &key),
+        ),
+        ..Request::default()
+    };
+    let initial = checkpoint::record(context, &ledger, &key, &prepared, request)?;
+    events::append(ledger, &key, now, vec![checkpoint::event(&initial)])?;
+    drop(prepared);
+    if !has_checks && !options.show.is_passthrough() {
+        context.note(
+            "no check is given: \"passed\" means that the command exits with 0; --feedback NAME=CMD adds one"
+                .to_owned(),
+        );
+    }
+    drive(context, &driving, options)
+}
+
+/// The key of a new run. A run of that name may be there already if it has no command yet (a checkpoint came first).
+fn new_run(context: &Context, state: &State, spec: RunSpec) -> Result<(RunKey, Vec<NewEvent>)> {
+    let naming = context.naming();
+    let id = naming
+        .run_id
+        .clone()
+        .unwrap_or_else(|| runs::new_run_id("run", context.clock.now(), state));
+    let key = RunKey::new(id, naming.phase.as_deref(), naming.lane.as_deref());
+    match state.run(&key) {
+        None => {
+            let created = select::created(context, &key, spec);
+            Ok((key, vec![created]))
+        }
+        Some(run) if run.spec.command.is_empty() && run.live.is_none() => {
+            let changed = crate::model::event::Payload::RunSpecChanged {
+                spec: Box::new(spec),
+            };
+            let event = NewEvent::about(&key, changed);
+            Ok((key, vec![event]))
+        }
+        Some(run) => {
+            // An attempt has the name of its own run from the environment.
+            trust::refuse_to_agent(context, "run", Reach::Run)?;
+            refuse_driven(context, run)?;
+            let status = run.status.as_str();
+            let message = format!(
+                "run {} already exists ({status}): resume it, or choose another name with --run",
+                run.key
+            );
+            Err(Error::new(ErrorKind::AlreadyExists, message)
+                .hint(Hint::recover(["resume"]).run(&run.key)))
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Notifying a person of what happened in a run, by a command of theirs.
+
+use std::ffi::OsString;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::engine::attempt::run_summary::night;
+use crate::engine::base::clock::local_times;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::engine::record::attempt_record::Ended;
+use crate::engine::trust::agreed::is_agreed;
+use crate::model::SCHEMA_VERSION;
+use crate::model::decision::{Action, Decision};
+use crate::model::failure::Failure;
+use crate::model::run::{Run, RunKey};
+use crate::model::time::Timestamp;
+use crate::policy::escape::escape;
+use crate::policy::masked_event::{MASKED, still_masked};
+use crate::policy::redact::{redact, redact_json};
+use crate::policy::report::{Night, RunLine, run_line};
+use crate::policy::settings::{CommandLine, NotifyEvent};
+use crate::process::Detached;
+
+/// The log of notifications that failed, beside a run's logs.
+const LOG: &str = "notify.log";
+/// What runs a command that is one string: the user's, whatever shell a project has for its own.
+const SHELL: &str = "/bin/sh";
+
+/// Something that a person may want to hear of.
+#[derive(Clone, Debug)]
+pub(crate) struct Happened {
+    pub event: NotifyEvent,
+    /// Why.
+    pub reason: Option<String>,
+    /// The iteration that it is about.
+    pub iteration: Option<u32>,
+    /// Until when the run waits.
+    pub until: Option<Timestamp>,
+}
+
+impl Happened {
+    /// That, and why.
+    pub(crate) fn new(event: NotifyEvent, reason: Option<String>) -> Self {
+        Self {
+            event,
+            reason,
+            iteration: None,
+            until: None,
+        }
+    }
+
+    /// What the end of an attempt is for whoever drives a loop of their own: given up, parked, a person is needed, or nothing;
+    /// nothing either where the same was decided `before` at the same iteration and for the same cause, for a loop may go on
+    /// regardless.
+    pub(crate) fn at_end(ended: &Ended, before: &Run) -> Option<Self> {
+        let failure = ended.end.failure.as_ref();
+        let happened = Self::decided(ended.end.decision.as_ref()?, failure)?;
+        let last = before
+            .decision
+            .as_ref()
+            .and_then(|decision| Self::decided(decision, before.failure.as_ref()));
+        let what = |one: &Self, failure: Option<&Failure>| {
+            (
+                one.event,
+                one.iteration,
+                one.until,
+                failure.map(|failure| failure.cause),
+            )
+        };
+        let known = last.map(|last| what(&last, before.failure.as_ref()));
+        Some(happened).filter(|happened| known != Some(what(happened, failure)))
+    }
+
+    fn decided(decision: &Decision, failure: Option<&Failure>) -> Option<Self> {
+        let event = match () {
+            () if decision.has(Action::Escalate) || decision.has(Action::ManualFix) => {
+                NotifyEvent::NeedsPerson
+            }
+            () if decision.has(Action::Skip) => NotifyEvent::GaveUp,
+            () if decision.has(Action::Park) => NotifyEvent::Parked,
+            () => return None,
+        };
+        let reason = Some(decision.reason.clone());
+        let iteration = failure.and_then(|failure| failure.iteration);
+        let until = decision.not_before.filter(|_| event == NotifyEvent::Parked);
+        Some(Self {
+            event,
+            reason,
+            iteration,
+            until,
+        })
+    }
+}
+
+/// What whoever is notified reads.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "notify")]
+pub(crate) struct Notification {
+    /// What happened.
+    #[schemars(extend("enum" = ["needs_person", "parked", "gave_up", "ended"]))]
+    event: &'static str,
+    /// When.
+    at: Timestamp,
+    /// What happened, in a line.
+    summary: String,
+    /// Why.
+    reason: Option<String>,
+    /// The iteration that it is about.
+    iteration: Option<u32>,
+    /// Until when the run waits.
+    until: Option<Timestamp>,
+    /// The run.
+    run: RunLine,
+    /// What came of it so far; `null` where it has no attempts.
+    night: Option<Night>,
+    /// Where the report is that was written for it.
+    report_path: Option<String>,
+}
+
+/// The document as it is written.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema_version: u32,
+    command: &'static str,
+    #[serde(flatten)]
+    notification: &'a Notification,
+}
+
+/// Notifies whoever wants to hear of it. Nothing waits for that, and what goes wrong with it changes nothing else.
+pub(in crate::engine) fn notify(context: &Context, key: &RunKey, happened: Happened) {
+    notify_with(context, key, happened, None);
+}
+
+/// The same, with the report that was written for it.
+pub(super) fn notify_with(
+    context: &Context,
+    key: &RunKey,
+    happened: Happened,
+    report: Option<&std::path::Path>,
+) {
+    let wanted = context.settings().notify.on.contains(&happened.event) && !context.dry_run();
+    if !wanted {
+        return;
+    }
+    if let Err(error) = start(context, key, happened, report) {
+        tracing::warn!(%error, run = %key, "nobody was notified");
+    }
+}
+
+/// That a run stops for an error, which nothing else tells those who are away.
+pub(super) fn notify_of_error(context: &Context, key: &RunKey, error: &Error) {
+    let event = match error.kind {
+        ErrorKind::Interrupted(_) => NotifyEvent::Ended,
+        _ => NotifyEvent::NeedsPerson,
+    };
+    notify(
+        context,
+        key,
+        Happened::new(event, Some(error.message.clone())),
+    );
+}
+
+/// The words of the command that notifies; `None` where there is none.
+fn command(context: &Context, run: &Run) -> Option<Vec<String>> {
+    let by_shell = |line: &str| vec![SHELL.to_owned(), "-c".to_owned(), line.to_owned()];
+    if let Some(line) = &run.spec.notify {
+        if !is_agreed(context, run) {
+            return None;
+        }
+        if still_masked(&run.spec)
+            .iter()
+            .any(|field| field == "notify")
+        {
+            tracing::warn!("nobody was notified: the command for that {MASKED}");
+            return None;
+        }
+        return (!line.trim().is_empty()).then(|| by_shell(line));
+    }
+    match context.settings().notify.command.as_ref()? {
+        CommandLine::Shell(line) => Some(by_shell(line)),
+        CommandLine::Argv(argv) => Some(argv.clone()),
+    }
+}
+
+fn start(
+    context: &Context,
+    key: &RunKey,
+    happened: Happened,
+    report: Option<&std::path::Path>,
+) -> Result<()> {
+    let state = context.load()?.state;
+    let run = run_of(&state, key)?;
+    let Some(argv) = command(context, &run) else {
+        return Ok(());
+    };
+    let event = name_of(happened.event);
+    let night = night(context, &state, &run);
+    let summary = summary(context, &run, &happened, night.as_ref());
+    let notification = Notification {
+        event,
+        at: context.clock.now(),
+        summary: summary.clone(),
+        reason: happened.reason,
+        iteration: happened.iteration,
+        until: happened.until,
+        run: run_line(&run),
+        night,
+        report_path: report.map(|path| path.to_string_lossy().into_owned()),
+    };
+    let document = Document {
+        schema_version: SCHEMA_VERSION,
+        command: "notify",
+        notification: &notification,
+    };
+    let document = serde_json::to_value(document)
+        .map(redact_json)
+        .map_err(anyhow::Error::from)?;
+    let folder = context.store().run_dir(key);
+    context.create_state_dir(&folder)?;
+    let log = folder.join(LOG);
+    let failed = |what: &str, error| Error::io(format!("cannot {what}"), error);
+    let log = context
+        .store()
+        .root()
+        .open_or_create(&log)
+        .map_err(|error| failed("write the log", error))?;
+    let env = [
+        ("RECOVER_EVENT", event),
+        ("RECOVER_RUN_ID", key.run_id.as_str()),
+        ("RECOVER_SUMMARY", &summary),
+    ];
+    let detached = Detached {
+        argv: argv.into_iter().map(OsString::from).collect(),
+        cwd: context.worktree().to_owned(),
+        env: env.map(|(name, value)| (name.into(), value.into())).into(),
+        stdin: format!("{document}\n").into_bytes(),
+        log,
+        redact: context.settings().redact.clone(),
+    };
+    detached
+        .start()
+        .map_err(|error| failed("start what notifies", error))
+}
+
+/// An event's name, in documents and in `RECOVER_EVENT`.
+fn name_of(event: NotifyEvent) -> &'static str {
+    match event {
+        NotifyEvent::NeedsPerson => "needs_person",
+        NotifyEvent::Parked => "parked",
+        NotifyEvent::GaveUp => "gave_up",
+        NotifyEvent::Ended => "ended",
+    }
+}
+
+/// What happened, for a person who sees nothing else: in which project, which run, what, why, and what came of it so far.
+fn summary(context: &Context, run: &Run, happened: &Happened, night: Option<&Night>) -> String {
+    let project = context
+        .worktree()
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let what = match happened.event {
+        NotifyEvent::NeedsPerson => "needs a person".to_owned(),
+        NotifyEvent::Parked => {
+            format!(
+                "is parked{}",
+                happened
+                    .until
+                    .map(|until| format!(" until {until}"))
+                    .unwrap_or_default()
+            )
+        }
+        NotifyEvent::GaveUp => match happened.iteration {
+            Some(iteration) => format!("gave up iteration {iteration}"),
+            None => "gave up an iteration".to_owned(),
+        },
+        NotifyEvent::Ended => format!("ended: {}", run.status.as_str().replace('_', " ")),
+    };
+    let reason = happened
+        .reason
+        .as_ref()
+        .map(|reason| format!(" ({reason})"))
+        .unwrap_or_default();
+    let night = night
+        .map(|night| format!("; {}", night.summary))
+        .unwrap_or_default();
+    let told = format!("{project}: run {} {what}{reason}{night}", run.key.run_id);
+    escape(&redact(&local_times(&told)))
+}

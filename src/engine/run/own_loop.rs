@@ -1,0 +1,279 @@
+//! `recover attempt`: the beginning and the end of attempts of a loop that runs its own commands.
+//!
+//! What a dry run would record.
+
+use std::sync::Arc;
+
+use super::notify::{Happened, notify_with};
+use super::{between_attempts, retry};
+use crate::engine::attempt::{
+    begin, beginning, conditions, end as end_attempt, end_locked, judge, random, recovery_result,
+    run_summary,
+};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::heartbeat::is_alive;
+use crate::engine::base::runs::run_of;
+use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
+use crate::engine::record::storage::{Prepared, Request};
+use crate::engine::record::{checkpoint, events, select};
+use crate::engine::recovery;
+use crate::engine::remote::{before_own_attempt, before_own_end, send_own_beginning, send_own_end};
+use crate::engine::restore::automatic;
+use crate::model::checkpoint::trigger;
+use crate::model::event::AttemptEnd;
+use crate::model::failure::Failure;
+use crate::model::hint::Hint;
+use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
+use crate::policy::classify::known;
+use crate::policy::settings::SafeMode;
+use crate::store::views::write_views;
+use crate::store::{Exclusive, NewEvent};
+
+/// `attempt start`: records the beginning of an attempt of a loop that runs its own commands; before it, where the run has
+/// no checkpoint yet, what it begins with.
+pub(crate) fn start(context: &Context, request: &Begin) -> Result<Started> {
+    if context.dry_run() {
+        let (_, run) = assumed_run(context, |state| select::find_or_create(context, state))?;
+        return Ok(beginning(context, run, request).0);
+    }
+    recovery::recover(context)?;
+    // Captured before the ledger's lock, which others wait for.
+    let state = context.load()?.state;
+    let known = select::find_open(context, &state).ok().flatten();
+    if let Some(run) = known {
+        before_own_attempt(context, &run.key)?;
+    }
+    let begins = known.is_none_or(|run| !run.was_captured);
+    if let Some(run) =
+        known.filter(|run| !begins && context.has_git() && run.worktree == context.worktree_id())
+    {
+        between_attempts::capture_edits(context, &run.key)
+            .map_err(|error| error.hint(context.rerun(&[])))?;
+    }
+    let prepared = begins.then(|| checkpoint::prepare_first(context));
+    let prepared = match prepared {
+        // Without git attempts are only counted.
+        Some(Err(error)) if context.has_git() => return Err(error),
+        prepared => prepared,
+    };
+    if let Some(prepared) = &prepared {
+        checkpoint::publish_early(context, &state, None, prepared);
+    }
+    // What nobody else holds is changed in place.
+    drop(state);
+    let mut ledger = context.store().lock()?;
+    let (key, events) = select::find_or_create(context, ledger.state())?;
+    ledger.append(context.clock.now(), events)?;
+    refuse_supervised(context, ledger.state(), &key)?;
+    let captured = ledger.state().run(&key).is_some_and(|run| run.was_captured);
+    if let Some(prepared) = prepared.filter(|_| !captured)
+        && let Err(error) =
+            prepared.and_then(|prepared| take_initial(context, &mut ledger, &key, &prepared))
+    {
+        if context.has_git() {
+            return Err(error);
+        }
+        tracing::warn!(%error, "the attempt begins without a checkpoint of what there is now");
+    }
+    let started = begin(context, &mut ledger, &key, request)?;
+    write_views(ledger, &[&key])?;
+    if let Err(error) = send_own_beginning(context, &key) {
+        // Nobody else knows of it: it was none.
+        let failure = Failure {
+            message: error.to_string(),
+            ..known::cancelled()
+        };
+        let end = AttemptEnd {
+            failure: Some(failure),
+            ..AttemptEnd::default()
+        };
+        end_attempt(
+            context,
+            &key,
+            &started,
+            Ending {
+                end,
+                ..Ending::default()
+            },
+        )?;
+        return Err(error);
+    }
+    Ok(started)
+}
+
+/// What the run begins with, so that all of it can be taken back.
+fn take_initial(
+    context: &Context,
+    ledger: &mut Exclusive,
+    key: &RunKey,
+    prepared: &Prepared,
+) -> Result<()> {
+    let request = Request {
+        trigger: trigger::INITIAL.to_owned(),
+        ..Request::default()
+    };
+    let initial = checkpoint::record(context, ledger, key, prepared, request)?;
+    ledger.append(initial.created_at, vec![checkpoint::event(&initial)])?;
+    Ok(())
+}
+
+/// `attempt pass` and `attempt fail`: the end of the attempt that was started, else of one that begins now.
+pub(crate) fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
+    if context.dry_run() {
+        return preview(context, ending);
+    }
+    recovery::recover(context)?;
+    let prepared = checkpoint::prepare(context);
+    let state = context.load()?.state;
+    // Whatever is wrong with the selection is said when the attempt is recorded.
+    let known = select::find_for_attempt(context, &state).ok().flatten();
+    if let Some(run) = known {
+        before_own_end(context, &run.key)?;
+    }
+    // Trees are compared before the lock, which others wait for.
+    let found = known
+        .map(|run| detect(context, &state, run, &ending, prepared.as_ref().ok()))
+        .unwrap_or_default();
+    checkpoint::publish_early(context, &state, known.map(|run| &run.key), &prepared);
+    drop(state);
+    let mut ledger = context.store().lock()?;
+    let (key, events) = select::find_or_create_for_attempt(context, ledger.state())?;
+    ledger.append(context.clock.now(), events)?;
+    refuse_supervised(context, ledger.state(), &key)?;
+    let run = run_of(ledger.state(), &key)?;
+    let started = match open(&run) {
+        Some(started) => started,
+        None => begin(context, &mut ledger, &key, &Begin::default())?,
+    };
+    if ending.end.duration_ms == 0 {
+        ending.end.duration_ms =
+            u64::try_from(context.clock.now().since(started.at).as_millis()).unwrap_or(u64::MAX);
+    }
+    let ended = end_locked(context, ledger, &key, &started, ending, found, &prepared)?;
+    drop(prepared);
+    let ended = run_summary::report_after(context, &key, ended);
+    if let Some(happened) = Happened::at_end(&ended, &run) {
+        notify_with(context, &key, happened, ended.report.as_deref());
+    }
+    send_own_end(context, &ended.run)?;
+    Ok(ended)
+}
+
+/// What is true of the attempt that is about to end, in the run that the command works on.
+fn detect(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    ending: &Ending,
+    prepared: Option<&Prepared>,
+) -> conditions::Detected {
+    let (iteration, subtask) = match open(run) {
+        Some(started) => (started.iteration, started.subtask),
+        None => (
+            run.current_iteration,
+            run.next_subtask(run.current_iteration),
+        ),
+    };
+    conditions::detect(
+        context,
+        state,
+        &run.key,
+        (iteration, &subtask),
+        ending,
+        prepared,
+    )
+}
+
+/// The attempt that was started and has not ended.
+fn open(run: &Run) -> Option<Started> {
+    let live = run.live.as_ref()?;
+    let attempt = run
+        .iterations
+        .get(live.iteration)?
+        .attempts
+        .iter()
+        .rfind(|a| a.number == live.attempt)?;
+    Some(Started {
+        run: run.clone(),
+        iteration: live.iteration,
+        attempt: live.attempt,
+        subtask: attempt.subtask.clone(),
+        at: attempt.started_at,
+    })
+}
+
+/// An attempt that a live `recover run` supervises is that one's to end.
+fn refuse_supervised(context: &Context, state: &State, key: &RunKey) -> Result<()> {
+    match state
+        .run(key)
+        .and_then(|run| run.live.as_ref())
+        .and_then(|live| live.supervisor.as_ref())
+    {
+        Some(supervisor) if is_alive(context.store(), supervisor) => {
+            let message = format!(
+                "an attempt of run {key} is under way (pid {})",
+                supervisor.pid
+            );
+            Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
+        }
+        _ => match state.run(key) {
+            // A success of another run of the task would clear its count.
+            Some(run) if run.task_id.is_some() => retry::refuse_at_work(context, state, run, false),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// The run that an attempt would be recorded in, made in memory where there is none, and the state with it.
+fn assumed_run(
+    context: &Context,
+    find: impl FnOnce(&State) -> Result<(RunKey, Vec<NewEvent>)>,
+) -> Result<(Arc<State>, Run)> {
+    let mut state = recovery::load_recovered(context)?;
+    let (key, events) = find(&state)?;
+    for event in events {
+        events::apply_speculatively(&mut state, context.clock.now(), event);
+    }
+    refuse_supervised(context, &state, &key)?;
+    let run = run_of(&state, &key)?;
+    Ok((state, run))
+}
+
+/// What [`finish`](finish) would record, without a word written.
+pub(crate) fn preview(context: &Context, mut ending: Ending) -> Result<Ended> {
+    let (state, run) = assumed_run(context, |state| {
+        select::find_or_create_for_attempt(context, state)
+    })?;
+    let started: Started =
+        open(&run).unwrap_or_else(|| beginning(context, run.clone(), &Begin::default()).0);
+    let prepared = checkpoint::prepare(context).ok();
+    let about = (started.iteration, started.subtask.as_str());
+    let found = conditions::detect(context, &state, &run.key, about, &ending, prepared.as_ref());
+    judge(
+        context,
+        &state,
+        &run,
+        &started,
+        &mut ending,
+        found,
+        random(context),
+    );
+    let mode = context.settings().rollback.safe_mode;
+    let asks =
+        mode == SafeMode::ReadOnly || (mode == SafeMode::Conservative && !context.says_yes());
+    let allowed = context.settings().rollback.on_error && !ending.keep_state && !asks;
+    let has_target = automatic::memory_target(&state, &run.key).is_some();
+    let decision = ending.end.decision.as_ref();
+    let result = decision
+        .map(|decision| recovery_result(decision, allowed, has_target, Ok(allowed && has_target)));
+    Ok(Ended {
+        run,
+        end: ending.end,
+        result,
+        checkpoint: None,
+        checkpoint_error: None,
+        report: None,
+    })
+}

@@ -1,0 +1,293 @@
+//! Whether another attempt is allowed, waiting for it, and forgetting failures (L2, L4).
+
+use std::time::Duration;
+
+use crate::engine::attempt::preconditions::reconsider;
+use crate::engine::attempt::run_summary::{Retry, run_retry_status};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::heartbeat::is_alive;
+use crate::engine::base::progress::{ProgressEvent, WakeReason};
+use crate::engine::base::runs::{driver, way_to_stop};
+use crate::engine::exchange::views;
+use crate::engine::record::run_settings::settings_of;
+use crate::engine::record::{attempt_record, select};
+use crate::engine::recovery;
+use crate::model::decision::{Action, BudgetScope, Standing};
+use crate::model::event::Payload;
+use crate::model::hint::Hint;
+use crate::model::run::{ProcessId, Run, RunKey};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::budget::Account;
+use crate::policy::retry_status::RetryStatus;
+use crate::policy::settings::RetrySettings;
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+/// Looks without writing: an attempt whose supervisor was killed counts as crashed already.
+pub(crate) fn look(context: &Context) -> Result<Retry> {
+    look_at(context, &*recovery::load_recovered(context)?)
+}
+
+/// [`look`] at a state that was read already.
+pub(crate) fn look_at(context: &Context, state: &State) -> Result<Retry> {
+    let own = of_run(context, state, select::find(context, state)?);
+    Ok(views::hold_back(context, state, own))
+}
+
+fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
+    let retry: &RetrySettings = &context.settings().retry;
+    let max_attempts = retry.override_attempts.unwrap_or(retry.max_attempts);
+    let Some(mut run) = run.cloned() else {
+        return Retry {
+            run: None,
+            status: None,
+            standing: Standing::Allowed,
+            max_attempts,
+            under_way: None,
+        };
+    };
+    reconsider(context, &mut run);
+    let run = &run;
+    let settings = settings_of(context, run);
+    let max_attempts = settings
+        .retry
+        .override_attempts
+        .unwrap_or(settings.retry.max_attempts);
+    let status = run_retry_status(context, state, run);
+    let standing = status.standing;
+    let others = driver(context.store(), run)
+        .filter(|driver| !driver.is_own())
+        .map(|driver| driver.pid);
+    let under_way = others.filter(|_| standing == Standing::Allowed && !run.status.has_ended());
+    Retry {
+        run: Some(run.clone()),
+        status: Some(status),
+        standing,
+        max_attempts,
+        under_way,
+    }
+}
+
+/// Sleeps until an attempt is allowed; `longest` bounds the wait (exit 9). A standing that no wait changes is returned
+/// as it is.
+pub(crate) fn wait(context: &Context, longest: Option<Duration>) -> Result<Retry> {
+    let deadline = longest.map(|longest| context.clock.now().plus(longest));
+    loop {
+        let retry = look(context)?;
+        let Standing::Wait(until) = retry.standing else {
+            return Ok(retry);
+        };
+        // Nobody is asked for anything here.
+        sleep(context, retry.run.as_ref(), until, deadline)?;
+    }
+}
+
+/// Sleeps until `until`, or gives up where `deadline` comes first: before sleeping, not after. Who watches may cut it
+/// short.
+pub(crate) fn sleep(
+    context: &Context,
+    run: Option<&Run>,
+    until: Timestamp,
+    deadline: Option<Timestamp>,
+) -> Result<WakeReason> {
+    let parked = run.and_then(|run| run.parked.as_ref());
+    let decided = run
+        .and_then(|run| run.decision.as_ref())
+        .map(|decision| decision.reason.as_str());
+    let reason = parked
+        .map(|parked| parked.reason.as_str())
+        .or(decided)
+        .unwrap_or_default();
+    context.progress.begin_wait();
+    context.emit(ProgressEvent::Waiting {
+        until,
+        parked: parked.is_some(),
+        reason,
+    });
+    let slept = sleep_until(context, until, deadline);
+    context.emit(ProgressEvent::Waited);
+    slept
+}
+
+fn sleep_until(
+    context: &Context,
+    until: Timestamp,
+    deadline: Option<Timestamp>,
+) -> Result<WakeReason> {
+    if let Some(deadline) = deadline.filter(|deadline| *deadline < until) {
+        let woken = interruptible(context, deadline, until)?;
+        if woken != WakeReason::InTime {
+            return Ok(woken);
+        }
+        let message = format!(
+            "gave up waiting: the next attempt is allowed at {until}; --wait without a limit waits as long as it takes"
+        );
+        return Err(
+            Error::new(ErrorKind::GaveUpWaiting, message).hint(Hint::recover(["retry-status"]))
+        );
+    }
+    interruptible(context, until, until)
+}
+
+/// Sleeps until `wake`; the wait is one until `until`.
+fn interruptible(context: &Context, wake: Timestamp, until: Timestamp) -> Result<WakeReason> {
+    /// So soon it is noticed that somebody asked for something.
+    const GLANCE: Duration = Duration::from_millis(100);
+    /// So soon it is noticed that the machine slept.
+    const LONGEST_SLICE: Duration = Duration::from_secs(5);
+    let interrupted = |signal: crate::process::Signal| {
+        let message = format!(
+            "interrupted by {} while waiting; no attempt was used",
+            signal.name()
+        );
+        Error::new(ErrorKind::Interrupted(signal.exit_code()), message)
+    };
+    let sleeping = context.clock.wait(wake);
+    // Who watches may ask for something; a clock that jumps is noticed as well.
+    let slice = if context.progress.is_observed() {
+        GLANCE
+    } else {
+        LONGEST_SLICE
+    };
+    loop {
+        if let Some(woken) = context.progress.take_request(until) {
+            return Ok(woken);
+        }
+        let left = context.clock.left(&sleeping);
+        if left.is_zero() {
+            return Ok(WakeReason::InTime);
+        }
+        context
+            .clock
+            .sleep(left.min(slice), &context.interrupts)
+            .map_err(interrupted)?;
+    }
+}
+
+/// Refuses an attempt that would be the last of a budget which another run's attempt, under way now, may still use up
+/// (exit 7): of two that want the last one, one gets it.
+pub(super) fn leave_to_others(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    status: &RetryStatus,
+) -> Result<()> {
+    let subtask = run.next_subtask(run.current_iteration);
+    let session = attempt_record::session_of(context, run);
+    let account = Account {
+        state,
+        run,
+        subtask: &subtask,
+        session: &session,
+        witnessed: &[],
+    };
+    let claimed = account.under_way_elsewhere(|live| {
+        live.supervisor
+            .as_ref()
+            .is_some_and(|supervisor| is_alive(context.store(), supervisor))
+    });
+    for budget in &status.budgets {
+        let others = match budget.scope {
+            // The fallback comes after the task's attempts.
+            BudgetScope::Task
+                if run
+                    .decision
+                    .as_ref()
+                    .is_some_and(|decided| decided.has(Action::Fallback)) =>
+            {
+                continue;
+            }
+            BudgetScope::Task => claimed.task,
+            BudgetScope::Session => claimed.session,
+            _ => continue,
+        };
+        if others > 0 && budget.left <= u64::from(others) {
+            let scope = budget.scope.as_str();
+            let message = format!(
+                "the last attempt of the {scope} is under way in another run; once that has passed, resume continues"
+            );
+            return Err(Error::new(ErrorKind::Exhausted, message)
+                .hint(Hint::recover(["retry-status"]).run(&run.key)));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses (11) while a `recover` is at work on the run, on another one of its task in this work tree, or, for what
+/// `concerns_worktree`, on any run there: what runs below that one may have left its session and cleared its environment,
+/// and looks like anybody.
+pub(super) fn refuse_at_work(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    concerns_worktree: bool,
+) -> Result<()> {
+    let worktree = context.worktree_id();
+    let is_concerned = |other: &&Run| {
+        let of_task = other.task_id.is_some() && other.task_id == run.task_id;
+        let is_here = other.worktree == worktree;
+        other.key == run.key
+            || if concerns_worktree {
+                of_task || is_here
+            } else {
+                of_task && is_here
+            }
+    };
+    let is_at_work = |id: &&ProcessId| !id.is_own() && is_alive(context.store(), id);
+    let mut concerned = state.runs.iter().filter(is_concerned);
+    let Some((key, driver)) =
+        concerned.find_map(|run| Some((&run.key, run.driver.as_deref().filter(is_at_work)?)))
+    else {
+        return Ok(());
+    };
+    let message = format!(
+        "run {key} is at work (pid {}): {}",
+        driver.pid,
+        way_to_stop(driver)
+    );
+    Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
+}
+
+/// Forgets the run's failures and its cooldown; with `--task` alone those of all runs of the task.
+///
+/// # Errors
+/// There is no run (4); it, its task or its work tree is at work (11).
+pub(crate) fn reset(context: &Context) -> Result<Retry> {
+    if !context.store().exists() {
+        // Nothing is made where nothing is recorded.
+        select::require(context, &context.load()?.state)?;
+    }
+    recovery::recover(context)?;
+    let mut ledger = context.store().lock()?;
+    let naming = context.naming();
+    let task = naming.task.as_ref().filter(|_| naming.run_id.is_none());
+    let is_of_task =
+        |run: &&Run| task.is_some() && run.task_id.as_ref() == task && !run.status.has_ended();
+    let mut runs: Vec<Run> = ledger
+        .state()
+        .runs
+        .iter()
+        .filter(is_of_task)
+        .cloned()
+        .collect();
+    if runs.is_empty() {
+        runs.push(select::require(context, ledger.state())?.clone());
+    }
+    for run in &runs {
+        refuse_at_work(context, ledger.state(), run, true)?;
+    }
+    let keys: Vec<&RunKey> = runs.iter().map(|run| &run.key).collect();
+    let resets = keys
+        .iter()
+        .map(|key| NewEvent::about(key, Payload::RetryReset {}))
+        .collect();
+    ledger.append(context.clock.now(), resets)?;
+    let state = write_views(ledger, &keys)?;
+    Ok(of_run(
+        context,
+        &state,
+        runs.last().and_then(|run| state.run(&run.key)),
+    ))
+}

@@ -1,0 +1,367 @@
+//! Where a run stands and how to go on (B1, B5, B7).
+//!
+//! Noticing that something was recorded, by this process or another.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Context as _;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::engine::attempt::preconditions::reconsider;
+use crate::engine::attempt::run_summary::{Retry, night, outlook};
+use crate::engine::base::clock::millis;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::engine::base::runs;
+use crate::engine::exchange::views;
+use crate::engine::record::run_settings::{attempt_folder, log_name, loops_of};
+use crate::engine::record::{git_state, liveness, select};
+use crate::engine::recovery;
+use crate::engine::remote::{RunRemote, run_remotes};
+use crate::engine::run::retry;
+use crate::engine::runs::size_of;
+use crate::model::agent_record::Usage;
+use crate::model::feedback::FeedbackLoop;
+use crate::model::hint::Place;
+use crate::model::id::{CheckpointId, RunId};
+use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
+use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::escape::escape;
+use crate::policy::options::{ResumeOption, manual_steps, resume_options};
+use crate::policy::recommended::{Outlook, end_of_fix};
+use crate::policy::redact::redact;
+use crate::policy::report::Night;
+use crate::process::is_alive;
+use crate::watch::Watcher;
+
+/// Everything a person wants to know first.
+#[derive(Debug)]
+pub(crate) struct Status {
+    /// The run.
+    pub run: Run,
+    /// Whether it was named, rather than found.
+    pub is_named: bool,
+    /// The work tree that commands about it need, where that is another one than this.
+    pub elsewhere: Option<Place>,
+    /// What came of it, where it has attempts.
+    pub night: Option<Night>,
+    /// What its record does not say of it.
+    pub outlook: Outlook,
+    /// What a person can do next; empty where the failure is not recoverable.
+    pub options: Vec<ResumeOption>,
+    /// What to do by hand; empty where it is recoverable.
+    pub manual_steps: Vec<String>,
+    /// The open manual fix.
+    pub manual_fix: Option<ManualFixSession>,
+    /// A restore that was cut off.
+    pub unfinished_operation: Option<String>,
+    /// What keeps git from working here.
+    pub git_locked: Option<String>,
+    /// How many checkpoints the run has.
+    pub checkpoint_count: usize,
+    /// Bytes of its logs and prompts, and of what its checkpoints hold beyond branches and the runs before it.
+    pub size_bytes: Option<u64>,
+    /// The latest one that is no safety checkpoint.
+    pub latest: Option<CheckpointId>,
+    /// The last good one.
+    pub last_good: Option<CheckpointId>,
+    /// Its budgets.
+    pub retry: Retry,
+    /// What its session used up, over all its runs.
+    pub session: Usage,
+    /// What is going on, while a `recover` is at work on it.
+    pub activity: Option<Activity>,
+    /// How it stands with the remotes that it lies on.
+    pub remotes: Vec<RunRemote>,
+}
+
+/// What a run that is at work does now.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "activity")]
+pub(crate) struct Activity {
+    /// `agent`, `check`, `waiting`, or `recover` for what comes between these.
+    #[schemars(extend("enum" = ["agent", "check", "waiting", "recover"]))]
+    pub what: &'static str,
+    /// The check's name.
+    pub check: Option<String>,
+    /// The `recover` that drives it.
+    pub pid: u32,
+    /// When the attempt began.
+    pub started_at: Option<Timestamp>,
+    /// How long ago that was.
+    pub elapsed_ms: Option<u64>,
+    /// When the attempt's time is up.
+    pub deadline_at: Option<Timestamp>,
+    /// When the next attempt is allowed.
+    pub waiting_until: Option<Timestamp>,
+    /// The last line of output.
+    pub last_line: Option<String>,
+}
+
+/// How much of a log's end is examined for its last line.
+const LOG_END: u64 = 16 << 10;
+
+fn activity_of(context: &Context, run: &Run) -> Option<Activity> {
+    let driver = runs::driver(context.store(), run)?;
+    let attempt = run.live.as_ref().and_then(|live| {
+        run.iterations
+            .get(live.iteration)?
+            .attempts
+            .iter()
+            .rfind(|attempt| attempt.number == live.attempt)
+    });
+    let log = run.live.as_ref().map(|live| {
+        attempt_folder(context, &run.key, live.iteration, live.attempt).join("output.log")
+    });
+    let agent = run
+        .live
+        .as_ref()
+        .and_then(|live| live.child.as_ref())
+        .is_some_and(is_alive);
+    let checks = log
+        .as_ref()
+        .filter(|_| !agent)
+        .map(|log| checks_of(context, run, log))
+        .unwrap_or_default();
+    let check = checks.into_iter().max_by_key(|(_, _, at)| *at);
+    let now = context.clock.now();
+    let until = run
+        .parked
+        .as_ref()
+        .map(|parked| parked.until)
+        .or(run.cooldown_until);
+    let waiting_until = until.filter(|until| attempt.is_none() && *until > now);
+    let what = match (agent, &check, waiting_until) {
+        (true, ..) => "agent",
+        (_, Some(_), _) => "check",
+        (_, _, Some(_)) => "waiting",
+        _ => "recover",
+    };
+    let read = check.as_ref().map(|(_, path, _)| path.clone()).or(log);
+    let started_at = attempt.map(|attempt| attempt.started_at);
+    let limit = run.spec.timeout_ms.map(Duration::from_millis);
+    Some(Activity {
+        what,
+        check: check.map(|(name, ..)| name),
+        pid: driver.pid,
+        started_at,
+        elapsed_ms: started_at.map(|at| millis(now.since(at))),
+        deadline_at: started_at.zip(limit).map(|(at, limit)| at.plus(limit)),
+        waiting_until,
+        last_line: read.and_then(|log| last_line(context, &log)),
+    })
+}
+
+/// The checks that ran after the attempt whose log this is, each with its log and when that was written.
+fn checks_of(context: &Context, run: &Run, log: &Path) -> Vec<(String, PathBuf, SystemTime)> {
+    let of_check = |check: FeedbackLoop| {
+        let path = log.with_file_name(log_name(&check.name, ""));
+        let written = context
+            .store()
+            .root()
+            .open(&path)
+            .and_then(|file| file.metadata()?.modified())
+            .ok()?;
+        Some((check.name, path, written))
+    };
+    loops_of(context, run)
+        .into_iter()
+        .filter_map(of_check)
+        .collect()
+}
+
+/// The last line of a log that says something, without secrets.
+fn last_line(context: &Context, log: &Path) -> Option<String> {
+    let mut file = context.store().root().open(log).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LOG_END)))
+        .ok()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let line = text
+        .lines()
+        .rev()
+        .map(str::trim)
+        .find(|line| !line.is_empty())?;
+    Some(escape(&redact(line)))
+}
+
+/// Looks at the run that a command works on.
+pub(crate) fn status(context: &Context) -> Result<Status> {
+    status_of(context, None)
+}
+
+/// The same without its size, for which every checkpoint is looked at: for a screen that is made again and again.
+pub(crate) fn glance(context: &Context) -> Result<Status> {
+    look(context, None, |_, _| None)
+}
+
+/// Looks at a run that is named by its id.
+pub(crate) fn status_of(context: &Context, run_id: Option<&RunId>) -> Result<Status> {
+    look(context, run_id, |state, key| size_of(context, state, key))
+}
+
+fn look(
+    context: &Context,
+    run_id: Option<&RunId>,
+    size: impl FnOnce(&State, &RunKey) -> Option<u64>,
+) -> Result<Status> {
+    let state = recovery::load_recovered(context)?;
+    let mut run = match run_id {
+        Some(id) => runs::named(&state, id, None, None)?.clone(),
+        None => match select::find(context, &state)? {
+            Some(run) => run.clone(),
+            // Nothing is recorded here: what another system's files say, counts.
+            None => match views::foreign_run(context, &state) {
+                Some(run) => run,
+                None => select::require(context, &state)?.clone(),
+            },
+        },
+    };
+    reconsider(context, &mut run);
+    let good = state
+        .last_good(&run.key)
+        .map(|checkpoint| checkpoint.id.clone());
+    let activity = activity_of(context, &run);
+    let night = night(context, &state, &run);
+    let outlook = outlook(context, &state, &run, night.as_ref());
+    let ends_by = run.is_being_fixed().then(|| end_of_fix(outlook.unchecked));
+    let unrecoverable = run.failure.as_ref().filter(|failure| !failure.recoverable);
+    Ok(Status {
+        options: if activity.is_some() {
+            Vec::new()
+        } else {
+            resume_options(&state, &run, outlook)
+        },
+        manual_steps: unrecoverable
+            .map(|failure| manual_steps(failure, ends_by.as_deref()))
+            .unwrap_or_default(),
+        manual_fix: run
+            .manual_fix
+            .clone()
+            .filter(|session| session.status == ManualFixStatus::Active),
+        unfinished_operation: liveness::unfinished_operation(context)?,
+        git_locked: git_state::in_the_way(context),
+        checkpoint_count: state.checkpoints.count_of(&run.key),
+        size_bytes: size(&state, &run.key),
+        latest: state.latest(&run.key).map(|c| c.id.clone()),
+        last_good: good,
+        retry: retry::look_at(context, &state)?,
+        activity,
+        // Not worth failing for.
+        remotes: run_remotes(context, &run).unwrap_or_else(|error| {
+            tracing::warn!(%error, "what its remotes lack is not known");
+            Vec::new()
+        }),
+        session: state.session_usage(&run),
+        night,
+        outlook,
+        is_named: run_id.is_some() || context.naming().run_id.is_some(),
+        elsewhere: context.elsewhere(&run),
+        run,
+    })
+}
+
+/// How often the ledger is examined without a reason.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Noticed {
+    /// Something was recorded.
+    Recorded,
+    /// The time is up.
+    Nothing,
+    /// A signal came; what to exit with.
+    Stopped(i32),
+}
+
+/// The ledger of a state directory, followed.
+#[derive(Debug)]
+pub(crate) struct Follow<'a> {
+    context: &'a Context,
+    /// What the system reports of the state directory.
+    _watcher: Watcher,
+    wakes: Receiver<()>,
+    length: u64,
+}
+
+impl<'a> Follow<'a> {
+    /// Follows from now on.
+    pub(crate) fn new(context: &'a Context) -> Result<Self> {
+        let (sender, wakes) = channel();
+        let dir = context.store().dir();
+        let told = sender.clone();
+        let mut watcher = Watcher::new(dir, move || {
+            // Nobody listens any more at the very end.
+            let _ = told.send(());
+        });
+        watcher.follow(BTreeSet::from([dir.to_owned()]));
+        on_signal(context, move || {
+            let _ = sender.send(());
+        })?;
+        Ok(Self {
+            context,
+            _watcher: watcher,
+            wakes,
+            length: length(context),
+        })
+    }
+
+    /// Whether something was recorded since this was asked last, or a wait ended.
+    pub(crate) fn has_changed(&mut self) -> bool {
+        let length = length(self.context);
+        std::mem::replace(&mut self.length, length) != length
+    }
+
+    /// Waits until something was recorded since the last wait ended, at most for `longest`.
+    pub(crate) fn wait(&mut self, longest: Option<Duration>) -> Noticed {
+        let begun = Instant::now();
+        loop {
+            if let Some(signal) = self.context.interrupts.pending() {
+                return Noticed::Stopped(signal.exit_code());
+            }
+            if self.has_changed() {
+                return Noticed::Recorded;
+            }
+            let left = longest.map_or(TICK, |longest| longest.saturating_sub(begun.elapsed()));
+            if left.is_zero() {
+                return Noticed::Nothing;
+            }
+            // Woken up or not: the ledger says.
+            let _ = self.wakes.recv_timeout(left.min(TICK));
+            while self.wakes.try_recv().is_ok() {}
+        }
+    }
+}
+
+/// Has `wake` called when a signal comes.
+pub(in crate::engine) fn on_signal(
+    context: &Context,
+    wake: impl FnOnce() + Send + 'static,
+) -> Result<()> {
+    let interrupts = context.interrupts.clone();
+    let wait = move || {
+        while interrupts.sleep(Duration::from_secs(3600)).is_ok() {}
+        wake();
+    };
+    let started = thread::Builder::new()
+        .name("on-signal".to_owned())
+        .spawn(wait);
+    started.context("cannot start a thread")?;
+    Ok(())
+}
+
+/// The length of the ledger; 0 where there is none.
+pub(in crate::engine) fn length(context: &Context) -> u64 {
+    context.store().ledger_length()
+}
