@@ -29,7 +29,7 @@ use clap::error::ErrorKind;
 use crate::engine::base::context::mask_secrets;
 use crate::engine::flow::{forget, inside};
 use crate::engine::{self, Context, Result};
-use crate::policy::fingerprints::Fingerprints;
+use crate::policy::secrets::Fingerprints;
 use crate::policy::settings::RedactSettings;
 use crate::process::{
     DETACHED, HELPER, WATCHDOG, exec_on_terminal, run_as_child, run_detached, run_watchdog,

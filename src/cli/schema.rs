@@ -453,7 +453,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::policy::redact::may_hold_secret;
+    use crate::policy::secrets::may_hold_secret;
 
     /// What a schema says, and the definitions that it refers to.
     fn found(schema: &Value, keywords: &mut BTreeSet<String>, references: &mut BTreeSet<String>) {

@@ -10,7 +10,7 @@ use crate::engine::flow::accept::{
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::id::RunId;
 use crate::model::path::{PathReason, RepoPath};
-use crate::policy::escape::escape;
+use crate::policy::text::escape;
 
 use super::super::args::AcceptArgs;
 use super::super::exit::ExitCode;

@@ -21,7 +21,7 @@ use crate::model::feedback::CheckKind;
 use crate::model::id::CheckpointId;
 use crate::model::run_line::RunLine;
 use crate::policy::classify::{classify as judge, guess_stage};
-use crate::policy::condense::condensed;
+use crate::policy::text::condensed;
 use crate::store::views::attempt_history;
 
 use super::super::args::{

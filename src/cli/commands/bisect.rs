@@ -5,9 +5,8 @@ use crate::engine::{Context, Result};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
-use crate::policy::amounts::count;
 use crate::policy::bisection::Judged;
-use crate::policy::escape::escape;
+use crate::policy::text::{count, escape};
 
 use super::super::args::BisectArgs;
 use super::super::exit::ExitCode;

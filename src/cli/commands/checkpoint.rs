@@ -33,9 +33,9 @@ use crate::model::operation::{OperationKind, Scope};
 use crate::model::path::PathReason;
 use crate::model::selector::Selector;
 use crate::model::state::State;
-use crate::policy::amounts::count;
-use crate::policy::redact::{redact, redact_json};
 use crate::policy::retention::Limits;
+use crate::policy::secrets::{redact, redact_json};
+use crate::policy::text::count;
 
 use super::super::args::{
     CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PruneArgs,

@@ -8,7 +8,7 @@ use crate::engine::{Context, Result};
 use super::super::args::{ImportArgs, SyncArgs};
 use super::super::replies::PlanReply;
 use super::super::ui::{Reply, escape};
-use crate::policy::amounts::count;
+use crate::policy::text::count;
 
 /// `recover import`.
 pub(super) fn import(context: &Context, args: &ImportArgs) -> Result<Reply> {

@@ -23,7 +23,7 @@ use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::quote;
 use crate::model::hook::{HookAgent, HookEvent, Moment};
 use crate::model::time::format_duration;
-use crate::policy::redact::redact;
+use crate::policy::secrets::redact;
 use crate::process::Interrupts;
 
 use super::super::args::{

@@ -8,7 +8,7 @@ use crate::engine::recovery::rebuild::RebuildReport;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 use crate::model::hook::HookAgent;
-use crate::policy::amounts::count;
+use crate::policy::text::count;
 
 use super::super::args::{
     CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, ManArgs, RetryStatusArgs, SchemaArgs,

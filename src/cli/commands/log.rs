@@ -13,7 +13,7 @@ use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::event::{Event, EventSource};
 use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
-use crate::policy::redact::redact_json;
+use crate::policy::secrets::redact_json;
 
 use super::super::args::LogArgs;
 use super::super::render;

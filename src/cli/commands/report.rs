@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::engine::flow::report::{of_run, pull_request_of, to_file};
 use crate::engine::{Context, Result};
-use crate::policy::redact::{redact, redacted_json_text};
 use crate::policy::report::{Report, html, markdown};
+use crate::policy::secrets::{redact, redacted_json_text};
 
 use super::super::args::{ReportArgs, ReportFormat};
 use super::super::replies::Document;

@@ -12,7 +12,7 @@ use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 use crate::model::operation::Scope;
 use crate::model::run_line::RunLine;
-use crate::policy::recommended::resume_command;
+use crate::policy::retry::resume_command;
 
 use super::super::args::{RollbackArgs, UndoArgs, UndoCommand, word_of};
 use super::super::exit::ExitCode;

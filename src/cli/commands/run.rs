@@ -25,10 +25,9 @@ use crate::model::path::FolderId;
 use crate::model::run::{RunKey, RunSpec, RunStatus};
 use crate::model::spec::PromptMode;
 use crate::policy::classify::guess_loop;
-use crate::policy::nearest::nearest;
-use crate::policy::options::manual_steps;
-use crate::policy::recommended::{end_of_fix, way_back};
+use crate::policy::retry::{end_of_fix, manual_steps, way_back};
 use crate::policy::settings::{AUTO, AgentProfile, CommandLine, Settings};
+use crate::policy::text::nearest;
 use crate::process::Show;
 
 use super::super::args::{ResumeArgs, RunArgs};

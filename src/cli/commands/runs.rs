@@ -10,8 +10,7 @@ use super::super::args::{CloseArgs, ForgetArgs, RunsArgs};
 use super::super::render;
 use super::super::screens::{self, agrees};
 use super::super::ui::{Paged, Reply, Ui};
-use crate::policy::amounts::count;
-use crate::policy::escape::escape;
+use crate::policy::text::{count, escape};
 
 /// `recover runs`.
 pub(super) fn runs(context: &Context, args: &RunsArgs, ui: &Ui) -> Result<Reply> {

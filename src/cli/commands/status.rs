@@ -9,7 +9,7 @@ use crate::engine::flow::follow::{Follow, Noticed};
 use crate::engine::flow::status::status as look;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
-use crate::policy::redact::redact;
+use crate::policy::secrets::redact;
 
 use super::super::args::StatusArgs;
 use super::super::exit::ExitCode;

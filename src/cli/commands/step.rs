@@ -128,7 +128,7 @@ fn told(request: &StepRequest, report: &StepReport, ui: &Ui) {
 
 fn plan_text(plan: &StepPlan, step: Option<&ToldStep>) -> String {
     let StepPlan { would, request } = plan;
-    let name = crate::policy::escape::escape(&request.name);
+    let name = crate::policy::text::escape(&request.name);
     let mut text = match would {
         Would::Skip => return format!("Step '{name}' is done: it would be skipped.\n"),
         Would::Wait => {

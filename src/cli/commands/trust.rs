@@ -8,7 +8,7 @@ use crate::engine::flow::runs::Planned;
 use crate::engine::flow::trust::{StateReport, look, take_over};
 use crate::engine::record::remote_consent::give_consent;
 use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::policy::amounts::size;
+use crate::policy::text::size;
 
 use super::super::args::TrustArgs;
 use super::super::screens::{Consent, agrees, trusts};

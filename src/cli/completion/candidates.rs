@@ -11,7 +11,7 @@ use crate::engine::flow::rollback::{targets, targets_of_worktree};
 use crate::engine::flow::status::status;
 use crate::engine::{Context, ErrorKind, Result};
 use crate::model::decision::Strategy;
-use crate::policy::options::label;
+use crate::policy::retry::label;
 
 use super::super::args::{Cli, GlobalArgs, expand_aliases};
 use super::super::render::when;

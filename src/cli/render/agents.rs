@@ -5,7 +5,7 @@ use comfy_table::Cell;
 use crate::engine::flow::agents::Agent;
 use crate::engine::flow::hook::status::HookStatus;
 use crate::model::time::Timestamp;
-use crate::policy::escape::escape;
+use crate::policy::text::escape;
 
 use super::super::ui::Ui;
 use super::tables::{Table, column, date_time, when, words};

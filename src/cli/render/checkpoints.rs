@@ -14,7 +14,7 @@ use crate::model::manifest::ObjectId;
 use crate::model::operation::OperationKind;
 use crate::model::path::PathReason;
 use crate::model::time::Timestamp;
-use crate::policy::amounts::count;
+use crate::policy::text::count;
 
 use super::super::ui::{Ui, escape};
 use super::tables::{Column, Table, column, date_time, toned, when, words};

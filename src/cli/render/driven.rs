@@ -5,7 +5,7 @@ use crate::engine::base::clock::local_times;
 use crate::engine::flow::run::{Driven, Outcome};
 use crate::model::decision::Standing;
 use crate::model::hint::Hint;
-use crate::policy::recommended::{next_command, way_back};
+use crate::policy::retry::{next_command, way_back};
 
 use super::super::ui::{Ui, escape};
 use super::attempts::iterations_text;

@@ -6,7 +6,7 @@ use comfy_table::Cell;
 
 use crate::engine::flow::remote::RemoteReport;
 use crate::model::time::format_duration;
-use crate::policy::escape::escape;
+use crate::policy::text::escape;
 
 use super::super::ui::Ui;
 use super::tables::{Table, column};

@@ -5,8 +5,7 @@ use comfy_table::Cell;
 use crate::engine::flow::runs::Listed;
 use crate::model::agent_record::short_count;
 use crate::model::time::Timestamp;
-use crate::policy::amounts::size;
-use crate::policy::escape::escape;
+use crate::policy::text::{escape, size};
 
 use super::super::ui::Ui;
 use super::tables::{Table, column, toned, when, words};

@@ -15,14 +15,14 @@ use crate::model::hint::{Hint, join};
 use crate::model::id::CheckpointId;
 use crate::model::run::{IterationStatus, Run, RunStatus};
 use crate::model::time::Timestamp;
-use crate::policy::recommended::next_command;
 use crate::policy::report::ToLookAt;
+use crate::policy::retry::next_command;
+use crate::policy::text::{count, size};
 
 use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
 use super::steps::steps_table;
 use super::tables::{moment, when};
-use crate::policy::amounts::{count, size};
 
 /// How many attempts `status` lists: with the failure and the options it fits a small terminal.
 const ATTEMPTS_SHOWN: usize = 8;

@@ -18,8 +18,8 @@ use crate::model::run::Parked;
 use crate::model::run_line::{IterationLine, RunLine};
 use crate::model::step::ToldStep;
 use crate::model::time::Timestamp;
-use crate::policy::options::ResumeOption;
 use crate::policy::report::Night;
+use crate::policy::retry::ResumeOption;
 
 /// Whether another attempt is allowed, and what is left of the budgets.
 #[derive(Debug, Serialize, JsonSchema)]

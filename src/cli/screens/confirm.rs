@@ -5,8 +5,8 @@ use std::fmt::Write;
 use crate::engine::flow::rollback::Options;
 use crate::engine::restore::request::{Commits, Restore};
 use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::policy::escape::escape;
-use crate::policy::restore_plan::Edits;
+use crate::policy::restore::Edits;
+use crate::policy::text::escape;
 
 use super::super::args::word_of;
 use super::super::render::{crossed_text, superseded_text, unchanged_text};

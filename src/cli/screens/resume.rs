@@ -12,7 +12,7 @@ use crate::engine::{Error, ErrorKind, Result};
 use crate::model::decision::Strategy;
 use crate::model::failure::Failure;
 use crate::model::hint::Hint;
-use crate::policy::redact::redact;
+use crate::policy::secrets::redact;
 use crate::process::Interrupts;
 
 use super::super::live::cut_at_word;
@@ -228,8 +228,7 @@ mod tests {
     use crate::model::state::State;
     use crate::model::time::Timestamp;
     use crate::policy::classify::classify;
-    use crate::policy::options::resume_options;
-    use crate::policy::recommended::Outlook;
+    use crate::policy::retry::{Outlook, resume_options};
 
     fn failed() -> Status {
         let (key, at) = (RunKey::new("r", None, None), Timestamp::from_millis(0));

@@ -9,7 +9,7 @@ use crate::model::decision::Standing;
 use crate::model::run::Run;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::policy::retry_status::{RetryStatus, is_from_the_future, retry_status};
+use crate::policy::retry::{RetryStatus, is_from_the_future, retry_status};
 use crate::store::Origin;
 
 /// Where a run stands with its budgets now.

@@ -12,11 +12,10 @@ use crate::model::decision::Action;
 use crate::model::failure::{Cause, Condition, Failure, FailureType};
 use crate::model::run::{Attempt, Run, RunKey};
 use crate::model::state::State;
-use crate::policy::changed::ChangedFile;
-use crate::policy::circular::{
-    NetLines, Tried, failed_checks, goes_in_circle, is_about_the_work, same_failures,
+use crate::policy::changes::{
+    ChangedFile, FAILING_BEFORE, FLAKY, Loop, NetLines, Tried, failed_checks, goes_in_circle,
+    is_about_the_work, is_test_path, same_failures, tampering,
 };
-use crate::policy::tamper::{FAILING_BEFORE, FLAKY, Loop, is_test_path, tampering};
 
 /// What was detected.
 #[derive(Clone, Debug, Default)]

@@ -19,8 +19,7 @@ use crate::model::id::CheckpointId;
 use crate::model::manifest::ObjectId;
 use crate::model::run::{Attempt, AttemptOutcome, Run, RunKey};
 use crate::model::state::State;
-use crate::policy::budget::Account;
-use crate::policy::decide::{DecisionInput, decide, fallback_of, is_charged};
+use crate::policy::retry::{Account, DecisionInput, decide, fallback_of, is_charged};
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 

@@ -20,10 +20,10 @@ use crate::model::manifest::{Change, Entry, EntryKind, ObjectId};
 use crate::model::path::RepoPath;
 use crate::model::run::{IterationStatus, Run, RunStatus};
 use crate::model::state::{Named, State};
-use crate::policy::path_filter::{Selection, glob_of};
-use crate::policy::recommended::{Outlook, ToAccept, next_command};
 use crate::policy::report::{Around, ChangedFiles, Night, Outside, ToLookAt};
-use crate::policy::secret_file::is_secret_path;
+use crate::policy::restore::{Selection, glob_of};
+use crate::policy::retry::{Outlook, ToAccept, next_command};
+use crate::policy::secrets::is_secret_path;
 use crate::store::Origin;
 
 use super::budgets::status_of;

@@ -13,9 +13,9 @@ use crate::git::tree::{Objects, changes};
 use crate::model::decision::Action;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
-use crate::policy::path_filter::Selection;
-use crate::policy::redact::redact;
 use crate::policy::report::{AttemptChanges, Report, Source, Span, Stuck, markdown, report, spans};
+use crate::policy::restore::Selection;
+use crate::policy::secrets::redact;
 use crate::store::views::attempt_history_of;
 
 use super::budgets::status_of;

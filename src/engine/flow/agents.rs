@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::policy::escape::escape;
 use crate::policy::settings::AgentProfile;
+use crate::policy::text::escape;
 use crate::process::{Interrupts, Program, Show, Supervised, find_program};
 
 /// How long a program may take to say its version.

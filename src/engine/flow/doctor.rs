@@ -23,7 +23,7 @@ use crate::git::{self, Repo, WorktreeLock};
 use crate::model::checkpoint::{Checkpoint, DAMAGED, UNDAMAGED};
 use crate::model::event::Payload;
 use crate::model::selector::Selector;
-use crate::policy::amounts::count;
+use crate::policy::text::count;
 use crate::store::views::rewrite_views;
 
 /// What was found and repaired.

@@ -23,7 +23,7 @@ use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::{Run, RunKey};
 use crate::model::run_line::{RunLine, run_line};
 use crate::model::state::State;
-use crate::policy::path_filter::Selection;
+use crate::policy::restore::Selection;
 use crate::store::NewEvent;
 
 /// A session and its run.

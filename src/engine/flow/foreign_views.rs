@@ -10,7 +10,7 @@ use crate::model::hint::Hint;
 use crate::model::run::Run;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::policy::retry_status::RetryStatus;
+use crate::policy::retry::RetryStatus;
 use crate::store::Origin;
 
 use super::import;

@@ -28,7 +28,7 @@ use crate::model::id::{FixId, RunId};
 use crate::model::manifest::ObjectId;
 use crate::model::run::RunKey;
 use crate::model::state::State;
-use crate::policy::amounts::count;
+use crate::policy::text::count;
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 

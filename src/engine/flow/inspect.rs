@@ -14,7 +14,7 @@ use crate::model::manifest::Nested;
 use crate::model::manifest::{Change, ChangeType, Entry, EntryKind, ObjectId};
 use crate::model::path::RepoPath;
 use crate::model::state::State;
-use crate::policy::path_filter::Selection;
+use crate::policy::restore::Selection;
 
 /// A file of a checkpoint.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -17,11 +17,11 @@ use crate::model::decision::{Action, Decision};
 use crate::model::failure::Failure;
 use crate::model::run::{Run, RunKey};
 use crate::model::time::Timestamp;
-use crate::policy::escape::escape;
-use crate::policy::masked_event::{MASKED, still_masked};
-use crate::policy::redact::{redact, redact_json};
+use crate::policy::checkpoint_events::{MASKED, still_masked};
 use crate::policy::report::{Night, RunLine, run_line};
+use crate::policy::secrets::{redact, redact_json};
 use crate::policy::settings::{CommandLine, NotifyEvent};
+use crate::policy::text::escape;
 use crate::process::Detached;
 
 /// The log of notifications that failed, beside a run's logs.

@@ -17,8 +17,8 @@ use crate::engine::flow::remote::require_agreed;
 use crate::model::hint::{Hint, join};
 use crate::model::run::Run;
 use crate::model::time::format_duration;
-use crate::policy::escape::escape;
-use crate::policy::redact::redact;
+use crate::policy::secrets::redact;
+use crate::policy::text::escape;
 
 use super::runs::Planned;
 

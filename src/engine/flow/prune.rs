@@ -19,8 +19,8 @@ use crate::model::event::{EventSource, Payload};
 use crate::model::id::CheckpointId;
 use crate::model::run::RunKey;
 use crate::model::state::State;
-use crate::policy::amounts::count;
 use crate::policy::retention::{Limits, Reasoned, RetentionPlan, Which, retain};
+use crate::policy::text::count;
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 

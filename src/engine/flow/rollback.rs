@@ -15,7 +15,7 @@ use crate::model::operation::{OperationKind, Reposition, Scope};
 use crate::model::run::{Iteration, Run, RunKey, RunStatus};
 use crate::model::selector::Selector;
 use crate::model::state::{Named, State};
-use crate::policy::restore_plan::Edits;
+use crate::policy::restore::Edits;
 
 use super::missing_worktree::refuse_for_gone;
 use super::restore::restore_with;

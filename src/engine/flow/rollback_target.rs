@@ -12,8 +12,8 @@ use crate::model::operation::OperationKind;
 use crate::model::path::PathReason;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
-use crate::policy::escape::escape;
-use crate::policy::restore_plan::Edits;
+use crate::policy::restore::Edits;
+use crate::policy::text::escape;
 
 use super::restore::restore;
 

@@ -25,11 +25,10 @@ use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::policy::escape::escape;
-use crate::policy::options::{ResumeOption, manual_steps, resume_options};
-use crate::policy::recommended::{Outlook, end_of_fix};
-use crate::policy::redact::redact;
 use crate::policy::report::Night;
+use crate::policy::retry::{Outlook, ResumeOption, end_of_fix, manual_steps, resume_options};
+use crate::policy::secrets::redact;
+use crate::policy::text::escape;
 use crate::process::is_alive;
 
 use super::remote::{RunRemote, run_remotes};

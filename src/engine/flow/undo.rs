@@ -10,8 +10,8 @@ use crate::model::id::CheckpointId;
 use crate::model::operation::{OperationKind, UndoEntry};
 use crate::model::run::Run;
 use crate::model::state::State;
-use crate::policy::amounts::count;
-use crate::policy::restore_plan::Edits;
+use crate::policy::restore::Edits;
+use crate::policy::text::count;
 
 use super::restore::restore_with;
 

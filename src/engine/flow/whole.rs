@@ -4,7 +4,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 use crate::model::run::{RunKey, RunSpec};
-use crate::policy::masked_event::{MASKED, still_masked};
+use crate::policy::checkpoint_events::{MASKED, still_masked};
 
 /// What of a run is only read: it can do without a secret.
 const TEXTS: [&str; 2] = ["prompt", "approach"];

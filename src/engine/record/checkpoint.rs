@@ -20,7 +20,7 @@ use crate::model::path::RepoPath;
 use crate::model::run::{NONE, Run, RunKey};
 use crate::model::state::{Named, State};
 use crate::model::time::Timestamp;
-use crate::policy::redact::redact;
+use crate::policy::secrets::redact;
 use crate::store::{Exclusive, NewEvent, masked};
 
 use super::message::message;

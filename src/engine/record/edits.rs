@@ -13,7 +13,7 @@ use crate::model::hint::Hint;
 use crate::model::path::RepoPath;
 use crate::model::run::RunKey;
 use crate::model::state::State;
-use crate::policy::path_filter::glob_of;
+use crate::policy::restore::glob_of;
 
 /// Paths that a message names at most.
 const NAMED: usize = 6;

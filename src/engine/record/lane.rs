@@ -22,9 +22,9 @@ use crate::model::manifest::ObjectId;
 use crate::model::run::{AttemptOutcome, Run, RunKey};
 use crate::model::state::State;
 use crate::model::step::{Step, StepStatus};
-use crate::policy::escape::escape;
-use crate::policy::recommended::resume_command;
-use crate::policy::redact::redact;
+use crate::policy::retry::resume_command;
+use crate::policy::secrets::redact;
+use crate::policy::text::escape;
 use crate::store::views::{LaneBack, resume_hint, rollback_hint};
 
 use super::attempt_record::{Ending, Started};

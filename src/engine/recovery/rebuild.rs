@@ -18,7 +18,7 @@ use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
 use crate::model::path::FolderId;
 use crate::model::state::State;
-use crate::policy::rebuild::{Recorded, fold, rebuild as put_together};
+use crate::policy::checkpoint_events::{Recorded, fold, rebuild as put_together};
 use crate::store::views::rewrite_views;
 use crate::store::{StoreError, salvage};
 

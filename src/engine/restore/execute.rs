@@ -17,8 +17,8 @@ use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Sc
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::RunKey;
 use crate::model::step::StepRef;
-use crate::policy::escape::escape;
-use crate::policy::restore_plan::Baseline;
+use crate::policy::restore::Baseline;
+use crate::policy::text::escape;
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
@@ -469,7 +469,7 @@ pub(crate) fn restore_state_only(
         safety_commit: commits.0.clone(),
         target_commit: commits.1.clone(),
         selection: Vec::new(),
-        plan: crate::policy::restore_plan::RestorePlan::default(),
+        plan: crate::policy::restore::RestorePlan::default(),
         kept: Vec::new(),
         head_before: Head::default(),
         head_after: None,

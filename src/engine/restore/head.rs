@@ -12,7 +12,7 @@ use crate::model::manifest::{Head, Manifest};
 use crate::model::operation::OperationKind;
 use crate::model::run::Run;
 use crate::model::state::State;
-use crate::policy::amounts::count;
+use crate::policy::text::count;
 
 use super::request::{Commits, RestoreRequest};
 

@@ -7,8 +7,8 @@ use crate::model::id::CheckpointId;
 use crate::model::path::RepoPath;
 use crate::model::run::Run;
 use crate::model::state::State;
-use crate::policy::amounts::count;
-use crate::policy::path_filter::Selection;
+use crate::policy::restore::Selection;
+use crate::policy::text::count;
 
 use super::request::{Initiator, RestoreRequest};
 

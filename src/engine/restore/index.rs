@@ -13,7 +13,7 @@ use crate::git::restore::{
 use crate::git::tree::TreeLookup;
 use crate::git::{Repo, WorktreeLock};
 use crate::model::path::RepoPath;
-use crate::policy::restore_plan::Edits;
+use crate::policy::restore::Edits;
 
 use super::head::HeadPlan;
 use super::journal::{JournalContext, decode};

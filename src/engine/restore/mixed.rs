@@ -11,7 +11,7 @@ use crate::model::manifest::Nested;
 use crate::model::path::{PathReason, RepoPath, TOO_MANY};
 use crate::model::run::Run;
 use crate::model::state::State;
-use crate::policy::tamper::{Loop, is_of_checks};
+use crate::policy::changes::{Loop, is_of_checks};
 
 use super::nested::find;
 

@@ -25,8 +25,7 @@ use crate::model::manifest::{EntryKind, ObjectId, Snapshot};
 use crate::model::manifest::{Head, Manifest, Nested};
 use crate::model::operation::GitFile;
 use crate::model::path::{NESTED, PathReason, RepoPath};
-use crate::policy::path_filter::Selection;
-use crate::policy::restore_plan::Baseline;
+use crate::policy::restore::{Baseline, Selection};
 
 /// What is asked of nested repositories.
 #[derive(Clone, Debug, Default)]

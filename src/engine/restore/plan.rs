@@ -29,11 +29,10 @@ use crate::model::operation::{HeadMove, Scope};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::RunKey;
 use crate::model::state::State;
-use crate::policy::escape::escape;
-use crate::policy::path_filter::Selection;
-use crate::policy::restore_plan::{
-    Baseline, EDITED_BY_HAND, Edits, PlanInput, RestorePlan, plan as plan_files,
+use crate::policy::restore::{
+    Baseline, EDITED_BY_HAND, Edits, PlanInput, RestorePlan, Selection, plan as plan_files,
 };
+use crate::policy::text::escape;
 
 use super::head::{self, HeadPlan};
 use super::index::{self, Left};

@@ -6,7 +6,7 @@ use crate::git::WorktreeLock;
 use crate::model::operation::{OperationKind, Scope};
 use crate::model::run::RunKey;
 use crate::model::step::StepStart;
-use crate::policy::restore_plan::Edits;
+use crate::policy::restore::Edits;
 
 use super::request::RestoreRequest;
 use super::{execute, plan};

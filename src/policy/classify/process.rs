@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::verdict::{
+use super::rules::{
     CANCELLED, CRASHED, DENIED, INVALID, KILLED, MISSING, NO_TOOL, TIMEOUT, Verdict,
 };
 use crate::model::failure::FailureEvidence;

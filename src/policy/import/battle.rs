@@ -14,9 +14,9 @@ use crate::model::path::FolderId;
 use crate::model::run::{AttemptOutcome, IterationStatus, RunKey, RunSpec, RunStatus};
 use crate::model::time::Timestamp;
 
-use super::part::{ImportInput, Part, imported, known};
-use super::past_attempt::{PastAttempt, failure_of, failure_of_type};
-use super::read::{Place, Problem};
+use super::read::{
+    ImportInput, Part, PastAttempt, Place, Problem, failure_of, failure_of_type, imported, known,
+};
 
 /// More tries of one iteration than any battle has.
 const MAX_RETRIES: u32 = 1000;

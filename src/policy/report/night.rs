@@ -10,8 +10,8 @@ use crate::model::attempt::Attempt;
 use crate::model::manifest::ObjectId;
 use crate::model::path::{PathReason, RepoPath, TOO_MANY};
 use crate::model::run::{IterationStatus, Run};
-use crate::policy::recommended::ToAccept;
-use crate::policy::tamper;
+use crate::policy::changes::{in_short, tampering_text};
+use crate::policy::retry::ToAccept;
 
 use super::words;
 
@@ -204,7 +204,7 @@ pub(crate) fn to_look_at(run: &Run) -> Vec<ToLookAt> {
         text,
     };
     let weakened = run.weakened_attempts().map(|(iteration, attempt)| {
-        let notes = words::line(&tamper::tampering_text(&attempt.notes, ", "));
+        let notes = words::line(&tampering_text(&attempt.notes, ", "));
         let what = if notes.is_empty() {
             notes
         } else {
@@ -337,7 +337,7 @@ impl Night {
         }
         let mut why: Vec<&str> = weakened
             .iter()
-            .flat_map(|(_, attempt)| tamper::in_short(&attempt.notes))
+            .flat_map(|(_, attempt)| in_short(&attempt.notes))
             .collect();
         why.sort_unstable();
         why.dedup();

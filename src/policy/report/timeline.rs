@@ -12,10 +12,8 @@ use crate::model::operation::{Operation, OperationKind, Scope};
 use crate::model::step::{StepEnd, StepStatus};
 use crate::model::time::Timestamp;
 
-use super::data::AttemptRef;
-use super::moment::{Moment, MomentKind};
-use super::source::Source;
-use super::words;
+use super::data::{AttemptRef, Moment, MomentKind};
+use super::{Source, words};
 
 /// How many moments are listed: the latest ones.
 const MAX_MOMENTS: usize = 600;

@@ -6,10 +6,9 @@ use crate::model::decision::Action;
 use crate::model::failure::Condition;
 use crate::model::run::{Attempt, AttemptOutcome};
 use crate::model::time::Timestamp;
-pub(super) use crate::policy::amounts::count;
-use crate::policy::escape::{escape, escape_lines};
-use crate::policy::redact::redact;
-use crate::policy::text::Text;
+use crate::policy::secrets::redact;
+pub(super) use crate::policy::text::count;
+use crate::policy::text::{Text, escape, escape_lines};
 
 /// What every written report holds, so that a file can be recognised as one.
 pub(crate) const MARK: &str = "recover report";

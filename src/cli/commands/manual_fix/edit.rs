@@ -10,8 +10,7 @@ use crate::engine::record::run_settings::{folder_of, loops_of_fix};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixSession;
-use crate::policy::places::{Place, places};
-use crate::policy::plain_text;
+use crate::policy::text::{Place, places, plain_text};
 
 use super::super::super::ui::Ui;
 

@@ -7,7 +7,7 @@ use crate::engine::flow::manual_fix::Judged;
 use crate::engine::flow::manual_fix::watch::Step;
 use crate::model::manifest::Change;
 use crate::model::time::Timestamp;
-use crate::policy::redact::redact;
+use crate::policy::secrets::redact;
 
 use super::super::super::render::{said, seconds};
 use super::super::super::ui::{Ui, escape};

@@ -12,8 +12,8 @@ use crate::model::failure::{Evidence, Failure};
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::policy::redact::redact;
 use crate::policy::report::{markdown, outcome};
+use crate::policy::secrets::redact;
 
 use super::super::super::render;
 use super::super::super::ui::{Ui, escape};

@@ -6,7 +6,7 @@ use crate::engine::base::error::{Error, ErrorKind};
 use crate::model::hint::{Hint, Place};
 use crate::model::id::RunId;
 use crate::model::run::Run;
-use crate::policy::redact::redact;
+use crate::policy::secrets::redact;
 
 use super::Context;
 use super::left::is_denied;

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use crate::policy::fingerprints::Fingerprints;
-use crate::policy::redact::Redactor;
+use crate::policy::secrets::{Fingerprints, Redactor};
 use crate::policy::settings::RedactSettings;
 
 /// Has everything masked from now on that is a secret of this process's environment, that `settings` name, or that is

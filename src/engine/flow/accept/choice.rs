@@ -19,8 +19,8 @@ use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::Run;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::policy::path_filter::Selection;
-use crate::policy::secret_file::{has_secret, is_secret_path};
+use crate::policy::restore::Selection;
+use crate::policy::secrets::{has_secret, is_secret_path};
 
 use super::{Request, reasons};
 

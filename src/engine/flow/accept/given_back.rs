@@ -11,8 +11,7 @@ use crate::git::tree::{TreeLookup, diff_trees};
 use crate::git::worktree::{left_out, uncommitted};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::path::RepoPath;
-use crate::policy::path_filter::Selection;
-use crate::policy::restore_plan::{Baseline, Edits, PlanInput, plan};
+use crate::policy::restore::{Baseline, Edits, PlanInput, Selection, plan};
 
 /// Restores what a checkpoint has and is gone by now, or is as HEAD has it. Anything else was written meanwhile: it stays, and
 /// so do new files.

@@ -35,8 +35,8 @@ use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
 use crate::model::run_line::{RunLine, run_line};
 use crate::model::state::State;
-use crate::policy::commit_message::{Subject, message};
-use crate::policy::path_filter::{Selection, glob_of};
+use crate::policy::report::commit_message::{Subject, message};
+use crate::policy::restore::{Selection, glob_of};
 use crate::process::Show;
 
 pub(crate) use self::choice::explained;

@@ -9,8 +9,7 @@ use crate::git::program::write_beside;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::operation::{OperationKind, Scope};
 use crate::model::path::RepoPath;
-use crate::policy::path_filter::glob_of;
-use crate::policy::restore_plan::Edits;
+use crate::policy::restore::{Edits, glob_of};
 
 use super::plan::Plan;
 use super::{Request, Uncommitted, take};

@@ -20,9 +20,9 @@ use crate::model::manifest::{Entry, EntryKind, ObjectId};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
 use crate::model::state::{Named, State};
-use crate::policy::amounts::count;
-use crate::policy::path_filter::glob_of;
 use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
+use crate::policy::restore::glob_of;
+use crate::policy::text::count;
 use crate::process::Show;
 
 use super::choice::{Choice, Chooser, IGNORED, OUTPUT, UNCOMMITTED};

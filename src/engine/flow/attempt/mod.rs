@@ -25,7 +25,7 @@ use crate::model::failure::Failure;
 use crate::model::hint::Hint;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
-use crate::policy::classify::known;
+use crate::policy::classify;
 use crate::store::Exclusive;
 use crate::store::views::write_views;
 
@@ -81,7 +81,7 @@ pub(crate) fn start(context: &Context, request: &Begin) -> Result<Started> {
         // Nobody else knows of it: it was none.
         let failure = Failure {
             message: error.to_string(),
-            ..known::cancelled()
+            ..classify::cancelled()
         };
         let end = AttemptEnd {
             failure: Some(failure),

@@ -19,7 +19,7 @@ use crate::model::manifest::ObjectId;
 use crate::model::run::RunKey;
 use crate::model::selector::Selector;
 use crate::model::state::State;
-use crate::policy::redact::redact;
+use crate::policy::secrets::redact;
 
 pub use due::{due, is_due_by_operations, not_due, record_operation};
 

@@ -31,8 +31,8 @@ use crate::model::feedback::CheckKind;
 use crate::model::hook::{HookAgent, HookEvent, Moment, ToolCall, TurnFailure};
 use crate::model::run::{AttemptOutcome, Run, RunKey, RunStatus};
 use crate::policy::classify::classify;
-use crate::policy::pre_tool::{ToolCallRisk, occasion};
-use crate::policy::redact::redact;
+use crate::policy::hook::{ToolCallRisk, occasion};
+use crate::policy::secrets::redact;
 
 use super::checkpoint::{Created, Options, create, due, record_operation};
 use super::{attempt, prune};

@@ -18,7 +18,7 @@ use crate::model::run::{Attempt, AttemptOutcome, Run};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::os::own_program;
-use crate::policy::shell_line::first_program;
+use crate::policy::program::first_program;
 use crate::process::find_program;
 
 /// One agent's hook.

@@ -18,7 +18,7 @@ use crate::model::id::CheckpointId;
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::{IterationStatus, RunStatus};
 use crate::policy::prompt::manual_fix_context;
-use crate::policy::recommended::end_of_fix;
+use crate::policy::retry::end_of_fix;
 use crate::store::NewEvent;
 
 use super::fix_session::{Fix, active, changes_since, new_session, open, prepare};

@@ -12,8 +12,8 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::model::hint::join;
 use crate::model::run::{Run, RunKey, RunSpec};
-use crate::policy::redact::redact;
 use crate::policy::remote::{is_elsewhere, sha256};
+use crate::policy::secrets::redact;
 
 /// Where what a run starts came from.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -17,7 +17,7 @@ use crate::model::manifest::ObjectId;
 use crate::model::remote::Claim;
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
-use crate::policy::rebuild::fold;
+use crate::policy::checkpoint_events::fold;
 
 use super::chain::{self, Chain};
 use super::claim::{

@@ -27,7 +27,7 @@ use crate::model::remote::ChainedEvent;
 use crate::model::run::{RunKey, RunSpec};
 use crate::model::state::State;
 use crate::policy::remote::key_of;
-use crate::policy::restore_plan::Edits;
+use crate::policy::restore::Edits;
 use crate::policy::settings::CommandLine;
 use crate::process::{Program, Show, Supervised};
 

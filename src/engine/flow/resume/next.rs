@@ -4,7 +4,7 @@ use crate::engine::attempt::night::{night, outlook};
 use crate::engine::base::context::Context;
 use crate::engine::flow::run::Outcome;
 use crate::model::decision::Standing;
-use crate::policy::recommended::{Outlook, ToAccept, next_command};
+use crate::policy::retry::{Outlook, ToAccept, next_command};
 
 use super::Resumed;
 

@@ -16,8 +16,8 @@ use crate::model::event::Payload;
 use crate::model::hint::Hint;
 use crate::model::run::{Iteration, IterationStatus, Run, RunSpec, RunStatus};
 use crate::model::state::{Named, State};
-use crate::policy::masked_event::still_masked;
-use crate::policy::restore_plan::Edits;
+use crate::policy::checkpoint_events::still_masked;
+use crate::policy::restore::Edits;
 
 use super::ResumeRequest;
 

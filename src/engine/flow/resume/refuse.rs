@@ -8,7 +8,7 @@ use crate::model::decision::Strategy;
 use crate::model::hint::Hint;
 use crate::model::run::{Run, RunStatus};
 use crate::model::state::State;
-use crate::policy::recommended::end_of_fix;
+use crate::policy::retry::end_of_fix;
 use crate::store::views::resume_hint;
 
 use super::{ResumeRequest, is_lane};

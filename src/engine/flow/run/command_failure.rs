@@ -12,7 +12,7 @@ use crate::model::run::RunKey;
 use crate::model::spec::Launch;
 use crate::model::time::Timestamp;
 use crate::policy::classify::{classify, lone_error};
-use crate::policy::path_filter::Selection;
+use crate::policy::restore::Selection;
 use crate::policy::settings::UserRule;
 
 /// What aider says where it makes git ignore its notes.

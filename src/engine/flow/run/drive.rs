@@ -28,12 +28,11 @@ use crate::model::path::FolderId;
 use crate::model::run::{IterationStatus, OnFailure, Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::policy::classify::known;
-use crate::policy::decide::{Fallback, fallback_of};
-use crate::policy::restore_plan::Edits;
-use crate::policy::retry_status::{RetryStatus, witnessed_status};
+use crate::policy::changes::of_tampering;
+use crate::policy::classify;
+use crate::policy::restore::Edits;
+use crate::policy::retry::{Fallback, RetryStatus, fallback_of, witnessed_status};
 use crate::policy::settings::{NotifyEvent, Settings};
-use crate::policy::tamper::of_tampering;
 use crate::process::{Program, Show, Supervised};
 use crate::store::views::write_views;
 
@@ -179,7 +178,7 @@ impl Driver<'_> {
             if let Some(message) = ended_by {
                 executed.ending.end.failure = Some(Failure {
                     message,
-                    ..known::cancelled()
+                    ..classify::cancelled()
                 });
                 executed.interrupted = None;
             }
@@ -449,7 +448,7 @@ impl Driver<'_> {
     fn abandon(&self, started: &Started, error: Error) -> Error {
         let failure = Failure {
             message: error.explained(),
-            ..known::cancelled()
+            ..classify::cancelled()
         };
         let end = AttemptEnd {
             failure: Some(failure),

@@ -26,11 +26,12 @@ use crate::model::path::FolderId;
 use crate::model::run::{Leftover, Run, RunKey};
 use crate::model::spec::{Launch, PromptMode};
 use crate::os::own_program;
-use crate::policy::classify::{classify, known, stage_of_command};
-use crate::policy::headline::headline;
+use crate::policy::classify;
+use crate::policy::classify::{classify, stage_of_command};
 use crate::policy::prompt::{PromptParts, prompt};
-use crate::policy::redact::{redact, redact_json};
+use crate::policy::secrets::{redact, redact_json};
 use crate::policy::settings::Leftovers;
+use crate::policy::text::headline;
 use crate::process::{self, MARK, Mark, Program, SpawnErrorKind, Stray, Supervised};
 
 use super::between::with_checkpoints;
@@ -208,7 +209,7 @@ pub(super) fn execute(
     ending.end.leftovers = leftovers;
     let interrupted = report.interrupted;
     if interrupted.is_some() {
-        ending.end.failure = Some(known::cancelled());
+        ending.end.failure = Some(classify::cancelled());
     } else if let Some((feedback, evidence)) = report.first_failure {
         let mut failure = classify(
             &evidence,

@@ -19,8 +19,8 @@ use crate::model::feedback::CheckKind;
 use crate::model::feedback::{FeedbackLoop, FeedbackResult, FeedbackResults};
 use crate::model::hint::Hint;
 use crate::model::id::RunKey;
-use crate::policy::check_summary::summarize;
-use crate::policy::plain_text;
+use crate::policy::classify::summarize;
+use crate::policy::text::plain_text;
 use crate::process::{Exit, Program, Show, SpawnErrorKind, Supervised};
 
 /// What the summary of a loop begins with that is missing.

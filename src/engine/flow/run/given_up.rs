@@ -13,8 +13,7 @@ use crate::model::id::CheckpointId;
 use crate::model::path::RepoPath;
 use crate::model::run::{Iteration, OnFailure, Run};
 use crate::model::state::State;
-use crate::policy::path_filter::glob_of;
-use crate::policy::restore_plan::Edits;
+use crate::policy::restore::{Edits, glob_of};
 use crate::policy::settings::OnGiveUp;
 
 /// Paths that a message names at most.

@@ -36,8 +36,8 @@ use crate::model::decision::{Decision, Standing};
 use crate::model::hint::Hint;
 use crate::model::run::{NONE, ProcessId, Run, RunKey, RunSpec};
 use crate::model::state::State;
-use crate::policy::recommended::Outlook;
 use crate::policy::report::Night;
+use crate::policy::retry::Outlook;
 use crate::process::{self, Show};
 use crate::store::NewEvent;
 

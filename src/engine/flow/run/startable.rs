@@ -10,8 +10,8 @@ use crate::model::feedback::FeedbackResult;
 use crate::model::hint::Hint;
 use crate::model::path::FolderId;
 use crate::model::run::{Run, RunSpec};
-use crate::policy::nearest::misspelt;
-use crate::policy::shell_line::first_program;
+use crate::policy::program::first_program;
+use crate::policy::text::misspelt;
 use crate::process::{SpawnError, find_program, names_beside};
 
 /// Refuses (2) to begin with a command that cannot be started, with the nearest name that could be; `argv` is the command

@@ -36,8 +36,8 @@ use crate::model::path::PathReason;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::step::{Atomic, Step, StepEnd, StepStart, StepStatus, ToldStep, name_problem};
-use crate::policy::masked_event::MASKED;
-use crate::policy::path_filter::Selection;
+use crate::policy::checkpoint_events::MASKED;
+use crate::policy::restore::Selection;
 use crate::process::{Exit, Program, Show, Supervised};
 use crate::store::NewEvent;
 
@@ -149,7 +149,7 @@ pub(crate) enum Notice {
 /// Refuses what cannot be a step.
 pub(crate) fn check(request: &StepRequest) -> Result<()> {
     if let Some(problem) = name_problem(&request.name) {
-        let shown = crate::policy::escape::escape(&request.name);
+        let shown = crate::policy::text::escape(&request.name);
         let message =
             format!("the step's name '{shown}' {problem}: a short printable name is wanted");
         return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["step", "--help"])));

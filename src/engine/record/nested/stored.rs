@@ -13,7 +13,7 @@ use crate::model::manifest::{Change, ChangeType, ObjectId};
 use crate::model::operation::OperationKind;
 use crate::model::path::RepoPath;
 use crate::model::selector::Selector;
-use crate::policy::path_filter::Selection;
+use crate::policy::restore::Selection;
 
 use super::NestedCapture;
 

@@ -1,9 +1,6 @@
 //! Test runners: what could not be loaded, what failed, what is flaky.
 
-use super::rule::{ANY, BUILD, LINT, Rule, TEST, TYPECHECK, rule};
-use crate::policy::classify::verdict::{BROKEN, FAILED};
-
-const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;
+use super::{ANY, BROKEN, FAILED, FEEDBACK, Rule, TEST, rule};
 
 /// Marks of a test that failed by what it checks.
 pub(super) const ASSERTION: &[Rule] = &[

@@ -1,9 +1,6 @@
 //! Time limits: of the command itself, and of a test runner on its tests.
 
-use super::rule::{ANY, BUILD, LINT, Rule, TEST, TYPECHECK, rule};
-use crate::policy::classify::verdict::TIMEOUT;
-
-const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;
+use super::{ANY, FEEDBACK, Rule, TEST, TIMEOUT, rule};
 
 /// Whatever else was printed, these end the run.
 pub(super) const COMMAND: &[Rule] = &[
