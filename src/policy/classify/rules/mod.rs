@@ -129,7 +129,7 @@ pub(super) const TYPECHECK: u8 = 0b1_0000;
 const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;
 
 /// One rule.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
     /// Its name, as evidence shows it.
     pub id: &'static str,
@@ -141,14 +141,63 @@ pub(super) struct Rule {
     pub verdict: Verdict,
 }
 
-/// A rule of a table.
-const fn rule(id: &'static str, stages: u8, pattern: &'static str, verdict: Verdict) -> Rule {
-    Rule {
-        id,
-        stages,
-        pattern,
-        verdict,
+/// A row of a table: a rule, where it differs from the rest of the table.
+#[derive(Clone, Copy)]
+struct Row {
+    id: &'static str,
+    pattern: &'static str,
+    stages: Option<u8>,
+    verdict: Option<Verdict>,
+}
+
+impl Row {
+    /// At these stages rather than the table's.
+    const fn at(self, stages: u8) -> Self {
+        Self {
+            stages: Some(stages),
+            ..self
+        }
     }
+
+    /// With this verdict rather than the table's.
+    const fn means(self, verdict: Verdict) -> Self {
+        Self {
+            verdict: Some(verdict),
+            ..self
+        }
+    }
+}
+
+const fn rule(id: &'static str, pattern: &'static str) -> Row {
+    Row {
+        id,
+        pattern,
+        stages: None,
+        verdict: None,
+    }
+}
+
+/// The rules of a table, which hold at `stages` and mean `verdict` where a row says nothing else.
+const fn table<const N: usize>(stages: u8, verdict: Verdict, rows: [Row; N]) -> [Rule; N] {
+    let mut rules = [Rule {
+        id: "",
+        stages,
+        pattern: "",
+        verdict,
+    }; N];
+    let mut at = 0;
+    while at < N {
+        rules[at].id = rows[at].id;
+        rules[at].pattern = rows[at].pattern;
+        if let Some(stages) = rows[at].stages {
+            rules[at].stages = stages;
+        }
+        if let Some(verdict) = rows[at].verdict {
+            rules[at].verdict = verdict;
+        }
+        at += 1;
+    }
+    rules
 }
 
 /// The families, in the order of [`FAMILIES`](FAMILIES).
