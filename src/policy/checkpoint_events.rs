@@ -410,6 +410,18 @@ fn number_checkpoints(events: &mut [Event]) {
     }
 }
 
+/// An event that no checkpoint carries; it is numbered later.
+fn added(run: &RunKey, now: Timestamp, payload: Payload) -> Event {
+    Event {
+        seq: 0,
+        at: now,
+        schema: EVENT_SCHEMA,
+        run: Some(run.clone()),
+        source: EventSource::Recover,
+        payload,
+    }
+}
+
 fn finish_complete_runs(events: &mut Vec<Event>, touched: &[RunKey], now: Timestamp) {
     let state = fold(events);
     let done = state.runs.iter().filter(|run| {
@@ -429,15 +441,7 @@ fn finish_complete_runs(events: &mut Vec<Event>, touched: &[RunKey], now: Timest
             status: RunStatus::Complete,
             reason,
         };
-        let (run, source) = (Some(run.key.clone()), EventSource::Recover);
-        events.push(Event {
-            seq: 0,
-            at: now,
-            schema: EVENT_SCHEMA,
-            run,
-            source,
-            payload,
-        });
+        events.push(added(&run.key, now, payload));
     }
 }
 
@@ -459,15 +463,7 @@ fn end_open_steps(events: &mut Vec<Event>, touched: &[RunKey], now: Timestamp) {
                 rolled_back: false,
                 commits: Vec::new(),
             });
-            let (run, source) = (Some(run.key.clone()), EventSource::Recover);
-            events.push(Event {
-                seq: 0,
-                at: now,
-                schema: EVENT_SCHEMA,
-                run,
-                source,
-                payload,
-            });
+            events.push(added(&run.key, now, payload));
         }
     }
 }

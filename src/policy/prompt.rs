@@ -117,35 +117,21 @@ fn is_session_lost(failure: &Failure) -> bool {
     failure.detail == Some(CauseDetail::SessionNotFound)
 }
 
+/// How the last attempts at the subtask failed, the latest first, and whether each was interrupted.
+fn failures<'a>(parts: &PromptParts<'a>) -> impl Iterator<Item = (&'a Failure, bool)> {
+    let ended = parts.run.iterations.attempts_on(parts.subtask).rev();
+    ended.map_while(|(_, attempt)| Some((attempt.failure.as_ref()?, attempt.was_interrupted())))
+}
+
 /// What the attempt that did not find its session was to go on from, and whether that was an interruption.
 fn before_the_loss<'a>(parts: &PromptParts<'a>) -> Option<(&'a Failure, bool)> {
-    let ended = parts
-        .run
-        .iterations
-        .attempts_on(parts.subtask)
-        .map(|(_, attempt)| attempt)
-        .rev();
-    let failed =
-        ended.map_while(|attempt| Some((attempt.failure.as_ref()?, attempt.was_interrupted())));
-    failed
-        .into_iter()
-        .find(|(failure, _)| !is_session_lost(failure))
+    failures(parts).find(|(failure, _)| !is_session_lost(failure))
 }
 
 /// What the attempt that was interrupted was to mend.
 fn before_the_interruption<'a>(parts: &PromptParts<'a>) -> Option<&'a Failure> {
-    let ended = parts
-        .run
-        .iterations
-        .attempts_on(parts.subtask)
-        .map(|(_, attempt)| attempt)
-        .rev();
-    let failed =
-        ended.map_while(|attempt| Some((attempt.failure.as_ref()?, attempt.was_interrupted())));
-    failed
-        .into_iter()
-        .find(|(_, interrupted)| !interrupted)
-        .map(|(failure, _)| failure)
+    let mut failures = failures(parts);
+    failures.find_map(|(failure, interrupted)| (!interrupted).then_some(failure))
 }
 
 /// The error of an attempt with the hints about it, within the prompt's limit.

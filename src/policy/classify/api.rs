@@ -27,6 +27,24 @@ pub(super) struct Reported {
     pub lost: Vec<&'static Rule>,
 }
 
+impl Reported {
+    fn of_line(
+        rule: &'static str,
+        verdict: Verdict,
+        source: EvidenceSource,
+        line: Line<'_>,
+    ) -> Self {
+        Self {
+            rule,
+            verdict,
+            source,
+            line: Some(line.number).filter(|number| *number > 0),
+            text: line.to_text(),
+            lost: Vec::new(),
+        }
+    }
+}
+
 /// Reads the record: the final error's words, then its code, then its HTTP status.
 pub(super) fn from_record(record: &AgentRecord) -> Option<Reported> {
     let reported = |rule, verdict, text: String, line| Reported {
@@ -38,24 +56,13 @@ pub(super) fn from_record(record: &AgentRecord) -> Option<Reported> {
         lost: Vec::new(),
     };
     if record.interrupted {
-        return Some(reported(
-            "record.interrupted",
-            CANCELLED,
-            "Interrupted".to_owned(),
-            None,
-        ));
+        let text = "Interrupted".to_owned();
+        return Some(reported("record.interrupted", CANCELLED, text, None));
     }
     let Some(error) = &record.final_error else {
         let denied = !record.permission_denials.is_empty() && !record.is_success;
-        let tools = record.permission_denials.join(", ");
-        return denied.then(|| {
-            reported(
-                "record.permission-denials",
-                DENIED,
-                format!("Not permitted: {tools}"),
-                None,
-            )
-        });
+        let text = format!("Not permitted: {}", record.permission_denials.join(", "));
+        return denied.then(|| reported("record.permission-denials", DENIED, text, None));
     };
     let text = if error.message.is_empty() {
         error.code.clone().unwrap_or_default()
@@ -159,15 +166,7 @@ pub(super) fn from_code(stderr: &Text, stdout: &Text) -> Option<Reported> {
     let text = line.to_text();
     let code = &text[CODE.first(&text)?.group(1)?];
     let verdict = verdict_of_code(code).or_else(|| verdict_of_kind(code))?;
-    let number = Some(line.number).filter(|number| *number > 0);
-    Some(Reported {
-        rule: "message.code",
-        verdict,
-        source,
-        line: number,
-        text,
-        lost: Vec::new(),
-    })
+    Some(Reported::of_line("message.code", verdict, source, line))
 }
 
 /// What one line of text reports.
@@ -175,15 +174,9 @@ fn reported_by(source: EvidenceSource, line: Line<'_>) -> Option<Reported> {
     let status = status_in(line);
     let mut rules = matches(line.bytes).filter(|rule| agrees(rule.verdict, status));
     let rule = rules.next()?;
-    let number = Some(line.number).filter(|number| *number > 0);
-    let lost = rules.collect();
     Some(Reported {
-        rule: rule.id,
-        verdict: rule.verdict,
-        source,
-        line: number,
-        text: line.to_text(),
-        lost,
+        lost: rules.collect(),
+        ..Reported::of_line(rule.id, rule.verdict, source, line)
     })
 }
 

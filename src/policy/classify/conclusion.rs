@@ -52,64 +52,38 @@ pub(super) struct Conclusion {
 }
 
 impl Conclusion {
-    /// A verdict from one piece of evidence.
-    pub(super) fn new(verdict: Verdict, evidence: Evidence, message: String) -> Self {
+    /// A verdict from one piece of evidence, which is the message too.
+    pub(super) fn new(verdict: Verdict, evidence: Evidence) -> Self {
         Self {
             verdict,
+            message: evidence.text.clone(),
             evidence,
             rejected: Vec::new(),
-            message,
             signature_text: None,
         }
     }
 
     /// What the process shows.
     pub(super) fn of_fact(fact: Fact) -> Self {
-        let Fact {
-            rule,
-            verdict,
-            text,
-        } = fact;
-        let source = EvidenceSource::Process;
-        Self::new(
-            verdict,
-            Evidence {
-                rule: rule.to_owned(),
-                source,
-                line: None,
-                text: text.clone(),
-            },
-            text,
-        )
+        Self::bare(fact.rule, fact.verdict, fact.text)
     }
 
     /// What a line says.
     pub(super) fn of_hit(hit: Hit<'_>) -> Self {
-        let evidence = hit.evidence();
-        let message = evidence.text.clone();
-        Self::new(hit.rule.verdict, evidence, message)
+        Self::new(hit.rule.verdict, hit.evidence())
     }
 
     /// What the agent reported.
     pub(super) fn of_report(reported: Reported) -> Self {
-        let Reported {
-            rule,
-            verdict,
-            source,
-            line,
-            text,
-            lost,
-        } = reported;
         let named = |rule: &str| Evidence {
             rule: rule.to_owned(),
-            source,
-            line,
-            text: text.clone(),
+            source: reported.source,
+            line: reported.line,
+            text: reported.text.clone(),
         };
-        let rejected = lost.iter().map(|rule| named(rule.id)).collect();
         Self {
-            rejected,
-            ..Self::new(verdict, named(rule), text.clone())
+            rejected: reported.lost.iter().map(|rule| named(rule.id)).collect(),
+            ..Self::new(reported.verdict, named(reported.rule))
         }
     }
 
@@ -120,18 +94,13 @@ impl Conclusion {
         source: EvidenceSource,
         line: Line<'_>,
     ) -> Self {
-        let text = line.to_text();
-        let number = Some(line.number).filter(|number| *number > 0);
-        Self::new(
-            verdict,
-            Evidence {
-                rule: rule.to_owned(),
-                source,
-                line: number,
-                text: text.clone(),
-            },
-            text,
-        )
+        let evidence = Evidence {
+            rule: rule.to_owned(),
+            source,
+            line: Some(line.number).filter(|number| *number > 0),
+            text: line.to_text(),
+        };
+        Self::new(verdict, evidence)
     }
 
     /// Nothing explains the failure. A line that happens to be the last is no reason: it is what the failure is recognised by.
@@ -144,14 +113,14 @@ impl Conclusion {
     }
 
     /// What is left where nothing was said.
-    pub(super) fn bare(rule: &str, verdict: Verdict, message: String) -> Self {
+    pub(super) fn bare(rule: &str, verdict: Verdict, text: String) -> Self {
         let evidence = Evidence {
             rule: rule.to_owned(),
             source: EvidenceSource::Process,
             line: None,
-            text: message.clone(),
+            text,
         };
-        Self::new(verdict, evidence, message)
+        Self::new(verdict, evidence)
     }
 
     /// The failure that is recorded: redacted, bounded.

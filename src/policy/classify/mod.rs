@@ -235,9 +235,9 @@ fn apply(rules: &[UserRule], inputs: &Inputs<'_>) -> Option<Conclusion> {
             rule: rule.id.clone(),
             source,
             line,
-            text: text.clone(),
+            text,
         };
-        Some(Conclusion::new(verdict, evidence, text))
+        Some(Conclusion::new(verdict, evidence))
     })
 }
 

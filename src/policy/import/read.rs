@@ -11,7 +11,7 @@ use crate::model::feedback::FeedbackResults;
 use crate::model::id::TaskId;
 use crate::model::import::{ImportKind, Imported};
 use crate::model::path::FolderId;
-use crate::model::run::{AttemptOutcome, RunKey, RunSpec};
+use crate::model::run::{AttemptOutcome, RunKey, RunSpec, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::classify::classify;
@@ -219,6 +219,26 @@ pub struct Part {
     pub events: Vec<(Timestamp, Payload)>,
     /// Why something of it is left out.
     pub left_out: Vec<Problem>,
+}
+
+impl Part {
+    pub(super) fn new(key: &RunKey) -> Self {
+        Self {
+            key: key.clone(),
+            events: Vec::new(),
+            left_out: Vec::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, at: Timestamp, payload: Payload) {
+        self.events.push((at, payload));
+    }
+
+    /// The run's status from here on.
+    pub(super) fn push_status(&mut self, at: Timestamp, status: RunStatus, reason: &str) {
+        let reason = reason.to_owned();
+        self.push(at, Payload::RunStatusChanged { status, reason });
+    }
 }
 
 /// The event that makes a run.

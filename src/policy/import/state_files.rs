@@ -27,13 +27,9 @@ pub(super) fn read_history(document: &Value, at: &ImportInput<'_>) -> Result<Par
         .cloned()
         .unwrap_or_else(|| RunKey::new(HISTORY_RUN, None, None));
     let run = at.state.run(&key);
-    let mut part = Part {
-        key: key.clone(),
-        events: Vec::new(),
-        left_out: Vec::new(),
-    };
+    let mut part = Part::new(&key);
     if run.is_none() {
-        part.events.push((at.now, created(at, &key, None, None)));
+        part.push(at.now, created(at, &key, None, None));
     }
     let mut next = run
         .and_then(|run| run.iterations.last_number())
@@ -100,18 +96,9 @@ pub(super) fn read_history(document: &Value, at: &ImportInput<'_>) -> Result<Par
         part.events.clear();
         return Ok(part);
     }
-    let reason = "its attempts were imported".to_owned();
-    part.events.push((
-        at.now,
-        Payload::RunStatusChanged {
-            status: RunStatus::Paused,
-            reason,
-        },
-    ));
-    part.events.push((
-        at.now,
-        imported(at, ImportKind::AttemptHistory, "", document),
-    ));
+    part.push_status(at.now, RunStatus::Paused, "its attempts were imported");
+    let document = imported(at, ImportKind::AttemptHistory, "", document);
+    part.push(at.now, document);
     Ok(part)
 }
 
@@ -199,11 +186,7 @@ pub(super) fn read_recovery(document: &Value, at: &ImportInput<'_>) -> Result<Pa
     let last_error_at = root.time_of("lastErrorAt")?.unwrap_or(at.now);
     let cooldown = root.time_of("cooldownUntil")?;
     let recovering = root.flag_of("isRecovering")?;
-    let mut part = Part {
-        key: key.clone(),
-        events: Vec::new(),
-        left_out: Vec::new(),
-    };
+    let mut part = Part::new(&key);
     // Exactly the loop's keys (L1).
     let view = json!({
         "isRecovering": recovering.unwrap_or(errors > 0),
@@ -217,9 +200,9 @@ pub(super) fn read_recovery(document: &Value, at: &ImportInput<'_>) -> Result<Pa
     }
     let mut counted = run.map_or(0, |run| run.error_count);
     match run {
-        None => part.events.push((at.now, created(at, &key, None, None))),
+        None => part.push(at.now, created(at, &key, None, None)),
         Some(_) if errors < counted => {
-            part.events.push((at.now, Payload::RetryReset {}));
+            part.push(at.now, Payload::RetryReset {});
             counted = 0;
         }
         Some(_) => {}
@@ -262,8 +245,7 @@ pub(super) fn read_recovery(document: &Value, at: &ImportInput<'_>) -> Result<Pa
         }
         part.events.extend([begin, (when, end)]);
     }
-    part.events
-        .push((at.now, imported(at, ImportKind::Recovery, "", &view)));
+    part.push(at.now, imported(at, ImportKind::Recovery, "", &view));
     Ok(part)
 }
 
@@ -316,11 +298,7 @@ pub(super) fn read_lanes(document: &Value, at: &ImportInput<'_>) -> Result<Vec<P
         let when = record.time_of("timestamp")?;
         let known = parts.iter().position(|part| part.key == key);
         let index = known.unwrap_or_else(|| {
-            parts.push(Part {
-                key: key.clone(),
-                events: Vec::new(),
-                left_out: Vec::new(),
-            });
+            parts.push(Part::new(&key));
             parts.len() - 1
         });
         let part = &mut parts[index];
@@ -342,11 +320,9 @@ pub(super) fn read_lanes(document: &Value, at: &ImportInput<'_>) -> Result<Vec<P
         let moment = when.unwrap_or(at.now);
         if is_new {
             let worktree = record.text_of("worktree_path")?;
-            part.events
-                .push((moment, created(at, &key, None, worktree)));
+            part.push(moment, created(at, &key, None, worktree));
         }
-        part.events
-            .push((moment, imported(at, ImportKind::Lanes, stage, record.value)));
+        part.push(moment, imported(at, ImportKind::Lanes, stage, record.value));
         if at.state.run(&key).is_none() {
             let reason = format!("its record of {stage} was imported");
             let status = stands(record.value["status"].as_str());
@@ -429,29 +405,16 @@ pub(super) fn read_session(document: &Value, at: &ImportInput<'_>) -> Result<Par
         }
     }
     let key = RunKey::new(session, None, None);
-    let mut part = Part {
-        key: key.clone(),
-        events: Vec::new(),
-        left_out: Vec::new(),
-    };
+    let mut part = Part::new(&key);
     // One of ours that comes back is no other system's.
     let own = at.state.checkpoint(&id.into()).is_some();
     if own || known(at, &key, ImportKind::Session, id) == Some(document) {
         return Ok(part);
     }
     if at.state.run(&key).is_none() {
-        part.events
-            .push((when, created(at, &key, task.map(TaskId::from), None)));
-        let reason = "its checkpoint was imported".to_owned();
-        part.events.push((
-            when,
-            Payload::RunStatusChanged {
-                status: RunStatus::Paused,
-                reason,
-            },
-        ));
+        part.push(when, created(at, &key, task.map(TaskId::from), None));
+        part.push_status(when, RunStatus::Paused, "its checkpoint was imported");
     }
-    part.events
-        .push((when, imported(at, ImportKind::Session, id, document)));
+    part.push(when, imported(at, ImportKind::Session, id, document));
     Ok(part)
 }

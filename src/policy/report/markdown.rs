@@ -162,11 +162,7 @@ fn failed(out: &mut String, failure: &FailureLine) {
         .at
         .map(|at| format!(", {}", words::date_time(at)))
         .unwrap_or_default();
-    let recoverable = if failure.recoverable {
-        "recoverable"
-    } else {
-        "not recoverable"
-    };
+    let recoverable = words::recoverable(failure.recoverable);
     let (kind, cause) = (failure.kind.as_str(), failure.cause.as_str());
     line!(
         out,

@@ -37,6 +37,23 @@ pub(super) fn short(text: &str, most: usize) -> String {
     }
 }
 
+/// A text between two others; nothing where it is empty.
+pub(super) fn between(before: &str, text: &str, after: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    format!("{before}{text}{after}")
+}
+
+/// Whether a failure is one that a run can go on after.
+pub(super) fn recoverable(is_recoverable: bool) -> &'static str {
+    if is_recoverable {
+        "recoverable"
+    } else {
+        "not recoverable"
+    }
+}
+
 /// Somebody's text with its lines.
 pub(super) fn lines(text: &str) -> String {
     escape_lines(&redact(text).replace("\r\n", "\n"))
@@ -107,16 +124,8 @@ pub(super) fn condition(condition: Condition) -> &'static str {
 /// All that is true beside an outcome, and what that is about.
 pub(super) fn conditions(conditions: &[Condition], notes: &[String]) -> String {
     let named: Vec<&str> = conditions.iter().map(|one| condition(*one)).collect();
-    let about = if notes.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", notes.join("; "))
-    };
-    if named.is_empty() {
-        String::new()
-    } else {
-        named.join(", ") + &about
-    }
+    let about = between(" (", &notes.join("; "), ")");
+    between("", &named.join(", "), &about)
 }
 
 /// How the command of an attempt ended: `exit 1`, `SIGKILL`, `deadline`.

@@ -148,37 +148,23 @@ impl RestorePlan {
 
     /// Every path that it touches.
     pub fn paths(&self) -> impl Iterator<Item = &RepoPath> {
-        let folders = self
-            .remove_dirs
-            .iter()
-            .chain(&self.make_dirs)
-            .map(|dir| &dir.path);
-        let files = self
-            .delete
-            .iter()
-            .map(|delete| &delete.path)
-            .chain(self.write.iter().map(|write| &write.path));
-        folders
-            .chain(files)
+        self.names()
             .chain(self.set_mode.iter().map(|set| &set.path))
+    }
+
+    /// Every path that comes, goes or is replaced.
+    fn names(&self) -> impl Iterator<Item = &RepoPath> {
+        let folders = self.remove_dirs.iter().chain(&self.make_dirs);
+        folders
+            .map(|dir| &dir.path)
+            .chain(self.delete.iter().map(|delete| &delete.path))
+            .chain(self.write.iter().map(|write| &write.path))
     }
 
     /// Every path that it touches, and whether a name changes: else it is only its mode.
     pub fn changes(&self) -> BTreeMap<&RepoPath, bool> {
         let modes = self.set_mode.iter().map(|set| (&set.path, false));
-        let folders = self
-            .remove_dirs
-            .iter()
-            .chain(&self.make_dirs)
-            .map(|dir| &dir.path);
-        let files = self
-            .delete
-            .iter()
-            .map(|delete| &delete.path)
-            .chain(self.write.iter().map(|write| &write.path));
-        modes
-            .chain(folders.chain(files).map(|path| (path, true)))
-            .collect()
+        modes.chain(self.names().map(|path| (path, true))).collect()
     }
 
     /// Takes paths out that the system does not let be replaced, with all that depends on them: folders that hold them and

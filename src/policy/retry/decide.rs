@@ -123,30 +123,16 @@ impl<'a> Decider<'a> {
         let failure = self.failure;
         if failure.kind == FailureType::Cancellation {
             let reason = "it was interrupted; resume takes it up";
-            return self.uncharged(self.make(
-                &[Action::Retry],
-                Some(Strategy::RetrySame),
-                None,
-                reason,
-            ));
+            return self.uncharged(self.make(Strategy::RetrySame, &[Action::Retry], reason));
         }
         if is_session_lost(failure, self.input.resumed) {
             let reason = "the agent does not know its session any more: a fresh one, and no attempt is used up";
-            return self.uncharged(self.make(
-                &[Action::Retry],
-                Some(Strategy::RetryWithContext),
-                None,
-                reason,
-            ));
+            let fresh = self.make(Strategy::RetryWithContext, &[Action::Retry], reason);
+            return self.uncharged(fresh);
         }
         if self.input.on_failure == OnFailure::ManualFix {
-            let strategy = Some(Strategy::ManualThenContinue);
-            return self.make(
-                &[Action::ManualFix],
-                strategy,
-                None,
-                "the run waits for a person's fix",
-            );
+            let reason = "the run waits for a person's fix";
+            return self.make(Strategy::ManualThenContinue, &[Action::ManualFix], reason);
         }
         if let Some(until) = self.park_until() {
             return self.park(until);
@@ -156,14 +142,7 @@ impl<'a> Decider<'a> {
         }
         if failure.conditions.contains(&Condition::CircularFix) {
             let reason = "the attempts go in a circle; given up: a person has to look at it";
-            let mut decision = self.make(
-                &[Action::Skip, Action::Escalate],
-                Some(Strategy::ContinueNext),
-                None,
-                reason,
-            );
-            decision.stopped_by = self.spent(&OWN).map(|spent| spent.scope);
-            return decision;
+            return self.give_up(reason, self.spent(&OWN));
         }
         self.by_cause()
     }
@@ -189,18 +168,9 @@ impl<'a> Decider<'a> {
             (Cause::VerificationFailed, _) => match self.spent(&OWN) {
                 None => self.retry("checks failed and attempts are left"),
                 Some(spent) => {
-                    let reason = format!(
-                        "{}; given up: a person has to look at it",
-                        self.spent_text(spent)
-                    );
-                    let mut decision = self.make(
-                        &[Action::Skip, Action::Escalate],
-                        Some(Strategy::ContinueNext),
-                        None,
-                        &reason,
-                    );
-                    decision.stopped_by = Some(spent.scope);
-                    decision
+                    let spent_text = self.spent_text(spent);
+                    let reason = format!("{spent_text}; given up: a person has to look at it");
+                    self.give_up(&reason, Some(spent))
                 }
             },
             (Cause::Unknown, _) => match self.spent(&OWN) {
@@ -269,12 +239,7 @@ impl<'a> Decider<'a> {
             None => {
                 let reason =
                     "a process died in the middle of its work: from the last checkpoint again";
-                self.make(
-                    &[Action::Rollback, Action::Retry],
-                    Some(Strategy::RollbackAndRetry),
-                    self.delay(),
-                    reason,
-                )
+                self.roll_back(reason)
             }
         }
     }
@@ -287,14 +252,11 @@ impl<'a> Decider<'a> {
             "permissions"
         };
         let reason = format!("it can only pass after {what} have changed; then resume");
-        let mut decision = self.make(
-            &[Action::ManualFix, Action::Escalate],
-            Some(Strategy::ManualThenContinue),
-            None,
-            &reason,
-        );
-        decision.stopped_by = self.spent(&OWN).map(|spent| spent.scope);
-        decision
+        let actions = [Action::ManualFix, Action::Escalate];
+        Decision {
+            stopped_by: self.spent(&OWN).map(|spent| spent.scope),
+            ..self.make(Strategy::ManualThenContinue, &actions, &reason)
+        }
     }
 
     /// Whether files may be restored without a person's word.
@@ -303,14 +265,23 @@ impl<'a> Decider<'a> {
     }
 
     fn roll_back_and_retry(&self) -> Decision {
-        let reason =
-            "the build is broken: back to the last good checkpoint, then a different approach";
-        self.make(
-            &[Action::Rollback, Action::Retry],
-            Some(Strategy::RollbackAndRetry),
-            self.delay(),
-            reason,
+        self.roll_back(
+            "the build is broken: back to the last good checkpoint, then a different approach",
         )
+    }
+
+    fn roll_back(&self, reason: &str) -> Decision {
+        let actions = [Action::Rollback, Action::Retry];
+        self.delayed(Strategy::RollbackAndRetry, &actions, reason)
+    }
+
+    /// The iteration is skipped, and a person is told.
+    fn give_up(&self, reason: &str, spent: Option<&Budget>) -> Decision {
+        let actions = [Action::Skip, Action::Escalate];
+        Decision {
+            stopped_by: spent.map(|spent| spent.scope),
+            ..self.make(Strategy::ContinueNext, &actions, reason)
+        }
     }
 
     fn retry(&self, reason: &str) -> Decision {
@@ -318,20 +289,9 @@ impl<'a> Decider<'a> {
             && self.input.has_good_checkpoint
             && self.may_restore()
         {
-            let strategy = Some(Strategy::RollbackAndRetry);
-            return self.make(
-                &[Action::Rollback, Action::Retry],
-                strategy,
-                self.delay(),
-                reason,
-            );
+            return self.roll_back(reason);
         }
-        self.make(
-            &[Action::Retry],
-            Some(Strategy::RetryWithContext),
-            self.delay(),
-            reason,
-        )
+        self.delayed(Strategy::RetryWithContext, &[Action::Retry], reason)
     }
 
     /// In a fresh session, unless that has been tried to no avail.
@@ -345,34 +305,22 @@ impl<'a> Decider<'a> {
                 None,
             );
         }
-        self.make(
-            &[Action::Continue],
-            Some(Strategy::RetryWithContext),
-            None,
-            reason,
-        )
+        self.make(Strategy::RetryWithContext, &[Action::Continue], reason)
     }
 
     fn escalate(&self, reason: &str, stopped_by: Option<BudgetScope>) -> Decision {
-        let mut decision = self.make(
-            &[Action::Escalate],
-            Some(Strategy::ManualThenContinue),
-            None,
-            reason,
-        );
-        decision.stopped_by = stopped_by;
-        decision
+        Decision {
+            stopped_by,
+            ..self.make(Strategy::ManualThenContinue, &[Action::Escalate], reason)
+        }
     }
 
     fn exhausted(&self, spent: &Budget) -> Decision {
-        let mut decision = self.make(
-            &[Action::None],
-            Some(Strategy::ManualThenContinue),
-            None,
-            &self.spent_text(spent),
-        );
-        decision.stopped_by = Some(spent.scope);
-        decision
+        let reason = self.spent_text(spent);
+        Decision {
+            stopped_by: Some(spent.scope),
+            ..self.make(Strategy::ManualThenContinue, &[Action::None], &reason)
+        }
     }
 
     fn spent_text(&self, spent: &Budget) -> String {
@@ -444,12 +392,10 @@ impl<'a> Decider<'a> {
             };
         }
         let reason = "waiting for a limit to reset; no attempt is used up";
-        self.uncharged(self.make(
-            &[Action::Park],
-            Some(Strategy::RetrySame),
-            Some(wait),
-            reason,
-        ))
+        self.uncharged(Decision {
+            not_before: self.after(Some(wait)),
+            ..self.make(Strategy::RetrySame, &[Action::Park], reason)
+        })
     }
 
     /// A failure that is not charged: the counts are those before it.
@@ -493,25 +439,30 @@ impl<'a> Decider<'a> {
         )
     }
 
-    fn make(
-        &self,
-        actions: &[Action],
-        strategy: Option<Strategy>,
-        wait: Option<Duration>,
-        reason: &str,
-    ) -> Decision {
+    fn make(&self, strategy: Strategy, actions: &[Action], reason: &str) -> Decision {
         Decision {
             actions: actions.to_vec(),
-            strategy,
-            not_before: wait
-                .filter(|wait| !wait.is_zero())
-                .map(|wait| self.input.now.plus(wait)),
+            strategy: Some(strategy),
+            not_before: None,
             attempts_used: budget::used(&self.budgets),
             attempts_left: budget::left(&self.budgets),
             stopped_by: None,
             reason: reason.to_owned(),
             decided_at: self.input.now,
         }
+    }
+
+    /// The same after the cause's delay.
+    fn delayed(&self, strategy: Strategy, actions: &[Action], reason: &str) -> Decision {
+        Decision {
+            not_before: self.after(self.delay()),
+            ..self.make(strategy, actions, reason)
+        }
+    }
+
+    fn after(&self, wait: Option<Duration>) -> Option<Timestamp> {
+        wait.filter(|wait| !wait.is_zero())
+            .map(|wait| self.input.now.plus(wait))
     }
 }
 
@@ -536,21 +487,14 @@ pub(crate) enum Fallback<'a> {
 
 /// How it stands for the failure of attempt `number`, which has not ended in the ledger yet.
 pub(crate) fn fallback_of(run: &Run, iteration: u32, number: u32) -> Fallback<'_> {
-    let Some(known) = run.iterations.get(iteration) else {
-        return if run.spec.fallback.is_empty() {
-            Fallback::None
-        } else {
-            Fallback::Ready
-        };
-    };
-    if known
-        .attempts
+    let known = run.iterations.get(iteration);
+    let attempts = known.map_or(&[][..], |known| known.attempts.as_slice());
+    if attempts
         .iter()
         .any(|attempt| attempt.number == number && attempt.fallback)
     {
         // One that was interrupted is no failure; what it came after is.
-        let before = known
-            .attempts
+        let before = attempts
             .iter()
             .rfind(|attempt| attempt.number < number && !attempt.fallback);
         let judged = before.and_then(|attempt| {
@@ -563,8 +507,7 @@ pub(crate) fn fallback_of(run: &Run, iteration: u32, number: u32) -> Fallback<'_
         });
         return judged.unwrap_or_default();
     }
-    let used = known
-        .attempts
+    let used = attempts
         .iter()
         .any(|attempt| attempt.fallback && attempt.ended_seq > Some(run.reset_seq));
     if used || run.spec.fallback.is_empty() {

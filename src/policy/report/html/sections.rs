@@ -83,24 +83,11 @@ fn failed(failure: &FailureLine) -> Markup {
         _ => String::new(),
     };
     let at = failure.at.map(words::date_time).unwrap_or_default();
-    let recoverable = if failure.recoverable {
-        "recoverable"
-    } else {
-        "not recoverable"
-    };
-    let mut words = vec![
-        failure.kind.as_str().replace('_', " "),
-        severity.to_owned(),
-        recoverable.to_owned(),
-        place,
-        at,
-    ];
-    words.extend(
-        failure
-            .conditions
-            .iter()
-            .map(|condition| words::condition(*condition).to_owned()),
-    );
+    let kind = failure.kind.as_str().replace('_', " ");
+    let recoverable = words::recoverable(failure.recoverable);
+    let mut words = vec![&*kind, severity, recoverable, &place, &at];
+    let conditions = failure.conditions.iter();
+    words.extend(conditions.map(|condition| words::condition(*condition)));
     words.retain(|word| !word.is_empty());
     html! {
         div.failure {
