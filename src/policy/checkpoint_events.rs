@@ -1,5 +1,6 @@
-//! Events as checkpoints carry them: without secrets, since their commits may leave the machine, and merged with what is
-//! left of a damaged ledger (`doctor --rebuild`, the pure part).
+//! Events as checkpoints carry them: without secrets, and merged with what is left of a damaged ledger.
+//!
+//! Checkpoints' commits may be pushed, and leave the machine in bundles. The second part is the pure part of `doctor --rebuild`.
 //!
 //! Each checkpoint holds its run's events since the one before it, so a run's own events are known in their exact order.
 //! The runs among one another, and what is left of the ledger, are put in the order of their times.

@@ -10,7 +10,7 @@ const DEPTH: usize = 8;
 pub(crate) type Words = Vec<String>;
 
 /// The programs of a command that is started directly.
-pub(crate) fn of_command(words: &[String]) -> Vec<Words> {
+pub(super) fn of_command(words: &[String]) -> Vec<Words> {
     unwrap(words, 0)
 }
 

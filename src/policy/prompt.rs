@@ -1,5 +1,4 @@
-//! The prompt of an attempt (B6, B9): the base prompt, what went wrong before, lessons of earlier attempts (A5), and what a
-//! person adds.
+//! The prompt of an attempt (B6, B9): the base prompt, what went wrong before, lessons (A5), and what a person adds.
 
 use std::fmt::Write;
 

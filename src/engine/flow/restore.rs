@@ -1,6 +1,6 @@
 //! Restoring on request: who may, what is refused while somebody is at work, steps that it crosses.
 //!
-//! The restore itself is `engine::restore`, what it writes and deletes `policy::restore_plan`, the files `git::restore`.
+//! The restore itself is `engine::restore`, what it writes and deletes `policy::restore`, the files `git::restore`.
 //!
 //! Rollback, `checkpoint restore`, undo and redo are this one operation with different targets.
 

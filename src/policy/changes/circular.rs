@@ -59,7 +59,7 @@ impl NetLines {
     }
 
     /// Lines that both have, in proportion to those that either has (Jaccard). Nothing is like nothing.
-    pub(crate) fn likeness(&self, other: &Self) -> f64 {
+    fn likeness(&self, other: &Self) -> f64 {
         jaccard(&self.0, &other.0)
     }
 }
@@ -105,7 +105,7 @@ fn jaccard<T: Ord>(one: &BTreeSet<T>, other: &BTreeSet<T>) -> f64 {
 }
 
 /// How alike two descriptions are, by their words.
-pub(crate) fn approach_likeness(one: &str, other: &str) -> f64 {
+fn approach_likeness(one: &str, other: &str) -> f64 {
     let words = |text: &str| -> BTreeSet<String> {
         let parts = text
             .split(|c: char| !c.is_alphanumeric())

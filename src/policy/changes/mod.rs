@@ -35,12 +35,12 @@ pub(crate) struct Content {
 
 impl ChangedFile {
     /// The text before; empty where there was none.
-    pub(crate) fn old_text(&self) -> &str {
+    fn old_text(&self) -> &str {
         text_of(self.before.as_ref())
     }
 
     /// The text now; empty where there is none.
-    pub(crate) fn new_text(&self) -> &str {
+    fn new_text(&self) -> &str {
         text_of(self.after.as_ref())
     }
 

@@ -459,7 +459,7 @@ pub(crate) fn is_test_path(path: &str) -> bool {
 }
 
 /// Whether a file is a test by its own name.
-pub(crate) fn is_test_name(path: &str) -> bool {
+fn is_test_name(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let lower = stem.to_ascii_lowercase();

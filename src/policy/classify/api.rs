@@ -262,7 +262,7 @@ fn verdict_of_code(code: &str) -> Option<Verdict> {
 }
 
 /// HTTP statuses of the API, and the numbers with which one program ends.
-pub(super) fn verdict_of_status(status: u16) -> Option<Verdict> {
+fn verdict_of_status(status: u16) -> Option<Verdict> {
     Some(match status {
         401..=403 => AUTH,
         404 => NO_MODEL,

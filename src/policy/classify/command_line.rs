@@ -389,7 +389,7 @@ const REFUSES_VALUE: &[&str] = &[
 ];
 
 /// What a line says of a word, right before or right after it.
-pub(crate) fn said_of(said: &str, word: Word<'_>) -> Option<Said> {
+fn said_of(said: &str, word: Word<'_>) -> Option<Said> {
     let mut places = said
         .match_indices(word.text)
         .map(|(start, _)| (start, start + word.text.len()));

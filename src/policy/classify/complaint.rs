@@ -1,5 +1,4 @@
-//! What an output says where no rule knows its words: the shape of a compiler's message, a line that complains, and the kind of
-//! thing that a complaint names.
+//! What an output says where no rule knows its words: by its shape, and by the kind of thing that a complaint names.
 
 use std::sync::LazyLock;
 

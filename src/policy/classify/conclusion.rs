@@ -330,7 +330,7 @@ pub(super) fn raised(text: &Text) -> Option<Line<'_>> {
 }
 
 /// What the caller says, the error of a Python traceback or else the exit status.
-pub(super) fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
+fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
     let traceback = [inputs.stderr, inputs.stdout]
         .into_iter()
         .find_map(raised)

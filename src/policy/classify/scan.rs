@@ -1,5 +1,6 @@
-//! One pass over the output: which rules match where, and which lines are no evidence (printed source, names, passing tests,
-//! logs, expected values).
+//! One pass over the output: which rules match where, and which lines are no evidence.
+//!
+//! No evidence are printed source, names, passing tests, logs, expected values.
 
 use std::sync::LazyLock;
 

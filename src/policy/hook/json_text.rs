@@ -57,7 +57,7 @@ pub(crate) fn items(text: &str, span: &Range<usize>) -> Vec<Item> {
 }
 
 /// The text with one more item at the end of the object or list at `span`; its lines are indented like those around it.
-pub(crate) fn with_item(text: &str, span: &Range<usize>, item: &str) -> String {
+pub(super) fn with_item(text: &str, span: &Range<usize>, item: &str) -> String {
     let all = items(text, span);
     let Some(last) = all.last() else {
         return spliced(
@@ -74,7 +74,7 @@ pub(crate) fn with_item(text: &str, span: &Range<usize>, item: &str) -> String {
 }
 
 /// The text without the item at `index` of the object or list at `span`.
-pub(crate) fn without_item(text: &str, span: &Range<usize>, index: usize) -> String {
+pub(super) fn without_item(text: &str, span: &Range<usize>, index: usize) -> String {
     let all = items(text, span);
     let at = |index: usize| all.get(index).map(|item| item.span.clone());
     let Some(own) = at(index) else {
@@ -89,7 +89,7 @@ pub(crate) fn without_item(text: &str, span: &Range<usize>, index: usize) -> Str
 }
 
 /// Whether the object or list at `span` holds one item and nothing else, and was made for it.
-pub(crate) fn is_made_for_one(text: &str, span: &Range<usize>) -> bool {
+pub(super) fn is_made_for_one(text: &str, span: &Range<usize>) -> bool {
     let is_blank = |range: Range<usize>| {
         text.get(range)
             .is_some_and(|between| between.trim().is_empty())

@@ -348,7 +348,7 @@ pub(crate) fn may_hold_ours(text: &str, agent: HookAgent) -> bool {
 }
 
 /// What a file's lines are indented by, so that it keeps its look; two spaces where nothing is indented.
-pub(crate) fn indent_of(text: &str) -> &str {
+fn indent_of(text: &str) -> &str {
     let indented = text
         .lines()
         .skip(1)
@@ -414,7 +414,7 @@ pub(crate) fn is_bare(script: &str) -> bool {
 pub(crate) const PLUGIN_MARK: &str = "// Made by `recover hook install opencode`";
 
 /// The shell's line in the plugin.
-pub(crate) fn plugin_line(plugin: &str) -> Option<String> {
+fn plugin_line(plugin: &str) -> Option<String> {
     let quoted = plugin
         .lines()
         .find_map(|line| line.split_once(BEFORE_LINE))?

@@ -1,5 +1,4 @@
-//! What imports have in common: reading documents of other programs, where every complaint names its place, and the
-//! attempts and events that a document yields.
+//! What imports have in common: reading with complaints that name their place, and the events that a document yields.
 
 use schemars::JsonSchema;
 use serde::Serialize;

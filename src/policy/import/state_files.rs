@@ -1,5 +1,4 @@
-//! The small state files of other systems: `attempt_history.json` (A3), `recovery.json` (L1), `checkpoints.json` (C1–C3), a
-//! session's checkpoint (S11).
+//! The small state files of other systems: attempts (A3), cooldown (L1), lanes (C1–C3), a session's checkpoint (S11).
 
 use std::collections::BTreeMap;
 
@@ -18,7 +17,7 @@ use crate::model::run::{AttemptOutcome, IterationStatus, NONE, Run, RunKey, RunS
 use crate::model::time::Timestamp;
 
 /// The run that attempts by subtask are taken over into, where none is named.
-pub(crate) const HISTORY_RUN: &str = "imported-history";
+const HISTORY_RUN: &str = "imported-history";
 
 pub(super) fn read_history(document: &Value, at: &ImportInput<'_>) -> Result<Part, Problem> {
     let root = Place::root(document);
@@ -165,7 +164,7 @@ fn status(subtask: &Place<'_>) -> Result<Option<IterationStatus>, Problem> {
 }
 
 /// The run that a loop's cooldown is taken over into, where none is named.
-pub(crate) const LOOP_RUN: &str = "imported-loop";
+const LOOP_RUN: &str = "imported-loop";
 
 /// More errors than any loop's budget has.
 const MAX_ERRORS: u32 = 1000;

@@ -109,7 +109,7 @@ impl Patterns {
     }
 
     /// Whether [`Self::possible`] finds any in `text` or in a part of it.
-    pub(crate) fn any_possible(&self, text: &[u8]) -> bool {
+    pub(super) fn any_possible(&self, text: &[u8]) -> bool {
         !self.without_literals.is_empty()
             || folds_into_ascii(text)
             || self
@@ -232,7 +232,7 @@ impl Found {
     }
 
     /// What the first group that took part matched.
-    pub(crate) fn first_group(&self) -> Option<Range<usize>> {
+    pub(super) fn first_group(&self) -> Option<Range<usize>> {
         self.groups.iter().flatten().next().cloned()
     }
 }
@@ -270,7 +270,7 @@ impl Single {
     }
 
     /// The first match in bytes of any kind, of which those beyond ASCII are no letters.
-    pub(crate) fn first_in(&self, line: &[u8]) -> Option<Found> {
+    pub(super) fn first_in(&self, line: &[u8]) -> Option<Found> {
         Found::in_bytes(&self.ascii.get()?.captures(line)?)
     }
 
@@ -299,7 +299,7 @@ impl Single {
 
     /// Whether the pattern compiles both ways.
     #[cfg(test)]
-    pub(crate) fn compiles(&self) -> bool {
+    pub(super) fn compiles(&self) -> bool {
         self.ascii.get().is_some() && self.unicode().is_some()
     }
 }

@@ -1,5 +1,6 @@
-//! A run's events as they are on a server, a line each with the SHA-256 of the line before, and what of a fetched state is
-//! believed: everything in it is somebody else's word until it was found to fit.
+//! What of a fetched state is believed: everything in it is somebody else's word until it was found to fit.
+//!
+//! Its events are a line each, with the SHA-256 of the line before.
 
 use serde_json::{Map, Value};
 
@@ -59,7 +60,7 @@ impl Segment {
 }
 
 /// The name of an event: of its number in the ledger that it was recorded in, and of what it says.
-pub(crate) fn event_id(seq: u64, fields: &Map<String, Value>) -> String {
+fn event_id(seq: u64, fields: &Map<String, Value>) -> String {
     let said = Value::Object(fields.clone()).to_string();
     sha256(format!("{seq} {said}").as_bytes())[..32].to_owned()
 }

@@ -1,5 +1,4 @@
-//! Texts for git from a run's record: the messages of the commits that it is accepted with, and title and body of a pull
-//! request.
+//! Texts for git from a run's record: messages of commits, and title and body of a pull request.
 
 use super::data::Report;
 use super::markdown::{code, text};

@@ -1,5 +1,6 @@
-//! The report as Markdown, in the sections that an escalation has (A6); other people's text in it can end no table, list,
-//! fence or span.
+//! The report as Markdown, in the sections that an escalation has (A6).
+//!
+//! Other people's text in it can end no table, list, fence or span.
 
 use std::fmt::Write;
 

@@ -1,5 +1,4 @@
-//! The run in short (where it stands, why it stopped, what it used up), its attempts with what their errors said, and the
-//! files that they changed.
+//! The run in short, its attempts with what their errors said, and the files that they changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -95,7 +94,7 @@ pub(super) fn summary(source: &Source<'_>, stuck: &[Stuck]) -> Summary {
 }
 
 /// A failure without its output.
-pub(super) fn failure_line(failure: &Failure) -> FailureLine {
+fn failure_line(failure: &Failure) -> FailureLine {
     FailureLine {
         kind: failure.kind,
         cause: failure.cause,
@@ -111,7 +110,7 @@ pub(super) fn failure_line(failure: &Failure) -> FailureLine {
 }
 
 /// A decision with its reason.
-pub(super) fn decision_line(decision: &Decision) -> DecisionLine {
+fn decision_line(decision: &Decision) -> DecisionLine {
     DecisionLine {
         actions: decision.actions.clone(),
         strategy: decision.strategy,

@@ -51,7 +51,7 @@ pub(crate) struct Counts {
 impl Counts {
     /// With one failure more.
     #[must_use]
-    pub(crate) fn plus_one(self) -> Self {
+    pub(super) fn plus_one(self) -> Self {
         Self {
             cause: self.cause.saturating_add(1),
             subtask: self.subtask.saturating_add(1),
@@ -210,7 +210,7 @@ pub(crate) fn begun(run: &Run, now: Timestamp) -> Timestamp {
 }
 
 /// A spent budget as a sentence.
-pub(crate) fn spent_text(spent: &Budget, cause: Option<Cause>) -> String {
+pub(super) fn spent_text(spent: &Budget, cause: Option<Cause>) -> String {
     let (used, limit) = (spent.used.min(spent.limit), spent.limit);
     match (spent.scope, cause) {
         (BudgetScope::Cause, Some(cause)) => format!(

@@ -130,7 +130,7 @@ impl From<Fingerprints> for Finder {
 
 impl Finder {
     /// Whether both are of the same salt, which each state has for itself.
-    pub(crate) fn is_of_state_of(&self, other: &Self) -> bool {
+    fn is_of_state_of(&self, other: &Self) -> bool {
         self.salt == other.salt
     }
 

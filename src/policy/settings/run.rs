@@ -1,5 +1,4 @@
-//! Settings of a run: the command, the agent, what may be restored, checkpoints and how long they are kept (B12, B14, S10,
-//! S13, S14), a person's fix, notification, the remote that keeps runs, how text looks.
+//! Settings of a run and its user: command, agent, checkpoints, restores, notification, remote (B12, B14, S10, S13, S14).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -104,7 +104,7 @@ const CONFIGURATION: &[(&[&str], &[&str])] = &[
 ];
 
 /// What of the changed files makes a feedback loop run something else, a line each. New files weaken nothing.
-pub(crate) fn changed_commands(files: &[ChangedFile], loops: &[Loop<'_>]) -> Vec<String> {
+pub(super) fn changed_commands(files: &[ChangedFile], loops: &[Loop<'_>]) -> Vec<String> {
     let mut notes = Vec::new();
     let seen: Vec<Vec<ChangedFile>> = loops.iter().map(|one| seen_from(files, one.dir)).collect();
     for (at, file) in files

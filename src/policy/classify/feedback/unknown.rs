@@ -1,6 +1,7 @@
-//! What an output amounts to where no rule knows its words, judged by the words of the command line, by the shape of the
-//! output, by the kind of thing that it misses, and at last by the stage alone; and what a message of a few lines says that a
-//! loop's author wrote.
+//! What an output or a short message amounts to where no rule knows its words.
+//!
+//! Judged by the words of the command line, by the shape of the output, by the kind of thing that it misses, and at last by
+//! the stage alone; a message of a few lines is read as one that a loop's author wrote.
 
 use super::Feedback;
 use crate::model::failure::{Evidence, EvidenceSource};

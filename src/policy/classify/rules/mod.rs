@@ -347,7 +347,7 @@ pub(super) const NETWORK: Verdict = verdict(FailureType::SystemError, Cause::Net
 pub(super) const UNAUTHORIZED: Verdict =
     verdict(FailureType::SystemError, Cause::AuthFailed, false);
 pub(super) const LIMIT: Verdict = verdict(FailureType::SystemError, Cause::Unknown, false);
-pub(super) const LOCKED: Verdict = verdict(FailureType::SystemError, Cause::Unknown, true);
+const LOCKED: Verdict = verdict(FailureType::SystemError, Cause::Unknown, true);
 
 pub(super) const BROKEN: Verdict = verdict(FailureType::FeedbackFailure, Cause::BrokenBuild, false);
 pub(super) const FAILED: Verdict = verdict(
@@ -363,12 +363,11 @@ pub(super) const UNCLEAR: Verdict = verdict(FailureType::FeedbackFailure, Cause:
 
 pub(super) const THROTTLED: Verdict = agent(Cause::RateLimited, true, CauseDetail::Throttled);
 pub(super) const OVERLOADED: Verdict = agent(Cause::RateLimited, true, CauseDetail::Overloaded);
-pub(super) const USAGE_LIMIT: Verdict = agent(Cause::RateLimited, true, CauseDetail::UsageLimit);
+const USAGE_LIMIT: Verdict = agent(Cause::RateLimited, true, CauseDetail::UsageLimit);
 pub(super) const SERVICE: Verdict = agent(Cause::Unknown, true, CauseDetail::ServiceError);
 pub(super) const MAX_TURNS: Verdict = agent(Cause::Unknown, true, CauseDetail::MaxTurns);
-pub(super) const COST_LIMIT: Verdict = agent(Cause::Unknown, true, CauseDetail::CostLimit);
-pub(super) const NO_SESSION: Verdict =
-    agent(Cause::ResourceNotFound, false, CauseDetail::SessionNotFound);
+const COST_LIMIT: Verdict = agent(Cause::Unknown, true, CauseDetail::CostLimit);
+const NO_SESSION: Verdict = agent(Cause::ResourceNotFound, false, CauseDetail::SessionNotFound);
 pub(super) const AGENT_UNKNOWN: Verdict = verdict(FailureType::AgentError, Cause::Unknown, true);
 pub(super) const NO_MODEL: Verdict =
     verdict(FailureType::AgentError, Cause::ResourceNotFound, false);

@@ -178,12 +178,12 @@ pub(crate) fn fact(term: &str, description: impl Render) -> Markup {
 }
 
 /// A word in a pill: `tone` is `good`, `bad`, `warn` or `calm`.
-pub(crate) fn badge(tone: &str, word: &str) -> Markup {
+fn badge(tone: &str, word: &str) -> Markup {
     html! { span class={ "badge " (tone) } { (Line(word)) } }
 }
 
 /// Text in the fixed-width font.
-pub(crate) fn mono(content: &str) -> Markup {
+fn mono(content: &str) -> Markup {
     html! { code { (Line(content)) } }
 }
 

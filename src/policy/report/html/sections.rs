@@ -1,5 +1,4 @@
-//! The sections of the page: its head (what the report is about, how the run stands, why), the attempts with the output of
-//! what failed, and the story moment by moment.
+//! The sections of the page: its head, the attempts with the output of what failed, and the story moment by moment.
 
 use maud::{Markup, html};
 
@@ -40,7 +39,7 @@ pub(super) fn header(report: &Report, title: &str) -> Markup {
 }
 
 /// What a status looks like.
-pub(super) fn status_tone(status: &str) -> &'static str {
+fn status_tone(status: &str) -> &'static str {
     match status {
         "complete" => "good",
         "failed" | "escalated" | "cancelled" => "bad",
