@@ -131,28 +131,23 @@ pub mod model {
 }
 
 pub mod policy {
+    pub use crate::policy::checkpoint_events::masked_payload;
     pub use crate::policy::classify::classify;
+    pub use crate::policy::hook::{ToolCallRisk, occasion};
     pub use crate::policy::import::ImportInput;
     pub use crate::policy::import::Part;
     pub use crate::policy::import::Problem;
     pub use crate::policy::import::is_known_history;
     pub use crate::policy::import::read;
     pub use crate::policy::import::recognise;
-    pub use crate::policy::masked_event::masked_payload;
-    pub use crate::policy::path_filter::Selection;
-    pub use crate::policy::pre_tool::ToolCallRisk;
-    pub use crate::policy::pre_tool::occasion;
-    pub use crate::policy::redact::redact;
     pub use crate::policy::remote::Names;
     pub use crate::policy::remote::Places;
     pub use crate::policy::remote::sha256;
-    pub use crate::policy::restore_plan::Baseline;
-    pub use crate::policy::restore_plan::Edits;
-    pub use crate::policy::restore_plan::PlanInput;
-    pub use crate::policy::restore_plan::PlannedWrite;
-    pub use crate::policy::restore_plan::RestorePlan;
-    pub use crate::policy::restore_plan::plan;
-    pub use crate::policy::retry_status::retry_status;
+    pub use crate::policy::restore::{
+        Baseline, Edits, PlanInput, PlannedWrite, RestorePlan, Selection, plan,
+    };
+    pub use crate::policy::retry::retry_status;
+    pub use crate::policy::secrets::redact;
     pub use crate::policy::settings::RetrySettings;
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::look;
 use super::text;
 use crate::model::agent_record::{AgentKind, is_session_id};
-use crate::policy::escape::{escape, escape_lines};
+use crate::policy::text::{escape, escape_lines};
 
 /// A longer line is no record that anybody wants to read; it is not held in memory.
 const MAX_LINE: usize = 8 << 20;

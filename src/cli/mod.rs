@@ -23,23 +23,20 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::process::ExitCode as ProcessExitCode;
 
-use clap::FromArgMatches;
-use clap::error::ErrorKind;
-
-use crate::engine::base::context::mask_secrets;
-use crate::engine::{self, Context, Result, forget, trust};
-use crate::policy::fingerprints::Fingerprints;
-use crate::policy::settings::RedactSettings;
-use crate::process::{
-    DETACHED, HELPER, WATCHDOG, exec_on_terminal, run_as_child, run_detached, run_watchdog,
-    survive_file_size_limit,
-};
-
 use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases, help};
+use clap::{FromArgMatches, error::ErrorKind};
 use exit::ExitCode;
 use replies::NothingReply;
 use setup::{context, setup};
 use ui::{Reply, Ui};
+
+use crate::engine;
+use crate::engine::{Context, Result, base::context::mask_secrets, forget, trust};
+use crate::policy::{secrets::Fingerprints, settings::RedactSettings};
+use crate::process::{
+    DETACHED, HELPER, WATCHDOG, exec_on_terminal, run_as_child, run_detached, run_watchdog,
+    survive_file_size_limit,
+};
 
 pub use generate::command;
 

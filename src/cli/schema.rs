@@ -4,37 +4,36 @@
 //! known.
 
 use schemars::generate::SchemaSettings;
-use schemars::transform::{RecursiveTransform, Transform};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{
+    JsonSchema, Schema, SchemaGenerator,
+    transform::{RecursiveTransform, Transform},
+};
 use serde_json::{Map, Value, json};
-
-use crate::engine::accept::Accepted;
-use crate::engine::bisect::Found;
-use crate::engine::checkpoint::Created;
-use crate::engine::doctor::{Report as DoctorReport, VerifyReport};
-use crate::engine::exchange::import::Imported;
-use crate::engine::exchange::views::Synced;
-use crate::engine::forget::Forgotten;
-use crate::engine::hook::status::{Agents, Hooks};
-use crate::engine::init::Initialised;
-use crate::engine::inspect::Difference;
-use crate::engine::record::attempt_record::Started;
-use crate::engine::remote::RemoteReport;
-use crate::engine::remote::check::Checked;
-use crate::engine::run::fix_session::Fix;
-use crate::engine::run::notify::Notification;
-use crate::engine::runs::prune::Pruned;
-use crate::engine::runs::{Closed, Runs};
-use crate::engine::step::StepReport;
-use crate::engine::trust::{ProjectTrust, Trusted};
-use crate::model::failure::Failure;
-use crate::store::views::AttemptHistory;
 
 use super::commands::{attempt, checkpoint, hook, log, report, restore};
 use super::replies::{
     CompletionsReply, ConfigReply, ErrorDocument, NothingReply, PlanReply, Repository,
     SCHEMA_VERSION, SchemaReply, run, status,
 };
+use crate::engine::{
+    accept::Accepted,
+    bisect::Found,
+    checkpoint::Created,
+    doctor::{Report as DoctorReport, VerifyReport},
+    exchange::{import::Imported, views::Synced},
+    forget::Forgotten,
+    hook::status::{Agents, Hooks},
+    init::Initialised,
+    inspect::Difference,
+    record::attempt_record::Started,
+    remote::{RemoteReport, check::Checked},
+    run::{fix_session::Fix, notify::Notification},
+    runs::{Closed, Runs, prune::Pruned},
+    step::StepReport,
+    trust::{ProjectTrust, Trusted},
+};
+use crate::model::failure::Failure;
+use crate::store::views::AttemptHistory;
 
 /// The dialect.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -450,7 +449,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::policy::redact::may_hold_secret;
+    use crate::policy::secrets::may_hold_secret;
 
     /// What a schema says, and the definitions that it refers to.
     fn found(schema: &Value, keywords: &mut BTreeSet<String>, references: &mut BTreeSet<String>) {

@@ -12,7 +12,7 @@ use crate::engine::{Context, Error};
 use crate::git::base::RepositoryState;
 use crate::git::program::pager;
 use crate::model::id::CheckpointId;
-use crate::policy::redact::{redact, redact_json_text, redacted_json_text};
+use crate::policy::secrets::{redact, redact_json_text, redacted_json_text};
 use crate::policy::settings::ColorWhen;
 use crate::process::{Stderr, page};
 
@@ -23,7 +23,7 @@ use super::replies::ErrorDocument;
 use super::replies::{Document, Repository, document_text};
 use super::warned;
 
-pub(super) use crate::policy::escape::{escape, escape_lines};
+pub(super) use crate::policy::text::{escape, escape_lines};
 
 /// What a command answers.
 #[derive(Debug)]

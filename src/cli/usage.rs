@@ -6,7 +6,7 @@ use std::io::Write as _;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::policy::redact::redact;
+use crate::policy::secrets::redact;
 use crate::process::{Stderr, find_program};
 
 use super::args::VALUE_FLAGS;

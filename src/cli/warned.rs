@@ -10,8 +10,8 @@ use tracing_subscriber::fmt::format::{self, FormatEvent, FormatFields, Writer};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::policy::escape::escape_lines;
-use crate::policy::redact::redact;
+use crate::policy::secrets::redact;
+use crate::policy::text::escape_lines;
 
 static WARNED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 

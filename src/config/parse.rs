@@ -14,7 +14,7 @@ use super::value::{Raw, cause_named};
 use crate::model::failure::Cause;
 use crate::model::time::parse_duration;
 use crate::policy::classify::guess_loop;
-use crate::policy::nearest::nearest;
+use crate::policy::text::nearest;
 
 /// A value in its canonical form, and the line it stands in.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,7 +9,7 @@ use toml::de::{DeInteger, DeValue};
 
 use crate::model::failure::Cause;
 use crate::model::time::{format_duration, parse_duration};
-use crate::policy::nearest::nearest;
+use crate::policy::text::nearest;
 
 /// Seconds of an hour.
 const HOUR: u64 = 3600;

@@ -26,8 +26,8 @@ use crate::model::manifest::{Change, ChangeType, Entry, EntryKind, Nested, Objec
 use crate::model::path::{FolderId, RepoPath};
 use crate::model::run::{Run, RunKey};
 use crate::model::state::{Named, State};
-use crate::policy::path_filter::Selection;
 use crate::policy::report::{MARK, Report, pull_request};
+use crate::policy::restore::Selection;
 
 /// A file of a checkpoint.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -15,7 +15,7 @@
 //! - [`tree`] looks up and compares what is stored.
 //! - [`capture`] takes the work tree, [`checkpoint`] makes a commit of it and reads it back.
 //! - [`prune`] removes the objects of checkpoints that are gone; it needs no more than [`odb`], and no room needs it.
-//! - [`restore`] carries out a plan of [`crate::policy::restore_plan`], verifies it, and keeps a journal meanwhile.
+//! - [`restore`] carries out a plan of [`crate::policy::restore`], verifies it, and keeps a journal meanwhile.
 //! - [`program`] makes commits with the user's own `git`, which runs filters and signs.
 //! - [`remote`] talks to git servers with it.
 //!

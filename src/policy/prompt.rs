@@ -1,14 +1,14 @@
-//! The prompt of an attempt (B6, B9): the base prompt, what went wrong before, and what a person adds.
+//! The prompt of an attempt (B6, B9): the base prompt, what went wrong before, lessons (A5), and what a person adds.
 
+use std::fmt::Write;
+
+use super::changes::tampering_text;
+use super::secrets::redact;
+use super::text::{Text, cut, excerpt};
 use crate::model::decision::Strategy;
-use crate::model::failure::{CauseDetail, Failure};
+use crate::model::failure::{CauseDetail, Condition, Failure};
 use crate::model::manual_fix::ManualFixSession;
-use crate::model::run::{RestoredFiles, Run};
-
-use super::excerpt::{cut, of_text};
-use super::hints;
-use super::redact::redact;
-use super::text::Text;
+use crate::model::run::{Attempt, AttemptOutcome, RestoredFiles, Run};
 
 /// Paths left by a rollback that a message names at most.
 const LEFT: usize = 20;
@@ -81,7 +81,7 @@ pub(crate) fn prompt(parts: &PromptParts<'_>) -> Option<String> {
             failed_context(parts, failure)
         ));
     }
-    if let Some(text) = hints::weakened(parts.run).filter(|_| parts.error_context) {
+    if let Some(text) = weakened(parts.run).filter(|_| parts.error_context) {
         sections.push(format!("## Checks Were Weakened\n\n{}", redact(&text)));
     }
     if let Some(text) = parts
@@ -116,47 +116,33 @@ fn is_session_lost(failure: &Failure) -> bool {
     failure.detail == Some(CauseDetail::SessionNotFound)
 }
 
+/// How the last attempts at the subtask failed, the latest first, and whether each was interrupted.
+fn failures<'a>(parts: &PromptParts<'a>) -> impl Iterator<Item = (&'a Failure, bool)> {
+    let ended = parts.run.iterations.attempts_on(parts.subtask).rev();
+    ended.map_while(|(_, attempt)| Some((attempt.failure.as_ref()?, attempt.was_interrupted())))
+}
+
 /// What the attempt that did not find its session was to go on from, and whether that was an interruption.
 fn before_the_loss<'a>(parts: &PromptParts<'a>) -> Option<(&'a Failure, bool)> {
-    let ended = parts
-        .run
-        .iterations
-        .attempts_on(parts.subtask)
-        .map(|(_, attempt)| attempt)
-        .rev();
-    let failed =
-        ended.map_while(|attempt| Some((attempt.failure.as_ref()?, attempt.was_interrupted())));
-    failed
-        .into_iter()
-        .find(|(failure, _)| !is_session_lost(failure))
+    failures(parts).find(|(failure, _)| !is_session_lost(failure))
 }
 
 /// What the attempt that was interrupted was to mend.
 fn before_the_interruption<'a>(parts: &PromptParts<'a>) -> Option<&'a Failure> {
-    let ended = parts
-        .run
-        .iterations
-        .attempts_on(parts.subtask)
-        .map(|(_, attempt)| attempt)
-        .rev();
-    let failed =
-        ended.map_while(|attempt| Some((attempt.failure.as_ref()?, attempt.was_interrupted())));
-    failed
-        .into_iter()
-        .find(|(_, interrupted)| !interrupted)
-        .map(|(failure, _)| failure)
+    let mut failures = failures(parts);
+    failures.find_map(|(failure, interrupted)| (!interrupted).then_some(failure))
 }
 
 /// The error of an attempt with the hints about it, within the prompt's limit.
 fn failed_context(parts: &PromptParts<'_>, failure: &Failure) -> String {
     let mut context = error_context(failure, parts.strategy);
-    let hints = hints::hints(parts.run, parts.subtask)
+    let hints = hints(parts.run, parts.subtask)
         .map(|hints| format!("\n\n{hints}"))
         .unwrap_or_default();
     // The end of the error says more than that of the hints, which may take half of the room.
     let room = parts.limit.saturating_sub(hints.len()).max(parts.limit / 2);
     if context.len() > room {
-        context = of_text(&Text::new(context.as_bytes()), Some(1), room);
+        context = excerpt(&Text::new(context.as_bytes()), Some(1), room);
     }
     context.push_str(&hints);
     context = redact(&context).into_owned();
@@ -242,4 +228,76 @@ pub(crate) fn manual_fix_context(session: &ManualFixSession) -> String {
     );
     // What a person adds to a prompt stays as it is, and so would this.
     redact(&text).into_owned()
+}
+
+/// The last attempts only: more would push the task itself out of sight.
+const SHOWN: usize = 5;
+
+/// The text for the next prompt; `None` before the first failure of this subtask.
+pub(crate) fn hints(run: &Run, subtask: &str) -> Option<String> {
+    let earlier: Vec<&Attempt> = run
+        .iterations
+        .attempts_on(subtask)
+        .map(|(_, attempt)| attempt)
+        .filter(|attempt| {
+            attempt.outcome == Some(AttemptOutcome::Failed) && !attempt.was_interrupted()
+        })
+        .collect();
+    if earlier.is_empty() {
+        return None;
+    }
+    let mut text = format!("Previous attempts: {}\n", earlier.len());
+    for attempt in &earlier[earlier.len().saturating_sub(SHOWN)..] {
+        let approach = attempt
+            .approach
+            .as_deref()
+            .unwrap_or("(approach not recorded)");
+        let error = attempt
+            .failure
+            .as_ref()
+            .map_or("(no message)", |failure| failure.message.as_str());
+        // Writing to a String cannot fail.
+        let _ = write!(
+            text,
+            "\nAttempt {}: {approach} - FAILED\n  Error: {error}\n",
+            attempt.number
+        );
+        for remark in remarks(attempt) {
+            let _ = writeln!(text, "  Note: {remark}");
+        }
+    }
+    text.push_str("\nIMPORTANT: Try a DIFFERENT approach than previous attempts\n");
+    text.push_str("Consider: different library, different pattern, or simpler implementation");
+    Some(text)
+}
+
+/// What the conditions of an attempt mean for the next one.
+fn remarks(attempt: &Attempt) -> Vec<String> {
+    let say = |condition: &Condition| match condition {
+        Condition::Tampered => Some(format!(
+            "tests were weakened ({}); restore them",
+            tampering_text(&attempt.notes, "; ")
+        )),
+        Condition::BaselineFailing => {
+            Some("this check was already failing before the first attempt".to_owned())
+        }
+        Condition::Productive => Some("it was changing files when its time was up".to_owned()),
+        _ => None,
+    };
+    attempt.conditions.iter().filter_map(say).collect()
+}
+
+/// What to say after an attempt that passed and weakened what judges it; `None` after any other.
+pub(crate) fn weakened(run: &Run) -> Option<String> {
+    let last = run.iterations.last_ended()?;
+    let passed = last.outcome == Some(AttemptOutcome::Passed);
+    if !passed || !last.conditions.contains(&Condition::Tampered) {
+        return None;
+    }
+    let mut text = "The previous iteration passed, but its tests were weakened:\n".to_owned();
+    for note in &last.notes {
+        let _ = writeln!(text, "- {note}");
+    }
+    text.push_str("\nRestore what was taken away, unless the task asks for it.");
+    Some(text)
 }

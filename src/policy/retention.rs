@@ -118,7 +118,7 @@ impl<'a> Which<'a> {
 }
 
 /// What the checkpoints are measured with: the bytes that each holds beyond the newer ones and what branches hold.
-pub(crate) type Sizes<'a> = &'a dyn Fn(&Checkpoint) -> u64;
+type Sizes<'a> = &'a dyn Fn(&Checkpoint) -> u64;
 
 /// Decides over checkpoints.
 pub(crate) fn retain(

@@ -16,9 +16,9 @@ use rustix::process::setsid;
 use super::{Captured, Interrupts, Program, Show, Supervised};
 use crate::model::time::Timestamp;
 use crate::os::own_program;
-use crate::policy::escape::escape;
-use crate::policy::redact::redact;
+use crate::policy::secrets::redact;
 use crate::policy::settings::RedactSettings;
+use crate::policy::text::escape;
 
 /// What the helper is called with before what it masks, as JSON ([`RedactSettings`]), and the command.
 pub(crate) const DETACHED: &str = "__detached";

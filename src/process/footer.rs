@@ -15,7 +15,7 @@ use rustix::process::getpgrp;
 use rustix::termios::{tcgetpgrp, tcgetwinsize};
 use unicode_width::UnicodeWidthStr;
 
-use crate::policy::redact::redact;
+use crate::policy::secrets::redact;
 
 /// Nothing came for so long: an unfinished line may stay unfinished for a while.
 const CALM: Duration = Duration::from_millis(300);

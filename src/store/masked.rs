@@ -11,9 +11,8 @@ use super::packed_lines::lines_of;
 use super::registry::{Origin, new_id};
 use crate::durable::Sync;
 use crate::model::event::Event;
-use crate::policy::fingerprints::Fingerprints;
-use crate::policy::masked_event::masked_payload;
-use crate::policy::redact::Redactor;
+use crate::policy::checkpoint_events::masked_payload;
+use crate::policy::secrets::{Fingerprints, Redactor};
 
 /// These lines, each without the secrets in what it says; one that holds none stays as it is, byte for byte.
 pub(crate) fn masked(lines: &[u8]) -> Vec<u8> {

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueHint};
 use crate::engine::restore::request::Commits;
 use crate::model::checkpoint::{CheckpointType, StorageType};
 use crate::model::selector::Selector;
-use crate::policy::restore_plan::Edits;
+use crate::policy::restore::Edits;
 
 use super::restore::BestEffort;
 use super::values::{STAGES, duration, lines, number, size};

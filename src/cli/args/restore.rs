@@ -5,7 +5,7 @@ use clap::{ArgGroup, Args};
 use crate::engine::restore::request::Commits;
 use crate::model::operation::Scope;
 use crate::model::selector::Selector;
-use crate::policy::restore_plan::Edits;
+use crate::policy::restore::Edits;
 
 use super::values::number;
 

@@ -17,7 +17,7 @@ use crate::model::import::ImportKind;
 use crate::model::operation::Scope;
 use crate::model::run::OnFailure;
 use crate::model::time::parse_duration;
-use crate::policy::restore_plan::Edits;
+use crate::policy::restore::Edits;
 use crate::policy::settings::ColorWhen;
 
 pub(super) use crate::model::lane::STAGES;

@@ -3,20 +3,25 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use crate::engine::accept::{
-    AcceptResult, Accepted, Request, Uncommitted, accept as accept_run, changed_work_patch,
-    explained,
+use super::super::{
+    args::AcceptArgs,
+    exit::ExitCode,
+    screens::agrees,
+    ui::{Reply, Ui},
 };
-use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::id::RunId;
-use crate::model::path::{PathReason, RepoPath};
-use crate::policy::escape::escape;
-
-use super::super::args::AcceptArgs;
-use super::super::exit::ExitCode;
-use super::super::screens::agrees;
-use super::super::ui::{Reply, Ui};
 use super::manual_fix::show;
+use crate::engine::{
+    Context, Error, ErrorKind, Result,
+    accept::{
+        AcceptResult, Accepted, Request, Uncommitted, accept as accept_run, changed_work_patch,
+        explained,
+    },
+};
+use crate::model::{
+    id::RunId,
+    path::{PathReason, RepoPath},
+};
+use crate::policy::text::escape;
 
 /// `recover accept`.
 pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Result<Reply> {

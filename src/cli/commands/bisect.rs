@@ -1,17 +1,17 @@
 //! Runs `bisect`.
 
+use super::super::{
+    args::BisectArgs,
+    exit::ExitCode,
+    ui::{Reply, Ui},
+};
 use crate::engine::bisect::{Found, Request, bisect as find};
 use crate::engine::{Context, Result};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::policy::amounts::count;
-use crate::policy::bisection::Judged;
-use crate::policy::escape::escape;
-
-use super::super::args::BisectArgs;
-use super::super::exit::ExitCode;
-use super::super::ui::{Reply, Ui};
+use crate::model::{checkpoint::Checkpoint, hint::Hint, id::CheckpointId};
+use crate::policy::{
+    bisection::Judged,
+    text::{count, escape},
+};
 
 /// `recover bisect`.
 pub(super) fn bisect(context: &Context, args: &BisectArgs, ui: &Ui) -> Result<Reply> {

@@ -1,14 +1,17 @@
 //! Runs `import` and `sync`.
 
+use super::super::{
+    args::{ImportArgs, SyncArgs},
+    replies::PlanReply,
+    ui::{Reply, escape},
+};
 use crate::engine::exchange::import::{ImportRequest, ImportedFile, import as take_over};
-use crate::engine::exchange::views::{KeptAside, sync as write_views};
-use crate::engine::record::select::KnownCheckpoint;
-use crate::engine::{Context, Result};
-
-use super::super::args::{ImportArgs, SyncArgs};
-use super::super::replies::PlanReply;
-use super::super::ui::{Reply, escape};
-use crate::policy::amounts::count;
+use crate::engine::{
+    Context, Result,
+    exchange::views::{KeptAside, sync as write_views},
+    record::select::KnownCheckpoint,
+};
+use crate::policy::text::count;
 
 /// `recover import`.
 pub(super) fn import(context: &Context, args: &ImportArgs) -> Result<Reply> {

@@ -11,25 +11,34 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::agent::hooks::read;
-use crate::engine::base::context::{BrokenConfig, Setup};
-use crate::engine::hook::install::{FileChange, Place, Task, carry_out, printed, settings_file};
-use crate::engine::hook::status::{is_unsaid, record_call, status};
-use crate::engine::hook::{Handled, handle, is_first, name};
-use crate::engine::{Context, Error, ErrorKind, Result, forget};
-use crate::model::hint::quote;
-use crate::model::hook::{HookAgent, HookEvent, Moment};
-use crate::model::time::format_duration;
-use crate::policy::redact::redact;
-use crate::process::Interrupts;
-
-use super::super::args::{
-    GlobalArgs, HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs,
-    HookUninstallArgs, PlaceArgs,
+use super::super::{
+    args::{
+        GlobalArgs, HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs,
+        HookUninstallArgs, PlaceArgs,
+    },
+    exit::ExitCode,
+    render,
+    ui::{Form, Reply, Ui, escape},
 };
-use super::super::exit::ExitCode;
-use super::super::render;
-use super::super::ui::{Form, Reply, Ui, escape};
+use crate::agent::hooks::read;
+use crate::engine::{
+    Context, Error, ErrorKind, Result,
+    base::context::{BrokenConfig, Setup},
+    forget,
+    hook::{
+        Handled, handle,
+        install::{FileChange, Place, Task, carry_out, printed, settings_file},
+        is_first, name,
+        status::{is_unsaid, record_call, status},
+    },
+};
+use crate::model::{
+    hint::quote,
+    hook::{HookAgent, HookEvent, Moment},
+    time::format_duration,
+};
+use crate::policy::secrets::redact;
+use crate::process::Interrupts;
 
 /// How much of stdin is read. A tool call holds what is to be written.
 const LARGEST: u64 = 64 << 20;

@@ -2,26 +2,27 @@
 
 use anyhow::Context as _;
 
-use crate::engine::doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as examine};
-use crate::engine::recovery::rebuild::RebuildReport;
-use crate::engine::run::retry;
-use crate::engine::{Context, Error, ErrorKind, Result, init as engine_init};
-use crate::model::hint::Hint;
-use crate::model::hook::HookAgent;
-use crate::policy::amounts::count;
-
-use super::super::args::{
-    CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, ManArgs, RetryStatusArgs, SchemaArgs,
+use super::super::{
+    args::{
+        CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, ManArgs, RetryStatusArgs, SchemaArgs,
+    },
+    completion::startup,
+    exit::ExitCode,
+    generate, render,
+    replies::{CompletionsReply, ConfigReply, ManReply, SchemaReply, status::RetryReply},
+    schema,
+    screens::agrees,
+    ui::{Form, Reply, Ui, escape},
 };
-use super::super::completion::startup;
-use super::super::exit::ExitCode;
-use super::super::generate;
-use super::super::render;
-use super::super::replies::status::RetryReply;
-use super::super::replies::{CompletionsReply, ConfigReply, ManReply, SchemaReply};
-use super::super::schema;
-use super::super::screens::agrees;
-use super::super::ui::{Form, Reply, Ui, escape};
+use crate::engine::{
+    Context, Error, ErrorKind, Result,
+    doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as examine},
+    init as engine_init,
+    recovery::rebuild::RebuildReport,
+    run::retry,
+};
+use crate::model::{hint::Hint, hook::HookAgent};
+use crate::policy::text::count;
 
 /// `recover retry-status`.
 pub(super) fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> {

@@ -7,18 +7,23 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::engine::base::runs;
-use crate::engine::status::{Follow, Noticed};
-use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::event::{Event, EventSource};
-use crate::model::run::RunKey;
-use crate::model::time::Timestamp;
-use crate::policy::redact::redact_json;
-
-use super::super::args::LogArgs;
-use super::super::render;
-use super::super::ui::{Form, Paged, Reply, Ui, escape};
+use super::super::{
+    args::LogArgs,
+    render,
+    ui::{Form, Paged, Reply, Ui, escape},
+};
 use super::status::ended;
+use crate::engine::{
+    Context, Error, ErrorKind, Result,
+    base::runs,
+    status::{Follow, Noticed},
+};
+use crate::model::{
+    event::{Event, EventSource},
+    run::RunKey,
+    time::Timestamp,
+};
+use crate::policy::secrets::redact_json;
 
 /// What is recorded, an event each as it is in the ledger.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -7,14 +7,19 @@ use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::inspect::{pull_request_of, report_of_run, report_to_file};
-use crate::engine::{Context, Result};
-use crate::policy::redact::{redact, redacted_json_text};
-use crate::policy::report::{Report, html, markdown};
-
-use super::super::args::{ReportArgs, ReportFormat};
-use super::super::replies::Document;
-use super::super::ui::{Form, Paged, Reply, Ui};
+use super::super::{
+    args::{ReportArgs, ReportFormat},
+    replies::Document,
+    ui::{Form, Paged, Reply, Ui},
+};
+use crate::engine::{
+    Context, Result,
+    inspect::{pull_request_of, report_of_run, report_to_file},
+};
+use crate::policy::{
+    report::{Report, html, markdown},
+    secrets::{redact, redacted_json_text},
+};
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ReportReply<'a> {

@@ -3,22 +3,27 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::record::lane::{Hints, LaneDetails, LaneStanding, Stage};
-use crate::engine::record::run_settings::is_unchecked;
-use crate::engine::restore::request::{Restore, RestoreResult};
-use crate::engine::rollback::undo::{How as UndoHow, redo as do_again, undo as take_back};
-use crate::engine::rollback::{Options, Target, is_of_lane, rollback as roll_back};
-use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::hint::Hint;
-use crate::model::operation::Scope;
-use crate::model::run_line::RunLine;
-use crate::policy::recommended::resume_command;
-
-use super::super::args::{RollbackArgs, UndoArgs, UndoCommand, word_of};
-use super::super::exit::ExitCode;
-use super::super::render;
-use super::super::screens::{How, agrees, choose_rollback, confirm_rollback};
-use super::super::ui::{Reply, Ui};
+use super::super::{
+    args::{RollbackArgs, UndoArgs, UndoCommand, word_of},
+    exit::ExitCode,
+    render,
+    screens::{How, agrees, choose_rollback, confirm_rollback},
+    ui::{Reply, Ui},
+};
+use crate::engine::{
+    Context, Error, ErrorKind, Result,
+    record::{
+        lane::{Hints, LaneDetails, LaneStanding, Stage},
+        run_settings::is_unchecked,
+    },
+    restore::request::{Restore, RestoreResult},
+    rollback::{
+        Options, Target, is_of_lane, rollback as roll_back,
+        undo::{How as UndoHow, redo as do_again, undo as take_back},
+    },
+};
+use crate::model::{hint::Hint, operation::Scope, run_line::RunLine};
+use crate::policy::retry::resume_command;
 
 /// A rollback, restore, undo or redo; the plan of one has its result as `plan`.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -1,16 +1,18 @@
 //! Runs `runs`, `close` and `forget`.
 
+use super::super::{
+    args::{CloseArgs, ForgetArgs, RunsArgs},
+    render,
+    screens::{self, agrees},
+    ui::{Paged, Reply, Ui},
+};
 use crate::engine::forget::{Forgotten, forget as forget_runs, plan};
-use crate::engine::runs::{Chosen, Planned, Runs, close as close_runs, list};
-use crate::engine::{Context, Error, ErrorKind, Result, remote};
+use crate::engine::{
+    Context, Error, ErrorKind, Result, remote,
+    runs::{Chosen, Planned, Runs, close as close_runs, list},
+};
 use crate::model::id::RunId;
-
-use super::super::args::{CloseArgs, ForgetArgs, RunsArgs};
-use super::super::render;
-use super::super::screens::{self, agrees};
-use super::super::ui::{Paged, Reply, Ui};
-use crate::policy::amounts::count;
-use crate::policy::escape::escape;
+use crate::policy::text::{count, escape};
 
 /// `recover runs`.
 pub(super) fn runs(context: &Context, args: &RunsArgs, ui: &Ui) -> Result<Reply> {

@@ -5,16 +5,19 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::engine::status::{Follow, Noticed, status as look};
-use crate::engine::{Context, Error, ErrorKind, Result};
+use super::super::{
+    args::StatusArgs,
+    exit::ExitCode,
+    render,
+    replies::status::StatusReply,
+    ui::{Form, Reply, Ui},
+};
+use crate::engine::{
+    Context, Error, ErrorKind, Result,
+    status::{Follow, Noticed, status as look},
+};
 use crate::model::hint::Hint;
-use crate::policy::redact::redact;
-
-use super::super::args::StatusArgs;
-use super::super::exit::ExitCode;
-use super::super::render;
-use super::super::replies::status::StatusReply;
-use super::super::ui::{Form, Reply, Ui};
+use crate::policy::secrets::redact;
 
 /// Clears a terminal and begins at its top.
 const CLEAR: &str = "\x1b[2J\x1b[H";

@@ -1,17 +1,20 @@
 //! Runs `step`.
 
+use super::super::{
+    args::StepArgs,
+    exit::ExitCode,
+    render,
+    ui::{Reply, Ui},
+};
 use crate::engine::step::{
     Notice, StepPlan, StepReport, StepRequest, Would, as_recorded, step as run_once,
 };
 use crate::engine::{Context, Result};
-use crate::model::hint::join;
-use crate::model::step::{Step, StepStatus, ToldStep};
+use crate::model::{
+    hint::join,
+    step::{Step, StepStatus, ToldStep},
+};
 use crate::process::Show;
-
-use super::super::args::StepArgs;
-use super::super::exit::ExitCode;
-use super::super::render;
-use super::super::ui::{Reply, Ui};
 
 /// `recover step`.
 pub(super) fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply> {
@@ -128,7 +131,7 @@ fn told(request: &StepRequest, report: &StepReport, ui: &Ui) {
 
 fn plan_text(plan: &StepPlan, step: Option<&ToldStep>) -> String {
     let StepPlan { would, request } = plan;
-    let name = crate::policy::escape::escape(&request.name);
+    let name = crate::policy::text::escape(&request.name);
     let mut text = match would {
         Would::Skip => return format!("Step '{name}' is done: it would be skipped.\n"),
         Would::Wait => {

@@ -7,16 +7,19 @@ use std::ffi::OsStr;
 use clap::{CommandFactory, FromArgMatches};
 use clap_complete::CompletionCandidate;
 
-use crate::engine::rollback::{targets, targets_of_worktree};
-use crate::engine::status::status;
-use crate::engine::{Context, ErrorKind, Result};
+use super::super::{
+    args::{Cli, GlobalArgs, expand_aliases},
+    render::when,
+    setup::context,
+    ui::escape,
+};
+use crate::engine::{
+    Context, ErrorKind, Result,
+    rollback::{targets, targets_of_worktree},
+    status::status,
+};
 use crate::model::decision::Strategy;
-use crate::policy::options::label;
-
-use super::super::args::{Cli, GlobalArgs, expand_aliases};
-use super::super::render::when;
-use super::super::setup::context;
-use super::super::ui::escape;
+use crate::policy::retry::label;
 
 /// A word with its help.
 type Word = (String, String);

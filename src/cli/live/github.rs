@@ -12,8 +12,8 @@ use crate::engine::base::progress::ProgressEvent;
 use crate::engine::record::run_settings::folder_of;
 use crate::model::decision::Decision;
 use crate::model::failure::Failure;
-use crate::policy::places::{Place, places};
-use crate::policy::redact::{Redactor, redact};
+use crate::policy::secrets::{Redactor, redact};
+use crate::policy::text::{Place, places};
 
 use super::lock;
 

@@ -2,12 +2,11 @@
 
 use comfy_table::Cell;
 
-use crate::engine::hook::status::{Agent, HookStatus};
-use crate::model::time::Timestamp;
-use crate::policy::escape::escape;
-
 use super::super::ui::Ui;
 use super::tables::{Table, column, date_time, when, words};
+use crate::engine::hook::status::{Agent, HookStatus};
+use crate::model::time::Timestamp;
+use crate::policy::text::escape;
 
 /// All of them by name, with the programs that are installed.
 pub(crate) fn agents_table(ui: &Ui, agents: &[Agent]) -> String {

@@ -1,16 +1,16 @@
 //! How a supervised run ended.
 
-use crate::engine::Context;
-use crate::engine::base::clock::local_times;
-use crate::engine::run::{Driven, Outcome};
-use crate::model::decision::Standing;
-use crate::model::hint::Hint;
-use crate::policy::recommended::{next_command, way_back};
-
 use super::super::ui::{Ui, escape};
 use super::attempts::iterations_text;
 use super::status::look_at_text;
 use super::tables::moment;
+use crate::engine::Context;
+use crate::engine::{
+    base::clock::local_times,
+    run::{Driven, Outcome},
+};
+use crate::model::{decision::Standing, hint::Hint};
+use crate::policy::retry::{next_command, way_back};
 
 /// Says where the report is that a bad end left (A6, S13).
 pub(crate) fn note_report(driven: &Driven, ui: &Ui) {

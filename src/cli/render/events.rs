@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::model::event::Event;
-use crate::policy::redact::redact;
+use crate::policy::secrets::redact;
 
 use super::super::ui::escape;
 use super::tables::date_time;

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use comfy_table::Cell;
 
-use crate::engine::remote::RemoteReport;
-use crate::model::time::format_duration;
-use crate::policy::escape::escape;
-
 use super::super::ui::Ui;
 use super::tables::{Table, column};
+use crate::engine::remote::RemoteReport;
+use crate::model::time::format_duration;
+use crate::policy::text::escape;
 
 /// The runs there, and what was done.
 pub(crate) fn remote_text(ui: &Ui, report: &RemoteReport, is_plan: bool) -> String {

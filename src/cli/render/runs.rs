@@ -2,14 +2,11 @@
 
 use comfy_table::Cell;
 
-use crate::engine::runs::Listed;
-use crate::model::agent_record::short_count;
-use crate::model::time::Timestamp;
-use crate::policy::amounts::size;
-use crate::policy::escape::escape;
-
 use super::super::ui::Ui;
 use super::tables::{Table, column, toned, when, words};
+use crate::engine::runs::Listed;
+use crate::model::{agent_record::short_count, time::Timestamp};
+use crate::policy::text::{escape, size};
 
 /// How much of an error a row holds, in characters.
 const ERROR_LENGTH: usize = 60;

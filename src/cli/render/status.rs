@@ -3,27 +3,30 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use crate::agent;
-use crate::engine::attempt::run_summary::Retry;
-use crate::engine::base::clock::local_times;
-use crate::engine::remote::RunRemote;
-use crate::engine::status::{Activity, Status};
-use crate::model::agent_record::Usage;
-use crate::model::agent_record::short_count;
-use crate::model::decision::{Budget, BudgetScope};
-use crate::model::decision::{Decision, Standing};
-use crate::model::hint::{Hint, join};
-use crate::model::id::CheckpointId;
-use crate::model::run::{IterationStatus, Run, RunStatus};
-use crate::model::time::Timestamp;
-use crate::policy::recommended::next_command;
-use crate::policy::report::ToLookAt;
-
 use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
 use super::steps::steps_table;
 use super::tables::{moment, when};
-use crate::policy::amounts::{count, size};
+use crate::agent;
+use crate::engine::{
+    attempt::run_summary::Retry,
+    base::clock::local_times,
+    remote::RunRemote,
+    status::{Activity, Status},
+};
+use crate::model::{
+    agent_record::{Usage, short_count},
+    decision::{Budget, BudgetScope, Decision, Standing},
+    hint::{Hint, join},
+    id::CheckpointId,
+    run::{IterationStatus, Run, RunStatus},
+    time::Timestamp,
+};
+use crate::policy::{
+    report::ToLookAt,
+    retry::next_command,
+    text::{count, size},
+};
 
 /// How many attempts `status` lists: with the failure and the options it fits a small terminal.
 const ATTEMPTS_SHOWN: usize = 8;

@@ -3,23 +3,26 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::Context;
-use crate::engine::attempt::run_summary::Retry;
-use crate::engine::record::lane::Hints;
-use crate::engine::remote::RunRemote;
-use crate::engine::status::{Activity, Status};
-use crate::model::agent_record::UsageFields;
-use crate::model::decision::{Budget, Decision, Wait};
-use crate::model::failure::Failure;
-use crate::model::feedback::FeedbackResults;
-use crate::model::id::CheckpointId;
-use crate::model::manual_fix::ManualFixSession;
-use crate::model::run::Parked;
-use crate::model::run_line::{IterationLine, RunLine};
-use crate::model::step::ToldStep;
-use crate::model::time::Timestamp;
-use crate::policy::options::ResumeOption;
-use crate::policy::report::Night;
+use crate::engine::{
+    Context,
+    attempt::run_summary::Retry,
+    record::lane::Hints,
+    remote::RunRemote,
+    status::{Activity, Status},
+};
+use crate::model::{
+    agent_record::UsageFields,
+    decision::{Budget, Decision, Wait},
+    failure::Failure,
+    feedback::FeedbackResults,
+    id::CheckpointId,
+    manual_fix::ManualFixSession,
+    run::Parked,
+    run_line::{IterationLine, RunLine},
+    step::ToldStep,
+    time::Timestamp,
+};
+use crate::policy::{report::Night, retry::ResumeOption};
 
 /// Whether another attempt is allowed, and what is left of the budgets.
 #[derive(Debug, Serialize, JsonSchema)]

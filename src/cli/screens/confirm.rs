@@ -2,15 +2,17 @@
 
 use std::fmt::Write;
 
-use crate::engine::restore::request::{Commits, Restore};
-use crate::engine::rollback::Options;
-use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::policy::escape::escape;
-use crate::policy::restore_plan::Edits;
-
-use super::super::args::word_of;
-use super::super::render::{crossed_text, superseded_text, unchanged_text};
+use super::super::{
+    args::word_of,
+    render::{crossed_text, superseded_text, unchanged_text},
+};
 use super::Talk;
+use crate::engine::{
+    Context, Error, ErrorKind, Result,
+    restore::request::{Commits, Restore},
+    rollback::Options,
+};
+use crate::policy::{restore::Edits, text::escape};
 
 /// So many paths of a kind are named.
 const NAMED: usize = 6;

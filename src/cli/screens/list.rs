@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
 use crate::engine::Result;
-use crate::policy::redact::redact;
+use crate::policy::secrets::redact;
 
 use super::super::keys::Key;
 use super::super::live::{cut, cut_at_word};

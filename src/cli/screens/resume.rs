@@ -4,22 +4,17 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
 
-use crate::engine::status::Status;
-use crate::engine::{Error, ErrorKind, Result};
-use crate::model::decision::Strategy;
-use crate::model::failure::Failure;
-use crate::model::hint::Hint;
-use crate::policy::redact::redact;
-use crate::process::Interrupts;
-
-use super::super::live::cut_at_word;
-use super::super::people::wrapped;
-use super::super::render::date_time;
-use super::super::ui::escape;
+use super::super::{live::cut_at_word, people::wrapped, render::date_time, ui::escape};
 use super::size;
+use crate::engine::{Error, ErrorKind, Result, status::Status};
+use crate::model::{decision::Strategy, failure::Failure, hint::Hint};
+use crate::policy::secrets::redact;
+use crate::process::Interrupts;
 
 /// So many lines of an error are shown: all of it fits on a small terminal.
 const DETAILS: usize = 3;
@@ -228,8 +223,7 @@ mod tests {
     use crate::model::state::State;
     use crate::model::time::Timestamp;
     use crate::policy::classify::classify;
-    use crate::policy::options::resume_options;
-    use crate::policy::recommended::Outlook;
+    use crate::policy::retry::{Outlook, resume_options};
 
     fn failed() -> Status {
         let (key, at) = (RunKey::new("r", None, None), Timestamp::from_millis(0));

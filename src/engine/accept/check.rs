@@ -20,8 +20,8 @@ use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::manifest::ObjectId;
 use crate::model::operation::{OperationKind, Scope};
 use crate::model::path::RepoPath;
-use crate::policy::path_filter::glob_of;
-use crate::policy::restore_plan::Edits;
+use crate::policy::restore::Edits;
+use crate::policy::restore::glob_of;
 use crate::process::{Program, Show, Supervised};
 
 /// Runs them: in the work tree where that is what the commit has, else in a temporary one.

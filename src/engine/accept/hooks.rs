@@ -20,8 +20,8 @@ use crate::git::worktree::{left_out, uncommitted};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::ObjectId;
 use crate::model::path::{PathReason, RepoPath};
-use crate::policy::path_filter::Selection;
-use crate::policy::restore_plan::{Baseline, Edits, PlanInput, plan};
+use crate::policy::restore::Selection;
+use crate::policy::restore::{Baseline, Edits, PlanInput, plan};
 use crate::process::{Program, Show, Supervised};
 
 /// Those that run before a commit is made.

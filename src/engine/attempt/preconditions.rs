@@ -16,8 +16,8 @@ use crate::engine::record::run_settings::folder_of;
 use crate::model::attempt::{Precondition, PreconditionKind, Preconditions};
 use crate::model::failure::{Cause, Failure};
 use crate::model::run::{Run, RunStatus};
-use crate::policy::preconditions::{awaited, is_conditional, named_paths, reconsidered};
-use crate::policy::redact::is_secret_name;
+use crate::policy::retry::{awaited, is_conditional, named_paths, reconsidered};
+use crate::policy::secrets::is_secret_name;
 
 /// Where agents and the tools that they call keep credentials, below the home folder.
 const CREDENTIAL_FILES: [&str; 28] = [

@@ -26,7 +26,7 @@ use crate::model::path::short_part;
 use crate::model::run::{NONE, Run};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::policy::retry_status::RetryStatus;
+use crate::policy::retry::RetryStatus;
 use crate::store::views::{
     active_checkpoint, attempt_view, battle, battle_path, encode, has_lane_records, lane_records,
     recovery_state, rewrite_views,

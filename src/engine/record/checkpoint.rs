@@ -12,25 +12,32 @@ use super::nested::NestedCapture;
 use super::storage::{Changes, Prepared, Request};
 use super::stored::message;
 use super::{liveness, memory, nested, seed_json, storage};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::capture::{Capture, capture, capture_lent};
-use crate::git::checkpoint::{CheckpointParts, StoredCheckpoint, write_early};
-use crate::git::repo::{Loan, ref_name};
-use crate::git::tree::{TreeLookup, diff_trees};
-use crate::git::{self, WorktreeLock};
-use crate::model::checkpoint::{
-    ChangeTotals, Checkpoint, CheckpointType, LaneFields, MAX_CHANGED_PATHS, trigger,
+use crate::engine::base::{
+    context::Context,
+    error::{Error, ErrorKind, Result},
 };
-use crate::model::event::Payload;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::manifest::{CaptureRules, ObjectId};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::{NONE, Run, RunKey};
-use crate::model::state::{Named, State};
-use crate::model::time::Timestamp;
-use crate::policy::redact::redact;
+use crate::git;
+use crate::git::{
+    WorktreeLock,
+    capture::{Capture, capture, capture_lent},
+    checkpoint::{CheckpointParts, StoredCheckpoint, write_early},
+    repo::{Loan, ref_name},
+    tree::{TreeLookup, diff_trees},
+};
+use crate::model::{
+    checkpoint::{
+        ChangeTotals, Checkpoint, CheckpointType, LaneFields, MAX_CHANGED_PATHS, trigger,
+    },
+    event::Payload,
+    hint::Hint,
+    id::CheckpointId,
+    manifest::{CaptureRules, ObjectId},
+    path::{PathReason, RepoPath},
+    run::{NONE, Run, RunKey},
+    state::{Named, State},
+    time::Timestamp,
+};
+use crate::policy::secrets::redact;
 use crate::store::{Exclusive, NewEvent, masked};
 
 /// Takes the work tree's lock. A restore or an atomic step that was cut off leaves a tree in between, which must neither be captured nor

@@ -18,9 +18,9 @@ use crate::model::manifest::ObjectId;
 use crate::model::path::PathReason;
 use crate::model::run::RunKey;
 use crate::model::state::State;
-use crate::policy::amounts::{count, size};
 use crate::policy::foreign_pull_request::{event_file, foreign_pull_request};
 use crate::policy::settings::FilteredFiles;
+use crate::policy::text::{count, size};
 
 /// So many of the files that would leave are named.
 const NAMED: usize = 10;

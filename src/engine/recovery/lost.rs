@@ -44,7 +44,7 @@ use crate::model::hint::Hint;
 use crate::model::run::{IterationStatus, OnFailure, ProcessId, Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::model::step::{Step, StepEnd, StepStatus};
-use crate::policy::classify::known;
+use crate::policy::classify;
 use crate::process::{self, caller, end_children_of, end_group};
 use crate::store::NewEvent;
 
@@ -63,7 +63,7 @@ fn crashed(context: &Context, run: &Run) -> Option<(Started, Ending)> {
         at: recorded.started_at,
     };
     let end = AttemptEnd {
-        failure: Some(known::supervisor_lost()),
+        failure: Some(classify::supervisor_lost()),
         duration_ms: millis(context.clock.now().since(recorded.started_at)),
         log_path: recorded.log_path.clone(),
         ..AttemptEnd::default()

@@ -26,8 +26,8 @@ use crate::model::path::{PathReason, RepoPath, TOO_MANY};
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::step::StepStart;
-use crate::policy::restore_plan::Edits;
-use crate::policy::tamper::{Loop, is_of_checks};
+use crate::policy::changes::{Loop, is_of_checks};
+use crate::policy::restore::Edits;
 use crate::store::{Exclusive, NewEvent};
 
 /// The checkpoint to go back to: the run's latest one that did not fail, and that was not taken on the way of the attempt

@@ -14,28 +14,31 @@ use super::head::{
 use super::nested::LayerPart;
 use super::plan::Planned;
 use super::request::{IndexMode, Initiator, Restore, RestoreRequest};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::storage::Request;
-use crate::engine::record::{checkpoint, memory, seed_json, select};
-use crate::git::repo::Loan;
-use crate::git::restore::{
-    Expect, JOURNAL_VERSION, RestoreJournal, Restored, execute, git_file, verify,
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    record::{checkpoint, memory, seed_json, select, storage::Request},
 };
-use crate::git::tree::TreeLookup;
-use crate::git::{Repo, WorktreeLock};
-use crate::model::checkpoint::{CheckpointType, trigger};
-use crate::model::event::{EventSource, Payload};
-use crate::model::manifest::Head;
-use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Scope};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::RunKey;
-use crate::model::step::StepRef;
-use crate::policy::escape::escape;
-use crate::policy::restore_plan::Baseline;
+use crate::git::{
+    Repo, WorktreeLock,
+    repo::Loan,
+    restore::{Expect, JOURNAL_VERSION, RestoreJournal, Restored, execute, git_file, verify},
+    tree::TreeLookup,
+};
+use crate::model::{
+    checkpoint::{CheckpointType, trigger},
+    event::{EventSource, Payload},
+    manifest::Head,
+    operation::{HeadMove, NestedPart, Operation, OperationKind, Scope},
+    path::{PathReason, RepoPath},
+    run::RunKey,
+    step::StepRef,
+};
+use crate::policy::{restore::Baseline, text::escape};
 use crate::process::{Interrupts, Shield};
-use crate::store::NewEvent;
-use crate::store::views::write_views;
+use crate::store::{NewEvent, views::write_views};
 
 /// Safety checkpoint, journal, files, memory, HEAD, index, event. `steps` are those that it goes back past.
 ///
@@ -475,7 +478,7 @@ pub(super) fn restore_state_only(
         safety_commit: commits.0.clone(),
         target_commit: commits.1.clone(),
         selection: Vec::new(),
-        plan: crate::policy::restore_plan::RestorePlan::default(),
+        plan: crate::policy::restore::RestorePlan::default(),
         kept: Vec::new(),
         head_before: Head::default(),
         head_after: None,

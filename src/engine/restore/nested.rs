@@ -12,20 +12,23 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
-use crate::engine::record::nested::NestedCapture;
-use crate::engine::record::storage::Prepared;
-use crate::git::Repo;
-use crate::git::checkpoint::{NestedCopy, StoredCheckpoint, show_trees};
-use crate::git::restore::git_file;
-use crate::git::tree::{TreeIgnores, TreeLookup, diff_trees};
-use crate::model::hint::Hint;
-use crate::model::manifest::{EntryKind, Head, Manifest, Nested, ObjectId, Snapshot};
-use crate::model::operation::GitFile;
-use crate::model::path::{NESTED, PathReason, RepoPath};
-use crate::policy::path_filter::Selection;
-use crate::policy::restore_plan::Baseline;
+use crate::engine::{
+    base::{context::Context, error::Result},
+    record::{nested::NestedCapture, storage::Prepared},
+};
+use crate::git::{
+    Repo,
+    checkpoint::{NestedCopy, StoredCheckpoint, show_trees},
+    restore::git_file,
+    tree::{TreeIgnores, TreeLookup, diff_trees},
+};
+use crate::model::{
+    hint::Hint,
+    manifest::{EntryKind, Head, Manifest, Nested, ObjectId, Snapshot},
+    operation::GitFile,
+    path::{NESTED, PathReason, RepoPath},
+};
+use crate::policy::restore::{Baseline, Selection};
 
 /// What is asked of nested repositories.
 #[derive(Clone, Debug, Default)]

@@ -11,31 +11,42 @@ use super::nested::{Grafts, LayerPart, NestedRequest, grafts};
 use super::request::{
     BEST_EFFORT, IndexMode, IndexOutcome, Initiator, RestoreRequest, RestoreResult,
 };
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::checkpoint::prepare_under;
-use crate::engine::record::lane::OwnCommits;
-use crate::engine::record::memory::{self, MemoryPlan};
-use crate::engine::record::storage::Prepared;
-use crate::engine::record::stored::{self, load_latest};
-use crate::git::checkpoint::{MemoryFile, StoredCheckpoint};
-use crate::git::repo::is_closed;
-use crate::git::restore::{IndexPlan, check, leave_blocked};
-use crate::git::tree::{TreeIgnores, TreeLookup, diff_trees};
-use crate::git::worktree::{Outputs, left_out, uncommitted};
-use crate::git::{Error as GitError, Repo, WorktreeLock};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::manifest::{Entry, EntryKind, Manifest, Snapshot};
-use crate::model::operation::{HeadMove, OperationKind, Scope};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::RunKey;
-use crate::model::state::State;
-use crate::policy::escape::escape;
-use crate::policy::path_filter::Selection;
-use crate::policy::restore_plan::{
-    Baseline, EDITED_BY_HAND, Edits, PlanInput, RestorePlan, plan as plan_files,
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    record::{
+        checkpoint::prepare_under,
+        lane::OwnCommits,
+        memory::{self, MemoryPlan},
+        storage::Prepared,
+        stored::{self, load_latest},
+    },
+};
+use crate::git::{
+    Error as GitError, Repo, WorktreeLock,
+    checkpoint::{MemoryFile, StoredCheckpoint},
+    repo::is_closed,
+    restore::{IndexPlan, check, leave_blocked},
+    tree::{TreeIgnores, TreeLookup, diff_trees},
+    worktree::{Outputs, left_out, uncommitted},
+};
+use crate::model::{
+    checkpoint::Checkpoint,
+    hint::Hint,
+    id::CheckpointId,
+    manifest::{Entry, EntryKind, Manifest, Snapshot},
+    operation::{HeadMove, OperationKind, Scope},
+    path::{PathReason, RepoPath},
+    run::RunKey,
+    state::State,
+};
+use crate::policy::{
+    restore::{
+        Baseline, EDITED_BY_HAND, Edits, PlanInput, RestorePlan, Selection, plan as plan_files,
+    },
+    text::escape,
 };
 
 /// A restore that may be carried out.

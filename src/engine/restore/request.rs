@@ -12,7 +12,7 @@ use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::step::ToldStep;
-use crate::policy::restore_plan::Edits;
+use crate::policy::restore::Edits;
 use crate::policy::settings::RollbackSettings;
 
 use super::nested::{NestedOutcome, NestedRequest};

@@ -19,7 +19,7 @@ use crate::model::manifest::ObjectId;
 use crate::model::run::{Run, RunStatus};
 use crate::model::state::State;
 use crate::model::step::StepStatus;
-use crate::policy::recommended::end_of_fix;
+use crate::policy::retry::end_of_fix;
 use crate::store::views::resume_hint;
 
 /// One thing that was examined before going on (S15).

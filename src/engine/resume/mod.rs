@@ -30,7 +30,7 @@ use crate::model::id::RunId;
 use crate::model::path::FolderId;
 use crate::model::run::{Run, RunKey, RunStatus, SessionMode};
 use crate::model::state::State;
-use crate::policy::recommended::{Outlook, ToAccept, next_command};
+use crate::policy::retry::{Outlook, ToAccept, next_command};
 use crate::store::NewEvent;
 use checks::{refuse, validate};
 use prepare::{plan, planned, prepare, spec_of};

@@ -34,8 +34,8 @@ use crate::model::hint::{Hint, join};
 use crate::model::id::RunId;
 use crate::model::run::{Run, RunKey};
 use crate::model::time::format_duration;
-use crate::policy::escape::escape;
-use crate::policy::redact::redact;
+use crate::policy::secrets::redact;
+use crate::policy::text::escape;
 use crate::process::{self, ProcessId};
 use crate::store::{Origin, StoreError};
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 use chrono::DateTime;
 
 use super::call::{Ended, Headers};
-use crate::policy::escape::escape;
-use crate::policy::redact::redact;
+use crate::policy::secrets::redact;
+use crate::policy::text::escape;
 
 /// What came of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -31,7 +31,7 @@ use crate::model::manifest::ObjectId;
 use crate::model::manifest::{FileTimes, Manifest, Nested};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::time::Timestamp;
-use crate::policy::secret_file::{has_secret, is_secret_path};
+use crate::policy::secrets::{has_secret, is_secret_path};
 
 /// Why a file stays here.
 const TOO_LARGE: &str = "stays on its machine: over [remote] max_object";

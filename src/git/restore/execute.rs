@@ -29,7 +29,7 @@ use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::{PathReason, RepoPath};
-use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
+use crate::policy::restore::{PlannedWrite, RestorePlan};
 
 /// What may stand at a path before it is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

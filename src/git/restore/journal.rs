@@ -16,7 +16,7 @@ use crate::model::id::OperationId;
 use crate::model::manifest::Head;
 use crate::model::manifest::ObjectId;
 use crate::model::path::{PathReason, RepoPath};
-use crate::policy::restore_plan::RestorePlan;
+use crate::policy::restore::RestorePlan;
 
 /// The version that this program writes.
 pub const JOURNAL_VERSION: u32 = 1;

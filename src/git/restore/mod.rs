@@ -1,6 +1,6 @@
 //! Carries out the files' part of a restore: checks the plan, writes and removes files, verifies them.
 //! Refreshes the user's index, and keeps the journal with which a restore that was cut off is finished. What is restored is
-//! decided by `policy::restore_plan`; HEAD, memory and nested repositories belong in `engine::restore`.
+//! decided by `policy::restore`; HEAD, memory and nested repositories belong in `engine::restore`.
 
 mod attributes;
 mod execute;

@@ -6,7 +6,7 @@ use crate::git::base::error::Result;
 use crate::git::base::openat;
 use crate::git::repo::repository::Repo;
 use crate::model::path::{PathReason, RepoPath};
-use crate::policy::restore_plan::RestorePlan;
+use crate::policy::restore::RestorePlan;
 
 /// Why such a folder is kept.
 pub(super) const HOLDS_OTHERS: &str = "holds files that were not captured";

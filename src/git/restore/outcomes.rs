@@ -14,7 +14,7 @@ use crate::git::base::openat::{self, FileStat};
 use crate::git::repo::repository::Repo;
 use crate::model::path::{Blocked, RepoPath};
 use crate::os::{FOLDER_BY_PATH, attributes};
-use crate::policy::restore_plan::RestorePlan;
+use crate::policy::restore::RestorePlan;
 
 /// What was found out about the paths of a plan.
 pub(super) struct Outcomes {

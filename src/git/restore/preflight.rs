@@ -19,7 +19,7 @@ use crate::git::repo::repository::Repo;
 use crate::git::worktree::file_io;
 use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::{PathReason, RepoPath};
-use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
+use crate::policy::restore::{PlannedWrite, RestorePlan};
 
 /// Refuses a plan when something that is not to be deleted stands where it writes.
 pub(super) fn check_conflicts(root: &OwnedFd, plan: &RestorePlan) -> Result<()> {

@@ -15,7 +15,7 @@ use crate::git::base::work_queue;
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::Entry;
 use crate::model::path::{PathReason, RepoPath};
-use crate::policy::restore_plan::RestorePlan;
+use crate::policy::restore::RestorePlan;
 
 /// What reading a restored work tree again has shown.
 #[derive(Debug, Default)]

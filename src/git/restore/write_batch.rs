@@ -15,7 +15,7 @@ use crate::git::base::work_queue;
 use crate::model::manifest::EntryKind;
 use crate::model::path::RepoPath;
 use crate::os::{SYNCS_FILE_SYSTEMS, sync_file, sync_file_system};
-use crate::policy::restore_plan::PlannedWrite;
+use crate::policy::restore::PlannedWrite;
 
 /// How many files at most are written between two syncs.
 pub(super) const BATCH: usize = if SYNCS_FILE_SYSTEMS { 4096 } else { 64 };

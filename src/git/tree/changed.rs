@@ -8,7 +8,7 @@ use crate::git::base::object_id::parse_oid;
 use crate::git::odb::database::Database;
 use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::RepoPath;
-use crate::policy::changed::{ChangedFile, Content};
+use crate::policy::changes::{ChangedFile, Content};
 
 /// Content over this size is not read.
 const MAX_FILE_BYTES: u64 = 256 << 10;

@@ -14,7 +14,7 @@ use crate::git::odb::database::Database;
 use crate::git::odb::trees::{self, Flat};
 use crate::model::manifest::{Change, ChangeType, Entry, EntryKind, ObjectId};
 use crate::model::path::RepoPath;
-use crate::policy::path_filter::Selection;
+use crate::policy::restore::Selection;
 
 /// Content over this size is not compared line by line.
 const MAX_LINES_BYTES: u64 = 8 << 20;

@@ -1,14 +1,15 @@
-//! Classifies by what the agent's program or API reported.
+//! Classifies by what the agent's program or API reported, also in records and output that no reader of an agent's records reads.
 
-use super::rules::{ANY, COMPARED, FAMILIES, Family, Rule};
-use super::verdict::{
-    AGENT_NETWORK, AGENT_UNKNOWN, AUTH, BAD_REQUEST, CANCELLED, CONTEXT, DENIED, MAX_TURNS,
-    NO_MODEL, OVERLOADED, SERVICE, THROTTLED, Verdict,
+use serde_json::{Map, Value};
+
+use super::rules::{
+    AGENT_NETWORK, AGENT_UNKNOWN, ANY, AUTH, BAD_REQUEST, CANCELLED, COMPARED, CONTEXT, DENIED,
+    FAMILIES, Family, MAX_TURNS, NO_MODEL, OVERLOADED, Rule, SERVICE, THROTTLED, Verdict,
 };
-use crate::model::agent_record::AgentRecord;
+use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
 use crate::model::failure::{Cause, CauseDetail, EvidenceSource};
 use crate::policy::patterns::Single;
-use crate::policy::text::{Line, Text};
+use crate::policy::text::{Line, Text, escape};
 
 /// How many of the last lines of stderr are read.
 const STDERR_LINES: usize = 60;
@@ -26,6 +27,24 @@ pub(super) struct Reported {
     pub lost: Vec<&'static Rule>,
 }
 
+impl Reported {
+    fn of_line(
+        rule: &'static str,
+        verdict: Verdict,
+        source: EvidenceSource,
+        line: Line<'_>,
+    ) -> Self {
+        Self {
+            rule,
+            verdict,
+            source,
+            line: Some(line.number).filter(|number| *number > 0),
+            text: line.to_text(),
+            lost: Vec::new(),
+        }
+    }
+}
+
 /// Reads the record: the final error's words, then its code, then its HTTP status.
 pub(super) fn from_record(record: &AgentRecord) -> Option<Reported> {
     let reported = |rule, verdict, text: String, line| Reported {
@@ -37,24 +56,13 @@ pub(super) fn from_record(record: &AgentRecord) -> Option<Reported> {
         lost: Vec::new(),
     };
     if record.interrupted {
-        return Some(reported(
-            "record.interrupted",
-            CANCELLED,
-            "Interrupted".to_owned(),
-            None,
-        ));
+        let text = "Interrupted".to_owned();
+        return Some(reported("record.interrupted", CANCELLED, text, None));
     }
     let Some(error) = &record.final_error else {
         let denied = !record.permission_denials.is_empty() && !record.is_success;
-        let tools = record.permission_denials.join(", ");
-        return denied.then(|| {
-            reported(
-                "record.permission-denials",
-                DENIED,
-                format!("Not permitted: {tools}"),
-                None,
-            )
-        });
+        let text = format!("Not permitted: {}", record.permission_denials.join(", "));
+        return denied.then(|| reported("record.permission-denials", DENIED, text, None));
     };
     let text = if error.message.is_empty() {
         error.code.clone().unwrap_or_default()
@@ -158,15 +166,7 @@ pub(super) fn from_code(stderr: &Text, stdout: &Text) -> Option<Reported> {
     let text = line.to_text();
     let code = &text[CODE.first(&text)?.group(1)?];
     let verdict = verdict_of_code(code).or_else(|| verdict_of_kind(code))?;
-    let number = Some(line.number).filter(|number| *number > 0);
-    Some(Reported {
-        rule: "message.code",
-        verdict,
-        source,
-        line: number,
-        text,
-        lost: Vec::new(),
-    })
+    Some(Reported::of_line("message.code", verdict, source, line))
 }
 
 /// What one line of text reports.
@@ -174,15 +174,9 @@ fn reported_by(source: EvidenceSource, line: Line<'_>) -> Option<Reported> {
     let status = status_in(line);
     let mut rules = matches(line.bytes).filter(|rule| agrees(rule.verdict, status));
     let rule = rules.next()?;
-    let number = Some(line.number).filter(|number| *number > 0);
-    let lost = rules.collect();
     Some(Reported {
-        rule: rule.id,
-        verdict: rule.verdict,
-        source,
-        line: number,
-        text: line.to_text(),
-        lost,
+        lost: rules.collect(),
+        ..Reported::of_line(rule.id, rule.verdict, source, line)
     })
 }
 
@@ -268,7 +262,7 @@ fn verdict_of_code(code: &str) -> Option<Verdict> {
 }
 
 /// HTTP statuses of the API, and the numbers with which one program ends.
-pub(super) fn verdict_of_status(status: u16) -> Option<Verdict> {
+fn verdict_of_status(status: u16) -> Option<Verdict> {
     Some(match status {
         401..=403 => AUTH,
         404 => NO_MODEL,
@@ -289,4 +283,216 @@ pub(super) fn verdict_of_gemini_exit(code: i32) -> Option<(&'static str, Verdict
         53 => ("gemini.exit-turns", MAX_TURNS),
         _ => return None,
     })
+}
+
+/// How many of the last lines are read: an error that ended the run is at its end.
+const LAST_LINES: usize = 12;
+/// How deep an error may be in a record.
+const MAX_DEPTH: usize = 4;
+
+/// The last error that the records at the end of an output name, if they name one.
+pub(super) fn last_error(stdout: &Text) -> Option<AgentRecord> {
+    let error = stdout.lines().rev().take(LAST_LINES).find_map(|line| {
+        let text = line.bytes.trim_ascii();
+        let record: Value = text
+            .starts_with(b"{")
+            .then(|| serde_json::from_slice(text).ok())
+            .flatten()?;
+        error_in(&record, MAX_DEPTH).map(|error| AgentError {
+            line: line.number,
+            ..error
+        })
+    })?;
+    // The kind is of no account: what counts is the error.
+    Some(AgentRecord {
+        final_error: Some(error),
+        ..AgentRecord::new(AgentKind::Claude)
+    })
+}
+
+fn error_in(value: &Value, depth: usize) -> Option<AgentError> {
+    let (record, deeper) = (value.as_object()?, depth.checked_sub(1)?);
+    let text = |name: &str| record.get(name).and_then(Value::as_str);
+    // What a tool reported is the agent's business, not its end.
+    let of_tool = |name: &str| name.to_ascii_lowercase().contains("tool");
+    if text("type").is_some_and(of_tool) || text("role").is_some_and(of_tool) {
+        return None;
+    }
+    let is_error = |name: &str| name.to_ascii_lowercase().contains("error");
+    let named =
+        record
+            .iter()
+            .filter(|(name, _)| is_error(name))
+            .find_map(|(_, error)| match error {
+                Value::String(message) if !message.trim().is_empty() => {
+                    Some(error_of(message, record))
+                }
+                Value::Object(error) => error
+                    .get("message")
+                    .and_then(Value::as_str)
+                    .map(|message| error_of(message, error)),
+                _ => None,
+            });
+    let own = || {
+        text("message")
+            .filter(|_| text("type").is_some_and(is_error))
+            .map(|said| error_of(said, record))
+    };
+    let inner = || {
+        ["message", "data", "event", "payload", "result"]
+            .iter()
+            .find_map(|name| error_in(record.get(*name)?, deeper))
+    };
+    let last = || error_in(record.get("messages")?.as_array()?.last()?, deeper);
+    named.or_else(own).or_else(inner).or_else(last)
+}
+
+/// The words of an error, and the code and status that stand beside them.
+fn error_of(message: &str, beside: &Map<String, Value>) -> AgentError {
+    let code = ["code", "name", "type"]
+        .iter()
+        .find_map(|name| beside.get(*name)?.as_str())
+        .map(str::to_owned);
+    let status = ["status", "statusCode", "status_code", "code"]
+        .iter()
+        .find_map(|name| beside.get(*name)?.as_u64());
+    let status = status.and_then(|status| u16::try_from(status).ok());
+    AgentError {
+        message: message.to_owned(),
+        code,
+        status,
+        source: EvidenceSource::Record,
+        line: 0,
+    }
+}
+
+/// A longer paragraph is an explanation.
+const MAX_CHARS: usize = 1_200;
+
+/// So much of the end is read: a paragraph that is longer is no error alone, however often a program tried again.
+const MAX_BYTES: usize = 64 << 10;
+
+/// How aider begins what it adds to an error, the same for all of a kind ("… servers are down or overloaded").
+const COMMENT: &str = " The API provider";
+
+/// How programs begin to speak of their own trouble; prose that quotes an error begins otherwise.
+static HEAD: Single = Single::new(
+    r"^\W{0,4}(?:\[?API Error|(?i:error\W)|(?:[A-Za-z_]+\.)*[A-Za-z]*(?:Error|Exception)\b\W|(?i:you(?:'|’)ve (?:hit|reached|exceeded)|you have (?:hit|reached|exhausted|exceeded)|(?:claude ai |5-hour |weekly |session |usage )(?:usage )?limit|credit balance|invalid api key|not logged in|please run /login|oauth token|prompt is too long|conversation (?:is )?too long|unable to connect|connection failed|fetch failed|rate limit|request rejected|overloaded|quota exceeded|insufficient_quota|resource_exhausted|repeated 529|status(?: code)?:? [45]\d\d|[45]\d\d [a-z]))",
+);
+
+/// The last paragraph of `output` as one line, where it reads like an error of the program itself and nothing else.
+/// Whether it is one that is known is for [`classify`](super::classify) to say.
+pub(crate) fn lone_error(output: &[u8]) -> Option<String> {
+    let end = &output[output.len().saturating_sub(MAX_BYTES)..];
+    let text = Text::new(end);
+    // Blank lines are not among them: where a number is left out, a paragraph ends.
+    let mut last = Vec::new();
+    let mut is_whole = end.len() == output.len();
+    for line in text.lines().rev() {
+        let said = line.to_text();
+        let follows = last
+            .last()
+            .is_none_or(|(below, _): &(u64, String)| below.saturating_sub(line.number) <= 1);
+        if !follows || (!last.is_empty() && !said.chars().any(char::is_alphanumeric)) {
+            is_whole = true;
+            break;
+        }
+        if said.chars().any(char::is_alphanumeric) {
+            last.push((line.number, said));
+        }
+    }
+    if !is_whole {
+        return None;
+    }
+    // Oldest line first. One error after the other, of a program that tried again: the last one counts.
+    let lines: Vec<String> = last.into_iter().rev().map(|(_, said)| said).collect();
+    HEAD.first(lines.first()?)?;
+    let first_word = |line: &String| line.split_whitespace().next().map(str::to_owned);
+    let begins = lines
+        .iter()
+        .rposition(|line| first_word(line) == first_word(&lines[0]))?;
+    let paragraph = lines
+        .get(begins..)?
+        .join(" ")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    let error = paragraph.split(COMMENT).next().unwrap_or(&paragraph);
+    (error.chars().count() <= MAX_CHARS).then(|| escape(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{lone_error, *};
+
+    fn error(output: &str) -> Option<(String, Option<u16>)> {
+        let error = last_error(&Text::new(output.as_bytes()))?.final_error?;
+        Some((error.message, error.status))
+    }
+
+    #[test]
+    fn errors_are_found_under_many_names() {
+        for (output, expected) in [
+            (
+                r#"{"type":"end","finalError":"529 busy"}"#,
+                Some(("529 busy", None)),
+            ),
+            (
+                r#"{"type":"x","error":{"message":"no","status":401}}"#,
+                Some(("no", Some(401))),
+            ),
+            (r#"{"type":"error","message":"late"}"#, Some(("late", None))),
+            (
+                r#"{"messages":[{"role":"user"},{"role":"assistant","errorMessage":"cut"}]}"#,
+                Some(("cut", None)),
+            ),
+            (
+                r#"{"type":"tool_result","error":"permission denied"}"#,
+                None,
+            ),
+            (r#"{"type":"end","isError":true,"text":"x"}"#, None),
+            ("{broken", None),
+            ("plain error: words", None),
+        ] {
+            let expected = expected.map(|(message, status)| (message.to_owned(), status));
+            assert_eq!(error(output), expected, "{output}");
+        }
+    }
+
+    #[test]
+    fn an_error_alone_is_no_explanation() {
+        let aider = b"Aider v0.86.2\nModel: gpt-4o\n\nlitellm.AuthenticationError: AuthenticationError: OpenAIException - Incorrect API\nkey provided: sk-x.\n";
+        assert!(
+            lone_error(aider)
+                .unwrap()
+                .ends_with("Incorrect API key provided: sk-x.")
+        );
+        assert!(
+            lone_error("You\u{2019}ve hit your limit · resets 6:41am (UTC)\n\n".as_bytes())
+                .is_some()
+        );
+        assert!(lone_error(b"[API Error: 429 Too Many Requests]").is_some());
+        let again = "litellm.InternalServerError: InternalServerError: OpenAIException - The server had an\nerror.\n\
+                     The API provider's servers are down or overloaded.\nRetrying in 0.2 seconds...\n";
+        let repeated = format!("Repo-map: using 4096 tokens\n\n{}", again.repeat(20));
+        let last = "litellm.InternalServerError: InternalServerError: OpenAIException - The server had an error.";
+        assert_eq!(lone_error(repeated.as_bytes()).as_deref(), Some(last));
+        let late = "words\n".repeat(100_000) + "\nAPI Error: 500\n";
+        assert_eq!(
+            lone_error(late.as_bytes()).as_deref(),
+            Some("API Error: 500")
+        );
+        assert_eq!(
+            lone_error("API Error: 500\n".repeat(100_000).as_bytes()),
+            None
+        );
+        for said in [
+            "The test fails with \"API Error: 429\", so I added a retry.",
+            "Done.\n\nAll tests pass.",
+            "API Error: 500\n\nI worked around it and everything passes now.",
+            "",
+        ] {
+            assert_eq!(lone_error(said.as_bytes()), None, "{said}");
+        }
+    }
 }

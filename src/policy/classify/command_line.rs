@@ -1,17 +1,12 @@
 //! What a tool says of the words of its own command line, where no rule knows the tool.
 
-mod said;
-mod words;
-
-use super::missing_resource::{self, Kind};
-use super::quoted::{Quote, Quoted};
-use super::verdict::{BROKEN, INVALID, MISSING, Verdict};
-use crate::policy::program::of_line;
-use crate::policy::shell_line::is_own;
+use super::complaint;
+use super::complaint::Kind;
+use super::rules::Quote;
+use super::rules::{BROKEN, INVALID, MISSING, Verdict};
+use super::scan::Quoted;
+use crate::policy::program::{Words, is_own, of_line};
 use crate::policy::text::{Line, Text};
-
-use said::{Said, said_of};
-use words::{Role, Word, arguments, is_path, words};
 
 /// How many of the last lines may say what the command line asked for in vain.
 const LAST_LINES: usize = 12;
@@ -44,7 +39,7 @@ pub(super) fn not_there<'a>(command: &str, text: &'a Text) -> Option<Answer<'a>>
             // The tool's own command, as against what it is to run.
             let own = arguments(command, 1).any(|argument| argument == word.text);
             let command =
-                missing_resource::find(line).is_some_and(|lack| lack.kind == Some(Kind::Command));
+                complaint::find(line).is_some_and(|lack| lack.kind == Some(Kind::Command));
             Some(if own && command {
                 ("shape.command", INVALID)
             } else {
@@ -173,7 +168,7 @@ fn of_missing_value(command: &str, value: &str, line: &str) -> Verdict {
         .any(|word| FETCHES.contains(&word));
     let said = line.to_lowercase();
     let library = LIBRARIES.iter().any(|word| said.contains(word));
-    match missing_resource::find(line).and_then(|lack| lack.kind) {
+    match complaint::find(line).and_then(|lack| lack.kind) {
         Some(Kind::Thing | Kind::Code) if library && !fetches => BROKEN,
         Some(Kind::Thing) => MISSING,
         _ if is_path(value) || fetches => MISSING,
@@ -194,6 +189,269 @@ fn starts_with_place(said: &str) -> bool {
             .split(':')
             .nth(1)
             .is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// How short a word is that may be anything.
+const MIN_WORD: usize = 3;
+
+/// What a word of the command line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It begins with a dash.
+    Option,
+    /// It follows an option, or is a part of it.
+    Value,
+    /// Anything else.
+    Plain,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Word<'a> {
+    pub text: &'a str,
+    pub role: Role,
+}
+
+pub(crate) fn words(command: &str) -> Vec<Word<'_>> {
+    /// What an option's value may be, and what may be said of anything.
+    const COMMON: [&str; 20] = [
+        "all", "auto", "build", "default", "dev", "error", "errors", "false", "file", "high",
+        "info", "low", "main", "none", "release", "src", "test", "tests", "true", "warning",
+    ];
+    let mut words = Vec::new();
+    let mut add = |text, role| {
+        let long: &str = text;
+        if long.trim_start_matches('-').len() >= MIN_WORD
+            && !(role == Role::Value && COMMON.contains(&long))
+        {
+            words.push(Word { text, role });
+        }
+    };
+    let mut option = false;
+    for token in command
+        .split(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | ';' | '|' | '&' | '(' | ')'))
+        .skip(1)
+    {
+        if let Some(name) = token.strip_prefix('-') {
+            let (first, values) = token.split_once('=').unwrap_or((token, ""));
+            add(first, Role::Option);
+            // The letter of an option and its value in one: `-bhtml`.
+            if values.is_empty()
+                && !name.starts_with('-')
+                && name.starts_with(|c: char| c.is_ascii_alphabetic())
+            {
+                add(&name[1..], Role::Value);
+            }
+            pieces(values).for_each(|piece| add(piece, Role::Value));
+            option = values.is_empty();
+        } else if !token.is_empty() {
+            let role = if option { Role::Value } else { Role::Plain };
+            pieces(token).for_each(|piece| add(piece, role));
+            option = false;
+        }
+    }
+    words
+}
+
+/// A word and the parts of it that may be named alone; `@` before a word says that it is a file.
+fn pieces(token: &str) -> impl Iterator<Item = &str> {
+    let token = token.trim_start_matches('@');
+    let whole = token.contains([',', '+', '#', '=', ':']).then_some(token);
+    whole
+        .into_iter()
+        .chain(token.split([',', '+', '#', '=', ':']))
+}
+
+/// The names of the programs that a command line runs, those that only run others left out, or their first, second, ...
+/// arguments.
+pub(crate) fn arguments(command: &str, place: usize) -> impl Iterator<Item = String> {
+    let of_program = move |words: Words| {
+        let mut names = words
+            .into_iter()
+            .filter(|word| !word.starts_with('-') && !word.contains('='));
+        names
+            .nth(place)
+            .map(|name| name.rsplit('/').next().unwrap_or(&name).to_owned())
+    };
+    of_line(command)
+        .into_iter()
+        .filter_map(of_program)
+        .filter(|name| name.len() >= MIN_WORD)
+}
+
+/// Whether a word names a file rather than a choice.
+pub(crate) fn is_path(word: &str) -> bool {
+    word.contains('/')
+        || word
+            .rsplit_once('.')
+            .is_some_and(|(_, end)| end.starts_with(|c: char| c.is_ascii_alphabetic()))
+}
+
+/// How many words may be between "unknown" and what is unknown.
+const BETWEEN: usize = 5;
+
+/// What a line says of a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    Missing,
+    Refused,
+}
+
+/// Then at most [`BETWEEN`] words, and the word.
+const BEFORE: &[&str] = &[
+    "no such ",
+    "unknown ",
+    "unrecognized ",
+    "unrecognised ",
+    "no idea ",
+    "don't know ",
+    "do not know ",
+    "doesn't know ",
+    "cannot find ",
+    "can't find ",
+    "couldn't find ",
+    "could not find ",
+    "couldn't resolve ",
+    "could not resolve ",
+    "cannot resolve ",
+    "cannot locate ",
+    "could not locate ",
+    "unable to find ",
+    "unable to locate ",
+    "cannot open ",
+    "can't open ",
+    "could not open ",
+    "couldn't open ",
+    "unable to open ",
+    "failed to open ",
+    "unable to access ",
+    "never heard of ",
+    "nothing matches ",
+    "nothing called ",
+    "nothing named ",
+    "never defined: ",
+    "does not contain ",
+    "does not provide ",
+    "does not have ",
+    "not a valid ",
+    "not a known ",
+];
+const AFTER: &[&str] = &[
+    "not found",
+    "not be found",
+    "not exist",
+    "doesn't exist",
+    "unknown",
+    "not known",
+    "not defined",
+    "isn't defined",
+    "missing",
+    "not registered",
+    "not available",
+    "not a task",
+    "not a target",
+    "not a valid task",
+    "not a valid target",
+    "not a command",
+];
+/// What is said of an option or of its value, before it and after it.
+const REFUSED: &[&str] = &[
+    "not a valid ",
+    "invalid ",
+    "illegal ",
+    "unexpected ",
+    "not understand ",
+    "unsupported ",
+    "bad ",
+    "error parsing ",
+    "not support ",
+];
+const REFUSES: &[&str] = &[
+    "wants",
+    "expects",
+    "requires",
+    "must ",
+    "needs",
+    "cannot",
+    "not ",
+    "takes ",
+    "conflicts",
+];
+const REFUSES_VALUE: &[&str] = &[
+    "not a valid",
+    "not valid",
+    "not supported",
+    "unsupported",
+    "not recognized",
+    "not recognised",
+    "not one of",
+    "not allowed",
+    "invalid",
+];
+
+/// What a line says of a word, right before or right after it.
+fn said_of(said: &str, word: Word<'_>) -> Option<Said> {
+    let mut places = said
+        .match_indices(word.text)
+        .map(|(start, _)| (start, start + word.text.len()));
+    places.find_map(|(start, end)| {
+        if is_the_word(said.as_bytes(), start, end) {
+            said_around(&said[..start], word, &said[end..])
+        } else {
+            None
+        }
+    })
+}
+
+/// Whether what stands there is a word: neither a part of a path or of a longer name, nor the place of something else
+/// (`a.x:3:`, `a.x(3)`).
+fn is_the_word(bytes: &[u8], start: usize, end: usize) -> bool {
+    let joins = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'/');
+    let before = start.checked_sub(1).and_then(|before| bytes.get(before));
+    let (after, then) = (bytes.get(end), bytes.get(end + 1));
+    let comes_from = before.is_some_and(|byte| joins(byte) || *byte == b'.');
+    let goes_on = after.is_some_and(joins) || after == Some(&b'.') && then.is_some_and(joins);
+    let place = matches!(after, Some(b':' | b'(')) && then.is_some_and(u8::is_ascii_digit);
+    !comes_from && !goes_on && !place
+}
+
+/// What is said of a word by what stands before and after it.
+fn said_around(before: &str, word: Word<'_>, after: &str) -> Option<Said> {
+    let before = before.to_ascii_lowercase();
+    let after = after
+        .trim_start_matches(['\'', '"', '`', '\u{2019}', '\u{bb}', ' '])
+        .to_ascii_lowercase();
+    let verbs = ["was ", "is ", "does ", "could ", "can "];
+    let after = verbs.iter().fold(after.as_str(), |after, verb| {
+        after.strip_prefix(verb).unwrap_or(after)
+    });
+    let precede = |phrases: &[&str]| phrases.iter().any(|phrase| leads_to_end(&before, phrase));
+    let follow = |phrases: &[&str]| phrases.iter().any(|phrase| after.starts_with(phrase));
+    let refused = match word.role {
+        Role::Option => precede(REFUSED) || follow(REFUSES),
+        Role::Value => precede(REFUSED) || follow(REFUSES_VALUE),
+        Role::Plain => false,
+    };
+    if refused {
+        return Some(Said::Refused);
+    }
+    let named = before.trim_end_matches([' ', '\'', '"', '`', '\u{2018}', '\u{201c}']);
+    let none_named =
+        before.contains("no ") && (named.ends_with(" named") || named.ends_with(" called"));
+    let no_file =
+        word.text.contains(['/', '.']) && after.starts_with(':') && after.contains("no such file");
+    (no_file || none_named || precede(BEFORE) || follow(AFTER)).then_some(Said::Missing)
+}
+
+/// Whether a phrase is about what comes right after the text: few words between, and no other name among them.
+fn leads_to_end(text: &str, phrase: &str) -> bool {
+    let between = text.rfind(phrase).map(|at| &text[at + phrase.len()..]);
+    between.is_some_and(|between| {
+        // Another name between them is what is meant.
+        let named = between.matches(['"', '`', '\'']).count() > 1;
+        between.split_whitespace().count() <= BETWEEN
+            && !named
+            && !between.contains([',', '.', ';', ')'])
+    })
 }
 
 #[cfg(test)]
@@ -336,6 +594,22 @@ mod tests {
                 own,
                 "{command}: {output}"
             );
+        }
+    }
+
+    #[test]
+    fn wrappers_are_no_programs() {
+        for (line, programs, firsts) in [
+            ("timeout -k 5 30m npx -y eslint src", "eslint", "src"),
+            (
+                "A=1 python3 -m pytest tests; sh -c 'cd app && mytool sub'",
+                "pytest mytool",
+                "tests app sub",
+            ),
+            ("sudo -u ci /opt/bin/deploy stage", "deploy", "stage"),
+        ] {
+            let found = [0, 1].map(|place| arguments(line, place).collect::<Vec<_>>().join(" "));
+            assert_eq!(found, [programs, firsts], "{line}");
         }
     }
 }

@@ -3,19 +3,29 @@
 use std::time::Duration;
 
 use super::api::Reported;
-use super::inputs::Inputs;
+use super::check_summary::Counts;
 use super::process::Fact;
 use super::reset_time::reset_time;
+use super::rules::Verdict;
 use super::scan::Hit;
-use super::verdict::Verdict;
 use crate::model::agent_record::AgentRecord;
 use crate::model::failure::{Cause, Evidence, EvidenceSource, Failure, FailureEvidence};
+use crate::model::feedback::CheckKind;
 use crate::model::time::Timestamp;
-use crate::policy::excerpt;
-use crate::policy::patterns::Single;
-use crate::policy::redact::redact;
-use crate::policy::signature::signature;
-use crate::policy::text::{Line, Text, without_controls};
+use crate::policy::patterns::{Found, Single};
+use crate::policy::secrets::redact;
+use crate::policy::text::{Line, MAX_EXCERPT_BYTES, Text, cut, excerpt, without_controls};
+
+/// Everything that is known of the attempt.
+pub(super) struct Inputs<'a> {
+    pub evidence: &'a FailureEvidence,
+    pub record: Option<&'a AgentRecord>,
+    pub stage: Option<CheckKind>,
+    pub stderr: &'a Text,
+    pub stdout: &'a Text,
+    pub counts: Counts,
+    pub now: Timestamp,
+}
 
 /// How long the text of a piece of evidence is at most, in bytes.
 const MAX_EVIDENCE_BYTES: usize = 300;
@@ -42,64 +52,38 @@ pub(super) struct Conclusion {
 }
 
 impl Conclusion {
-    /// A verdict from one piece of evidence.
-    pub(super) fn new(verdict: Verdict, evidence: Evidence, message: String) -> Self {
+    /// A verdict from one piece of evidence, which is the message too.
+    pub(super) fn new(verdict: Verdict, evidence: Evidence) -> Self {
         Self {
             verdict,
+            message: evidence.text.clone(),
             evidence,
             rejected: Vec::new(),
-            message,
             signature_text: None,
         }
     }
 
     /// What the process shows.
     pub(super) fn of_fact(fact: Fact) -> Self {
-        let Fact {
-            rule,
-            verdict,
-            text,
-        } = fact;
-        let source = EvidenceSource::Process;
-        Self::new(
-            verdict,
-            Evidence {
-                rule: rule.to_owned(),
-                source,
-                line: None,
-                text: text.clone(),
-            },
-            text,
-        )
+        Self::bare(fact.rule, fact.verdict, fact.text)
     }
 
     /// What a line says.
     pub(super) fn of_hit(hit: Hit<'_>) -> Self {
-        let evidence = hit.evidence();
-        let message = evidence.text.clone();
-        Self::new(hit.rule.verdict, evidence, message)
+        Self::new(hit.rule.verdict, hit.evidence())
     }
 
     /// What the agent reported.
     pub(super) fn of_report(reported: Reported) -> Self {
-        let Reported {
-            rule,
-            verdict,
-            source,
-            line,
-            text,
-            lost,
-        } = reported;
         let named = |rule: &str| Evidence {
             rule: rule.to_owned(),
-            source,
-            line,
-            text: text.clone(),
+            source: reported.source,
+            line: reported.line,
+            text: reported.text.clone(),
         };
-        let rejected = lost.iter().map(|rule| named(rule.id)).collect();
         Self {
-            rejected,
-            ..Self::new(verdict, named(rule), text.clone())
+            rejected: reported.lost.iter().map(|rule| named(rule.id)).collect(),
+            ..Self::new(reported.verdict, named(reported.rule))
         }
     }
 
@@ -110,18 +94,13 @@ impl Conclusion {
         source: EvidenceSource,
         line: Line<'_>,
     ) -> Self {
-        let text = line.to_text();
-        let number = Some(line.number).filter(|number| *number > 0);
-        Self::new(
-            verdict,
-            Evidence {
-                rule: rule.to_owned(),
-                source,
-                line: number,
-                text: text.clone(),
-            },
-            text,
-        )
+        let evidence = Evidence {
+            rule: rule.to_owned(),
+            source,
+            line: Some(line.number).filter(|number| *number > 0),
+            text: line.to_text(),
+        };
+        Self::new(verdict, evidence)
     }
 
     /// Nothing explains the failure. A line that happens to be the last is no reason: it is what the failure is recognised by.
@@ -134,14 +113,14 @@ impl Conclusion {
     }
 
     /// What is left where nothing was said.
-    pub(super) fn bare(rule: &str, verdict: Verdict, message: String) -> Self {
+    pub(super) fn bare(rule: &str, verdict: Verdict, text: String) -> Self {
         let evidence = Evidence {
             rule: rule.to_owned(),
             source: EvidenceSource::Process,
             line: None,
-            text: message.clone(),
+            text,
         };
-        Self::new(verdict, evidence, message)
+        Self::new(verdict, evidence)
     }
 
     /// The failure that is recorded: redacted, bounded.
@@ -227,7 +206,7 @@ fn shorten(text: &str, max_bytes: usize) -> String {
         .filter(|word| !word.is_empty());
     let mut text = redact(&words.collect::<Vec<_>>().join(" ")).into_owned();
     if text.len() > max_bytes {
-        excerpt::cut(&mut text, max_bytes - '…'.len_utf8());
+        cut(&mut text, max_bytes - '…'.len_utf8());
         text.push('…');
     }
     text
@@ -235,15 +214,15 @@ fn shorten(text: &str, max_bytes: usize) -> String {
 
 /// What an agent said last, what its last tool that failed said, and what came on stderr: its records are for programs.
 fn said_by(record: &AgentRecord, inputs: &Inputs<'_>) -> Option<String> {
-    let room = excerpt::MAX_BYTES / 3;
+    let room = MAX_EXCERPT_BYTES / 3;
     let bounded = |text: &str| {
         let mut text = redact(&without_controls(text.trim())).into_owned();
         if text.len() > room {
-            text = excerpt::of_text(&Text::new(text.as_bytes()), None, room);
+            text = excerpt(&Text::new(text.as_bytes()), None, room);
         }
         text
     };
-    let stderr = (!inputs.stderr.is_empty()).then(|| excerpt::of_text(inputs.stderr, None, room));
+    let stderr = (!inputs.stderr.is_empty()).then(|| excerpt(inputs.stderr, None, room));
     let last = record
         .final_text
         .as_deref()
@@ -263,7 +242,7 @@ fn said_by(record: &AgentRecord, inputs: &Inputs<'_>) -> Option<String> {
 /// Texts that were masked one by one as one: a secret may stand in the one after its name.
 fn joined(parts: impl Iterator<Item = String>, between: &str) -> Option<String> {
     let mut text = redact(&parts.collect::<Vec<_>>().join(between)).into_owned();
-    excerpt::cut(&mut text, excerpt::MAX_BYTES);
+    cut(&mut text, MAX_EXCERPT_BYTES);
     (!text.is_empty()).then_some(text)
 }
 
@@ -280,17 +259,17 @@ fn details(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<String> {
     // The agent's transcript on stdout is no excerpt for people; its error is.
     if evidence.source == EvidenceSource::Record {
         return Some(redact(&without_controls(&evidence.text)).into_owned()).map(|mut text| {
-            excerpt::cut(&mut text, excerpt::MAX_BYTES);
+            cut(&mut text, MAX_EXCERPT_BYTES);
             text
         });
     }
     if let Some(record) = inputs.record.filter(|record| record.structured) {
         return said_by(record, inputs);
     }
-    let room = (excerpt::MAX_BYTES / spoken.len().max(1)).saturating_sub(1);
+    let room = (MAX_EXCERPT_BYTES / spoken.len().max(1)).saturating_sub(1);
     let parts = spoken.iter().map(|(source, text)| {
         let line = evidence.line.filter(|_| evidence.source == *source);
-        excerpt::of_text(text, line, room)
+        excerpt(text, line, room)
     });
     joined(parts, "\n")
 }
@@ -351,7 +330,7 @@ pub(super) fn raised(text: &Text) -> Option<Line<'_>> {
 }
 
 /// What the caller says, the error of a Python traceback or else the exit status.
-pub(super) fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
+fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
     let traceback = [inputs.stderr, inputs.stdout]
         .into_iter()
         .find_map(raised)
@@ -372,4 +351,167 @@ pub(super) fn exit_text(evidence: &FailureEvidence) -> String {
         || "No exit status".to_owned(),
         |code| format!("Exit status {code}"),
     )
+}
+
+/// What varies from run to run, and what it becomes.
+struct Varying {
+    pattern: Single,
+    /// What takes its place; `None`: its group.
+    to: Option<&'static str>,
+    /// Whether a text may hold it at all.
+    possible: fn(&str) -> bool,
+}
+
+const fn varying(pattern: &'static str, to: &'static str, possible: fn(&str) -> bool) -> Varying {
+    Varying {
+        pattern: Single::new(pattern),
+        to: Some(to),
+        possible,
+    }
+}
+
+/// In this order: longer forms first.
+static VARYING: [Varying; 10] = [
+    varying(
+        r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b",
+        "<id>",
+        |text| text.bytes().filter(|byte| *byte == b'-').count() >= 4,
+    ),
+    varying(
+        r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?",
+        "<time>",
+        |text| text.contains('-') && text.contains(':') && has_digit(text),
+    ),
+    varying(
+        r"\b\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?\s?(?:[ap]m\b)?",
+        "<time>",
+        |text| text.contains(':') && has_digit(text),
+    ),
+    varying(r"\b0x[0-9a-fA-F]+\b", "<address>", |text| {
+        text.contains("0x")
+    }),
+    varying(r"\b[a-z]+://\S+", "<url>", |text| text.contains("://")),
+    Varying {
+        pattern: Single::new(r"(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+([\w.@+-]*)"),
+        to: None,
+        possible: |text| text.contains(['/', '\\']),
+    },
+    varying(r"\b(?:tmp|temp)[\w.-]*\b|\.tmp\w+", "<temporary>", |text| {
+        text.contains("tmp") || text.contains("temp")
+    }),
+    varying(r"\b[0-9a-f]{7,64}\b", "<hash>", has_hash),
+    varying(
+        r"\b\d+(?:\.\d+)?\s?(?:ns|us|\u{b5}s|ms|s|sec|secs|seconds?|min|minutes?|h|hours?)\b",
+        "<duration>",
+        has_digit,
+    ),
+    varying(r"\d+", "#", has_digit),
+];
+
+/// Other scripts have digits of their own.
+fn has_digit(text: &str) -> bool {
+    text.bytes()
+        .any(|byte| byte.is_ascii_digit() || !byte.is_ascii())
+}
+
+fn has_hash(text: &str) -> bool {
+    let hexadecimal = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
+    text.as_bytes()
+        .chunk_by(|a, b| hexadecimal(a) && hexadecimal(b))
+        .any(|run| run.len() >= 7)
+}
+
+/// The message without paths, line numbers, times, durations, addresses, hashes and temporary names.
+fn normalize(message: &str) -> String {
+    let mut text = message.trim().to_owned();
+    for Varying {
+        pattern,
+        to,
+        possible,
+    } in &VARYING
+    {
+        let replacement = |found: &Found| {
+            let group = found.group(1).map_or("", |range| &text[range]);
+            to.unwrap_or(group).to_owned()
+        };
+        if let Some(replaced) = possible(&text)
+            .then(|| pattern.replace(&text, replacement))
+            .flatten()
+        {
+            text = replaced;
+        }
+    }
+    one_space(&text).to_lowercase()
+}
+
+/// One space for each run of space.
+fn one_space(text: &str) -> String {
+    let mut spaced = String::with_capacity(text.len());
+    for c in text.chars() {
+        if !c.is_whitespace() {
+            spaced.push(c);
+        } else if !spaced.ends_with(' ') {
+            spaced.push(' ');
+        }
+    }
+    spaced
+}
+
+/// Sixteen hexadecimal digits of the cause and the normalised message; the same on every platform and version.
+fn signature(cause: Cause, message: &str) -> String {
+    // FNV-1a, 64 bits: short, and defined once and for all.
+    let text = format!("{}\n{}", cause.as_str(), normalize(message));
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_compiles() {
+        assert!(VARYING.iter().all(|varying| varying.pattern.compiles()));
+    }
+
+    #[test]
+    fn what_varies_does_not_count() {
+        let a = "/home/a/x/src/net.rs:12:5: error after 1.2s at 0x7f00 (pid 4711, commit 0c3e936)";
+        let b = "C:\\work\\src\\net.rs:99:1: error after 800ms at 0xdead (pid 12, commit fffffff)";
+        assert_eq!(normalize(a), normalize(b));
+        assert_eq!(
+            signature(Cause::BrokenBuild, a),
+            signature(Cause::BrokenBuild, b)
+        );
+        assert_ne!(
+            signature(Cause::BrokenBuild, a),
+            signature(Cause::Crashed, a)
+        );
+        assert_ne!(
+            signature(Cause::BrokenBuild, "cannot find a"),
+            signature(Cause::BrokenBuild, "cannot find b")
+        );
+    }
+
+    #[test]
+    fn space_counts_once() {
+        let space = regex::Regex::new(r"\s+").unwrap();
+        for text in [
+            "",
+            " ",
+            "a",
+            " a \t\u{a0}b\n",
+            "a\u{2003}b  c",
+            "a\u{b}\u{c}\r\u{85}b\u{1c}c",
+        ] {
+            assert_eq!(one_space(text), space.replace_all(text, " "), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_hash_never_changes() {
+        assert_eq!(signature(Cause::Unknown, "x"), "5278224eb71e68e3");
+    }
 }

@@ -5,41 +5,37 @@
 //! strength: what the process shows, what records say, stderr, stdout. The words are data: see `rules`.
 
 mod api;
-mod author_message;
+mod check_summary;
 mod command_line;
+mod complaint;
 mod conclusion;
 mod feedback;
-mod inputs;
-pub(crate) mod known;
-mod lone_error;
-mod missing_resource;
 mod process;
-mod quoted;
 mod reset_time;
 mod rules;
 mod scan;
-mod shape;
 mod stage;
-mod steps;
-mod unknown_agent;
-mod user_rule;
-mod verdict;
 
-#[cfg(test)]
-mod tests;
-
-pub(crate) use lone_error::lone_error;
+pub(crate) use api::lone_error;
+pub(crate) use check_summary::summarize;
 pub(crate) use stage::{guess_loop, guess_stage, stage_of_command};
 
-use inputs::Inputs;
+use regex::bytes::Regex;
 
-use super::check_summary::count;
 use super::settings::UserRule;
 use super::text::Text;
-use crate::model::agent_record::AgentRecord;
-use crate::model::failure::{Failure, FailureEvidence};
+use crate::model::agent_record::{AgentKind, AgentRecord};
+use crate::model::failure::{
+    Cause, CauseDetail, Evidence, EvidenceSource, Failure, FailureEvidence, FailureType,
+    SuggestedAction,
+};
 use crate::model::feedback::CheckKind;
 use crate::model::time::Timestamp;
+use check_summary::count;
+use conclusion::{Conclusion, Inputs, exit_text};
+use process::Fact;
+use rules::{AGENT, AGENT_UNKNOWN, Family, Verdict};
+use scan::Scan;
 
 /// Classifies a failed attempt.
 ///
@@ -71,7 +67,7 @@ pub fn classify(
         counts,
         now,
     };
-    steps::decide(user_rules, &inputs).into_failure(&inputs)
+    decide(user_rules, &inputs).into_failure(&inputs)
 }
 
 /// What an agent's program said beside its records, whose line numbers are kept.
@@ -99,8 +95,241 @@ fn stage_of(evidence: &FailureEvidence, record: Option<&AgentRecord>) -> Option<
 #[cfg(test)]
 pub(super) fn patterns() -> Vec<&'static str> {
     let mut patterns = rules::patterns();
-    patterns.extend(quoted::PATTERNS.concat());
-    patterns.extend([shape::SHAPES, shape::RAN].concat());
+    patterns.extend(scan::PATTERNS.concat());
+    patterns.extend([complaint::SHAPES, complaint::RAN].concat());
     patterns.extend(stage::patterns());
+    patterns.extend(check_summary::patterns());
     patterns
 }
+
+/// Asks the questions, the user's own rules first.
+fn decide(user_rules: &[UserRule], inputs: &Inputs<'_>) -> Conclusion {
+    let decided = || {
+        if inputs.stage == Some(CheckKind::Agent) {
+            decide_agent(inputs)
+        } else {
+            feedback::decide(inputs)
+        }
+    };
+    let named = apply(user_rules, inputs).or_else(|| feedback::named(inputs));
+    named.unwrap_or_else(decided)
+}
+
+fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
+    let nothing = Text::default();
+    let evidence = inputs.evidence;
+    let signal = process::signal(evidence, None);
+    let signal = signal.as_deref();
+    let record = inputs.record;
+    if let Some(fact) = process::time_limit(evidence, signal) {
+        return Conclusion::of_fact(fact);
+    }
+    let cancelled = process::cancellation(evidence, signal);
+    // "is_error: false" and a final error both beat a late status; an interruption before them does not.
+    let ended = record.is_some_and(|record| record.final_error.is_some() || record.is_success);
+    if let Some(fact) =
+        cancelled.filter(|_| evidence.cancelled || evidence.signal.is_some() || !ended)
+    {
+        return Conclusion::of_fact(fact);
+    }
+    if let Some(fact) = process::crash(signal) {
+        // The transcript quotes what it likes; only the program's own last words on stderr say why it died.
+        let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
+        let memory = scan.best(Family::Memory, AGENT).map(Conclusion::of_hit);
+        return memory.unwrap_or_else(|| Conclusion::of_fact(fact));
+    }
+    if let Some(reported) = record.and_then(api::from_record) {
+        return Conclusion::of_report(reported);
+    }
+    if let Some(fact) =
+        process::not_started(evidence).or_else(|| process::shell_status(evidence, None))
+    {
+        let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
+        let tool = scan
+            .best(Family::MissingTool, AGENT)
+            .map(Conclusion::of_hit);
+        return tool.unwrap_or_else(|| Conclusion::of_fact(fact));
+    }
+    let structured = record.is_some_and(|record| record.structured);
+    let stdout = if structured { &nothing } else { inputs.stdout };
+    if let Some(record) = api::last_error(inputs.stdout).filter(|_| !structured)
+        && let Some(reported) = api::from_record(&record)
+    {
+        return Conclusion::of_report(reported);
+    }
+    let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
+    let said_scan = Scan::new(inputs.stderr, stdout, AGENT, false);
+    let memory_or_machine = |errno: bool| {
+        let families = [Family::Memory, Family::Machine, Family::MissingTool];
+        let stderr = families
+            .into_iter()
+            .find_map(|family| scan.best(family, AGENT));
+        let stdout = || {
+            said_scan
+                .best(Family::Machine, AGENT)
+                .filter(|hit| errno || hit.line.bytes.starts_with(b"Error"))
+        };
+        stderr.or_else(stdout).map(Conclusion::of_hit)
+    };
+    let said = said_scan
+        .best(Family::Cancelled, AGENT)
+        .map(Conclusion::of_hit);
+    if let Some(headed) = feedback::headed(inputs) {
+        let why = [Family::Memory, Family::Machine]
+            .into_iter()
+            .find_map(|family| said_scan.best(family, AGENT));
+        return said
+            .or_else(|| why.map(Conclusion::of_hit))
+            .or_else(|| memory_or_machine(false))
+            .unwrap_or(headed);
+    }
+    if let Some(reported) = api::from_text(inputs.stderr, stdout) {
+        // An errno says that the machine refused the program itself, whatever the words resemble.
+        let errno = ["EACCES", "EPERM", "EROFS", "ENOSPC", "os error ", "[Errno "]
+            .iter()
+            .any(|name| reported.text.contains(name));
+        let vague = matches!(
+            reported.verdict.cause,
+            Cause::ResourceNotFound | Cause::Unknown | Cause::InvalidInput
+        );
+        // An interruption tears down connections; another error after it is another matter.
+        let torn = matches!(reported.verdict.cause, Cause::NetworkError | Cause::Unknown);
+        let later = |said: &Conclusion| {
+            reported.source == said.evidence.source && reported.line > said.evidence.line
+        };
+        if let Some(cancelled) = said.filter(|said| torn || !later(said)) {
+            return cancelled;
+        }
+        if let Some(machine) = memory_or_machine(errno).filter(|_| errno || vague) {
+            return machine;
+        }
+        return Conclusion::of_report(reported);
+    }
+    if let Some(conclusion) = said.or_else(|| memory_or_machine(false)) {
+        return conclusion;
+    }
+    let gemini = record.is_some_and(|record| record.kind == AgentKind::Gemini);
+    if let Some((rule, verdict)) = evidence
+        .exit_code
+        .filter(|_| gemini)
+        .and_then(api::verdict_of_gemini_exit)
+    {
+        return Conclusion::bare(rule, verdict, exit_text(evidence));
+    }
+    // A program that is no agent that we know may be a script around a build: what only a tool prints counts, words do not.
+    let is_output = evidence.message.is_none() && record.is_none() && evidence.agent.is_none();
+    let tool = || feedback::strong(inputs);
+    if let Some(conclusion) = is_output.then(tool).flatten() {
+        return conclusion;
+    }
+    Conclusion::unexplained("agent.no-reason", AGENT_UNKNOWN, inputs)
+}
+
+/// The first rule that matches, if one does: the record first, then stderr, then stdout, last lines first.
+fn apply(rules: &[UserRule], inputs: &Inputs<'_>) -> Option<Conclusion> {
+    let at_stage = |rule: &&UserRule| rule.stage.is_none() || rule.stage == inputs.stage;
+    rules.iter().filter(at_stage).find_map(|rule| {
+        let (source, line, text) = find(rule, inputs)?;
+        let verdict = verdict_of(rule);
+        let evidence = Evidence {
+            rule: rule.id.clone(),
+            source,
+            line,
+            text,
+        };
+        Some(Conclusion::new(verdict, evidence))
+    })
+}
+
+/// What the rule leaves out is filled in from its cause.
+fn verdict_of(rule: &UserRule) -> Verdict {
+    Verdict {
+        kind: rule.kind.unwrap_or_else(|| usual_type(rule.cause)),
+        cause: rule.cause,
+        retryable: rule
+            .retryable
+            .unwrap_or_else(|| usually_passes_again(rule.cause)),
+        detail: None,
+    }
+}
+
+fn usual_type(cause: Cause) -> FailureType {
+    match cause {
+        Cause::BrokenBuild | Cause::VerificationFailed | Cause::InvalidInput | Cause::Unknown => {
+            FailureType::FeedbackFailure
+        }
+        Cause::ToolTimeout => FailureType::Timeout,
+        Cause::RateLimited | Cause::ContextExhausted | Cause::AuthFailed => FailureType::AgentError,
+        Cause::NetworkError
+        | Cause::PermissionDenied
+        | Cause::DiskFull
+        | Cause::ResourceNotFound => FailureType::SystemError,
+        Cause::OutOfMemory | Cause::Crashed => FailureType::Crash,
+        Cause::Cancelled => FailureType::Cancellation,
+    }
+}
+
+fn usually_passes_again(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::ToolTimeout | Cause::RateLimited | Cause::NetworkError
+    )
+}
+
+fn find(rule: &UserRule, inputs: &Inputs<'_>) -> Option<(EvidenceSource, Option<u64>, String)> {
+    let regex = Regex::new(&rule.pattern).ok()?;
+    let reads = |source| rule.source.is_none_or(|wanted| wanted == source);
+    let error = inputs.record.and_then(|record| record.final_error.as_ref());
+    if let Some(error) = error
+        .filter(|error| reads(EvidenceSource::Record) && regex.is_match(error.message.as_bytes()))
+    {
+        return Some((
+            EvidenceSource::Record,
+            Some(error.line),
+            error.message.clone(),
+        ));
+    }
+    let streams = [
+        (EvidenceSource::Stderr, inputs.stderr),
+        (EvidenceSource::Stdout, inputs.stdout),
+    ];
+    streams
+        .into_iter()
+        .filter(|(source, _)| reads(*source))
+        .find_map(|(source, text)| {
+            let line = text.lines().rev().find(|line| regex.is_match(line.bytes))?;
+            Some((
+                source,
+                Some(line.number).filter(|number| *number > 0),
+                line.to_text(),
+            ))
+        })
+}
+
+/// What is said of an attempt whose `recover` was killed.
+const SUPERVISOR_LOST: &str = "recover was killed in the middle of the attempt";
+
+/// The attempt was stopped by whoever ran it.
+pub(crate) fn cancelled() -> Failure {
+    of_fact(process::cancelled())
+}
+
+/// The `recover` that supervised the attempt was killed: the same may be tried again from where it was.
+pub(crate) fn supervisor_lost() -> Failure {
+    Failure {
+        detail: Some(CauseDetail::SupervisorLost),
+        message: SUPERVISOR_LOST.to_owned(),
+        details: Some(SUPERVISOR_LOST.to_owned()),
+        retryable: true,
+        recoverable: true,
+        suggested_action: SuggestedAction::RetryIteration,
+        ..of_fact(process::died("SIGKILL"))
+    }
+}
+
+fn of_fact(fact: Fact) -> Failure {
+    Conclusion::of_fact(fact).into_failure_without_output()
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::verdict::{
+use super::rules::{
     CANCELLED, CRASHED, DENIED, INVALID, KILLED, MISSING, NO_TOOL, TIMEOUT, Verdict,
 };
 use crate::model::failure::FailureEvidence;
@@ -64,11 +64,13 @@ pub(super) fn signal(evidence: &FailureEvidence, failed_count: Option<u64>) -> O
             format!("SIG{signal}")
         });
     }
-    let code = evidence.exit_code?;
-    if u64::try_from(code).is_ok_and(|code| failed_count == Some(code)) {
-        return None;
-    }
-    signal_of_status(code).map(str::to_owned)
+    signal_of_status(status(evidence, failed_count)?).map(str::to_owned)
+}
+
+/// The exit status, unless it is the number of tests that failed.
+fn status(evidence: &FailureEvidence, failed_count: Option<u64>) -> Option<i32> {
+    let is_count = |code: &i32| u64::try_from(*code).is_ok_and(|code| failed_count == Some(code));
+    evidence.exit_code.filter(|code| !is_count(code))
 }
 
 /// Step 1: the supervisor's deadline, or `timeout(1)` in the command, or a signal that only a limit sends.
@@ -189,11 +191,7 @@ pub(super) fn not_started(evidence: &FailureEvidence) -> Option<Fact> {
 
 /// Step 5: the shell's statuses for a command that it could not find or run.
 pub(super) fn shell_status(evidence: &FailureEvidence, failed_count: Option<u64>) -> Option<Fact> {
-    let code = evidence.exit_code?;
-    if u64::try_from(code).is_ok_and(|code| failed_count == Some(code)) {
-        return None;
-    }
-    match code {
+    match status(evidence, failed_count)? {
         127 => Some(fact(
             "process.status-127",
             NO_TOOL,
@@ -215,11 +213,7 @@ pub(super) fn usage_status(
     stage: Option<CheckKind>,
     failed_count: Option<u64>,
 ) -> Option<Fact> {
-    let code = evidence.exit_code?;
-    if u64::try_from(code).is_ok_and(|code| failed_count == Some(code)) {
-        return None;
-    }
-    match code {
+    match status(evidence, failed_count)? {
         64 => Some(fact(
             "process.status-64",
             INVALID,

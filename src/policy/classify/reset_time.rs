@@ -43,7 +43,7 @@ static CLOCK: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// Epoch seconds come first, then an ISO time, a span ("in 34s", "retry-after: 20"), then a clock time with an optional
 /// weekday, date, year and IANA zone. Without a zone the time is UTC. A clock time means its next occurrence, but one
 /// that passed within the last hour means now. An unknown zone is `None`: the caller waits its default.
-pub(crate) fn reset_time(message: &str, now: Timestamp) -> Option<Timestamp> {
+pub(super) fn reset_time(message: &str, now: Timestamp) -> Option<Timestamp> {
     if let Some(found) = EPOCH.as_ref()?.captures(message) {
         let seconds: i64 = found.get(1)?.as_str().parse().ok()?;
         return Some(Timestamp::from_millis(seconds.saturating_mul(1000)));

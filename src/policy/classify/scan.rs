@@ -1,9 +1,12 @@
-//! One pass over the output: which rules match where.
+//! One pass over the output: which rules match where, and which lines are no evidence.
+//!
+//! No evidence are printed source, names, passing tests, logs, expected values.
 
-use super::quoted::Quoted;
-use super::rules::{FAMILIES, Family, Rule, StageRules};
+use std::sync::LazyLock;
+
+use super::rules::{FAMILIES, Family, Quote, Rule, StageRules};
 use crate::model::failure::{Evidence, EvidenceSource};
-use crate::policy::patterns::Matches;
+use crate::policy::patterns::{Matches, Patterns};
 use crate::policy::text::{Line, Text};
 
 /// Where one rule matched in one stream.
@@ -156,5 +159,316 @@ impl<'a> Scan<'a> {
             .filter(|(rule, _)| rule.id == id)
             .map(|(_, hits)| hits[0].count + hits[1].count)
             .sum()
+    }
+}
+
+const SOURCE: &[&str] = &[
+    // Code excerpts with a gutter: rustc, gcc, ruff, tsc --pretty, babel.
+    r"^\s*>?\s*\d*\s*\|(?:\s|$|\^)",
+    r"^\s*(?:--> |::: |\.\.\.\s*$)",
+    // The box that some frameworks draw around a traceback.
+    r"^\s*\xE2\x94\x82\s*(?:\xE2\x9D\xB1\s*)?\d+\s+\xE2\x94\x82",
+    r"^[\s^~|+-]*$",
+    // Diffs.
+    r"^[-+](?:[^-+]|$)",
+    r"^E\s+[-+?](?:\s|$)",
+    r"^[\s#>|*+-]*(?:left|right|expected|actual|got|want|wanted|found|received|Expected|Actual|Received|Got|Want|Found)\b\s*:",
+    // What pytest explains of an assertion.
+    r"^E\s+(?:\+\s|assert\b|AssertionError\b)",
+    r"(?i)^\s*(?:E\s+)?(?:\w+\.)*Assertion(?:Failed)?Error\b",
+    // Not final: the tool tries again, or only warns.
+    r"(?i)^\W*(?:npm )?warn(?:ing)?\b[:\s]",
+    r"(?i)\b(?:will retry|tr(?:y|ies) remaining|attempts? (?:left|remaining))",
+    r"(?:^|[ ,;(])(?:[Rr]etrying|Reconnecting)(?:[ ,;.)]|$)(?:[^(]|$)",
+    // Source that an interpreter or a linter prints.
+    r#"^\s+(?:if|for|while|return|raise|throw|throws|assert|print|printf|println!|panic!|expect|import|from|const|let|var|def|fn|func|echo)\b.*[({;:"]"#,
+    r"^[\s>]*(?:[\w$.:]*[.:])?(?:(?i:assert)\w*!?|expect|EXPECT_\w+|REQUIRE|CHECK)\s?\(.*\S",
+    r"^\s+at\s+\S+.*:\d+",
+    r"^\s*#\s*(?:captured|expected|stdout of)",
+    // A value on a line of its own.
+    r"^\s+(?:\x22.*\x22|'.*'|`.*`),?\s*$",
+];
+
+const NAMES: &[&str] = &[
+    r"^test .* \.\.\. (?:ok|ignored|FAILED)",
+    r"\s(?:PASSED|SKIPPED|XFAIL)\b",
+    r"^(?:FAILED|ERROR) \S+::",
+    r"\s(?:FAILED|ERROR)\s+\[\s*\d+%\]",
+    r"^(?:\s*)(?:ok|not ok) \d+",
+    r"^\s*#\s+(?:Subtest|Failed test )",
+    r"^\s*(?:--- (?:PASS|FAIL|SKIP)|=== (?:RUN|PAUSE|CONT|NAME))",
+    r"^\s*(?:PASS|FAIL)\s+\[",
+    r"^\s*\d+\) \D",
+    r"^\[\s*(?:RUN|OK|FAILED|PASSED)\s*\]",
+    r"^_{3,} .* _{3,}$",
+    r"^---- .* stdout ----$",
+    r"^(?:FAIL|ERROR): \w+ \(",
+    r"^\s*\d+/\d+ Test\s+#\d+:",
+    r"^\s*(?:Start|Running)\s+\d+:",
+    r"^\((?:pass|fail|skip)\) ",
+];
+
+/// Lines with a time: logs of the program under test, or a tool's own.
+const LOGS: &[&str] = &[
+    r"^\W*\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d",
+    r"^\W*\d\d:\d\d:\d\d[.,\s]",
+];
+
+/// Lines with a level: of no failure.
+const LEVELS: &[&str] = &[
+    r"^\W*(?:TRACE|DEBUG|INFO|WARN|NOTICE)\b",
+    r"^time=\S+ level=(?:debug|info|warn)",
+    r#"level"?[=:]"?(?:debug|info|warn)"#,
+];
+
+/// Where no program is under test, a tool writes its last words like this.
+const SEVERE: &[&str] = &[
+    r"\b(?:FATAL|ERROR|CRITICAL|PANIC)\b",
+    r"(?i)level=(?:error|fatal)",
+];
+
+/// Marks that stand before a test's name where tests run, and before a finding elsewhere.
+const MARKED_NAMES: &[&str] = &[
+    r"^\W*(?:FAIL|PASS|OK|SKIP)(?: |: ?)[\w./:-]+",
+    r" \.\.\. (?:(?i:ok|fail(?:ed)?|pass(?:ed)?|skip(?:ped)?)|ERROR)\W*$",
+    r"^\s*(?:\xE2\x9C\x93|\xE2\x9C\x94|\xE2\x88\x9A|\xE2\x9C\x97|\xE2\x9C\x98|\xE2\x9C\x96|\xC3\x97|\xE2\x9C\x95|\xE2\x97\x8F|\xE2\x97\x8B|\xE2\x80\xA2)\s+[^\[\s]",
+];
+
+const LOCATIONS: &[&str] = &[
+    r"^(?:\[\w+\] )?\s*\S+\.(?:pyi?|rs|[cm]?[jt]sx?|go|c|cc|cpp|cxx|h|hpp|mm?|java|kts?|scala|rb|php|swift|cs|fs|exs?|sh|vue|svelte|hs|mli?|zig|lua|dart|css|scss|md|xml|xsd|xslt?|html?|svg|rst|adoc|txt|csv)(?::\d|\(\d|:?\[\d| \d+:\d| line \d)",
+    r"^\s+\d+:\d+\s+(?:error|warning|\xE2\x9C\x96)",
+];
+
+/// A wrapper's words that only repeat the status.
+const WRAPPERS: &[&str] = &[
+    r"^\S*make(?:\[\d+\])?: \*\*\* .* \S+ \d+$|^ninja: build stopped",
+    r"^npm (?:error|ERR!) (?:code ELIFECYCLE|errno|path|command|workspace|location|Lifecycle|Exit status|A complete log)|ELIFECYCLE",
+    r"(?i)^\W*(?:error:? )?(?:command|process|script|recipe|task|step)\b.* (?:failed|exited|completed|terminated) (?:with|on line).*\d+\W*$",
+    r"^rake aborted!$|^Command failed with status \(\d+\)|^Tasks: TOP =>|^ERROR +run failed: command|^error Command failed with exit code|^task: Failed to run task|^Failed: .* exited with \d+$|^WARNING: .* exited \d+$",
+    r"(?i)^\W*(?:exit|return)(?:ed)?(?: with)?(?: status| code)*\W*\d+\W*$",
+];
+
+/// Words of success, and of a failure without a reason.
+const SUCCESS: &[&str] = &[
+    // Words that say that it failed, and not at all why.
+    r"(?i)^\W*(?:(?:error|fatal|failed|oops|sorry)\W+)?(?:an? )?(?:(?:unknown|unexpected|unspecified|internal|fatal|generic|undefined) )?(?:error|problem|exception)(?: has)? (?:occurr?ed|happened)\W*$|^\W*(?:(?:error|fatal|failed|oops|sorry)\W+)?(?:something (?:went|is) wrong|unknown (?:error|reason|failure)|unspecified error|for an? unknown reason|no (?:further )?details?(?: (?:is|are))?(?: available| given)?)\W*$|^\W*(?:oops|error|fatal(?: error)?|giving up|aborting|exiting|stopped|bye)\W*$",
+    r"(?i)\b(?:no|0|zero|without(?: any)?) (?:\w+ )?(?:errors?|failures?|failed|problems?|issues?|warnings?|offenses?|violations?|differences)\b",
+    r"(?i)\b(?:errors?|failures?|failed|warnings?): ?0\b|\b(?:errors?|failures?|failed|failing|broken)\? *(?:no|none|false)\b",
+    r"(?i)\b(?:succe(?:ss|ss?ful(?:ly)?|eded)|all (?:\w+ )?(?:checks|tests|good|ok|passed|done)|completed ok)\b",
+];
+
+/// What the operating system answered is why a compiler could not do its work, whatever place it names.
+const REFUSED: &[&str] = &[
+    r"(?::|\() ?'?(?:Permission denied|Read-only file system|No space left on device|Operation not permitted|Too many open files|Disk quota exceeded|Cannot allocate memory|Input/output error)'?\)?\.?$",
+    r"executable file not found in \$PATH",
+];
+
+pub(super) const PATTERNS: [&[&str]; 10] = [
+    SOURCE,
+    NAMES,
+    LOCATIONS,
+    SUCCESS,
+    MARKED_NAMES,
+    LOGS,
+    SEVERE,
+    REFUSED,
+    LEVELS,
+    WRAPPERS,
+];
+
+/// By the place in [`PATTERNS`].
+static SETS: LazyLock<[Patterns; 10]> =
+    LazyLock::new(|| PATTERNS.map(|patterns| Patterns::new(patterns.iter().copied())));
+
+/// Follows the sections of a report, line by line.
+#[derive(Debug, Default)]
+pub(super) struct Quoted {
+    section: Section,
+    tests_run: bool,
+    /// For each of the sets.
+    room: [Matches; 10],
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Section {
+    #[default]
+    None,
+    /// pytest's FAILURES and ERRORS: only `E` lines speak.
+    Pytest,
+    /// What a test printed.
+    Captured,
+}
+
+impl Quoted {
+    /// Starts at the top of an output.
+    pub(super) fn new(tests_run: bool) -> Self {
+        Self {
+            tests_run,
+            ..Self::default()
+        }
+    }
+
+    /// What `line` quotes, after [`Self::follow`] has seen it.
+    pub(super) fn kind(&mut self, line: &[u8]) -> Quote {
+        if self.is_in(1, line) || self.tests_run && self.is_in(4, line) {
+            return Quote::Name;
+        }
+        let inside = match self.section {
+            Section::None => false,
+            Section::Pytest => {
+                !line.starts_with(b"E ") && !line.starts_with(b"==") && !line.starts_with(b"!!")
+            }
+            Section::Captured => true,
+        };
+        // The last of pip's retries is no mere warning: what follows only says that nothing was found.
+        let last_retry = contains(line, b"Retrying (Retry(total=0")
+            || line.starts_with(b"WARNING: fetching http");
+        // Nor is a warning that it goes no further without force.
+        let last_retry = last_retry || contains(line, b"--force to continue");
+        if inside || !last_retry && (self.is_in(0, line) || self.is_log(line)) {
+            Quote::Source
+        } else if self.is_in(2, line)
+            && !own_trouble(line)
+            && (self.tests_run || !self.is_in(7, line))
+        {
+            Quote::Location
+        } else if self.is_in(3, line) || self.is_in(9, line) {
+            Quote::Success
+        } else {
+            Quote::No
+        }
+    }
+
+    fn is_log(&mut self, line: &[u8]) -> bool {
+        self.is_in(8, line) || self.is_in(5, line) && (self.tests_run || !self.is_in(6, line))
+    }
+
+    fn is_in(&mut self, set: usize, line: &[u8]) -> bool {
+        SETS[set].is_match(line, &mut self.room[set])
+    }
+
+    /// Takes the next line.
+    pub(super) fn follow(&mut self, line: &[u8]) {
+        if line.starts_with(b"=====") {
+            let title = line.trim_ascii_start();
+            let opens = contains(title, b" FAILURES =") || contains(title, b" ERRORS =");
+            self.section = if opens {
+                Section::Pytest
+            } else {
+                Section::None
+            };
+        } else if self.section != Section::None {
+            if line.starts_with(b"-----") && contains(line, b" Captured ") {
+                self.section = Section::Captured;
+            } else if line.starts_with(b"_____") || line.starts_with(b"!!!!!") {
+                self.section = Section::Pytest;
+            }
+        }
+    }
+}
+
+/// Whether a line only repeats the status of what it ran.
+pub(super) fn is_wrapper(line: &[u8]) -> bool {
+    SETS[9].is_match(line, &mut Matches::default())
+}
+
+/// Whether a line is one of a log: it begins with a time or a level.
+pub(super) fn is_log(line: &[u8]) -> bool {
+    let mut room = Matches::default();
+    SETS[5].is_match(line, &mut room) || SETS[8].is_match(line, &mut room)
+}
+
+/// A place where the compiler itself, or the running program, came to grief, as against what is wrong in the source.
+fn own_trouble(line: &[u8]) -> bool {
+    [
+        &b"fatal error: "[..],
+        b"internal compiler error",
+        b":in ",
+        b")] ",
+        b": error while writing ",
+        b": java.",
+    ]
+    .iter()
+    .any(|mark| contains(line, mark))
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quoted_as(quoted: &mut Quoted, line: &str) -> Quote {
+        quoted.follow(line.as_bytes());
+        quoted.kind(line.as_bytes())
+    }
+
+    #[test]
+    fn every_pattern_compiles_and_is_found_where_it_matches() {
+        for patterns in PATTERNS {
+            let set = regex::bytes::RegexSetBuilder::new(patterns)
+                .unicode(false)
+                .build();
+            assert!(set.is_ok(), "{:?}", set.err());
+            crate::policy::patterns::tests::nothing_is_missed(patterns);
+        }
+    }
+
+    #[test]
+    fn code_names_and_logs_are_quotes() {
+        for (line, quote) in [
+            ("12 |     status = 403  # permission denied", Quote::Source),
+            ("test tests::returns_429 ... ok", Quote::Name),
+            (
+                "2026-03-01T00:00:07.000Z WARN upstream: connection reset",
+                Quote::Source,
+            ),
+            (
+                "warning: spurious network error (1 try remaining): timed out",
+                Quote::Source,
+            ),
+            ("ld: cannot open output file: Permission denied", Quote::No),
+            ("    at connect (net.js:10:3)", Quote::Source),
+            ("  left: \"No space left on device\"", Quote::Source),
+        ] {
+            assert_eq!(quoted_as(&mut Quoted::default(), line), quote, "{line}");
+        }
+    }
+
+    #[test]
+    fn in_a_pytest_report_only_the_error_lines_speak() {
+        let mut quoted = Quoted::default();
+        assert_eq!(
+            quoted_as(
+                &mut quoted,
+                "=================== FAILURES ==================="
+            ),
+            Quote::No
+        );
+        assert_eq!(
+            quoted_as(&mut quoted, "open('x')  # Permission denied"),
+            Quote::Source
+        );
+        assert_eq!(
+            quoted_as(
+                &mut quoted,
+                "E   OSError: [Errno 28] No space left on device"
+            ),
+            Quote::No
+        );
+        assert_eq!(
+            quoted_as(&mut quoted, "----------- Captured stdout call -----------"),
+            Quote::Source
+        );
+        assert_eq!(quoted_as(&mut quoted, "Permission denied"), Quote::Source);
+        assert_eq!(
+            quoted_as(
+                &mut quoted,
+                "=========== short test summary info ==========="
+            ),
+            Quote::No
+        );
     }
 }

@@ -7,7 +7,7 @@ use regex::RegexSet;
 use crate::model::feedback::CheckKind;
 use crate::policy::patterns::{Matches, Patterns};
 use crate::policy::program;
-use crate::policy::shell_line::is_own;
+use crate::policy::program::is_own;
 
 /// What a command that contains such words does. Asked in this order: `cargo test && cargo clippy` is a test.
 const WORDS: &[(CheckKind, &str)] = &[
@@ -189,11 +189,11 @@ fn guess_part(line: &str) -> Option<CheckKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::patterns::oracle;
+    use crate::policy::patterns::tests::nothing_is_missed;
 
     #[test]
     fn every_pattern_compiles_and_is_found_where_it_matches() {
-        oracle::nothing_is_missed(&patterns().collect::<Vec<_>>());
+        nothing_is_missed(&patterns().collect::<Vec<_>>());
         assert!(UNICODE.is_some() && TOOLS.is_some());
     }
 

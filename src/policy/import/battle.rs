@@ -14,9 +14,9 @@ use crate::model::path::FolderId;
 use crate::model::run::{AttemptOutcome, IterationStatus, RunKey, RunSpec, RunStatus};
 use crate::model::time::Timestamp;
 
-use super::part::{ImportInput, Part, imported, known};
-use super::past_attempt::{PastAttempt, failure_of, failure_of_type};
-use super::read::{Place, Problem};
+use super::read::{
+    ImportInput, Part, PastAttempt, Place, Problem, failure_of, failure_of_type, imported, known,
+};
 
 /// More tries of one iteration than any battle has.
 const MAX_RETRIES: u32 = 1000;
@@ -36,11 +36,7 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
         .map(|field| failure(&field, at))
         .transpose()?;
     check_checkpoints(&root)?;
-    let mut part = Part {
-        key: key.clone(),
-        events: Vec::new(),
-        left_out: Vec::new(),
-    };
+    let mut part = Part::new(&key);
     let iterations = root.required("iterations")?.items()?;
     if run.is_none() {
         let spec = RunSpec {
@@ -55,8 +51,7 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
                 .map_or_else(|| at.worktree.clone(), FolderId::from),
             spec: Box::new(spec),
         };
-        part.events
-            .push((began(&iterations)?.unwrap_or(at.now), made));
+        part.push(began(&iterations)?.unwrap_or(at.now), made);
     }
     for (index, iteration) in iterations.iter().enumerate() {
         let position = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
@@ -82,15 +77,12 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
         if let Some(status) =
             status.filter(|status| fresh || known.map(|known| known.status) != Some(*status))
         {
-            let reason = None;
-            part.events.push((
-                at.now,
-                Payload::IterationChanged {
-                    iteration: number,
-                    status,
-                    reason,
-                },
-            ));
+            let changed = Payload::IterationChanged {
+                iteration: number,
+                status,
+                reason: None,
+            };
+            part.push(at.now, changed);
         }
     }
     if self::known(at, &key, ImportKind::Battle, "") == Some(document) {
@@ -107,14 +99,11 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
             granted: false,
             restart: false,
         };
-        part.events.push((at.now, resumed));
+        part.push(at.now, resumed);
     }
-    let reason = "the battle was imported".to_owned();
     let status = status.unwrap_or(RunStatus::Paused);
-    part.events
-        .push((at.now, Payload::RunStatusChanged { status, reason }));
-    part.events
-        .push((at.now, imported(at, ImportKind::Battle, "", document)));
+    part.push_status(at.now, status, "the battle was imported");
+    part.push(at.now, imported(at, ImportKind::Battle, "", document));
     Ok(part)
 }
 

@@ -1,10 +1,19 @@
-//! Reading documents that somebody else wrote: every complaint names its place.
+//! What imports have in common: reading with complaints that name their place, and the events that a document yields.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::model::event::{AttemptEnd, Payload};
+use crate::model::failure::{Failure, FailureEvidence, FailureType};
+use crate::model::feedback::FeedbackResults;
+use crate::model::id::TaskId;
+use crate::model::import::{ImportKind, Imported};
+use crate::model::path::FolderId;
+use crate::model::run::{AttemptOutcome, RunKey, RunSpec, RunStatus};
+use crate::model::state::State;
 use crate::model::time::Timestamp;
+use crate::policy::classify::classify;
 
 /// Lists and objects within one another: more than any of these documents has, and half of what can be read again.
 pub(super) const MAX_DEPTH: usize = 64;
@@ -182,5 +191,184 @@ impl<'a> Place<'a> {
     /// A field's time.
     pub(super) fn time_of(&self, name: &str) -> Result<Option<Timestamp>, Problem> {
         self.field(name).map(|field| field.time()).transpose()
+    }
+}
+
+/// What is known beside the document.
+#[derive(Clone, Copy, Debug)]
+pub struct ImportInput<'a> {
+    /// What the ledger holds already.
+    pub state: &'a State,
+    /// The file, absolute.
+    pub source: &'a str,
+    /// The work tree of runs that name none.
+    pub worktree: &'a FolderId,
+    /// The run to take it over into, where one is named and the document names none.
+    pub run: Option<&'a RunKey>,
+    /// The present moment.
+    pub now: Timestamp,
+}
+
+/// What a document adds to one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// The run.
+    pub key: RunKey,
+    /// What is new, in order; empty where the ledger has it all.
+    pub events: Vec<(Timestamp, Payload)>,
+    /// Why something of it is left out.
+    pub left_out: Vec<Problem>,
+}
+
+impl Part {
+    pub(super) fn new(key: &RunKey) -> Self {
+        Self {
+            key: key.clone(),
+            events: Vec::new(),
+            left_out: Vec::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, at: Timestamp, payload: Payload) {
+        self.events.push((at, payload));
+    }
+
+    /// The run's status from here on.
+    pub(super) fn push_status(&mut self, at: Timestamp, status: RunStatus, reason: &str) {
+        let reason = reason.to_owned();
+        self.push(at, Payload::RunStatusChanged { status, reason });
+    }
+}
+
+/// The event that makes a run.
+pub(super) fn created(
+    at: &ImportInput<'_>,
+    key: &RunKey,
+    task_id: Option<TaskId>,
+    worktree: Option<&str>,
+) -> Payload {
+    Payload::RunCreated {
+        task_id,
+        session: key.run_id.to_string(),
+        worktree: worktree.map_or_else(|| at.worktree.clone(), FolderId::from),
+        spec: Box::new(RunSpec::default()),
+    }
+}
+
+/// The event that records the document itself.
+pub(super) fn imported(
+    at: &ImportInput<'_>,
+    kind: ImportKind,
+    id: &str,
+    document: &Value,
+) -> Payload {
+    let (source, document) = (at.source.to_owned(), document.clone());
+    Payload::Imported(Box::new(Imported {
+        kind,
+        id: id.to_owned(),
+        source,
+        document,
+    }))
+}
+
+/// The document of this kind and id that the run was given last.
+pub(super) fn known<'a>(
+    at: &ImportInput<'a>,
+    key: &RunKey,
+    kind: ImportKind,
+    id: &str,
+) -> Option<&'a Value> {
+    let run = at.state.run(key)?;
+    let found = run
+        .imported
+        .iter()
+        .rfind(|one| one.imported.kind == kind && one.imported.id == id);
+    found.map(|one| &one.imported.document)
+}
+
+/// An attempt that another system made.
+#[derive(Clone, Debug)]
+pub(super) struct PastAttempt {
+    pub iteration: u32,
+    pub number: u32,
+    pub subtask: String,
+    pub session: String,
+    pub approach: Option<String>,
+    pub started: Timestamp,
+    pub ended: Timestamp,
+    pub outcome: AttemptOutcome,
+    pub failure: Option<Failure>,
+    pub feedback_results: FeedbackResults,
+}
+
+impl PastAttempt {
+    /// Its beginning and its end.
+    pub(super) fn events(self) -> [(Timestamp, Payload); 2] {
+        let Self {
+            iteration,
+            number,
+            subtask,
+            session,
+            approach,
+            started,
+            ended,
+            outcome,
+            feedback_results,
+            ..
+        } = self;
+        let begin = Payload::AttemptStarted {
+            iteration,
+            attempt: number,
+            approach,
+            subtask,
+            session,
+            head: None,
+            supervisor: None,
+            log_path: None,
+            fallback: false,
+        };
+        let failure = self.failure.map(|failure| Failure {
+            iteration: Some(iteration),
+            attempt: Some(number),
+            at: failure.at.or(Some(ended)),
+            ..failure
+        });
+        let end = AttemptEnd {
+            duration_ms: u64::try_from(ended.since(started).as_millis()).unwrap_or(u64::MAX),
+            failure,
+            feedback_results,
+            ..AttemptEnd::new(iteration, number, outcome)
+        };
+        [
+            (started, begin),
+            (ended, Payload::AttemptEnded(Box::new(end))),
+        ]
+    }
+}
+
+/// A failure of which only its message is known.
+pub(super) fn failure_of(message: Option<&str>, at: &ImportInput<'_>) -> Failure {
+    failure_of_type(message, FailureType::FeedbackFailure, at)
+}
+
+/// A failure of a known type: what a supervisor saw is not guessed from the message.
+pub(super) fn failure_of_type(
+    message: Option<&str>,
+    kind: FailureType,
+    at: &ImportInput<'_>,
+) -> Failure {
+    let text = message.unwrap_or("failed; why is not recorded");
+    let crashed = kind == FailureType::Crash;
+    let evidence = FailureEvidence {
+        message: Some(text.to_owned()),
+        exit_code: (!crashed).then_some(1),
+        signal: crashed.then(|| "SIGKILL".to_owned()),
+        timed_out: kind == FailureType::Timeout,
+        cancelled: kind == FailureType::Cancellation,
+        ..FailureEvidence::default()
+    };
+    Failure {
+        message: text.to_owned(),
+        ..classify(&evidence, None, &[], at.now)
     }
 }

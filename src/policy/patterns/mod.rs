@@ -1,20 +1,19 @@
 //! Regular expressions that are matched against many lines, each compiled only when a line may match it.
 //!
 //! Compiling all of them would take far longer than reading a short log. So each has a few literals of which every text
-//! that it matches contains one: a table that a test makes (`literals`). One automaton finds the literals of all patterns
+//! that it matches contains one: a table that a test makes (`literals.txt`), since reading the patterns at every start would take too long. One automaton finds the literals of all patterns
 //! in a line at once, and only patterns with a literal in the line are compiled and matched.
 
-mod literals;
-#[cfg(test)]
-pub(crate) mod oracle;
-mod single;
-
-use std::sync::OnceLock;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{LazyLock, OnceLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use regex::bytes::{Regex, RegexBuilder};
+use regex::Regex;
+use regex::bytes::{Regex as BytesRegex, RegexBuilder};
 
-pub(crate) use single::{Found, Single};
+/// Between literals.
+const SEPARATOR: char = '\u{1f}';
 
 /// What a literal begins with that is found only where a word begins.
 const WORD_START: char = '\u{8}';
@@ -41,7 +40,7 @@ impl Patterns {
     pub(crate) fn new(patterns: impl IntoIterator<Item = &'static str>) -> Self {
         let with_literals = patterns
             .into_iter()
-            .map(|pattern| (pattern, literals::of(pattern)));
+            .map(|pattern| (pattern, literals_of(pattern)));
         Self::with_literals(with_literals)
     }
 
@@ -110,7 +109,7 @@ impl Patterns {
     }
 
     /// Whether [`Self::possible`] finds any in `text` or in a part of it.
-    pub(crate) fn any_possible(&self, text: &[u8]) -> bool {
+    pub(super) fn any_possible(&self, text: &[u8]) -> bool {
         !self.without_literals.is_empty()
             || folds_into_ascii(text)
             || self
@@ -147,11 +146,32 @@ fn folds_into_ascii(text: &[u8]) -> bool {
     has("\u{17f}") || has("\u{212a}")
 }
 
+/// By the pattern's checksum: literals in lower case, with [`SEPARATOR`]s between, of which every text that the pattern matches
+/// contains one, letter case aside; after a [`WORD_START`] where a word begins.
+static TABLE: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
+    let lines = include_str!("literals.txt").lines();
+    lines
+        .filter_map(|line| line.split_once(SEPARATOR))
+        .collect()
+});
+
+/// The literals of a pattern; none where the table has none.
+fn literals_of(pattern: &str) -> impl Iterator<Item = &'static str> {
+    let literals = TABLE.get(checksum(pattern).as_str());
+    literals
+        .into_iter()
+        .flat_map(|literals| literals.split(SEPARATOR))
+}
+
+fn checksum(pattern: &str) -> String {
+    format!("{:08x}", crc32fast::hash(pattern.as_bytes()))
+}
+
 /// A pattern over bytes, without Unicode, compiled when it is first used.
 #[derive(Debug)]
 struct LazyRegex {
     pattern: &'static str,
-    regex: OnceLock<Option<Regex>>,
+    regex: OnceLock<Option<BytesRegex>>,
 }
 
 impl LazyRegex {
@@ -163,7 +183,7 @@ impl LazyRegex {
     }
 
     /// `None` where the pattern does not compile; tests compile them all.
-    fn get(&self) -> Option<&Regex> {
+    fn get(&self) -> Option<&BytesRegex> {
         let compile = || RegexBuilder::new(self.pattern).unicode(false).build().ok();
         self.regex.get_or_init(compile).as_ref()
     }
@@ -173,47 +193,116 @@ impl LazyRegex {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A pattern that is compiled when it is first used; for ASCII text without Unicode's tables, which take longer to
+/// compile and match the same there.
+#[derive(Debug)]
+pub(crate) struct Single {
+    ascii: LazyRegex,
+    unicode: OnceLock<Option<Regex>>,
+}
 
-    #[test]
-    fn patterns_match_where_a_literal_is_and_without_one() {
-        let space: &[&str] = &["no space", "\u{8}space"];
-        let with_literals = |patterns: &[(&'static str, &'static [&'static str])]| {
-            let patterns = patterns.iter();
-            Patterns::with_literals(patterns.map(|(pattern, all)| (*pattern, all.iter().copied())))
-        };
-        let patterns = with_literals(&[
-            (r"^Tests?: .*failed$|\d+ errors", &["failed", "errors"]),
-            (r"(?i)no space|disk\sspace", space),
-            (r"^\d+:\d+", &[]),
-        ]);
-        let mut matches = Matches::default();
-        for (line, expected, possible) in [
-            ("Test: 3 failed", vec![0], vec![0, 2]),
-            ("Test: 3 FAILED", vec![], vec![0, 2]),
-            ("3:4 _errors, No Space", vec![1, 2], vec![0, 1, 2]),
-            ("3:4 4 errors", vec![0, 2], vec![0, 2]),
-            ("1 error", vec![], vec![2]),
-            ("", vec![], vec![2]),
-            ("No \u{17f}pace", vec![], vec![0, 1, 2]),
-        ] {
-            let line = line.as_bytes();
-            assert_eq!(patterns.matches(line, &mut matches), expected);
-            assert_eq!(patterns.is_match(line, &mut matches), !expected.is_empty());
-            assert_eq!(patterns.possible(line), possible);
-            assert!(patterns.any_possible(line));
-        }
-        let patterns = with_literals(&[(r"(?i)disk\sspace", space)]);
-        for (text, expected) in [
-            ("a\nno SPACE\n", true),
-            ("\u{17f}", true),
-            ("s pace", false),
-            ("a disk_space", false),
-            ("", false),
-        ] {
-            assert_eq!(patterns.any_possible(text.as_bytes()), expected, "{text}");
-        }
+/// One match, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// All of it.
+    pub whole: Range<usize>,
+    groups: Vec<Option<Range<usize>>>,
+}
+
+impl Found {
+    /// A match with so many groups, where the whole is group 0.
+    fn of(groups: usize, group: impl Fn(usize) -> Option<Range<usize>>) -> Option<Self> {
+        Some(Self {
+            whole: group(0)?,
+            groups: (1..groups).map(group).collect(),
+        })
+    }
+
+    fn in_bytes(captures: &regex::bytes::Captures<'_>) -> Option<Self> {
+        Self::of(captures.len(), |group| Some(captures.get(group)?.range()))
+    }
+
+    fn in_text(captures: &regex::Captures<'_>) -> Option<Self> {
+        Self::of(captures.len(), |group| Some(captures.get(group)?.range()))
+    }
+
+    /// What the group with this number matched (the first is 1), where there is one and it took part.
+    pub(crate) fn group(&self, number: usize) -> Option<Range<usize>> {
+        self.groups.get(number.checked_sub(1)?)?.clone()
+    }
+
+    /// What the first group that took part matched.
+    pub(super) fn first_group(&self) -> Option<Range<usize>> {
+        self.groups.iter().flatten().next().cloned()
     }
 }
+
+impl Single {
+    pub(crate) const fn new(pattern: &'static str) -> Self {
+        Self {
+            ascii: LazyRegex::new(pattern),
+            unicode: OnceLock::new(),
+        }
+    }
+
+    /// The text with `to` in place of each match; `None` where nothing matches. A pattern that does not compile matches
+    /// nothing; tests compile them all.
+    pub(crate) fn replace(&self, text: &str, to: impl Fn(&Found) -> String) -> Option<String> {
+        let found = self.all(text);
+        let last = found.last()?.whole.end;
+        let mut replaced = String::with_capacity(text.len());
+        let mut copied = 0;
+        for found in found {
+            replaced.push_str(&text[copied..found.whole.start]);
+            replaced.push_str(&to(&found));
+            copied = found.whole.end;
+        }
+        replaced.push_str(&text[last..]);
+        Some(replaced)
+    }
+
+    /// The first match in `text`.
+    pub(crate) fn first(&self, text: &str) -> Option<Found> {
+        if text.is_ascii() {
+            return self.first_in(text.as_bytes());
+        }
+        Found::in_text(&self.unicode()?.captures(text)?)
+    }
+
+    /// The first match in bytes of any kind, of which those beyond ASCII are no letters.
+    pub(super) fn first_in(&self, line: &[u8]) -> Option<Found> {
+        Found::in_bytes(&self.ascii.get()?.captures(line)?)
+    }
+
+    /// Every match in `text`.
+    pub(crate) fn all(&self, text: &str) -> Vec<Found> {
+        if text.is_ascii() {
+            let regex = self.ascii.get().into_iter();
+            let captures = regex.flat_map(|regex| regex.captures_iter(text.as_bytes()));
+            captures
+                .filter_map(|captures| Found::in_bytes(&captures))
+                .collect()
+        } else {
+            let regex = self.unicode().into_iter();
+            let captures = regex.flat_map(|regex| regex.captures_iter(text));
+            captures
+                .filter_map(|captures| Found::in_text(&captures))
+                .collect()
+        }
+    }
+
+    fn unicode(&self) -> Option<&Regex> {
+        self.unicode
+            .get_or_init(|| Regex::new(self.ascii.pattern).ok())
+            .as_ref()
+    }
+
+    /// Whether the pattern compiles both ways.
+    #[cfg(test)]
+    pub(super) fn compiles(&self) -> bool {
+        self.ascii.get().is_some() && self.unicode().is_some()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

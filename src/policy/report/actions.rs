@@ -1,19 +1,17 @@
 //! What to do now: concrete steps, each with a command to copy where there is one.
 
+use super::summary::failures;
+use super::{Source, words};
 use crate::model::decision::{Decision, Strategy};
 use crate::model::failure::{Cause, Failure};
 use crate::model::hint::{join, quote};
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::run::{Attempt, IterationStatus, RunStatus};
-use crate::policy::options::{ResumeOption, manual_steps, resume_options};
-use crate::policy::recommended::{ToAccept, next_command};
-use crate::policy::redact::redact;
-use crate::policy::tamper::tampering_text;
+use crate::policy::changes::tampering_text;
+use crate::policy::retry::{ResumeOption, ToAccept, manual_steps, next_command, resume_options};
+use crate::policy::secrets::redact;
 
-use super::attempts::failures;
 use super::data::Recommended;
-use super::source::Source;
-use super::words;
 
 /// The steps, in the order in which to take them.
 pub(super) fn recommended(source: &Source<'_>) -> Vec<Recommended> {

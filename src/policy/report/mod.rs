@@ -4,35 +4,36 @@
 //! people, serde writes the same as JSON. Whatever others wrote (messages, names, output) is text here and nothing else.
 
 mod actions;
-mod attempts;
+pub(crate) mod commit_message;
 mod data;
-mod files;
 mod html;
 mod markdown;
-mod moment;
 mod night;
-mod pull_request;
-mod source;
 mod summary;
 mod timeline;
 mod words;
 
-use crate::model::state::Named;
-
+pub(crate) use commit_message::pull_request;
 pub(crate) use data::{CheckpointLine, Checkpoints, Report, RunLine, Stuck};
-pub(crate) use files::{Span, spans};
 pub(crate) use html::html;
 pub(crate) use markdown::markdown;
 pub(crate) use night::{Around, ChangedFiles, Night, Outside, ToLookAt, to_look_at, unfinished};
-pub(crate) use pull_request::pull_request;
-pub(crate) use source::{AttemptChanges, Source};
-pub(crate) use summary::run_line;
+pub(crate) use summary::{Span, run_line, spans};
 pub(crate) use words::{MARK, outcome};
+
+use super::retry::{Outlook, RetryStatus};
+use crate::model::event::Event;
+use crate::model::feedback::FeedbackLoop;
+use crate::model::manifest::Change;
+use crate::model::run::{Attempt, Iteration, Run};
+use crate::model::state::{Named, State};
+use crate::model::time::Timestamp;
+use data::AttemptRef;
 
 /// Makes the report.
 pub(crate) fn report(source: &Source<'_>) -> Report {
     let stuck = summary::stuck_in_scope(source);
-    let (attempts, attempts_omitted) = attempts::attempts(source);
+    let (attempts, attempts_omitted) = summary::attempts(source);
     let (timeline, timeline_omitted) = timeline::timeline(source);
     Report {
         kind: summary::kind(source.run, &stuck),
@@ -44,8 +45,8 @@ pub(crate) fn report(source: &Source<'_>) -> Report {
         stuck_subtasks: stuck,
         attempts,
         attempts_omitted,
-        error_details: attempts::errors(source),
-        files: files::files(source),
+        error_details: summary::errors(source),
+        files: summary::files(source),
         checkpoints: checkpoints(source),
         timeline,
         timeline_omitted,
@@ -61,4 +62,54 @@ fn checkpoints(source: &Source<'_>) -> Checkpoints {
         initial: initial.map(CheckpointLine::of),
         latest: source.state.latest(key).map(CheckpointLine::of),
     }
+}
+
+/// What a report is made from.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    /// Everything known.
+    pub state: &'a State,
+    /// The run.
+    pub run: &'a Run,
+    /// The run's events, oldest first.
+    pub events: &'a [Event],
+    /// Where it stands with its budgets.
+    pub retry: &'a RetryStatus,
+    /// The feedback loops that hold for it.
+    pub loops: &'a [FeedbackLoop],
+    /// Subtasks that were given up (A7), of whatever run.
+    pub stuck: &'a [Stuck],
+    /// What attempts changed, as far as it could be found.
+    pub changes: &'a [AttemptChanges],
+    /// What came of it, where it has attempts.
+    pub night: Option<&'a Night>,
+    /// What its record does not say of it.
+    pub outlook: Outlook,
+    /// A restore that was cut off and waits to be finished.
+    pub unfinished: Option<&'a str>,
+    /// Only the attempts of this subtask.
+    pub subtask: Option<&'a str>,
+    /// A command about this run that works from any folder.
+    pub command: &'a dyn Fn(&[&str]) -> String,
+    /// The present moment.
+    pub now: Timestamp,
+}
+
+impl Source<'_> {
+    /// The attempts that the report is about.
+    pub(crate) fn attempts(&self) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
+        self.run.attempts().filter(|(_, attempt)| {
+            self.subtask
+                .is_none_or(|subtask| attempt.subtask == subtask)
+        })
+    }
+}
+
+/// What one attempt changed.
+#[derive(Clone, Debug)]
+pub(crate) struct AttemptChanges {
+    /// The attempt.
+    pub attempt: AttemptRef,
+    /// Its changes, by path.
+    pub changes: Vec<Change>,
 }

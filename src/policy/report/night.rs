@@ -10,8 +10,8 @@ use crate::model::attempt::Attempt;
 use crate::model::manifest::ObjectId;
 use crate::model::path::{PathReason, RepoPath, TOO_MANY};
 use crate::model::run::{IterationStatus, Run};
-use crate::policy::recommended::ToAccept;
-use crate::policy::tamper;
+use crate::policy::changes::{in_short, tampering_text};
+use crate::policy::retry::ToAccept;
 
 use super::words;
 
@@ -108,19 +108,22 @@ pub(crate) struct ToLookAt {
 }
 
 impl ToLookAt {
+    fn new(kind: LookAtKind, text: String) -> Self {
+        Self {
+            kind,
+            iteration: None,
+            commit: None,
+            text,
+        }
+    }
+
     /// A person's uncommitted changes that the run changed or removed; `command` brings them back.
     pub(crate) fn uncommitted(paths: &BTreeSet<RepoPath>, command: &str) -> Option<Self> {
         let names = named(paths.iter());
         let text = format!(
             "the run changed or removed uncommitted changes of yours: {names}; {command} brings them back"
         );
-        let kind = LookAtKind::Uncommitted;
-        (!paths.is_empty()).then_some(Self {
-            kind,
-            iteration: None,
-            commit: None,
-            text,
-        })
+        (!paths.is_empty()).then(|| Self::new(LookAtKind::Uncommitted, text))
     }
 
     /// What rollbacks of its attempts could not remove or replace.
@@ -129,12 +132,7 @@ impl ToLookAt {
             "a rollback could not remove or replace {}; accept leaves it out",
             named(paths.iter().copied())
         );
-        (!paths.is_empty()).then_some(Self {
-            kind: LookAtKind::LeftBehind,
-            iteration: None,
-            commit: None,
-            text,
-        })
+        (!paths.is_empty()).then(|| Self::new(LookAtKind::LeftBehind, text))
     }
 
     /// A commit that the run did not make.
@@ -145,10 +143,8 @@ impl ToLookAt {
             words::line(subject)
         );
         Self {
-            kind: LookAtKind::OutsideCommit,
-            iteration: None,
             commit: Some(commit),
-            text,
+            ..Self::new(LookAtKind::OutsideCommit, text)
         }
     }
 
@@ -161,7 +157,7 @@ impl ToLookAt {
                 "{path}/ ({files}, over [checkpoint] max_untracked_files or max_untracked_bytes) is in no checkpoint; \
                  if it can be made again, add the line /{path}/ to .git/info/exclude"
             );
-            Self { kind: LookAtKind::LeftOut, iteration: None, commit: None, text }
+            Self::new(LookAtKind::LeftOut, text)
         })
     }
 
@@ -171,12 +167,7 @@ impl ToLookAt {
             "{} before them, made outside of the run",
             words::count(count, "more commit")
         );
-        (count > 0).then_some(Self {
-            kind: LookAtKind::OutsideCommit,
-            iteration: None,
-            commit: None,
-            text,
-        })
+        (count > 0).then(|| Self::new(LookAtKind::OutsideCommit, text))
     }
 }
 
@@ -198,18 +189,12 @@ fn named<'p>(paths: impl ExactSizeIterator<Item = &'p RepoPath>) -> String {
 /// What of a run's own record a person must look at.
 pub(crate) fn to_look_at(run: &Run) -> Vec<ToLookAt> {
     let of = |kind, iteration, text| ToLookAt {
-        kind,
         iteration: Some(iteration),
-        commit: None,
-        text,
+        ..ToLookAt::new(kind, text)
     };
     let weakened = run.weakened_attempts().map(|(iteration, attempt)| {
-        let notes = words::line(&tamper::tampering_text(&attempt.notes, ", "));
-        let what = if notes.is_empty() {
-            notes
-        } else {
-            format!(" ({notes})")
-        };
+        let notes = words::line(&tampering_text(&attempt.notes, ", "));
+        let what = words::between(" (", &notes, ")");
         of(
             LookAtKind::Weakened,
             iteration,
@@ -337,7 +322,7 @@ impl Night {
         }
         let mut why: Vec<&str> = weakened
             .iter()
-            .flat_map(|(_, attempt)| tamper::in_short(&attempt.notes))
+            .flat_map(|(_, attempt)| in_short(&attempt.notes))
             .collect();
         why.sort_unstable();
         why.dedup();
@@ -365,11 +350,7 @@ impl Night {
     /// `12 iterations: 9 passed, 2 given up, 1 to look at (tests removed); 7 h 12 min, $14.20, 1.9 M tokens; 84 files …`.
     fn told(&self, why: &[&str], outside: usize) -> String {
         let all = self.iterations;
-        let why = if why.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", why.join(", "))
-        };
+        let why = words::between(" (", &why.join(", "), ")");
         let counted = [
             (all.passed, "passed".to_owned()),
             (all.given_up, "given up".to_owned()),
@@ -392,11 +373,7 @@ impl Night {
             self.tokens
                 .map(|tokens| format!("{} tokens", apart(&short_count(tokens.total)))),
         );
-        let parts = if parts.is_empty() {
-            String::new()
-        } else {
-            format!(": {}", parts.join(", "))
-        };
+        let parts = words::between(": ", &parts.join(", "), "");
         let mut text = format!(
             "{}{parts}; {}",
             words::count(all.total, "iteration"),

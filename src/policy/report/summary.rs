@@ -1,18 +1,24 @@
-//! The run in short: where it stands, why it stopped, what it used up.
+//! The run in short, its attempts with what their errors said, and the files that they changed.
 
-use std::collections::BTreeSet;
-
-use crate::model::decision::Decision;
-use crate::model::failure::Failure;
-use crate::model::hint::join;
-use crate::model::manual_fix::ManualFixStatus;
-use crate::model::run::{AttemptOutcome, IterationStatus, Run, RunStatus};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::data::{
-    AttemptCounts, DecisionLine, FailureLine, IterationCounts, ReportKind, RunLine, Stuck, Summary,
+    AttemptCounts, AttemptLine, AttemptRef, DecisionLine, ErrorDetails, FailureLine, FileLine,
+    Files, IterationCounts, LoopLine, ReportKind, RunLine, Stuck, Summary,
 };
-use super::source::Source;
-use super::words;
+use super::{Source, words};
+use crate::model::checkpoint::ChangeTotals;
+use crate::model::decision::Decision;
+use crate::model::event::{Event, Payload};
+use crate::model::failure::Failure;
+use crate::model::hint::join;
+use crate::model::id::CheckpointId;
+use crate::model::manifest::ChangeType;
+use crate::model::manual_fix::ManualFixStatus;
+use crate::model::path::RepoPath;
+use crate::model::run::{Attempt, AttemptOutcome, Iteration, IterationStatus, Run, RunStatus};
+use crate::model::state::State;
+use crate::policy::text::{MAX_EXCERPT_BYTES, Text, cut, excerpt};
 
 /// How much of an error's message goes into the headline, in characters.
 const MAX_HEADLINE: usize = 160;
@@ -88,7 +94,7 @@ pub(super) fn summary(source: &Source<'_>, stuck: &[Stuck]) -> Summary {
 }
 
 /// A failure without its output.
-pub(super) fn failure_line(failure: &Failure) -> FailureLine {
+fn failure_line(failure: &Failure) -> FailureLine {
     FailureLine {
         kind: failure.kind,
         cause: failure.cause,
@@ -104,7 +110,7 @@ pub(super) fn failure_line(failure: &Failure) -> FailureLine {
 }
 
 /// A decision with its reason.
-pub(super) fn decision_line(decision: &Decision) -> DecisionLine {
+fn decision_line(decision: &Decision) -> DecisionLine {
     DecisionLine {
         actions: decision.actions.clone(),
         strategy: decision.strategy,
@@ -247,4 +253,298 @@ fn attempt_counts(source: &Source<'_>) -> AttemptCounts {
         }
     }
     counts
+}
+
+/// How many attempts are listed: the latest ones.
+const MAX_ATTEMPTS: usize = 200;
+/// How many errors are shown with their output.
+const MAX_ERRORS: usize = 5;
+/// How much of the output of all but the first.
+const LESS_BYTES: usize = 2 << 10;
+
+/// The attempts, oldest first, and how many older ones are left out.
+pub(super) fn attempts(source: &Source<'_>) -> (Vec<AttemptLine>, usize) {
+    let mut all: Vec<_> = source.attempts().collect();
+    all.sort_by_key(|(iteration, attempt)| (attempt.started_at, iteration.number, attempt.number));
+    let omitted = all.len().saturating_sub(MAX_ATTEMPTS);
+    (
+        all[omitted..]
+            .iter()
+            .map(|(iteration, attempt)| line(source, iteration, attempt))
+            .collect(),
+        omitted,
+    )
+}
+
+fn line(source: &Source<'_>, iteration: &Iteration, attempt: &Attempt) -> AttemptLine {
+    let name = AttemptRef {
+        iteration: iteration.number,
+        attempt: attempt.number,
+    };
+    let feedback = attempt
+        .feedback_results
+        .iter()
+        .map(|(name, result)| LoopLine {
+            name: words::line(name),
+            passed: result.passed,
+            summary: words::line(&result.summary),
+        });
+    AttemptLine {
+        number: attempt.number,
+        iteration: iteration.number,
+        iteration_status: iteration.status,
+        subtask: words::line(&attempt.subtask),
+        approach: attempt.approach.as_deref().map(words::line),
+        started_at: attempt.started_at,
+        duration_ms: attempt.duration_ms,
+        outcome: attempt.outcome,
+        exit_code: attempt.exit_code,
+        signal: attempt.signal.clone(),
+        timed_out: attempt.timed_out,
+        failure: attempt.failure.as_ref().map(failure_line),
+        conditions: attempt.conditions.clone(),
+        notes: attempt.notes.iter().map(|note| words::line(note)).collect(),
+        cost_usd: attempt.usage().cost_usd(),
+        tokens: attempt.tokens,
+        feedback: feedback.collect(),
+        decision: attempt.decision.as_ref().map(decision_line),
+        checkpoint_id: attempt.checkpoint_id.clone(),
+        changes: totals(source, name).or_else(|| since_base(source, attempt)),
+        log_path: attempt.log_path.clone(),
+    }
+}
+
+fn totals(source: &Source<'_>, attempt: AttemptRef) -> Option<ChangeTotals> {
+    let known = source
+        .changes
+        .iter()
+        .find(|changes| changes.attempt == attempt)?;
+    let of = |kinds: &[ChangeType]| {
+        known
+            .changes
+            .iter()
+            .filter(|change| kinds.contains(&change.kind))
+            .count() as u64
+    };
+    Some(ChangeTotals {
+        modified: of(&[ChangeType::Modified, ChangeType::Renamed]),
+        created: of(&[ChangeType::Created]),
+        deleted: of(&[ChangeType::Deleted]),
+    })
+}
+
+/// The first checkpoint of a run counts from HEAD.
+fn since_base(source: &Source<'_>, attempt: &Attempt) -> Option<ChangeTotals> {
+    let checkpoint = source.state.checkpoint(attempt.checkpoint_id.as_ref()?)?;
+    let counts = checkpoint.previous.is_none() && checkpoint.base_commit.is_some();
+    counts.then_some(checkpoint.changes)
+}
+
+/// The last error of each subtask that has not passed since; where all have, the last error there was. The one that the
+/// run stands at comes first.
+pub(super) fn errors(source: &Source<'_>) -> Vec<ErrorDetails> {
+    let sizes = std::iter::once(MAX_EXCERPT_BYTES).chain(std::iter::repeat(LESS_BYTES));
+    let detailed = failures(source).into_iter().zip(sizes).take(MAX_ERRORS);
+    detailed
+        .filter_map(|((iteration, attempt), size)| details(iteration, attempt, size))
+        .collect()
+}
+
+/// The attempts of those errors.
+pub(super) fn failures<'a>(source: &'a Source<'_>) -> Vec<(&'a Iteration, &'a Attempt)> {
+    let mut last: BTreeMap<&str, (&Iteration, &Attempt)> = BTreeMap::new();
+    let mut all: Vec<_> = source.attempts().collect();
+    all.sort_by_key(|(_, attempt)| attempt.started_at);
+    let failed = all
+        .iter()
+        .rfind(|(_, attempt)| attempt.failure.is_some())
+        .copied();
+    for (iteration, attempt) in all {
+        match attempt.outcome {
+            Some(AttemptOutcome::Passed) => {
+                last.remove(attempt.subtask.as_str());
+            }
+            _ if attempt.failure.is_some() => {
+                last.insert(&attempt.subtask, (iteration, attempt));
+            }
+            _ => {}
+        }
+    }
+    let standing = source
+        .run
+        .failure
+        .as_ref()
+        .and_then(|failure| Some((failure.iteration?, failure.attempt?)));
+    let mut open: Vec<_> = last.into_values().collect();
+    if open.is_empty() {
+        open.extend(failed);
+    }
+    open.sort_by_key(|(iteration, attempt)| {
+        let stands = standing == Some((iteration.number, attempt.number));
+        (!stands, std::cmp::Reverse(attempt.started_at))
+    });
+    open
+}
+
+fn details(iteration: &Iteration, attempt: &Attempt, size: usize) -> Option<ErrorDetails> {
+    let failure = attempt.failure.as_ref()?;
+    let text = failure
+        .details
+        .as_deref()
+        .map(|text| shown_excerpt(text, size))
+        .filter(|text| !text.trim().is_empty());
+    Some(ErrorDetails {
+        attempt: AttemptRef {
+            iteration: iteration.number,
+            attempt: attempt.number,
+        },
+        subtask: words::line(&attempt.subtask),
+        message: words::line(&failure.message),
+        text,
+        evidence: evidence(failure),
+        log_path: attempt.log_path.clone(),
+    })
+}
+
+/// The details were made of the first error and the last lines; what is too long now loses its middle.
+fn shown_excerpt(details: &str, size: usize) -> String {
+    if details.len() <= size {
+        return words::lines(details);
+    }
+    let text = Text::new(details.as_bytes());
+    let mut shown = words::lines(&excerpt(&text, Some(1), size));
+    cut(&mut shown, size);
+    shown
+}
+
+fn evidence(failure: &Failure) -> Vec<crate::model::failure::Evidence> {
+    let shown = failure.evidence.iter().take(3).cloned();
+    shown
+        .map(|mut evidence| {
+            evidence.text = words::line(&evidence.text);
+            evidence
+        })
+        .collect()
+}
+
+/// How many paths are listed.
+const MAX_FILES: usize = 60;
+/// How many attempts are compared: the latest ones.
+const MAX_COMPARED: usize = 60;
+
+/// An attempt's work: what there was when it began, and what there was at its end. Both are ids of checkpoints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// The attempt.
+    pub attempt: AttemptRef,
+    /// The checkpoint that holds what it began with.
+    pub from: CheckpointId,
+    /// The checkpoint that holds what it left.
+    pub to: CheckpointId,
+}
+
+/// Which checkpoints show what the latest attempts changed. What a rollback restored before an attempt is no change of
+/// the attempt's.
+pub(crate) fn spans(state: &State, events: &[Event]) -> Vec<Span> {
+    let mut now: Option<&CheckpointId> = None;
+    let mut begun: BTreeMap<AttemptRef, &CheckpointId> = BTreeMap::new();
+    let mut spans = Vec::new();
+    for event in events {
+        match &event.payload {
+            Payload::CheckpointCreated { checkpoint, .. } => now = Some(&checkpoint.id),
+            Payload::Restored { operation } if operation.scope.covers_files() => {
+                // Of a restore of some paths there is no checkpoint; the one before is nearer than the one restored.
+                let whole = operation.paths.is_empty();
+                now = Some(if whole {
+                    &operation.checkpoint_id
+                } else {
+                    &operation.safety_checkpoint_id
+                });
+            }
+            Payload::AttemptStarted {
+                iteration, attempt, ..
+            } => {
+                let attempt = AttemptRef {
+                    iteration: *iteration,
+                    attempt: *attempt,
+                };
+                begun.extend(now.map(|now| (attempt, now)));
+            }
+            Payload::AttemptEnded(end) => {
+                let attempt = AttemptRef {
+                    iteration: end.iteration,
+                    attempt: end.attempt,
+                };
+                let (Some(from), Some(to)) = (begun.get(&attempt), &end.checkpoint_id) else {
+                    continue;
+                };
+                spans.push(Span {
+                    attempt,
+                    from: (*from).clone(),
+                    to: to.clone(),
+                });
+            }
+            _ => {}
+        }
+    }
+    spans.retain(|span| {
+        state.checkpoint(&span.from).is_some() && state.checkpoint(&span.to).is_some()
+    });
+    spans.split_off(spans.len().saturating_sub(MAX_COMPARED))
+}
+
+/// The paths that the attempts changed: those of failed attempts first, then those that changed most often.
+pub(super) fn files(source: &Source<'_>) -> Files {
+    let name = |iteration: u32, attempt: u32| AttemptRef { iteration, attempt };
+    let in_scope: BTreeMap<AttemptRef, bool> = source
+        .attempts()
+        .map(|(iteration, attempt)| {
+            (
+                name(iteration.number, attempt.number),
+                attempt.outcome == Some(AttemptOutcome::Failed),
+            )
+        })
+        .collect();
+    let compared: Vec<_> = source
+        .changes
+        .iter()
+        .filter(|changes| in_scope.contains_key(&changes.attempt))
+        .collect();
+    let mut by_path: BTreeMap<&RepoPath, FileLine> = BTreeMap::new();
+    let mut in_failed: BTreeSet<&RepoPath> = BTreeSet::new();
+    for changes in &compared {
+        for change in &changes.changes {
+            let line = by_path.entry(&change.path).or_insert_with(|| FileLine {
+                path: change.path.clone(),
+                kind: change.kind,
+                added: Some(0),
+                deleted: Some(0),
+                attempts: Vec::new(),
+            });
+            line.kind = change.kind;
+            line.added = line.added.zip(change.added).map(|(sum, more)| sum + more);
+            line.deleted = line
+                .deleted
+                .zip(change.deleted)
+                .map(|(sum, more)| sum + more);
+            line.attempts.push(changes.attempt);
+            if in_scope[&changes.attempt] {
+                in_failed.insert(&change.path);
+            }
+        }
+    }
+    let mut entries: Vec<FileLine> = by_path.into_values().collect();
+    entries.sort_by_key(|line| {
+        (
+            !in_failed.contains(&line.path),
+            std::cmp::Reverse(line.attempts.len()),
+        )
+    });
+    let total = entries.len();
+    entries.truncate(MAX_FILES);
+    Files {
+        total,
+        entries,
+        attempts_compared: compared.len(),
+    }
 }

@@ -12,10 +12,8 @@ use crate::model::operation::{Operation, OperationKind, Scope};
 use crate::model::step::{StepEnd, StepStatus};
 use crate::model::time::Timestamp;
 
-use super::data::AttemptRef;
-use super::moment::{Moment, MomentKind};
-use super::source::Source;
-use super::words;
+use super::data::{AttemptRef, Moment, MomentKind};
+use super::{Source, words};
 
 /// How many moments are listed: the latest ones.
 const MAX_MOMENTS: usize = 600;
@@ -144,6 +142,13 @@ impl Moment {
             verdict: None,
         }
     }
+
+    fn of_checkpoint(self, id: &CheckpointId) -> Self {
+        Self {
+            checkpoint_id: Some(id.clone()),
+            ..self
+        }
+    }
 }
 
 fn step_title(end: &StepEnd) -> String {
@@ -161,16 +166,20 @@ fn step_title(end: &StepEnd) -> String {
 
 #[expect(clippy::too_many_lines, reason = "one arm for each kind of event")]
 fn moments_of(event: &Event) -> Vec<Moment> {
-    let new = |kind, title: String, detail| vec![Moment::new(event.at, kind, title, detail)];
+    let new = |kind, title: &str, detail| vec![Moment::new(event.at, kind, title, detail)];
+    let run = |title: &str, detail| new(MomentKind::Run, title, detail);
+    let fix = |title: &str, detail| new(MomentKind::ManualFix, title, detail);
+    let checkpoint = |id: &CheckpointId, title: &str, detail| {
+        let moment = Moment::new(event.at, MomentKind::Checkpoint, title, detail);
+        vec![moment.of_checkpoint(id)]
+    };
+    let changed = |count| Some(format!("{} changed", words::count(count, "file")));
     match &event.payload {
-        Payload::RunCreated { spec, .. } => new(
-            MomentKind::Run,
-            "Run began".to_owned(),
-            Some(words::line(&spec.command.join(" "))),
-        ),
-        Payload::RunStatusChanged { status, reason } => new(
-            MomentKind::Run,
-            format!("Run {}", status.as_str()),
+        Payload::RunCreated { spec, .. } => {
+            run("Run began", Some(words::line(&spec.command.join(" "))))
+        }
+        Payload::RunStatusChanged { status, reason } => run(
+            &format!("Run {}", status.as_str()),
             Some(words::line(reason)),
         ),
         Payload::RunResumed {
@@ -184,41 +193,30 @@ fn moments_of(event: &Event) -> Vec<Moment> {
                 .map(|strategy| format!(" with {}", strategy.as_str()))
                 .unwrap_or_default();
             let verb = if *restart { "Restarted" } else { "Resumed" };
-            new(
-                MomentKind::Run,
-                format!("{verb}{how} at iteration {iteration}"),
+            run(
+                &format!("{verb}{how} at iteration {iteration}"),
                 instructions.as_deref().map(words::line),
             )
         }
-        Payload::RunReplaced { remote } => new(
-            MomentKind::Run,
-            format!("Taken up from {}", words::line(remote)),
-            None,
-        ),
-        Payload::RunAccepted { commits, .. } => new(
-            MomentKind::Run,
-            "Accepted".to_owned(),
-            Some(words::count(commits.len(), "commit")),
-        ),
-        Payload::RunClosed {} => new(MomentKind::Run, "Closed".to_owned(), None),
-        Payload::RetryReset {} => new(
-            MomentKind::Run,
-            "Failures forgotten on request".to_owned(),
-            None,
-        ),
+        Payload::RunReplaced { remote } => {
+            run(&format!("Taken up from {}", words::line(remote)), None)
+        }
+        Payload::RunAccepted { commits, .. } => {
+            run("Accepted", Some(words::count(commits.len(), "commit")))
+        }
+        Payload::RunClosed {} => run("Closed", None),
+        Payload::RetryReset {} => run("Failures forgotten on request", None),
         Payload::IterationChanged {
             iteration,
             status,
             reason,
         } => {
             let title = format!("Iteration {iteration} {}", status.as_str());
-            let mut moments = new(
-                MomentKind::Iteration,
-                title,
-                reason.as_deref().map(words::line),
-            );
-            moments[0].iteration = Some(*iteration);
-            moments
+            let reason = reason.as_deref().map(words::line);
+            vec![Moment {
+                iteration: Some(*iteration),
+                ..Moment::new(event.at, MomentKind::Iteration, title, reason)
+            }]
         }
         Payload::BaselineVerified {
             checkpoint_id,
@@ -229,59 +227,36 @@ fn moments_of(event: &Event) -> Vec<Moment> {
         }
         Payload::AttemptEnded(end) => decided(event.at, end),
         Payload::CheckpointCreated { checkpoint, .. } => vec![taken(event.at, checkpoint)],
-        Payload::CheckpointReturned { checkpoint } => vec![Moment {
-            checkpoint_id: Some(checkpoint.id.clone()),
-            ..Moment::new(
-                event.at,
-                MomentKind::Checkpoint,
-                "Checkpoint came back".to_owned(),
-                None,
-            )
-        }],
+        Payload::CheckpointReturned { checkpoint: back } => {
+            checkpoint(&back.id, "Checkpoint came back", None)
+        }
         Payload::CheckpointPinned {
             checkpoint_id,
             pinned,
             note,
         } => {
             let verb = if *pinned { "pinned" } else { "unpinned" };
-            let title = format!("Checkpoint {verb}");
-            vec![Moment {
-                checkpoint_id: Some(checkpoint_id.clone()),
-                ..Moment::new(
-                    event.at,
-                    MomentKind::Checkpoint,
-                    title,
-                    note.as_deref().map(words::line),
-                )
-            }]
+            let note = note.as_deref().map(words::line);
+            checkpoint(checkpoint_id, &format!("Checkpoint {verb}"), note)
         }
         Payload::CheckpointLabelled {
             checkpoint_id,
             label,
-        } => vec![Moment {
-            checkpoint_id: Some(checkpoint_id.clone()),
-            ..Moment::new(
-                event.at,
-                MomentKind::Checkpoint,
-                "Checkpoint labelled".to_owned(),
-                Some(words::line(label)),
-            )
-        }],
-        Payload::CheckpointsPruned { ids } => new(
-            MomentKind::Checkpoint,
-            format!("{} removed", words::count(ids.len(), "checkpoint")),
-            None,
+        } => checkpoint(
+            checkpoint_id,
+            "Checkpoint labelled",
+            Some(words::line(label)),
         ),
+        Payload::CheckpointsPruned { ids } => {
+            let title = format!("{} removed", words::count(ids.len(), "checkpoint"));
+            new(MomentKind::Checkpoint, &title, None)
+        }
         Payload::Restored { operation } => vec![restored(event.at, operation)],
         Payload::ManualFixStarted { session } => {
-            let issue = session
-                .issue
-                .as_ref()
-                .map(|issue| words::line(&issue.message));
-            new(
-                MomentKind::ManualFix,
-                format!("Manual fix {} began", session.id),
-                issue,
+            let issue = session.issue.as_ref();
+            fix(
+                &format!("Manual fix {} began", session.id),
+                issue.map(|issue| words::line(&issue.message)),
             )
         }
         Payload::ManualFixVerified {
@@ -292,12 +267,7 @@ fn moments_of(event: &Event) -> Vec<Moment> {
             } else {
                 "not good yet"
             };
-            let files = words::count(changes.len(), "file");
-            new(
-                MomentKind::ManualFix,
-                format!("Manual fix {found}"),
-                Some(format!("{files} changed")),
-            )
+            fix(&format!("Manual fix {found}"), changed(changes.len()))
         }
         Payload::ManualFixEnded { status, changes } => {
             let how = match status {
@@ -305,28 +275,20 @@ fn moments_of(event: &Event) -> Vec<Moment> {
                 ManualFixStatus::Aborted => "given up",
                 ManualFixStatus::Active => "still open",
             };
-            let files = words::count(changes.len(), "file");
-            new(
-                MomentKind::ManualFix,
-                format!("Manual fix {how}"),
-                Some(format!("{files} changed")),
-            )
+            fix(&format!("Manual fix {how}"), changed(changes.len()))
         }
-        Payload::StepEnded(end) => new(MomentKind::Step, step_title(end), None),
+        Payload::StepEnded(end) => new(MomentKind::Step, &step_title(end), None),
         Payload::StepCompensated {
             name, succeeded, ..
         } => {
             let found = if *succeeded { "undone" } else { "not undone" };
-            new(
-                MomentKind::Step,
-                format!("Effect of step {} {found}", words::line(name)),
-                None,
-            )
+            let title = format!("Effect of step {} {found}", words::line(name));
+            new(MomentKind::Step, &title, None)
         }
-        Payload::Imported(imported) => {
-            let title = format!("Imported: {}", words::line(imported.kind.as_str()));
-            new(MomentKind::Run, title, Some(words::line(&imported.source)))
-        }
+        Payload::Imported(imported) => run(
+            &format!("Imported: {}", words::line(imported.kind.as_str())),
+            Some(words::line(&imported.source)),
+        ),
         Payload::AttemptStarted { .. }
         | Payload::StepStarted(_)
         | Payload::StepChildStarted { .. }
@@ -434,11 +396,7 @@ fn restored(at: Timestamp, operation: &Operation) -> Moment {
         OperationKind::Redo => (MomentKind::Undo, "Redone"),
         OperationKind::Accept => (MomentKind::Run, "Accepted"),
     };
-    let paths = if operation.paths.is_empty() {
-        String::new()
-    } else {
-        words::line(&operation.paths.join(" ")) + " · "
-    };
+    let paths = words::between("", &words::line(&operation.paths.join(" ")), " · ");
     let kept = if operation.kept.is_empty() {
         String::new()
     } else {
@@ -448,13 +406,6 @@ fn restored(at: Timestamp, operation: &Operation) -> Moment {
         "{paths}{} written, {} deleted{kept}",
         operation.written, operation.deleted
     );
-    Moment {
-        checkpoint_id: Some(operation.checkpoint_id.clone()),
-        ..Moment::new(
-            at,
-            kind,
-            format!("{verb} to {}", operation.checkpoint_id),
-            Some(detail),
-        )
-    }
+    let title = format!("{verb} to {}", operation.checkpoint_id);
+    Moment::new(at, kind, title, Some(detail)).of_checkpoint(&operation.checkpoint_id)
 }

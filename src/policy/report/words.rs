@@ -6,10 +6,9 @@ use crate::model::decision::Action;
 use crate::model::failure::Condition;
 use crate::model::run::{Attempt, AttemptOutcome};
 use crate::model::time::Timestamp;
-pub(super) use crate::policy::amounts::count;
-use crate::policy::escape::{escape, escape_lines};
-use crate::policy::redact::redact;
-use crate::policy::text::Text;
+use crate::policy::secrets::redact;
+pub(super) use crate::policy::text::count;
+use crate::policy::text::{Text, escape, escape_lines};
 
 /// What every written report holds, so that a file can be recognised as one.
 pub(crate) const MARK: &str = "recover report";
@@ -35,6 +34,23 @@ pub(super) fn short(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+/// A text between two others; nothing where it is empty.
+pub(super) fn between(before: &str, text: &str, after: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    format!("{before}{text}{after}")
+}
+
+/// Whether a failure is one that a run can go on after.
+pub(super) fn recoverable(is_recoverable: bool) -> &'static str {
+    if is_recoverable {
+        "recoverable"
+    } else {
+        "not recoverable"
     }
 }
 
@@ -108,16 +124,8 @@ pub(super) fn condition(condition: Condition) -> &'static str {
 /// All that is true beside an outcome, and what that is about.
 pub(super) fn conditions(conditions: &[Condition], notes: &[String]) -> String {
     let named: Vec<&str> = conditions.iter().map(|one| condition(*one)).collect();
-    let about = if notes.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", notes.join("; "))
-    };
-    if named.is_empty() {
-        String::new()
-    } else {
-        named.join(", ") + &about
-    }
+    let about = between(" (", &notes.join("; "), ")");
+    between("", &named.join(", "), &about)
 }
 
 /// How the command of an attempt ended: `exit 1`, `SIGKILL`, `deadline`.

@@ -1,38 +1,29 @@
-//! The settings of a project, as plain data with the documented defaults: one file a section or two.
+//! The settings of a project, as plain data with the documented defaults: one file for retries, one for everything else of a run.
 //!
 //! The pure functions of the policy and the operations of the engine take these; where they come from (a file, the
 //! environment, a flag) is the business of `config`. Every `Default` here is the default of the documentation: the
 //! template and the reference are made from it.
 
-mod agent;
-mod redact;
 mod retry;
-mod rule;
 mod run;
-mod storage;
-mod text;
-mod user;
 
-use serde::{Deserialize, Serialize};
-
-use crate::model::feedback::FeedbackLoop;
-
-pub(crate) use agent::AgentProfile;
-pub(crate) use redact::RedactSettings;
 pub use retry::RetrySettings;
 pub(crate) use retry::{CauseSettings, DelayKind, DelaySettings, Jitter, OnGiveUp};
-pub(crate) use rule::UserRule;
 pub(crate) use run::{
-    AUTO, ChecksSettings, CommandLine, CooldownSettings, Leftovers, ManualFixSettings,
-    RollbackSettings, RunSettings, RunnerSettings, SafeMode,
+    AUTO, AcceptSettings, AgentProfile, CaptureSettings, CheckpointSettings, ChecksSettings,
+    ColorWhen, CommandLine, CooldownSettings, DEFAULT_LANE_FILE, FilteredFiles, Leftovers,
+    ManualFixSettings, MemorySettings, NotifyEvent, NotifySettings, OnRunFailure, RemoteMode,
+    RemoteSettings, RetentionSettings, RollbackSettings, RunSettings, RunnerSettings, SafeMode,
+    UiSettings,
 };
-pub(crate) use storage::{
-    AcceptSettings, CaptureSettings, CheckpointSettings, DEFAULT_LANE_FILE, MemorySettings,
-    OnRunFailure, RetentionSettings,
-};
-pub(crate) use user::{
-    ColorWhen, FilteredFiles, NotifyEvent, NotifySettings, RemoteMode, RemoteSettings, UiSettings,
-};
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::model::failure::{Cause, EvidenceSource, FailureType};
+use crate::model::feedback::{CheckKind, FeedbackLoop};
+use crate::model::time::{format_duration, parse_duration};
 
 /// The settings that hold for one project (or one task of it) and its user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -80,4 +71,87 @@ pub struct Settings {
     pub remote: RemoteSettings,
     /// How text looks.
     pub ui: UiSettings,
+}
+
+/// A classification rule of the project: the first match wins, before the built-in rules of the same source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserRule {
+    /// Its name in `--explain`.
+    pub id: String,
+    /// A regular expression, checked when it was read; matched against one line.
+    pub pattern: String,
+    /// Where to look; everywhere when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<EvidenceSource>,
+    /// Only for this stage; for every stage when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<CheckKind>,
+    /// The failure's type; by the cause and the stage when absent.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<FailureType>,
+    /// The failure's cause.
+    pub cause: Cause,
+    /// Whether the very same again plausibly succeeds; by the cause when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retryable: Option<bool>,
+}
+
+/// Additions to what is masked wherever it is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RedactSettings {
+    /// Regular expressions; all that one matches is masked.
+    pub patterns: Vec<String>,
+    /// Variables of the environment whose values are masked, whatever they are called.
+    pub variables: Vec<String>,
+}
+
+fn parse<E: serde::de::Error>(text: &str) -> Result<Duration, E> {
+    parse_duration(text).map_err(E::custom)
+}
+
+/// A duration that is always there.
+pub(crate) mod duration {
+    use super::{Deserialize, Deserializer, Duration, Serializer, format_duration, parse};
+
+    /// Writes `30s`.
+    pub(crate) fn serialize<S: Serializer>(
+        value: &Duration,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format_duration(*value))
+    }
+
+    /// Reads `30s`.
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Duration, D::Error> {
+        parse(&String::deserialize(deserializer)?)
+    }
+}
+
+/// A duration that may be absent (`null`).
+pub(crate) mod optional {
+    use super::{Deserialize, Deserializer, Duration, Serializer, format_duration, parse};
+
+    /// Writes `30s` or null.
+    // The signature is serde's: a field is handed over by reference.
+    #[allow(clippy::ref_option)]
+    pub(crate) fn serialize<S: Serializer>(
+        value: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(duration) => serializer.serialize_str(&format_duration(*duration)),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    /// Reads `30s` or null.
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        Option::<String>::deserialize(deserializer)?
+            .map(|text| parse(&text))
+            .transpose()
+    }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::text;
 use crate::model::failure::{Cause, CauseDetail};
 
 /// How the wait before another attempt is found (S7).
@@ -55,10 +54,10 @@ pub struct CauseSettings {
     /// How the wait is found.
     pub delay: DelayKind,
     /// First delay; `None` is that of [`RetrySettings`].
-    #[serde(with = "text::optional")]
+    #[serde(with = "super::optional")]
     pub base_delay: Option<Duration>,
     /// Longest delay; `None` is that of [`RetrySettings`].
-    #[serde(with = "text::optional")]
+    #[serde(with = "super::optional")]
     pub max_delay: Option<Duration>,
     /// `BROKEN_BUILD` only: rollbacks to the last good checkpoint before it escalates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,15 +134,15 @@ pub struct RetrySettings {
     #[serde(default)]
     pub delay: Option<DelayKind>,
     /// First delay of a growing one.
-    #[serde(with = "text::duration")]
+    #[serde(with = "super::duration")]
     pub base_delay: Duration,
     /// Longest delay.
-    #[serde(with = "text::duration")]
+    #[serde(with = "super::duration")]
     pub max_delay: Duration,
     /// How a delay is spread.
     pub jitter: Jitter,
     /// Time from the start of the run after which no further attempt starts.
-    #[serde(with = "text::optional")]
+    #[serde(with = "super::optional")]
     pub max_wall_time: Option<Duration>,
     /// Cost, as the agent's records give it, after which no further attempt starts.
     pub max_cost_usd: Option<f64>,
@@ -151,7 +150,7 @@ pub struct RetrySettings {
     #[serde(default)]
     pub max_tokens: Option<u64>,
     /// Longest wait for a usage limit's reset; a longer one escalates.
-    #[serde(with = "text::duration")]
+    #[serde(with = "super::duration")]
     pub max_park: Duration,
     /// What becomes of the files of an iteration that is given up.
     pub on_give_up: OnGiveUp,

@@ -14,7 +14,7 @@ use crate::model::id::CheckpointId;
 use crate::model::import::ImportKind;
 use crate::model::run::Run;
 use crate::model::state::State;
-use crate::policy::redact::redact;
+use crate::policy::secrets::redact;
 
 use super::super::StoreError;
 use super::super::ledger::Store;

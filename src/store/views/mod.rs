@@ -23,7 +23,7 @@ use crate::model::path::short_part;
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::policy::redact::redacted_json_text;
+use crate::policy::secrets::redacted_json_text;
 
 pub(crate) use active::ActiveState;
 pub use active::active_checkpoint;

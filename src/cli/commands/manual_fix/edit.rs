@@ -5,15 +5,14 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
 
-use crate::engine::record::run_settings::{folder_of, loops_of_fix};
-use crate::engine::run::fix_session::log_of;
-use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::hint::Hint;
-use crate::model::manual_fix::ManualFixSession;
-use crate::policy::places::{Place, places};
-use crate::policy::plain_text;
-
 use super::super::super::ui::Ui;
+use crate::engine::{
+    Context, Error, ErrorKind, Result,
+    record::run_settings::{folder_of, loops_of_fix},
+    run::fix_session::log_of,
+};
+use crate::model::{hint::Hint, manual_fix::ManualFixSession};
+use crate::policy::text::{Place, places, plain_text};
 
 /// Editors that take `+LINE FILE`.
 const PLUS: [&str; 18] = [

@@ -2,15 +2,16 @@
 
 use std::io::{self, Write};
 
-use crate::engine::base::progress::{Observer, ProgressEvent};
-use crate::engine::manual_fix::Judged;
-use crate::engine::manual_fix::watch::Step;
-use crate::model::manifest::Change;
-use crate::model::time::Timestamp;
-use crate::policy::redact::redact;
-
-use super::super::super::render::{said, seconds};
-use super::super::super::ui::{Ui, escape};
+use super::super::super::{
+    render::{said, seconds},
+    ui::{Ui, escape},
+};
+use crate::engine::{
+    base::progress::{Observer, ProgressEvent},
+    manual_fix::{Judged, watch::Step},
+};
+use crate::model::{manifest::Change, time::Timestamp};
+use crate::policy::secrets::redact;
 
 /// Where the lines go.
 #[derive(Clone, Copy, Debug)]

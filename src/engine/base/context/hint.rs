@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use super::Context;
 use crate::engine::base::error::{Error, ErrorKind};
 use crate::git::repo::{is_closed, is_of_another, left_by_another};
-use crate::model::hint::{Hint, Place};
-use crate::model::id::RunId;
-use crate::model::run::Run;
-use crate::policy::redact::redact;
+use crate::model::{
+    hint::{Hint, Place},
+    id::RunId,
+    run::Run,
+};
+use crate::policy::secrets::redact;
 
 impl Context {
     /// This work tree, with the state directory where that was named.

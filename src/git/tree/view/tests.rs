@@ -10,8 +10,7 @@ use crate::git::odb::trees::Flat;
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::ChangeType;
 use crate::model::manifest::{CaptureRules, DefaultModes, FileTimes, Head, MANIFEST_VERSION};
-use crate::policy::path_filter::Selection;
-use crate::policy::restore_plan::{Baseline, Edits, PlanInput, plan};
+use crate::policy::restore::{Baseline, Edits, PlanInput, Selection, plan};
 
 /// What stands at a path, with permission bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

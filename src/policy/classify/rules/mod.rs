@@ -1,33 +1,37 @@
-//! The rules of classification as data: one table for each family of evidence, and how a table is read.
+//! The rules of classification as data: one table for each family of evidence, what a rule concludes, and how a table is read.
 //!
 //! Within a family the first rule that matches wins. Which family is asked when is decided elsewhere (`super::decide`).
 
-mod agent;
-mod author_message;
-mod broken;
-mod cancelled;
-mod crashed;
-mod family;
-mod findings;
+mod diagnostics;
+mod ended;
 mod input;
 mod machine;
-mod missing;
-mod network;
-mod refused;
-mod rule;
+mod messages;
 mod runners;
 mod time_limits;
 
-pub(super) use author_message::COMPARED;
-pub(super) use broken::TRACEBACK;
-pub(super) use family::Family;
-pub(super) use rule::{AGENT, ANY, BUILD, LINT, Rule, TEST, TYPECHECK};
+pub(super) use diagnostics::TRACEBACK;
+pub(super) use messages::COMPARED;
 
 use std::sync::{LazyLock, OnceLock};
 
-use super::quoted::Quote;
-use crate::policy::patterns::Patterns;
-use family::FamilyTable;
+use crate::model::failure::{Cause, CauseDetail, FailureType, SuggestedAction};
+use crate::policy::patterns::{Matches, Patterns};
+
+/// What a line quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quote {
+    /// Nothing: the tool speaks.
+    No,
+    /// The name of a test and its result.
+    Name,
+    /// A place in a source file, and what is wrong there.
+    Location,
+    /// That all is well.
+    Success,
+    /// Source code, a log, an expected value, the output of a passing test.
+    Source,
+}
 
 const TOOLS: &[Quote] = &[Quote::Source, Quote::Name];
 const WITH_NAMES: &[Quote] = &[Quote::Source];
@@ -46,28 +50,28 @@ pub(super) static FAMILIES: LazyLock<[FamilyTable; 25]> = LazyLock::new(|| {
         last(time_limits::COMMAND, WITHOUT_LOCATIONS),
         last(time_limits::TEST_LIMIT, WITH_NAMES),
         first(runners::ASSERTION, ALL),
-        last(cancelled::RULES, WITHOUT_LOCATIONS),
-        last(crashed::MEMORY, WITHOUT_LOCATIONS),
-        last(crashed::DIED, WITH_NAMES_ONLY),
+        last(ended::INTERRUPTED, WITHOUT_LOCATIONS),
+        last(ended::MEMORY, WITHOUT_LOCATIONS),
+        last(ended::DIED, WITH_NAMES_ONLY),
         last(machine::RULES, WITHOUT_LOCATIONS),
         first(machine::MISSING_TOOL, WITHOUT_LOCATIONS),
-        first(refused::RULES, WITHOUT_LOCATIONS),
-        last(network::RULES, TOOLS),
+        first(machine::REFUSED_BY_SERVER, WITHOUT_LOCATIONS),
+        last(machine::NO_CONNECTION, TOOLS),
         first(runners::LOAD, WITH_SOURCE),
         first(runners::TESTS_FAILED, ALL),
         first(input::RULES, WITHOUT_LOCATIONS),
-        first(missing::RULES, WITHOUT_LOCATIONS),
-        first(broken::COMPILE, TOOLS),
-        first(broken::LIKELY, WITHOUT_LOCATIONS),
-        first(findings::RULES, ALL),
-        first(broken::WEAK, WITHOUT_SUCCESS),
-        first(findings::WEAK, ALL_BUT_SUCCESS),
+        first(input::MISSING_RESOURCE, WITHOUT_LOCATIONS),
+        first(diagnostics::COMPILE, TOOLS),
+        first(diagnostics::LIKELY, WITHOUT_LOCATIONS),
+        first(diagnostics::FINDINGS, ALL),
+        first(diagnostics::WEAK, WITHOUT_SUCCESS),
+        first(diagnostics::WEAK_FINDINGS, ALL_BUT_SUCCESS),
         first(runners::FLAKY, ALL),
-        last(agent::RULES, TOOLS),
-        last(agent::LINES, TOOLS),
-        first(author_message::ASSERTED, ALL),
-        first(author_message::WHOLE, ALL),
-        first(author_message::HEAD, ALL),
+        last(messages::RULES, TOOLS),
+        last(messages::LINES, TOOLS),
+        first(messages::ASSERTED, ALL),
+        first(messages::WHOLE, ALL),
+        first(messages::HEAD, ALL),
     ]
 });
 
@@ -109,18 +113,324 @@ pub(super) fn patterns() -> Vec<&'static str> {
     rules.map(|rule| rule.pattern).collect()
 }
 
+/// At any stage.
+pub(super) const ANY: u8 = 0b1_1111;
+/// While the agent runs.
+pub(super) const AGENT: u8 = 0b0_0001;
+/// While something is built, fetched or prepared.
+pub(super) const BUILD: u8 = 0b0_0010;
+/// While tests run.
+pub(super) const TEST: u8 = 0b0_0100;
+/// While a linter or formatter runs.
+pub(super) const LINT: u8 = 0b0_1000;
+/// While a type checker runs.
+pub(super) const TYPECHECK: u8 = 0b1_0000;
+/// While a check runs.
+const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;
+
+/// One rule.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule {
+    /// Its name, as evidence shows it.
+    pub id: &'static str,
+    /// The stages it holds at.
+    pub stages: u8,
+    /// What a line looks like.
+    pub pattern: &'static str,
+    /// What that means.
+    pub verdict: Verdict,
+}
+
+/// A row of a table: a rule, where it differs from the rest of the table.
+#[derive(Clone, Copy)]
+struct Row {
+    id: &'static str,
+    pattern: &'static str,
+    stages: Option<u8>,
+    verdict: Option<Verdict>,
+}
+
+impl Row {
+    /// At these stages rather than the table's.
+    const fn at(self, stages: u8) -> Self {
+        Self {
+            stages: Some(stages),
+            ..self
+        }
+    }
+
+    /// With this verdict rather than the table's.
+    const fn means(self, verdict: Verdict) -> Self {
+        Self {
+            verdict: Some(verdict),
+            ..self
+        }
+    }
+}
+
+const fn rule(id: &'static str, pattern: &'static str) -> Row {
+    Row {
+        id,
+        pattern,
+        stages: None,
+        verdict: None,
+    }
+}
+
+/// The rules of a table, which hold at `stages` and mean `verdict` where a row says nothing else.
+const fn table<const N: usize>(stages: u8, verdict: Verdict, rows: [Row; N]) -> [Rule; N] {
+    let mut rules = [Rule {
+        id: "",
+        stages,
+        pattern: "",
+        verdict,
+    }; N];
+    let mut at = 0;
+    while at < N {
+        rules[at].id = rows[at].id;
+        rules[at].pattern = rows[at].pattern;
+        if let Some(stages) = rows[at].stages {
+            rules[at].stages = stages;
+        }
+        if let Some(verdict) = rows[at].verdict {
+            rules[at].verdict = verdict;
+        }
+        at += 1;
+    }
+    rules
+}
+
+/// The families, in the order of [`FAMILIES`](FAMILIES).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    /// A time limit of the command itself.
+    CommandLimit,
+    /// A test runner's own time limit on one test.
+    TestLimit,
+    /// A test failed for another reason than its time limit.
+    Assertion,
+    /// Somebody interrupted it.
+    Cancelled,
+    /// Memory ran out.
+    Memory,
+    /// A process died.
+    Crashed,
+    /// Disk, permissions, limits, locks.
+    Machine,
+    /// A tool of the machine is missing.
+    MissingTool,
+    /// A server refused: credentials, trust.
+    Refused,
+    /// No connection.
+    Network,
+    /// The runner could not load or build what it should run.
+    Load,
+    /// The runner counts failed tests.
+    TestsFailed,
+    /// A wrong flag or configuration.
+    Input,
+    /// Something named is not there.
+    Missing,
+    /// A compiler's or linker's own words.
+    Compile,
+    /// Words that most likely mean that it does not build.
+    LikelyBuild,
+    /// A linter's, formatter's or type checker's findings.
+    Findings,
+    /// Words that say only that it did not build.
+    WeakBuild,
+    /// Words that say only that a check failed.
+    WeakCheck,
+    /// The log declares a test flaky.
+    Flaky,
+    /// Words of agents' programs and APIs.
+    Agent,
+    /// What a line of an agent's program looks like when it is an error.
+    AgentLine,
+    /// A check's comparison, in a message of one line.
+    SummaryAssertion,
+    /// What happened, as a message of one line names it.
+    SummaryWhole,
+    /// What a short message begins with.
+    SummaryHead,
+}
+
+/// A table and how it is read.
+pub(super) struct FamilyTable {
+    /// The rules, the strongest first.
+    pub rules: &'static [Rule],
+    /// Kinds of lines that are no evidence for this family.
+    pub skips: &'static [Quote],
+    /// Whether the first line that matches says the most, rather than the last.
+    pub first_line: bool,
+    patterns: OnceLock<Patterns>,
+}
+
+impl FamilyTable {
+    /// The rules that match a text, in the table's order.
+    pub(super) fn matches(&self, text: &[u8]) -> Vec<&'static Rule> {
+        let patterns = self
+            .patterns
+            .get_or_init(|| Patterns::new(self.rules.iter().map(|rule| rule.pattern)));
+        let mut room = Matches::default();
+        patterns
+            .matches(text, &mut room)
+            .iter()
+            .map(|number| &self.rules[usize::from(*number)])
+            .collect()
+    }
+
+    /// A family of which the first line that matches says the most.
+    fn first_line(rules: &'static [Rule], skips: &'static [Quote]) -> Self {
+        Self {
+            rules,
+            skips,
+            first_line: true,
+            patterns: OnceLock::new(),
+        }
+    }
+
+    /// A family of which the last line that matches says the most.
+    fn last_line(rules: &'static [Rule], skips: &'static [Quote]) -> Self {
+        Self {
+            first_line: false,
+            ..Self::first_line(rules, skips)
+        }
+    }
+}
+
+/// The labels of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// Who failed.
+    pub kind: FailureType,
+    /// What went wrong.
+    pub cause: Cause,
+    /// Whether the very same again plausibly succeeds.
+    pub retryable: bool,
+    /// A finer name that the policy needs.
+    pub detail: Option<CauseDetail>,
+}
+
+const fn verdict(kind: FailureType, cause: Cause, retryable: bool) -> Verdict {
+    Verdict {
+        kind,
+        cause,
+        retryable,
+        detail: None,
+    }
+}
+
+const fn agent(cause: Cause, retryable: bool, detail: CauseDetail) -> Verdict {
+    Verdict {
+        kind: FailureType::AgentError,
+        cause,
+        retryable,
+        detail: Some(detail),
+    }
+}
+
+pub(super) const TIMEOUT: Verdict = verdict(FailureType::Timeout, Cause::ToolTimeout, true);
+pub(super) const CANCELLED: Verdict = verdict(FailureType::Cancellation, Cause::Cancelled, false);
+pub(super) const OUT_OF_MEMORY: Verdict = verdict(FailureType::Crash, Cause::OutOfMemory, false);
+pub(super) const CRASHED: Verdict = verdict(FailureType::Crash, Cause::Crashed, false);
+/// A SIGKILL that nothing explains may be somebody else's doing, so the same again may succeed.
+pub(super) const KILLED: Verdict = verdict(FailureType::Crash, Cause::Crashed, true);
+
+pub(super) const DISK_FULL: Verdict = verdict(FailureType::SystemError, Cause::DiskFull, false);
+pub(super) const DENIED: Verdict =
+    verdict(FailureType::SystemError, Cause::PermissionDenied, false);
+pub(super) const NO_TOOL: Verdict =
+    verdict(FailureType::SystemError, Cause::ResourceNotFound, false);
+pub(super) const NETWORK: Verdict = verdict(FailureType::SystemError, Cause::NetworkError, true);
+/// A server, not an agent's, wants other credentials or none of these.
+pub(super) const UNAUTHORIZED: Verdict =
+    verdict(FailureType::SystemError, Cause::AuthFailed, false);
+pub(super) const LIMIT: Verdict = verdict(FailureType::SystemError, Cause::Unknown, false);
+const LOCKED: Verdict = verdict(FailureType::SystemError, Cause::Unknown, true);
+
+pub(super) const BROKEN: Verdict = verdict(FailureType::FeedbackFailure, Cause::BrokenBuild, false);
+pub(super) const FAILED: Verdict = verdict(
+    FailureType::FeedbackFailure,
+    Cause::VerificationFailed,
+    false,
+);
+pub(super) const INVALID: Verdict =
+    verdict(FailureType::FeedbackFailure, Cause::InvalidInput, false);
+pub(super) const MISSING: Verdict =
+    verdict(FailureType::FeedbackFailure, Cause::ResourceNotFound, false);
+pub(super) const UNCLEAR: Verdict = verdict(FailureType::FeedbackFailure, Cause::Unknown, false);
+
+pub(super) const THROTTLED: Verdict = agent(Cause::RateLimited, true, CauseDetail::Throttled);
+pub(super) const OVERLOADED: Verdict = agent(Cause::RateLimited, true, CauseDetail::Overloaded);
+const USAGE_LIMIT: Verdict = agent(Cause::RateLimited, true, CauseDetail::UsageLimit);
+pub(super) const SERVICE: Verdict = agent(Cause::Unknown, true, CauseDetail::ServiceError);
+pub(super) const MAX_TURNS: Verdict = agent(Cause::Unknown, true, CauseDetail::MaxTurns);
+const COST_LIMIT: Verdict = agent(Cause::Unknown, true, CauseDetail::CostLimit);
+const NO_SESSION: Verdict = agent(Cause::ResourceNotFound, false, CauseDetail::SessionNotFound);
+pub(super) const AGENT_UNKNOWN: Verdict = verdict(FailureType::AgentError, Cause::Unknown, true);
+pub(super) const NO_MODEL: Verdict =
+    verdict(FailureType::AgentError, Cause::ResourceNotFound, false);
+pub(super) const AUTH: Verdict = verdict(FailureType::AgentError, Cause::AuthFailed, false);
+pub(super) const CONTEXT: Verdict =
+    verdict(FailureType::AgentError, Cause::ContextExhausted, false);
+pub(super) const BAD_REQUEST: Verdict =
+    verdict(FailureType::AgentError, Cause::InvalidInput, false);
+pub(super) const AGENT_NETWORK: Verdict =
+    verdict(FailureType::AgentError, Cause::NetworkError, true);
+
+impl Verdict {
+    /// Whether the run can go on without somebody mending the machine or an account, and what to do (B1, B5).
+    ///
+    /// | verdict | recoverable | action |
+    /// | --- | --- | --- |
+    /// | feedback failure, timeout, cancellation | yes | run the iteration again |
+    /// | crash | yes | go back to the checkpoint |
+    /// | out of memory, full disk | no | by hand |
+    /// | missing tool, refused access | yes | repair it, then go on |
+    /// | locks, network, retryable agent errors | yes | run the iteration again |
+    /// | credentials, other limits of the machine | no | by hand |
+    /// | other agent errors: context, request, model, session | yes | a changed attempt |
+    pub(super) fn remedy(self) -> (bool, SuggestedAction) {
+        match (self.kind, self.cause) {
+            (_, Cause::OutOfMemory | Cause::DiskFull | Cause::AuthFailed) => {
+                (false, SuggestedAction::ManualResolution)
+            }
+            (FailureType::AgentError, Cause::ResourceNotFound) if self.detail.is_none() => {
+                (true, SuggestedAction::FixAndContinue)
+            }
+            (FailureType::AgentError, _) if self.detail == Some(CauseDetail::CostLimit) => {
+                (false, SuggestedAction::ManualResolution)
+            }
+            (
+                FailureType::AgentError
+                | FailureType::FeedbackFailure
+                | FailureType::Timeout
+                | FailureType::Cancellation,
+                _,
+            ) => (true, SuggestedAction::RetryIteration),
+            (FailureType::Crash, _) => (true, SuggestedAction::Rollback),
+            (FailureType::SystemError, _) if self.retryable => {
+                (true, SuggestedAction::RetryIteration)
+            }
+            (FailureType::SystemError, Cause::PermissionDenied | Cause::ResourceNotFound) => {
+                (true, SuggestedAction::FixAndContinue)
+            }
+            (FailureType::SystemError, _) => (false, SuggestedAction::ManualResolution),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use regex::bytes::RegexSetBuilder;
-
     use super::*;
-    use crate::policy::patterns::oracle;
+    use crate::policy::patterns::tests::nothing_is_missed;
+    use regex::bytes::RegexSetBuilder;
+    use std::collections::BTreeSet;
 
     #[test]
     fn every_rule_is_found_where_it_matches() {
-        oracle::nothing_is_missed(&patterns());
+        nothing_is_missed(&patterns());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What linters, formatters and type checkers say of the project.
+//! Checks, and the machine that they run on.
 
 use super::{Case, check};
 
@@ -170,4 +170,320 @@ const LINTS: &[Case] = &[
 #[test]
 fn lints_and_types() {
     check(LINTS);
+}
+
+const MACHINE: &[Case] = &[
+    (
+        'b',
+        1,
+        "write /x/out.o: no space left on device",
+        "s DISK_FULL",
+    ),
+    (
+        'b',
+        1,
+        "tar: x/y: Cannot write: No space left on device\ntar: Exiting with failure status",
+        "s DISK_FULL",
+    ),
+    (
+        'b',
+        1,
+        "npm error code ENOSPC\nnpm error nospc ENOSPC: no space left on device, write",
+        "s DISK_FULL",
+    ),
+    (
+        'b',
+        1,
+        "Error: ENOSPC: System limit for number of file watchers reached, watch '/x/src'",
+        "s UNKNOWN",
+    ),
+    (
+        't',
+        1,
+        "E       OSError: [Errno 28] No space left on device\n=========== short test summary info ====\nFAILED a.py::test_w - OSError: [Errno 28] No space left\n1 failed in 0.1s",
+        "s DISK_FULL",
+    ),
+    (
+        'b',
+        1,
+        "cp: error writing 'a': Disk quota exceeded",
+        "s DISK_FULL",
+    ),
+    (
+        'b',
+        1,
+        "cp: cannot create regular file '/opt/a': Permission denied",
+        "s PERMISSION_DENIED",
+    ),
+    (
+        'b',
+        1,
+        "npm error code EACCES\nnpm error syscall mkdir\nnpm error path /usr/lib/node_modules",
+        "s PERMISSION_DENIED",
+    ),
+    (
+        'b',
+        1,
+        "ERROR: Could not install packages due to an OSError: [Errno 13] Permission denied: '/usr/lib/x'",
+        "s PERMISSION_DENIED",
+    ),
+    (
+        'a',
+        1,
+        "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nPermissionError: [Errno 13] Permission denied: '/x/y'",
+        "s PERMISSION_DENIED",
+    ),
+    (
+        'b',
+        1,
+        "mkdir: das Verzeichnis »/opt/x« kann nicht angelegt werden: Keine Berechtigung",
+        "s PERMISSION_DENIED",
+    ),
+    (
+        'b',
+        1,
+        "touch: cannot touch 'x': Read-only file system",
+        "s PERMISSION_DENIED",
+    ),
+    (
+        'b',
+        1,
+        "java.nio.file.AccessDeniedException: /x/build/libs",
+        "s PERMISSION_DENIED",
+    ),
+    (
+        'b',
+        128,
+        "error: insufficient permission for adding an object to repository database .git/objects",
+        "s PERMISSION_DENIED",
+    ),
+    ('b', 127, "sh: 1: cmake: not found", "s RESOURCE_NOT_FOUND"),
+    (
+        't',
+        127,
+        "bash: Zeile 1: pytest: Kommando nicht gefunden.",
+        "s RESOURCE_NOT_FOUND",
+    ),
+    (
+        't',
+        1,
+        "/usr/bin/python3: No module named pytest",
+        "s RESOURCE_NOT_FOUND",
+    ),
+    (
+        't',
+        126,
+        "./run.sh: /bin/foosh: bad interpreter: No such file or directory",
+        "s RESOURCE_NOT_FOUND",
+    ),
+    (
+        'b',
+        2,
+        "make: gcc: No such file or directory\nmake: *** [Makefile:2: a] Error 127",
+        "s RESOURCE_NOT_FOUND",
+    ),
+    (
+        'b',
+        101,
+        "error: linker `cc` not found\n  |\n  = note: No such file or directory (os error 2)",
+        "s RESOURCE_NOT_FOUND",
+    ),
+    (
+        't',
+        1,
+        "./app: error while loading shared libraries: libfoo.so.1: cannot open shared object file: No such file or directory",
+        "s RESOURCE_NOT_FOUND",
+    ),
+    (
+        'b',
+        1,
+        "go: exec: \"gcc\": executable file not found in $PATH",
+        "s RESOURCE_NOT_FOUND",
+    ),
+    (
+        'b',
+        1,
+        "git: 'lfs' is not a git command. See 'git --help'.",
+        "s RESOURCE_NOT_FOUND",
+    ),
+    (
+        'b',
+        1,
+        "fatal: unable to access 'https://x/y.git/': Could not resolve host: x",
+        "s NETWORK_ERROR+",
+    ),
+    (
+        'b',
+        1,
+        "go: example.com/x@v1.0.0: Get \"https://proxy/x\": dial tcp: lookup proxy on 1.1.1.1:53: no such host",
+        "s NETWORK_ERROR+",
+    ),
+    (
+        'b',
+        1,
+        "[ERROR] Failed to execute goal: Could not transfer artifact a:b:jar:1 from central: Connect to repo:443 failed: Connection timed out",
+        "s NETWORK_ERROR+",
+    ),
+    (
+        'b',
+        100,
+        "W: Failed to fetch http://d/InRelease  Temporary failure resolving 'd'\nE: Unable to locate package jq",
+        "s NETWORK_ERROR+",
+    ),
+    (
+        'b',
+        1,
+        "WARNING: Retrying (Retry(total=0, connect=None)) after connection broken by 'NewConnectionError': /simple/x/\nERROR: Could not find a version that satisfies the requirement x (from versions: none)\nERROR: No matching distribution found for x",
+        "s NETWORK_ERROR+",
+    ),
+    (
+        'b',
+        4,
+        "wget: unable to resolve host address 'x'",
+        "s NETWORK_ERROR+",
+    ),
+    (
+        'b',
+        28,
+        "curl: (28) Operation timed out after 5000 milliseconds with 0 bytes received",
+        "s NETWORK_ERROR+",
+    ),
+    (
+        'b',
+        255,
+        "ssh: connect to host git.example.com port 22: Connection refused\nfatal: Could not read from remote repository.",
+        "s NETWORK_ERROR+",
+    ),
+    ('b', 1, "accept: too many open files", "s UNKNOWN"),
+    (
+        'b',
+        1,
+        "bash: fork: retry: Resource temporarily unavailable\nbash: fork: Resource temporarily unavailable",
+        "s UNKNOWN+",
+    ),
+    (
+        'b',
+        100,
+        "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 12 (apt)",
+        "s UNKNOWN+",
+    ),
+    ('b', 1, "Error: database is locked", "s UNKNOWN+"),
+    (
+        'b',
+        1,
+        "sh: 1: cannot create out/x: Permission denied\nerror: could not compile `a`",
+        "s PERMISSION_DENIED",
+    ),
+];
+
+const DEATHS: &[Case] = &[
+    (
+        'b',
+        1,
+        "java.lang.OutOfMemoryError: Java heap space\n\tat A.main(A.java:3)",
+        "c OUT_OF_MEMORY",
+    ),
+    (
+        't',
+        1,
+        "fatal error: runtime: out of memory\n\nruntime stack:",
+        "c OUT_OF_MEMORY",
+    ),
+    (
+        'b',
+        255,
+        "PHP Fatal error:  Allowed memory size of 134217728 bytes exhausted (tried to allocate 20480 bytes)",
+        "c OUT_OF_MEMORY",
+    ),
+    (
+        'b',
+        137,
+        "[12.3] Out of memory: Killed process 99 (ld) total-vm:1kB",
+        "c OUT_OF_MEMORY",
+    ),
+    (
+        'b',
+        134,
+        "terminate called after throwing an instance of 'std::bad_alloc'",
+        "c OUT_OF_MEMORY",
+    ),
+    (
+        't',
+        101,
+        "memory allocation of 8589934592 bytes failed\n(signal: 6, SIGABRT: process abort signal)",
+        "c OUT_OF_MEMORY",
+    ),
+    ('t', 137, "", "c CRASHED+"),
+    ('t', 139, "running", "c CRASHED"),
+    (
+        'b',
+        1,
+        "# github.com/x/y\n/usr/lib/go/pkg/tool/compile: signal: killed",
+        "c CRASHED+",
+    ),
+    (
+        't',
+        1,
+        "A jest worker process (pid=12) was terminated by another process: signal=SIGSEGV, exitCode=null.\nTests: 1 failed, 1 total",
+        "c CRASHED",
+    ),
+    (
+        't',
+        1,
+        "# A fatal error has been detected by the Java Runtime Environment:\n#  SIGSEGV (0xb) at pc=0x7f",
+        "c CRASHED",
+    ),
+    (
+        't',
+        1,
+        "[gw0] node down: Not properly terminated\nworker 'gw0' crashed while running 't.py::a'",
+        "c CRASHED",
+    ),
+    (
+        't',
+        2,
+        "bash: line 3: 4711 Segmentation fault      (core dumped) ./t",
+        "c CRASHED",
+    ),
+    (
+        'b',
+        1,
+        "g++: internal compiler error: Segmentation fault signal terminated program cc1plus",
+        "c CRASHED",
+    ),
+    ('t', 130, "running 1 test", "x CANCELLED"),
+    ('t', 1, "Received SIGINT, stopping\n2 passed", "x CANCELLED"),
+    ('b', 2, "ERROR: Operation cancelled by user", "x CANCELLED"),
+    (
+        't',
+        1,
+        "RSpec is shutting down and will print the summary report... Interrupt again to force quit.\n1 example, 0 failures",
+        "x CANCELLED",
+    ),
+    ('b', 130, "> Build cancelled.", "x CANCELLED"),
+    ('b', 8, "ERROR: build interrupted", "x CANCELLED"),
+    (
+        't',
+        2,
+        "Interrupted: 2 errors during collection\nERROR t.py\n2 errors in 0.1s",
+        "f BROKEN_BUILD",
+    ),
+    (
+        'b',
+        255,
+        "PHP Fatal error:  Maximum execution time of 30 seconds exceeded in /x/a.php on line 3",
+        "t TOOL_TIMEOUT+",
+    ),
+    ('b', 142, "Alarm clock", "t TOOL_TIMEOUT+"),
+    ('t', 143, "x", "x CANCELLED"),
+];
+
+#[test]
+fn the_machine() {
+    check(MACHINE);
+}
+
+#[test]
+fn deaths_limits_and_interrupts() {
+    check(DEATHS);
 }

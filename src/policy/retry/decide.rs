@@ -1,0 +1,593 @@
+//! What happens after a failure: the decision tree (A2) with budgets, delays, parking and the alternative command (S9, S12).
+
+use std::time::Duration;
+
+use super::budget;
+use super::budget::{Account, Counts};
+use crate::model::agent_record::Usage;
+use crate::model::decision::{Action, Budget, BudgetScope, Decision, Strategy};
+use crate::model::failure::{Cause, CauseDetail, Condition, Failure, FailureType};
+use crate::model::id::CheckpointId;
+use crate::model::run::{OnFailure, Run};
+use crate::model::time::{Timestamp, format_duration};
+use crate::policy::settings::{DelayKind, Settings};
+
+/// A usage limit is over a little after it says so; runs that wait for it together must not come back together.
+const PARK_BUFFER: Duration = Duration::from_secs(60);
+const PARK_JITTER: Duration = Duration::from_secs(60);
+/// How long a usage limit is waited for when it does not say when it resets.
+const PARK_UNKNOWN: Duration = Duration::from_secs(3600);
+
+/// What the decision depends on beside the failure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DecisionInput<'a> {
+    /// Whose failures count.
+    pub account: Account<'a>,
+    /// The project's settings, with the run's overrides.
+    pub settings: &'a Settings,
+    /// What the caller wants to follow a failure.
+    pub on_failure: OnFailure,
+    /// Whether there is a good checkpoint to go back to.
+    pub has_good_checkpoint: bool,
+    /// Whether a feedback loop failed rather than the run's own command.
+    pub in_feedback_loop: bool,
+    /// The earlier session that the agent was to go on in.
+    pub resumed: Option<&'a str>,
+    /// Whether this is the second fresh session in a row that failed the same way and left the tree as it was.
+    pub is_stalled: bool,
+    /// What the attempt used up; the ledger does not know it yet.
+    pub usage: Usage,
+    /// What the fallback has to do with it.
+    pub fallback: Fallback<'a>,
+    /// The present moment.
+    pub now: Timestamp,
+    /// In `[0, 1)`: spreads the delays.
+    pub random: f64,
+}
+
+/// Decides. `failure` is not recorded yet: it counts on top of what the ledger holds.
+pub(crate) fn decide(failure: &Failure, input: &DecisionInput<'_>) -> Decision {
+    match input.fallback {
+        Fallback::Failed {
+            exhausted,
+            decision,
+            before,
+        } => after(failure, (exhausted, decision, before), input),
+        Fallback::Ready => instead(failure, decide_itself(failure, input), input),
+        Fallback::None => decide_itself(failure, input),
+    }
+}
+
+/// The decision without a fallback.
+fn decide_itself(failure: &Failure, input: &DecisionInput<'_>) -> Decision {
+    let decider = Decider::new(failure, input);
+    let mut decision = decider.decide();
+    if let (Some(asked), true) = (failure.retry_after, decision.leads_to_attempt()) {
+        // Whatever else was worked out: not before the time that the failure itself names.
+        decision.not_before = decision
+            .not_before
+            .max(Some(asked))
+            .filter(|at| *at > input.now);
+    }
+    decider.within_time(decision)
+}
+
+/// Whether a failure uses up an attempt: not when the run is parked for a known time, when somebody stopped it, or when
+/// nothing was tried because the agent had lost the session that it was to go on in.
+pub(crate) fn is_charged(failure: &Failure, decision: &Decision, resumed: Option<&str>) -> bool {
+    !decision.has(Action::Park)
+        && failure.kind != FailureType::Cancellation
+        && !is_session_lost(failure, resumed)
+}
+
+/// Whether the attempt found out no more than that its session is gone. The next one begins a fresh one: it cannot happen
+/// twice in a row.
+fn is_session_lost(failure: &Failure, resumed: Option<&str>) -> bool {
+    resumed.is_some() && failure.detail == Some(CauseDetail::SessionNotFound)
+}
+
+/// The budget of the failure itself: its cause's, or what somebody asked for.
+const OWN: [BudgetScope; 2] = [BudgetScope::Cause, BudgetScope::Global];
+/// Budgets that stop whatever failed.
+const SHARED: [BudgetScope; 5] = [
+    BudgetScope::Task,
+    BudgetScope::Session,
+    BudgetScope::WallTime,
+    BudgetScope::Cost,
+    BudgetScope::Tokens,
+];
+
+struct Decider<'a> {
+    failure: &'a Failure,
+    input: &'a DecisionInput<'a>,
+    counts: Counts,
+    budgets: Vec<Budget>,
+}
+
+impl<'a> Decider<'a> {
+    fn new(failure: &'a Failure, input: &'a DecisionInput<'a>) -> Self {
+        let counts = input
+            .account
+            .counts(failure.cause, input.now, input.usage)
+            .plus_one();
+        let budgets = budget::budgets(&input.settings.retry, Some(failure), counts);
+        Self {
+            failure,
+            input,
+            counts,
+            budgets,
+        }
+    }
+
+    fn decide(&self) -> Decision {
+        let failure = self.failure;
+        if failure.kind == FailureType::Cancellation {
+            let reason = "it was interrupted; resume takes it up";
+            return self.uncharged(self.make(Strategy::RetrySame, &[Action::Retry], reason));
+        }
+        if is_session_lost(failure, self.input.resumed) {
+            let reason = "the agent does not know its session any more: a fresh one, and no attempt is used up";
+            let fresh = self.make(Strategy::RetryWithContext, &[Action::Retry], reason);
+            return self.uncharged(fresh);
+        }
+        if self.input.on_failure == OnFailure::ManualFix {
+            let reason = "the run waits for a person's fix";
+            return self.make(Strategy::ManualThenContinue, &[Action::ManualFix], reason);
+        }
+        if let Some(until) = self.park_until() {
+            return self.park(until);
+        }
+        if let Some(spent) = self.spent(&SHARED) {
+            return self.exhausted(spent);
+        }
+        if failure.conditions.contains(&Condition::CircularFix) {
+            let reason = "the attempts go in a circle; given up: a person has to look at it";
+            return self.give_up(reason, self.spent(&OWN));
+        }
+        self.by_cause()
+    }
+
+    fn by_cause(&self) -> Decision {
+        let failure = self.failure;
+        match (failure.cause, failure.detail) {
+            (Cause::ContextExhausted, _) => self.go_on(
+                "the agent's context is full: the work is kept and continues in a fresh session",
+            ),
+            (_, Some(CauseDetail::MaxTurns)) => self.go_on(
+                "the agent used up its turns: the work is kept and continues in a fresh session",
+            ),
+            (_, Some(CauseDetail::CostLimit)) => {
+                self.escalate("the cost limit is reached: a person decides", None)
+            }
+            (Cause::DiskFull | Cause::OutOfMemory, _) => self.escalate(
+                "trying again would fail the same way until the machine is repaired",
+                None,
+            ),
+            (Cause::PermissionDenied | Cause::AuthFailed, _) => self.conditional(),
+            (Cause::BrokenBuild, _) => self.broken_build(),
+            (Cause::VerificationFailed, _) => match self.spent(&OWN) {
+                None => self.retry("checks failed and attempts are left"),
+                Some(spent) => {
+                    let spent_text = self.spent_text(spent);
+                    let reason = format!("{spent_text}; given up: a person has to look at it");
+                    self.give_up(&reason, Some(spent))
+                }
+            },
+            (Cause::Unknown, _) => match self.spent(&OWN) {
+                None => self.retry("unknown failure; trying once more"),
+                Some(spent) => self.escalate(&self.spent_text(spent), Some(spent.scope)),
+            },
+            (Cause::Crashed, _) => self.crashed(),
+            _ => match self.spent(&OWN) {
+                None => self.retry("it may pass when tried again"),
+                Some(spent) => self.exhausted(spent),
+            },
+        }
+    }
+
+    /// A broken build is worth one look at another approach, from a state that is known to build.
+    fn broken_build(&self) -> Decision {
+        let overridden = self.input.settings.retry.override_attempts.is_some();
+        let most = self.input.settings.retry.max_rollbacks();
+        let may_roll_back = self.input.has_good_checkpoint
+            && most > 0
+            && self.may_restore()
+            && self.input.on_failure != OnFailure::Retry;
+        let spent = self.spent(&OWN);
+        if overridden {
+            return match spent {
+                Some(spent) => self.exhausted(spent),
+                None if may_roll_back => self.roll_back_and_retry(),
+                None => self.retry("the build is broken and attempts are left"),
+            };
+        }
+        if spent.is_none() {
+            return self.retry("the build is broken and attempts are left");
+        }
+        if !self.input.has_good_checkpoint {
+            return self.escalate(
+                "the build is broken and there is no good checkpoint to go back to",
+                None,
+            );
+        }
+        let used = self.input.account.run.rollbacks_used;
+        if Budget::new(BudgetScope::Rollbacks, used, most).left == 0 {
+            let reason = match used {
+                0 => "the build is broken, and no rollback is allowed".to_owned(),
+                1 => "the build is broken again after a rollback".to_owned(),
+                used => format!("the build is broken again after {used} rollbacks"),
+            };
+            return self.escalate(&reason, Some(BudgetScope::Rollbacks));
+        }
+        if may_roll_back {
+            self.roll_back_and_retry()
+        } else {
+            self.retry("the build is broken; files are kept")
+        }
+    }
+
+    fn crashed(&self) -> Decision {
+        match self.spent(&OWN) {
+            Some(spent) => self.exhausted(spent),
+            // A crash in a check says nothing against the work; one of the command may have left half of it.
+            None if self.input.in_feedback_loop
+                || self.input.on_failure == OnFailure::Retry
+                || !self.may_restore() =>
+            {
+                self.retry("a process died; attempts are left")
+            }
+            None => {
+                let reason =
+                    "a process died in the middle of its work: from the last checkpoint again";
+                self.roll_back(reason)
+            }
+        }
+    }
+
+    /// Trying again helps only when somebody changed something first.
+    fn conditional(&self) -> Decision {
+        let what = if self.failure.cause == Cause::AuthFailed {
+            "credentials"
+        } else {
+            "permissions"
+        };
+        let reason = format!("it can only pass after {what} have changed; then resume");
+        let actions = [Action::ManualFix, Action::Escalate];
+        Decision {
+            stopped_by: self.spent(&OWN).map(|spent| spent.scope),
+            ..self.make(Strategy::ManualThenContinue, &actions, &reason)
+        }
+    }
+
+    /// Whether files may be restored without a person's word.
+    fn may_restore(&self) -> bool {
+        self.input.settings.rollback.enabled
+    }
+
+    fn roll_back_and_retry(&self) -> Decision {
+        self.roll_back(
+            "the build is broken: back to the last good checkpoint, then a different approach",
+        )
+    }
+
+    fn roll_back(&self, reason: &str) -> Decision {
+        let actions = [Action::Rollback, Action::Retry];
+        self.delayed(Strategy::RollbackAndRetry, &actions, reason)
+    }
+
+    /// The iteration is skipped, and a person is told.
+    fn give_up(&self, reason: &str, spent: Option<&Budget>) -> Decision {
+        let actions = [Action::Skip, Action::Escalate];
+        Decision {
+            stopped_by: spent.map(|spent| spent.scope),
+            ..self.make(Strategy::ContinueNext, &actions, reason)
+        }
+    }
+
+    fn retry(&self, reason: &str) -> Decision {
+        if self.input.on_failure == OnFailure::Rollback
+            && self.input.has_good_checkpoint
+            && self.may_restore()
+        {
+            return self.roll_back(reason);
+        }
+        self.delayed(Strategy::RetryWithContext, &[Action::Retry], reason)
+    }
+
+    /// In a fresh session, unless that has been tried to no avail.
+    fn go_on(&self, reason: &str) -> Decision {
+        if let Some(spent) = self.spent(&OWN) {
+            return self.exhausted(spent);
+        }
+        if self.input.is_stalled {
+            return self.escalate(
+                "two fresh sessions failed the same way and changed nothing: a person decides",
+                None,
+            );
+        }
+        self.make(Strategy::RetryWithContext, &[Action::Continue], reason)
+    }
+
+    fn escalate(&self, reason: &str, stopped_by: Option<BudgetScope>) -> Decision {
+        Decision {
+            stopped_by,
+            ..self.make(Strategy::ManualThenContinue, &[Action::Escalate], reason)
+        }
+    }
+
+    fn exhausted(&self, spent: &Budget) -> Decision {
+        let reason = self.spent_text(spent);
+        Decision {
+            stopped_by: Some(spent.scope),
+            ..self.make(Strategy::ManualThenContinue, &[Action::None], &reason)
+        }
+    }
+
+    fn spent_text(&self, spent: &Budget) -> String {
+        budget::spent_text(spent, Some(self.failure.cause))
+    }
+
+    /// The first of these budgets that is used up.
+    fn spent(&self, scopes: &[BudgetScope]) -> Option<&Budget> {
+        self.budgets
+            .iter()
+            .find(|budget| scopes.contains(&budget.scope) && budget.left == 0)
+    }
+
+    /// Until when a limit that resets by itself is waited for.
+    fn park_until(&self) -> Option<Timestamp> {
+        let spread = PARK_JITTER.mul_f64(self.input.random.clamp(0.0, 1.0));
+        match (
+            self.failure.cause,
+            self.failure.detail,
+            self.failure.retry_after,
+        ) {
+            (Cause::RateLimited, Some(CauseDetail::UsageLimit), Some(reset)) => {
+                Some(reset.max(self.input.now).plus(PARK_BUFFER + spread))
+            }
+            (Cause::RateLimited, Some(CauseDetail::UsageLimit), None) => {
+                let wait = PARK_UNKNOWN.min(self.input.settings.retry.max_park);
+                Some(self.input.now.plus(wait))
+            }
+            (Cause::RateLimited, _, Some(at)) => Some(at),
+            _ => None,
+        }
+    }
+
+    /// No attempt begins after the run's time is up: that is said now rather than after a wait.
+    fn within_time(&self, decision: Decision) -> Decision {
+        let Some(longest) = self.input.settings.retry.max_wall_time else {
+            return decision;
+        };
+        let end = budget::begun(self.input.account.run, self.input.now).plus(longest);
+        let next = decision
+            .not_before
+            .unwrap_or(self.input.now)
+            .max(self.input.now);
+        let stays = !decision.leads_to_attempt()
+            || self.failure.kind == FailureType::Cancellation
+            || next < end;
+        let spent = self
+            .budgets
+            .iter()
+            .find(|budget| budget.scope == BudgetScope::WallTime);
+        match spent.filter(|_| !stays) {
+            Some(spent) => self.exhausted(spent),
+            None => decision,
+        }
+    }
+
+    fn park(&self, until: Timestamp) -> Decision {
+        let wait = until.since(self.input.now);
+        let longest = self.input.settings.retry.max_park;
+        if wait > longest {
+            let reason = format!(
+                "the limit resets at {until}, later than max_park ({}): take the run up then",
+                format_duration(longest)
+            );
+            // There is nothing to mend: once it has reset, the very same will do.
+            return Decision {
+                strategy: Some(Strategy::RetrySame),
+                ..self.escalate(&reason, None)
+            };
+        }
+        let reason = "waiting for a limit to reset; no attempt is used up";
+        self.uncharged(Decision {
+            not_before: self.after(Some(wait)),
+            ..self.make(Strategy::RetrySame, &[Action::Park], reason)
+        })
+    }
+
+    /// A failure that is not charged: the counts are those before it.
+    fn uncharged(&self, decision: Decision) -> Decision {
+        let before = Counts {
+            cause: self.counts.cause - 1,
+            subtask: self.counts.subtask - 1,
+            task: self.counts.task - 1,
+            session: self.counts.session - 1,
+            ..self.counts
+        };
+        let budgets = budget::budgets(&self.input.settings.retry, Some(self.failure), before);
+        Decision {
+            attempts_used: budget::used(&budgets),
+            attempts_left: budget::left(&budgets),
+            ..decision
+        }
+    }
+
+    fn delay(&self) -> Option<Duration> {
+        if self.failure.detail == Some(CauseDetail::SupervisorLost) {
+            // Nothing has run since, and nobody knows since when.
+            return None;
+        }
+        let settings = self.input.settings;
+        let mut delay = settings
+            .retry
+            .delay_for(self.failure.cause, self.failure.detail);
+        if self.failure.cause == Cause::NetworkError
+            && self.counts.cause == 1
+            && delay.kind == DelayKind::Exponential
+        {
+            // The first retry after a network error is delayed, later ones are spread (requirements, contradictions).
+            delay.kind = DelayKind::Delayed;
+        }
+        budget::delay(
+            &delay,
+            self.counts.cause,
+            settings.cooldown.duration,
+            self.input.random,
+        )
+    }
+
+    fn make(&self, strategy: Strategy, actions: &[Action], reason: &str) -> Decision {
+        Decision {
+            actions: actions.to_vec(),
+            strategy: Some(strategy),
+            not_before: None,
+            attempts_used: budget::used(&self.budgets),
+            attempts_left: budget::left(&self.budgets),
+            stopped_by: None,
+            reason: reason.to_owned(),
+            decided_at: self.input.now,
+        }
+    }
+
+    /// The same after the cause's delay.
+    fn delayed(&self, strategy: Strategy, actions: &[Action], reason: &str) -> Decision {
+        Decision {
+            not_before: self.after(self.delay()),
+            ..self.make(strategy, actions, reason)
+        }
+    }
+
+    fn after(&self, wait: Option<Duration>) -> Option<Timestamp> {
+        wait.filter(|wait| !wait.is_zero())
+            .map(|wait| self.input.now.plus(wait))
+    }
+}
+
+/// What the fallback has to do with a failure.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Fallback<'a> {
+    /// There is none, or the iteration has used it.
+    #[default]
+    None,
+    /// It can be run.
+    Ready,
+    /// It is what failed.
+    Failed {
+        /// The failure after which nothing else was left.
+        exhausted: &'a Failure,
+        /// What was decided about that one: to run the fallback.
+        decision: &'a Decision,
+        /// The checkpoint of what was there before the fallback, if it was taken.
+        before: Option<&'a CheckpointId>,
+    },
+}
+
+/// How it stands for the failure of attempt `number`, which has not ended in the ledger yet.
+pub(crate) fn fallback_of(run: &Run, iteration: u32, number: u32) -> Fallback<'_> {
+    let known = run.iterations.get(iteration);
+    let attempts = known.map_or(&[][..], |known| known.attempts.as_slice());
+    if attempts
+        .iter()
+        .any(|attempt| attempt.number == number && attempt.fallback)
+    {
+        // One that was interrupted is no failure; what it came after is.
+        let before = attempts
+            .iter()
+            .rfind(|attempt| attempt.number < number && !attempt.fallback);
+        let judged = before.and_then(|attempt| {
+            let before = attempt.checkpoint_id.as_ref();
+            Some(Fallback::Failed {
+                exhausted: attempt.failure.as_ref()?,
+                decision: attempt.decision.as_ref()?,
+                before,
+            })
+        });
+        return judged.unwrap_or_default();
+    }
+    let used = attempts
+        .iter()
+        .any(|attempt| attempt.fallback && attempt.ended_seq > Some(run.reset_seq));
+    if used || run.spec.fallback.is_empty() {
+        Fallback::None
+    } else {
+        Fallback::Ready
+    }
+}
+
+/// A decision that ends the attempts, with the fallback in its place where an alternative may help.
+pub(crate) fn instead(
+    failure: &Failure,
+    decision: Decision,
+    input: &DecisionInput<'_>,
+) -> Decision {
+    let chosen = matches!(input.on_failure, OnFailure::ManualFix | OnFailure::Stop);
+    let mended_first = matches!(failure.cause, Cause::DiskFull | Cause::OutOfMemory);
+    let over = [
+        BudgetScope::Session,
+        BudgetScope::WallTime,
+        BudgetScope::Cost,
+        BudgetScope::Tokens,
+    ];
+    let over = decision
+        .stopped_by
+        .is_some_and(|scope| over.contains(&scope));
+    if decision.leads_to_attempt() || chosen || mended_first || over {
+        return decision;
+    }
+    Decision {
+        actions: vec![Action::Fallback],
+        strategy: Some(Strategy::RetryWithContext),
+        not_before: None,
+        reason: format!("{}; the fallback is run once instead", decision.reason),
+        ..decision
+    }
+}
+
+/// The fallback failed too: what held before it holds again, and its files go back to what they were before it (S12).
+/// One that was interrupted is still to be run.
+pub(crate) fn after(
+    failure: &Failure,
+    (exhausted, decision, before): (&Failure, &Decision, Option<&CheckpointId>),
+    input: &DecisionInput<'_>,
+) -> Decision {
+    if failure.kind == FailureType::Cancellation {
+        let reason = "the fallback was interrupted; resume takes it up".to_owned();
+        return Decision {
+            reason,
+            decided_at: input.now,
+            ..decision.clone()
+        };
+    }
+    let held = decide_itself(exhausted, input);
+    let mut actions = if held.leads_to_attempt() {
+        vec![Action::None]
+    } else {
+        held.actions
+    };
+    // After a kill nobody is there to put them back; who takes the run up sees what was left.
+    let lost = failure.detail == Some(CauseDetail::SupervisorLost);
+    let restored = before.is_some() && !lost && input.on_failure != OnFailure::Retry;
+    if restored {
+        actions.insert(0, Action::Rollback);
+        actions.retain(|action| *action != Action::None);
+    }
+    let back = if restored {
+        " and what it left is rolled back"
+    } else {
+        ""
+    };
+    Decision {
+        actions,
+        not_before: None,
+        stopped_by: decision.stopped_by.or(held.stopped_by),
+        attempts_left: Some(0),
+        reason: format!("the fallback failed too{back}: {}", held.reason),
+        ..held
+    }
+}
+
+#[cfg(test)]
+mod tests;
