@@ -62,7 +62,7 @@ const CLOCKS: [&str; 2] = ["SystemTime", "Instant"];
 
 /// Files outside of `durable` that open files by their path, and whose those are. Everything of ours goes through
 /// `durable::Root`, which follows nothing that somebody put in its place.
-const BY_PATH: [(&str, &str); 54] = [
+const BY_PATH: [(&str, &str); 48] = [
     (
         "cli/commands/attempt.rs",
         "a log that the user names, a pipe maybe",
@@ -85,10 +85,13 @@ const BY_PATH: [(&str, &str); 54] = [
     ("engine/flow/import.rs", "files that the user names"),
     ("engine/flow/report.rs", "a file that the user names"),
     ("git/checkpoint/branch_commit.rs", "git's objects"),
-    ("git/checkpoint/bundle.rs", "git's list of shallow commits"),
-    ("git/repo/gc.rs", "git's word of a collection"),
+    (
+        "git/checkpoint/bundle.rs",
+        "a bundle that the user names, git's list of shallow commits",
+    ),
+    ("git/repo/health.rs", "git's word of a collection"),
     ("git/odb/database.rs", "git's objects"),
-    ("git/prune/discard.rs", "git's objects"),
+    ("git/prune/mod.rs", "git's objects"),
     (
         "git/restore/outcomes.rs",
         "what the system says that it swaps to",
@@ -97,29 +100,32 @@ const BY_PATH: [(&str, &str); 54] = [
         "git/restore/git_file.rs",
         "where git keeps submodules and linked work trees",
     ),
-    ("git/history/head.rs", "git's references"),
+    ("git/history.rs", "git's references and their logs"),
     ("git/worktree/ignore_rules.rs", "the user's ignore rules"),
     ("git/index/locked_index.rs", "git's index"),
-    ("git/index/index_file/expand.rs", "git's index"),
-    ("git/repo/linked.rs", "git's linked work trees"),
+    ("git/index/index_file.rs", "git's index"),
+    (
+        "git/repo/repository.rs",
+        "git's configuration and work trees, and whose a folder is",
+    ),
     (
         "git/program/scratch.rs",
         "a work tree for the moment, outside of the user's",
     ),
     (
-        "git/program/saved.rs",
+        "git/program/mod.rs",
         "the user's files, which their hooks write to",
     ),
     (
         "git/program/staging.rs",
         "a folder for the moment, which git and the hooks write to",
     ),
-    ("git/remote/state_commit.rs", "git's objects"),
+    ("git/remote/run_state.rs", "git's objects"),
     (
         "git/remote/check.rs",
         "a hook for the moment, in a folder for the moment",
     ),
-    ("git/repo/git_lock.rs", "git's locks"),
+    ("git/repo/locks.rs", "git's locks"),
     ("git/repo/nested.rs", "git's repositories inside"),
     (
         "git/repo/unusable.rs",
@@ -129,7 +135,7 @@ const BY_PATH: [(&str, &str); 54] = [
         "git/odb/objects.rs",
         "git's objects, and a quarantine that was looked through",
     ),
-    ("git/odb/objects/present.rs", "git's objects"),
+    ("git/odb/objects/publishing.rs", "git's objects"),
     (
         "git/odb/objects/streaming.rs",
         "a quarantine that was looked through",
@@ -138,9 +144,10 @@ const BY_PATH: [(&str, &str); 54] = [
         "git/odb/format.rs",
         "git's objects, and a quarantine that was looked through",
     ),
-    ("git/odb/pack.rs", "a quarantine that was looked through"),
-    ("git/odb/packed_blob.rs", "git's packs"),
-    ("git/odb/pack_folder.rs", "git's objects"),
+    (
+        "git/odb/pack.rs",
+        "git's packs, and a quarantine that was looked through",
+    ),
     ("git/odb/unsynced.rs", "git's objects"),
     (
         "git/odb/packing.rs",
@@ -150,22 +157,12 @@ const BY_PATH: [(&str, &str); 54] = [
         "git/odb/publish.rs",
         "git's objects, and a quarantine that was looked through",
     ),
-    ("git/prune/reachability.rs", "git's objects"),
-    ("git/history/reflog.rs", "git's logs of references"),
+    ("git/prune/reachability.rs", "git's objects and references"),
     ("git/repo/refs.rs", "git's references"),
-    ("git/prune/gc_roots.rs", "git's references"),
-    ("git/worktree/index_trust.rs", "the user's ignore rules"),
-    (
-        "git/repo/repository.rs",
-        "git's configuration, and whose a folder is",
-    ),
+    ("git/worktree/reading.rs", "the user's ignore rules"),
     ("git/index/user_index.rs", "git's index"),
     ("git/repo/owner.rs", "whose a folder is"),
     ("git/index/tracked.rs", "git's index"),
-    (
-        "git/checkpoint/unbundle.rs",
-        "a bundle that the user names, and a folder for the moment",
-    ),
     ("store/registry.rs", "the kernel's random bytes"),
     ("os/linux/mod.rs", "what the kernel says of its memory"),
     ("os/linux/processes.rs", "the kernel's table of processes"),

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::durable::{Kind, Root, Sync, is_temporary, temporary_prefix};
 use crate::git::base::error::{Error, Result};
-use crate::git::base::globs::Globs;
 use crate::git::base::openat;
+use crate::git::base::paths::Globs;
 use crate::git::capture::Capture;
 use crate::git::repo::repository::Repo;
 use crate::model::id::CheckpointId;

@@ -12,19 +12,17 @@ use std::fmt::Write as _;
 use git2::{ObjectType, Oid};
 
 use super::branch_commit::Committed;
-use super::state_tree::{self, MemoryFile, memory_files};
+use super::stored::{self, MemoryFile, memory_files};
 use crate::git::base::error::{Error, Result};
-use crate::git::base::modes::{GITLINK, TREE};
-use crate::git::base::object_id::parse_oid;
-use crate::git::capture::snapshot::Capture;
+use crate::git::base::object_id::{GITLINK, TREE, parse_oid};
+use crate::git::capture::Capture;
 use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees;
-use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::locks::WorktreeLock;
 use crate::git::repo::refs::{set_ref_from, write_draft_unsynced};
 use crate::git::repo::repository::{IDENTITY, Repo};
-use crate::model::manifest::ObjectId;
-use crate::model::manifest::{Manifest, Nested, PathMode};
+use crate::model::manifest::{Manifest, Nested, ObjectId, PathMode};
 use crate::model::path::RepoPath;
 use crate::model::time::Timestamp;
 
@@ -261,10 +259,7 @@ fn state_tree(capture: &Capture, manifest: Manifest, parts: &CheckpointParts<'_>
         }
     }
     if let Some(copies) = parts.copies {
-        flat.insert(
-            RepoPath::from(state_tree::FOLDER),
-            (TREE, parse_oid(copies)?),
-        );
+        flat.insert(RepoPath::from(stored::FOLDER), (TREE, parse_oid(copies)?));
     }
     trees::write(writer, &flat)
 }

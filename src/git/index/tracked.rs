@@ -170,7 +170,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::git::repo::lock::WorktreeLock;
+    use crate::git::repo::locks::WorktreeLock;
 
     #[test]
     fn a_large_index_is_searched_again_once_it_changed() {

@@ -10,23 +10,21 @@ use std::path::{Path, PathBuf};
 use git2::{AttrCheckFlags, ConfigLevel, Odb, Oid};
 use tempfile::TempDir;
 
-use super::saved::Saved;
-use super::{Call, place};
+use super::{Call, Saved, place};
 use crate::durable::{TemporaryFolder, temporary_prefix};
 use crate::git::base::error::{Error, Result};
-use crate::git::base::modes::GITLINK;
-use crate::git::base::names;
-use crate::git::base::object_id::parse_oid;
+use crate::git::base::object_id::{GITLINK, parse_oid};
+use crate::git::base::paths;
 use crate::git::capture::Capture;
 use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::history::head::tree_of;
+use crate::git::history::tree_of;
 use crate::git::index::user_index::UserIndex;
 use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::{self, Flat};
-use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::locks::WorktreeLock;
 use crate::git::repo::repository::Repo;
-use crate::git::tree::lookup::TreeLookup;
+use crate::git::tree::view::TreeLookup;
 use crate::model::manifest::{Entry, EntryKind, ObjectId};
 use crate::model::path::RepoPath;
 
@@ -693,7 +691,7 @@ fn object_id(printed: &[u8]) -> ObjectId {
 /// Writes a file or a link below a folder that was empty.
 fn write_out(database: &Database<'_>, root: &Path, path: &RepoPath, entry: &Entry) -> Result<()> {
     let place = path.below(root);
-    if let Some(reason) = names::unsafe_path(path) {
+    if let Some(reason) = paths::unsafe_path(path) {
         return Err(Error::UnsafePath {
             path: path.below(Path::new("")),
             reason: reason.to_owned(),

@@ -15,8 +15,7 @@ use std::path::Path;
 use git2::{ObjectType, Oid};
 
 use crate::git::base::error::{Error, Result};
-use crate::git::base::modes::{GITLINK, TREE};
-use crate::git::base::object_id::parse_oid;
+use crate::git::base::object_id::{GITLINK, TREE, parse_oid};
 use crate::git::capture::Capture;
 use crate::git::checkpoint::write::commit;
 use crate::git::checkpoint::{
@@ -25,10 +24,9 @@ use crate::git::checkpoint::{
 use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::{Level, Sink, Tree, child, into_writer, only_ids};
-use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::locks::WorktreeLock;
 use crate::git::repo::repository::Repo;
-use crate::model::manifest::ObjectId;
-use crate::model::manifest::{FileTimes, Manifest, Nested};
+use crate::model::manifest::{FileTimes, Manifest, Nested, ObjectId};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::time::Timestamp;
 use crate::policy::secret_file::{has_secret, is_secret_path};

@@ -13,19 +13,16 @@ use std::rc::Rc;
 
 use rustix::fs::{AtFlags, FileType, Mode};
 
-use super::nonempty_dirs::HOLDS_OTHERS;
-use super::outcomes::{self, Outcomes};
+use super::outcomes::{self, HOLDS_OTHERS, Outcomes};
 use super::write_batch::{Batch, Limits, Pending, Sync};
-use super::{attributes, preflight, temp_file};
+use super::{preflight, temp_file};
 use crate::durable::temporary_prefix;
-use crate::git::base::dirfd_cache::DirfdCache;
 use crate::git::base::error::{Error, Result};
-use crate::git::base::on_disk::{self, OnDisk};
-use crate::git::base::openat::{self, FileStat};
-use crate::git::base::{names, work_queue};
+use crate::git::base::openat::{self, DirfdCache, FileStat, OnDisk};
+use crate::git::base::{paths, work_queue};
 use crate::git::odb::database::Database;
 use crate::git::repo::loan::Loan;
-use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::locks::WorktreeLock;
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::{PathReason, RepoPath};
@@ -100,7 +97,7 @@ pub fn check(repo: &Repo, plan: &RestorePlan) -> Result<()> {
 /// Refuses a plan that must not be carried out, whatever is there.
 fn refuse(plan: &RestorePlan) -> Result<()> {
     for path in plan.paths() {
-        if let Some(reason) = names::unsafe_path(path) {
+        if let Some(reason) = paths::unsafe_path(path) {
             let path = path.below(std::path::Path::new(""));
             return Err(Error::UnsafePath {
                 path,
@@ -254,7 +251,7 @@ impl<'r> Execution<'r> {
         if self.ready(&dir, path, name, &[Some(from), None])?.is_none() {
             return Ok(());
         }
-        let lost = attributes::lost_with_file(&dir, name);
+        let lost = temp_file::lost_with_file(&dir, name);
         match rustix::fs::unlinkat(&dir, name, AtFlags::empty()) {
             Ok(()) => {
                 self.lose(path, lost);
@@ -272,7 +269,7 @@ impl<'r> Execution<'r> {
         let Some(dir) = self.parent(path, &parent)? else {
             return Ok(());
         };
-        let lost = attributes::lost_with_folder(&dir, name);
+        let lost = temp_file::lost_with_folder(&dir, name);
         match rustix::fs::unlinkat(&dir, name, AtFlags::REMOVEDIR) {
             Ok(()) => {
                 self.lose(path, lost);
@@ -555,10 +552,10 @@ impl<'r> Execution<'r> {
         name: &[u8],
         accepted: &[Option<&Entry>],
     ) -> Result<Option<OnDisk>> {
-        let found = match on_disk::inspect(dir, name) {
+        let found = match openat::inspect(dir, name) {
             // Its owner may read it: it is deleted or replaced after that, or gets its mode last.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                temp_file::make_readable(dir, name).and_then(|()| on_disk::inspect(dir, name))
+                temp_file::make_readable(dir, name).and_then(|()| openat::inspect(dir, name))
             }
             found => found,
         };
@@ -630,7 +627,7 @@ fn is_same_but_links(pending: &Pending<'_>, now: Option<&FileStat>) -> Result<bo
     {
         return Ok(false);
     }
-    let found = on_disk::inspect(&pending.dir, pending.name)
+    let found = openat::inspect(&pending.dir, pending.name)
         .map_err(|error| openat::io_error(&pending.write.path, error))?;
     Ok(found.is_as(&pending.found))
 }

@@ -1,7 +1,7 @@
 //! Writes the user's index.
 //! Stat data of files that were restored, entries that a restore takes back, or the whole index of a checkpoint.
 //!
-//! git's own protocol is kept: who holds `index.lock` (see `git_lock`) may replace the index, by rename.
+//! git's own protocol is kept: who holds `index.lock` (see `repo::locks`) may replace the index, by rename.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
@@ -9,26 +9,25 @@ use std::time::Duration;
 
 use git2::{IndexEntry, Oid};
 
-use super::verify::Verified;
-use crate::git::base::dirfd_cache::DirfdCache;
+use super::Verified;
 use crate::git::base::error::{Error, Result};
-use crate::git::base::modes::TREE;
-use crate::git::base::object_id::parse_oid;
-use crate::git::base::openat;
+use crate::git::base::object_id::{TREE, parse_oid};
+use crate::git::base::openat::{self, DirfdCache};
 use crate::git::checkpoint::stored::StoredCheckpoint;
 use crate::git::index::index_file::patch::IndexPatch;
-use crate::git::index::index_file::{EXTENDED, IndexEntryRef, IndexFile};
+use crate::git::index::index_file::{
+    ASSUME_UNCHANGED, EXTENDED, INTENT_TO_ADD, IndexEntryRef, IndexFile, SKIP_WORKTREE,
+};
 use crate::git::index::locked_index::{
     LockedIndex, content_of, entry, index_time, looks_like, refresh,
 };
-use crate::git::index::user_index::{ASSUME_UNCHANGED, INTENT_TO_ADD, SKIP_WORKTREE, UserIndex};
+use crate::git::index::user_index::UserIndex;
 use crate::git::odb::database::Database;
 use crate::git::odb::trees::{self, TreeEntry};
-use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::locks::WorktreeLock;
 use crate::git::repo::repository::Repo;
-use crate::git::tree::lookup::TreeLookup;
-use crate::model::manifest::ObjectId;
-use crate::model::manifest::{IndexExtra, Manifest};
+use crate::git::tree::view::TreeLookup;
+use crate::model::manifest::{IndexExtra, Manifest, ObjectId};
 use crate::model::path::RepoPath;
 
 impl Repo {

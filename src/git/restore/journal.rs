@@ -8,13 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::durable::{Sync, is_left_over};
 use crate::git::base::error::{Error, Result};
-use crate::git::base::openat;
-use crate::git::base::sync::sync_folder;
-use crate::git::repo::lock::WorktreeLock;
+use crate::git::base::openat::{self, sync_folder};
+use crate::git::repo::locks::WorktreeLock;
 use crate::git::repo::repository::Repo;
 use crate::model::id::OperationId;
-use crate::model::manifest::Head;
-use crate::model::manifest::ObjectId;
+use crate::model::manifest::{Head, ObjectId};
 use crate::model::path::{PathReason, RepoPath};
 use crate::policy::restore_plan::RestorePlan;
 

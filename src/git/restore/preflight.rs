@@ -7,16 +7,15 @@ use git2::Oid;
 use rustix::fs::FileType;
 
 use super::write_batch::{BATCH, BATCH_BYTES, FILES_PER_THREAD};
-use crate::git::base::dirfd_cache::DirfdCache;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::parse_oid;
-use crate::git::base::openat::{self, open_error};
+use crate::git::base::openat::{self, DirfdCache, open_error};
 use crate::git::base::work_queue;
 use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
-use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::locks::WorktreeLock;
 use crate::git::repo::repository::Repo;
-use crate::git::worktree::file_io;
+use crate::git::worktree::reading;
 use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::{PathReason, RepoPath};
 use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
@@ -214,7 +213,7 @@ pub(crate) fn read_back(
         let (parent, name) = openat::split(path);
         // What cannot be read is not stored, and found so below.
         if let Ok(dir) = folders.open(&parent) {
-            file_io::store(&dir, name, &writer)?;
+            reading::store_file(&dir, name, &writer)?;
         }
     }
     writer.publish()?;

@@ -8,9 +8,7 @@ use std::rc::Rc;
 use rustix::fs::{AtFlags, Mode, OFlags};
 
 use crate::git::base::error::Result;
-use crate::git::base::on_disk::OnDisk;
-use crate::git::base::openat::{self, FileStat};
-use crate::git::base::sync::{MANY, whole_is_cheaper};
+use crate::git::base::openat::{self, FileStat, MANY, OnDisk, whole_is_cheaper};
 use crate::git::base::work_queue;
 use crate::model::manifest::EntryKind;
 use crate::model::path::RepoPath;

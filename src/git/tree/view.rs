@@ -1,17 +1,21 @@
-//! A tree and its manifest as one: everything they hold, one path, or what two of them do not have in common.
+//! A tree and its manifest as one: everything they hold, one path, what was left out, or what two of them do not have in common.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use git2::Oid;
 
-use super::lookup::TreeLookup;
 use crate::git::base::error::Result;
-use crate::git::base::modes::{TREE, kind_of};
-use crate::git::base::object_id::{EMPTY_BLOB, parse_oid};
-use crate::git::odb::trees::{self, TreeEntry};
-use crate::model::manifest::{Entry, EntryKind, ObjectId, Snapshot};
-use crate::model::manifest::{Manifest, PathMode};
+use crate::git::base::object_id::{EMPTY_BLOB, TREE, kind_of, parse_oid};
+use crate::git::base::paths::Globs;
+use crate::git::base::work_queue;
+use crate::git::odb::database::Database;
+use crate::git::odb::objects::ObjectWriter;
+use crate::git::odb::trees::{self, Tree, TreeEntry};
+use crate::git::repo::repository::Repo;
+use crate::git::worktree::ignore_rules::{FILE, Rules};
+use crate::model::manifest::{Entry, EntryKind, Manifest, ObjectId, PathMode, Snapshot};
 use crate::model::path::{NESTED, PathReason, RepoPath};
 
 /// A work tree as it is stored or was captured.
@@ -334,6 +338,278 @@ impl<'a> Collected<'a> {
             dirs,
             skipped,
         }
+    }
+}
+
+/// Looks paths up in the trees of one object database.
+pub struct TreeLookup<'r> {
+    database: Database<'r>,
+    known: KnownTrees,
+}
+
+impl<'r> TreeLookup<'r> {
+    /// For the trees that a repository sees.
+    pub fn new(opened: &'r Opened<'_>) -> Result<Self> {
+        Ok(Self {
+            database: opened.database()?,
+            known: Rc::clone(&opened.trees),
+        })
+    }
+
+    /// For stored trees.
+    pub fn stored(repo: &'r Repo) -> Result<Self> {
+        Ok(Self {
+            database: Database::open(repo)?,
+            known: KnownTrees::default(),
+        })
+    }
+
+    /// The object database.
+    pub(in crate::git) fn database(&self) -> &Database<'r> {
+        &self.database
+    }
+
+    /// A tree.
+    pub(in crate::git) fn tree(&self, oid: Oid) -> Result<Rc<Tree>> {
+        if let Some(known) = self.known.borrow().get(&oid) {
+            return Ok(Rc::clone(known));
+        }
+        let tree = Rc::new(Tree::read(&self.database, oid)?);
+        self.known.borrow_mut().insert(oid, Rc::clone(&tree));
+        Ok(tree)
+    }
+
+    /// Reads trees that will be asked for, by several threads where they are many.
+    pub(in crate::git) fn read_ahead(&self, trees: impl Iterator<Item = Oid>) -> Result<()> {
+        let missing: HashSet<Oid> = trees
+            .filter(|oid| !self.known.borrow().contains_key(oid))
+            .collect();
+        let database = &self.database;
+        let threads = work_queue::threads_for(missing.len());
+        let read = work_queue::run(
+            missing.into_iter().collect(),
+            threads,
+            |oid, _, read: &mut Vec<_>| {
+                read.push((oid, Tree::read(database, oid)?));
+                Ok(())
+            },
+        )?;
+        self.known.borrow_mut().extend(
+            read.into_iter()
+                .flatten()
+                .map(|(oid, tree)| (oid, Rc::new(tree))),
+        );
+        Ok(())
+    }
+
+    /// The git file mode and id of a path in a tree; `None` where it has none.
+    pub(in crate::git) fn find(
+        &self,
+        tree: &ObjectId,
+        path: &RepoPath,
+    ) -> Result<Option<(u32, Oid)>> {
+        let mut oid = parse_oid(tree)?;
+        let mut names = path.as_bytes().split(|byte| *byte == b'/').peekable();
+        while let Some(name) = names.next() {
+            let tree = self.tree(oid)?;
+            let Some(entry) = tree.find(name) else {
+                return Ok(None);
+            };
+            if names.peek().is_none() {
+                return Ok(Some((entry.mode, entry.oid)));
+            }
+            if entry.mode != TREE {
+                return Ok(None);
+            }
+            oid = entry.oid;
+        }
+        Ok(None)
+    }
+
+    /// The content of a blob.
+    pub(in crate::git) fn blob(&self, oid: Oid) -> Result<Vec<u8>> {
+        self.database.blob(oid)
+    }
+}
+
+/// Where the objects of a comparison are read from: a repository, or a writer that has not published them yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Objects<'a>(Source<'a>);
+
+#[derive(Clone, Copy, Debug)]
+enum Source<'a> {
+    Stored(&'a Repo),
+    Writer(&'a ObjectWriter, &'a KnownTrees),
+}
+
+impl<'a> Objects<'a> {
+    /// Those of a repository: both sides are stored.
+    pub fn stored(repo: &'a Repo) -> Self {
+        Self(Source::Stored(repo))
+    }
+
+    /// Those of a writer and of the repository behind it; `known` holds the trees that were read already.
+    pub(in crate::git) fn of_writer(writer: &'a ObjectWriter, known: &'a KnownTrees) -> Self {
+        Self(Source::Writer(writer, known))
+    }
+
+    /// Opens them. What a writer writes after this need not be seen.
+    pub fn open(self) -> Opened<'a> {
+        let trees = match self.0 {
+            Source::Stored(_) => KnownTrees::default(),
+            Source::Writer(_, known) => Rc::clone(known),
+        };
+        Opened {
+            source: self.0,
+            quarantine: OnceCell::new(),
+            trees,
+        }
+    }
+}
+
+/// The objects of a comparison, opened.
+pub struct Opened<'a> {
+    source: Source<'a>,
+    /// The repository that sees what a writer has written.
+    quarantine: OnceCell<git2::Repository>,
+    /// Those that were read already.
+    pub(in crate::git) trees: KnownTrees,
+}
+
+impl Opened<'_> {
+    /// The database that has them. What a writer holds in memory is read from there.
+    pub(in crate::git) fn database(&self) -> Result<Database<'_>> {
+        match self.source {
+            Source::Stored(repo) => Database::open(repo),
+            Source::Writer(writer, _) => match writer.database()? {
+                Some(database) => Ok(database),
+                None => Database::of(self.repository()?),
+            },
+        }
+    }
+
+    /// A repository that sees them, for what git's library reads by itself.
+    pub(in crate::git) fn repository(&self) -> Result<&git2::Repository> {
+        match self.source {
+            Source::Stored(repo) => Ok(&repo.inner),
+            Source::Writer(writer, _) => match self.quarantine.get() {
+                Some(repository) => Ok(repository),
+                None => writer
+                    .repository()
+                    .map(|repository| self.quarantine.get_or_init(|| repository)),
+            },
+        }
+    }
+}
+
+/// Trees that were read. What an id stands for never changes, so that several lookups may share them.
+pub(in crate::git) type KnownTrees = Rc<RefCell<HashMap<Oid, Rc<Tree>>>>;
+
+/// What a capture leaves out as ignored: what its rules exclude, and what the `.gitignore` files in its tree ignore and is
+/// neither tracked in its index nor included by its rules. `info/exclude` and the user's excludes are those of now. Files are
+/// read when a path needs them.
+pub struct TreeIgnores<'a> {
+    lookup: &'a TreeLookup<'a>,
+    side: TreeView<'a>,
+    /// What is tracked and in no tree of an index: conflicts, and what is only to be added.
+    extras: BTreeSet<&'a RepoPath>,
+    include: Globs,
+    exclude: Globs,
+    top: Rules,
+    folders: RefCell<HashMap<RepoPath, Rules>>,
+}
+
+impl<'a> TreeIgnores<'a> {
+    /// Of a capture or a checkpoint.
+    pub fn new(repo: &Repo, lookup: &'a TreeLookup<'a>, side: TreeView<'a>) -> Result<Self> {
+        let extras = side
+            .manifest()
+            .index_extras
+            .iter()
+            .filter(|extra| extra.stage > 0 || extra.intent_to_add);
+        Ok(Self {
+            lookup,
+            side,
+            extras: extras.map(|extra| &extra.path).collect(),
+            include: Globs::new(&side.manifest().rules.include)?,
+            exclude: Globs::new(&side.manifest().rules.exclude)?,
+            top: Rules::of_tree(repo, b"")?,
+            folders: RefCell::default(),
+        })
+    }
+
+    /// With the rules of an `info/exclude` that is there no more.
+    pub fn with_rules(mut self, rules: Option<&[u8]>) -> Result<Self> {
+        if let Some(rules) = rules {
+            self.top = self.top.with(&RepoPath::default(), rules.to_vec())?;
+        }
+        Ok(self)
+    }
+
+    /// Whether it left out `path`, a file or a folder, or would have: what it has not says nothing then.
+    pub fn has(&self, path: &RepoPath, is_folder: bool) -> Result<bool> {
+        let by_git = || {
+            Ok(self.by_rules(path, is_folder)?
+                && !self.include.matches(path)
+                && !self.is_tracked(path)?)
+        };
+        if self.exclude.matches(path) {
+            Ok(true)
+        } else {
+            by_git()
+        }
+    }
+
+    /// Whether `path` was perhaps not examined: its rules exclude it, or git would ignore it if it was not tracked.
+    pub fn says_nothing_of(&self, path: &RepoPath) -> Result<bool> {
+        Ok(self.exclude.matches(path)
+            || self.by_rules(path, false)?
+            || self.by_rules(path, true)?)
+    }
+
+    fn is_tracked(&self, path: &RepoPath) -> Result<bool> {
+        let found = self
+            .side
+            .index_tree()
+            .map_or(Ok(None), |tree| self.lookup.find(tree, path))?;
+        Ok(found.is_some_and(|(mode, _)| mode != TREE) || self.extras.contains(path))
+    }
+
+    /// Whether git would ignore it if it was not tracked: itself or one of its folders.
+    fn by_rules(&self, path: &RepoPath, is_folder: bool) -> Result<bool> {
+        for folder in path.ancestors() {
+            if self
+                .of(&folder.parent().unwrap_or_default())?
+                .matches(folder.as_bytes(), true)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(self
+            .of(&path.parent().unwrap_or_default())?
+            .matches(path.as_bytes(), is_folder))
+    }
+
+    fn of(&self, folder: &RepoPath) -> Result<Rules> {
+        if let Some(known) = self.folders.borrow().get(folder) {
+            return Ok(known.clone());
+        }
+        let is_top = folder.as_bytes().is_empty();
+        let above = if is_top {
+            self.top.clone()
+        } else {
+            self.of(&folder.parent().unwrap_or_default())?
+        };
+        let rules = match self.lookup.find(self.side.tree(), &folder.join(FILE))? {
+            Some((mode, oid)) if mode & 0o170_000 == 0o100_000 => {
+                above.with(folder, self.lookup.blob(oid)?)?
+            }
+            _ => above,
+        };
+        self.folders
+            .borrow_mut()
+            .insert(folder.clone(), rules.clone());
+        Ok(rules)
     }
 }
 

@@ -8,8 +8,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::git::odb::trees::Flat;
 use crate::git::repo::repository::Repo;
-use crate::model::manifest::ChangeType;
-use crate::model::manifest::{CaptureRules, DefaultModes, FileTimes, Head, MANIFEST_VERSION};
+use crate::model::manifest::{
+    CaptureRules, ChangeType, DefaultModes, FileTimes, Head, MANIFEST_VERSION,
+};
 use crate::policy::path_filter::Selection;
 use crate::policy::restore_plan::{Baseline, Edits, PlanInput, plan};
 

@@ -1,15 +1,27 @@
-//! The states of a run as commits: a tree of three files; its parents are the state before and the checkpoints that are new.
+//! The runs on a server: their references, and their states as commits.
+//!
+//! A state is a tree of three files; its parents are the state before and the checkpoints that are new. git looks at the names in
+//! trees in a transfer, and only there: objects that were here before, as a clone by path and a fetch of the user's own bring
+//! them, are looked through by [`FetchedNames`].
 
+use std::collections::HashSet;
 use std::fs::File;
 
 use git2::{ObjectType, Oid, Signature, Time};
 
 use super::call::{self, Limits, git};
 use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::parse_oid;
-use crate::git::base::sync::sync_folder;
+use crate::git::base::object_id::{TREE, parse_oid};
+use crate::git::base::openat::sync_folder;
+use crate::git::base::paths::unsafe_name;
+use crate::git::odb::database::Database;
+use crate::git::odb::trees::{Tree, child};
+use crate::git::repo::ref_component;
 use crate::git::repo::repository::{IDENTITY, Repo};
+use crate::model::id::{NONE, RunId};
 use crate::model::manifest::ObjectId;
+use crate::model::path::RepoPath;
+use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
 use crate::policy::remote::{RawFile, RawState, most_of};
 
@@ -231,5 +243,171 @@ impl Repo {
                 source,
             }),
         }
+    }
+}
+
+/// Where a server has the runs, one reference each.
+pub(crate) const RUNS: &str = "refs/recover-runs/";
+/// Where a server has what those left who lost a run.
+pub(crate) const SIDE: &str = "refs/recover-runs-side/";
+/// Where a clone keeps what it saw last of a server's runs.
+const TRACKING: &str = "refs/recover-tracking/";
+/// Where what was fetched is named until it is verified.
+const INCOMING: &str = "refs/recover-incoming/";
+/// Where what is pushed is named until it is there.
+const PENDING: &str = "refs/recover-pending/";
+
+/// A run's place below [`RUNS`].
+pub(crate) fn run_component(key: &RunKey) -> String {
+    let id = ref_component(key.run_id.as_str());
+    if key.phase == NONE && key.lane == NONE {
+        return id;
+    }
+    // No component has a `+`.
+    format!(
+        "{id}+{}+{}",
+        ref_component(&key.phase),
+        ref_component(&key.lane)
+    )
+}
+
+/// The run's reference on a server.
+pub(crate) fn run_ref(key: &RunKey) -> String {
+    format!("{RUNS}{}", run_component(key))
+}
+
+/// The reference on a server of what the holder of claim `fencing` left when it lost the run.
+pub(crate) fn side_ref(key: &RunKey, fencing: u64) -> String {
+    format!("{SIDE}{}/{fencing}", run_component(key))
+}
+
+/// The reference here of what was seen last of a run on a remote.
+pub(crate) fn tracking_ref(remote: &str, key: &RunKey) -> String {
+    format!("{TRACKING}{}/{}", ref_component(remote), run_component(key))
+}
+
+/// What is on its way to a remote.
+pub(crate) fn pending_ref(remote: &str, key: &RunKey) -> String {
+    format!("{PENDING}{}/{}", ref_component(remote), run_component(key))
+}
+
+/// The reference here of what was seen last of the reference of a run there.
+pub(crate) fn tracking_of(remote: &str, there: &str) -> Option<String> {
+    below(TRACKING, remote, there)
+}
+
+/// Where that is fetched to.
+pub(crate) fn incoming_of(remote: &str, there: &str) -> Option<String> {
+    below(INCOMING, remote, there)
+}
+
+fn below(folder: &str, remote: &str, there: &str) -> Option<String> {
+    let component = there
+        .strip_prefix(RUNS)
+        .filter(|component| !component.contains('/'))?;
+    Some(format!("{folder}{}/{component}", ref_component(remote)))
+}
+
+/// Whether a reference on a server is that of a run with this id, whatever its phase and lane.
+pub(crate) fn is_of_run(there: &str, id: &RunId) -> bool {
+    let component = there.strip_prefix(RUNS).unwrap_or_default();
+    component.split('+').next() == Some(ref_component(id.as_str()).as_str())
+}
+
+/// A path with more parts can be made by no system.
+const MAX_DEPTH: usize = 4096;
+
+/// The trees of checkpoints, each looked through once.
+pub(crate) struct FetchedNames<'r> {
+    repo: &'r Repo,
+    database: Database<'r>,
+    seen: HashSet<Oid>,
+}
+
+impl<'r> FetchedNames<'r> {
+    /// None was looked through yet.
+    pub(crate) fn new(repo: &'r Repo) -> Result<Self> {
+        Ok(Self {
+            repo,
+            database: Database::open(repo)?,
+            seen: HashSet::new(),
+        })
+    }
+
+    /// What is in a checkpoint that no checkpoint has, and why; `None` where nothing is. What is not here is not looked at: it
+    /// comes in a transfer.
+    pub(crate) fn unsafe_in(
+        &mut self,
+        checkpoint: &ObjectId,
+    ) -> Result<Option<(RepoPath, &'static str)>> {
+        let oid = parse_oid(checkpoint)?;
+        if !self.database.has(oid) {
+            return Ok(None);
+        }
+        let failed = |error: git2::Error| {
+            Error::corrupt(format!("checkpoint {checkpoint}: {}", error.message()))
+        };
+        let found = self.repo.inner.find_commit(oid).map_err(failed)?;
+        let mut trees = vec![found.tree_id()];
+        // Those of the index and of the state; before them is the commit that it began on.
+        for parent in found.parents().skip(found.parent_count().saturating_sub(2)) {
+            trees.push(parent.tree_id());
+        }
+        for tree in trees {
+            if let Some(found) = self.unsafe_below(tree)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn unsafe_below(&mut self, tree: Oid) -> Result<Option<(RepoPath, &'static str)>> {
+        let mut open = vec![(RepoPath::default(), tree, 0)];
+        while let Some((folder, oid, depth)) = open.pop() {
+            if depth > MAX_DEPTH {
+                return Ok(Some((folder, "folders that are nested too deeply")));
+            }
+            if !self.seen.insert(oid) || !self.database.has(oid) {
+                continue;
+            }
+            let tree = Tree::read(&self.database, oid)?;
+            let mut names = HashSet::new();
+            for entry in tree.entries() {
+                let path = child(&folder, entry.name);
+                let twice = || (!names.insert(entry.name)).then_some("two entries of one name");
+                if let Some(why) = unsafe_name(entry.name).or_else(twice) {
+                    return Ok(Some((path, why)));
+                }
+                if entry.mode == TREE {
+                    open.push((path, entry.oid, depth + 1));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_have_names_of_their_own() {
+        let name = |id: &str, phase, lane| run_ref(&RunKey::new(id, phase, lane));
+        assert_eq!(name("night", None, None), "refs/recover-runs/night");
+        assert_eq!(name("a/b", Some("p"), None), "refs/recover-runs/a%2fb+p+-");
+        assert_ne!(name("a", Some("b"), None), name("a", None, Some("b")));
+        assert_ne!(name("a+b+-", None, None), name("a", Some("b"), None));
+        let key = RunKey::new("night", None, None);
+        assert_eq!(side_ref(&key, 3), "refs/recover-runs-side/night/3");
+        assert_eq!(
+            tracking_of("o/x", &run_ref(&key)).as_ref(),
+            Some(&tracking_ref("o/x", &key))
+        );
+        assert_eq!(tracking_of("o", "refs/heads/main"), None);
+        assert!(
+            is_of_run(&name("a", Some("b"), None), &"a".into())
+                && !is_of_run(&name("ab", None, None), &"a".into())
+        );
     }
 }
