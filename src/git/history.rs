@@ -341,18 +341,16 @@ impl Repo {
             .map(|line| String::from_utf8_lossy(line).into_owned());
         Ok((parents, subject.unwrap_or_default()))
     }
-}
 
-/// The tree of a commit.
-pub(crate) fn tree_of(repo: &Repo, commit: &ObjectId) -> Result<ObjectId> {
-    let found = repo
-        .inner
-        .find_commit(parse_oid(commit)?)
-        .map_err(Error::git(format!("read commit {commit}")))?;
-    Ok(ObjectId(found.tree_id().to_string()))
-}
+    /// The tree of a commit.
+    pub(crate) fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId> {
+        let found = self
+            .inner
+            .find_commit(parse_oid(commit)?)
+            .map_err(Error::git(format!("read commit {commit}")))?;
+        Ok(ObjectId(found.tree_id().to_string()))
+    }
 
-impl Repo {
     /// Whether a commit is there.
     pub(crate) fn commit_exists(&self, commit: &ObjectId) -> bool {
         let whole = |oid: &Oid| {

@@ -6,7 +6,7 @@ use crate::engine::base::error::Result;
 use crate::engine::record::attempt_record::Ending;
 use crate::engine::record::request::Prepared;
 use crate::engine::record::run_settings::loops_of;
-use crate::git::tree::{Objects, changed_files};
+use crate::git::tree::Objects;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Action;
 use crate::model::failure::{Cause, Condition, Failure, FailureType};
@@ -148,12 +148,9 @@ impl Scene<'_> {
             return Ok(Vec::new());
         }
         let before = self.context.repo()?.load_checkpoint(&base.commit)?;
-        Ok(changed_files(
-            capture.objects(),
-            before.view(),
-            capture.view(),
-            is_test_path,
-        )?)
+        Ok(capture
+            .objects()
+            .changed_files(before.view(), capture.view(), is_test_path)?)
     }
 
     fn tampered(&self, files: &[ChangedFile], detected: &mut Detected) {
@@ -275,12 +272,8 @@ impl Scene<'_> {
             repo.load_checkpoint(&base.commit)?,
             repo.load_checkpoint(&later.commit)?,
         );
-        let files = changed_files(
-            Objects::stored(repo),
-            before.view(),
-            after.view(),
-            is_test_path,
-        )?;
+        let files =
+            Objects::stored(repo).changed_files(before.view(), after.view(), is_test_path)?;
         Ok(NetLines::of(&files))
     }
 }

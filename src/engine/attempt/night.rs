@@ -12,7 +12,7 @@ use crate::engine::record::own_commits::OwnCommits;
 use crate::engine::record::run_settings::is_unchecked;
 use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::tree::{Objects, TreeLookup, changes, diff_trees};
+use crate::git::tree::{Objects, TreeLookup};
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::decision::BudgetScope;
 use crate::model::hint::Hint;
@@ -250,7 +250,7 @@ pub(in crate::engine) fn changed_work(
 ) -> Result<BTreeSet<RepoPath>> {
     let repo = context.repo()?;
     let is_output = outputs_of(initial, good);
-    let (one, other) = diff_trees(&TreeLookup::stored(repo)?, initial.view(), good.view())?;
+    let (one, other) = TreeLookup::stored(repo)?.diff(initial.view(), good.view())?;
     let is_file = |entry: Option<&Entry>| entry.is_some_and(Entry::is_file);
     let was_there = one
         .unlike(&other)
@@ -295,12 +295,8 @@ fn changes_between(
     after: &StoredCheckpoint,
 ) -> Result<Vec<Change>> {
     let is_output = outputs_of(before, after);
-    let mut changes = changes(
-        Objects::stored(repo),
-        before.view(),
-        after.view(),
-        &Selection::all(),
-    )?;
+    let mut changes =
+        Objects::stored(repo).changes(before.view(), after.view(), &Selection::all())?;
     changes.retain(|change| !is_output(&change.path));
     Ok(changes)
 }
@@ -345,7 +341,7 @@ fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed
         repo.load_checkpoint(&good.commit)?,
     );
     let is_output = outputs_of(&before, &after);
-    let (one, other) = diff_trees(&TreeLookup::stored(repo)?, before.view(), after.view())?;
+    let (one, other) = TreeLookup::stored(repo)?.diff(before.view(), after.view())?;
     let mut unlike = 0;
     let mut uncommitted = ToAccept::Nothing;
     for (path, was, is) in one.unlike(&other).filter(|(path, ..)| !is_output(path)) {

@@ -9,7 +9,7 @@ use crate::engine::base::runs;
 use crate::engine::record::attempt_record::Ended;
 use crate::engine::record::liveness;
 use crate::engine::record::run_settings::loops_of;
-use crate::git::tree::{Objects, changes};
+use crate::git::tree::Objects;
 use crate::model::decision::Action;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
@@ -87,12 +87,7 @@ fn compare(context: &Context, state: &State, span: &Span) -> Result<Option<Attem
         repo.load_checkpoint(&from.commit)?,
         repo.load_checkpoint(&to.commit)?,
     );
-    let changes = changes(
-        Objects::stored(repo),
-        before.view(),
-        after.view(),
-        &Selection::all(),
-    )?;
+    let changes = Objects::stored(repo).changes(before.view(), after.view(), &Selection::all())?;
     Ok(Some(AttemptChanges {
         attempt: span.attempt,
         changes,

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::checkpoint::read_back;
+use crate::git::checkpoint::Unbundled;
 use crate::git::repo::ref_name;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
@@ -138,6 +138,6 @@ fn write(context: &Context, checkpoint: &Checkpoint, folder: &Path) -> Result<Pa
         Err(error) if error.kind == ErrorKind::AlreadyExists => path,
         written => written?.0,
     };
-    read_back(&written, &name, &checkpoint.commit)?;
+    Unbundled::verify(&written, &name, &checkpoint.commit)?;
     Ok(written)
 }

@@ -8,7 +8,7 @@ use crate::engine::record::adopt;
 use crate::engine::record::checkpoint::lock;
 use crate::engine::record::message::record_in;
 use crate::engine::recovery::rebuild::{take_home, write_patch_if_gone};
-use crate::git::checkpoint::{Unbundled, unbundle};
+use crate::git::checkpoint::Unbundled;
 use crate::git::repo::ref_name;
 use crate::model::checkpoint::{Checkpoint, StorageType};
 use crate::model::event::Payload;
@@ -39,7 +39,7 @@ pub(in crate::engine) fn inspect(context: &Context, path: &Path) -> Result<Bundl
         error.message.push_str("; nothing was imported");
         error.hint(git("verify"))
     };
-    let unbundled = unbundle(path).map_err(|error| nothing(error.into()))?;
+    let unbundled = Unbundled::read(path).map_err(|error| nothing(error.into()))?;
     let mut checkpoints = Vec::new();
     for found in &unbundled.refs {
         let message = unbundled

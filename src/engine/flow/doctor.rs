@@ -18,7 +18,7 @@ use crate::engine::recovery::attempts;
 use crate::engine::recovery::crash;
 use crate::engine::recovery::rebuild::{self, RebuildReport};
 use crate::git::base::RepositoryState;
-use crate::git::repo::{ref_name, remove_left_over};
+use crate::git::repo::ref_name;
 use crate::git::{self, Repo, WorktreeLock};
 use crate::model::checkpoint::{Checkpoint, DAMAGED, UNDAMAGED};
 use crate::model::event::Payload;
@@ -280,7 +280,7 @@ fn locks(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
     }
     let repo = context.repo()?;
     if repair {
-        let removed = remove_left_over(repo, context.lock_timeout())?;
+        let removed = repo.remove_left_over_locks(context.lock_timeout())?;
         report.repaired.extend(
             removed
                 .iter()

@@ -17,7 +17,7 @@ use crate::engine::record::remote_consent::plain_blobs_of;
 use crate::engine::record::seed_json;
 use crate::engine::record::storage::patch_of;
 use crate::git::Repo;
-use crate::git::remote::{Filter, outgoing};
+use crate::git::remote::Filter;
 use crate::git::repo::ref_name;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
@@ -228,7 +228,7 @@ fn write(
                     previous: None,
                 };
                 let message = repo.load_checkpoint(&commit)?.message;
-                let sent = outgoing(repo, &lock(context)?, &commit, &message, &filter)?;
+                let sent = repo.write_outgoing(&lock(context)?, &commit, &message, &filter)?;
                 if !sent.withheld.is_empty() {
                     (commit, withheld) = (sent.commit, sent.withheld);
                 }

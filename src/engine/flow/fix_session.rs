@@ -12,7 +12,7 @@ use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::run_settings::log_name;
 use crate::engine::record::{checkpoint, events, select};
 use crate::engine::recovery::crash;
-use crate::git::tree::{Seen, changes_with};
+use crate::git::tree::Seen;
 use crate::model::checkpoint::trigger;
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
@@ -199,8 +199,7 @@ pub(in crate::engine) fn changes_with_seen(
     })?;
     let before = repo.load_checkpoint(&base.commit)?;
     let objects = prepared.capture.objects();
-    Ok(changes_with(
-        objects,
+    Ok(objects.changes_with(
         before.view(),
         prepared.capture.view(),
         &Selection::all(),

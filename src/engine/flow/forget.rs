@@ -18,7 +18,6 @@ use crate::engine::base::runs::run_of;
 use crate::engine::flow::project_trust;
 use crate::engine::record::{forgotten, nested, seed_json, storage};
 use crate::engine::recovery::crash;
-use crate::git::prune::discard;
 use crate::git::repo::ref_name;
 use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
@@ -195,7 +194,7 @@ fn forget_runs(context: &Context, planned: &Forgotten) -> Result<()> {
 
 /// Removes the objects of checkpoints that are gone for good; what stays of them is said.
 fn discard_all(context: &Context, repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId]) {
-    if let Some(why) = discard(repo, lock, commits).left {
+    if let Some(why) = repo.discard_objects(lock, commits).left {
         context.note(format!(
             "objects of the checkpoints are left to git gc: {why}"
         ));

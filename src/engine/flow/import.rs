@@ -15,7 +15,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::foreign::{KnownCheckpoint, known};
 use crate::engine::recovery::crash;
-use crate::git::checkpoint::is_bundle;
+use crate::git::checkpoint::Unbundled;
 use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
 use crate::model::id::CheckpointId;
 use crate::model::import::ImportKind;
@@ -110,7 +110,7 @@ struct Document {
 pub(crate) fn import(context: &Context, request: &ImportRequest) -> Result<Imported> {
     let (mut documents, mut bundles) = (Vec::new(), Vec::new());
     for path in expand(context, &request.files)? {
-        if request.kind.is_none() && is_bundle(&path)? {
+        if request.kind.is_none() && Unbundled::is_bundle(&path)? {
             bundles.push(bundle_import::inspect(context, &path)?);
         } else {
             documents.push(load(&path, request.kind)?);

@@ -7,7 +7,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::{checkpoint, memory, nested};
 use crate::git::checkpoint::MemoryFile;
-use crate::git::tree::{Objects, changes, patch_text};
+use crate::git::tree::Objects;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::id::CheckpointId;
 use crate::model::manifest::Nested;
@@ -81,12 +81,7 @@ pub(crate) fn patch_since_previous(
         Some(previous) => previous.tree.clone(),
         None => repo.empty_tree()?,
     };
-    Ok(patch_text(
-        Objects::stored(repo),
-        &from,
-        &checkpoint.tree,
-        &Selection::all(),
-    )?)
+    Ok(Objects::stored(repo).patch(&from, &checkpoint.tree, &Selection::all())?)
 }
 
 /// A difference between two moments.
@@ -121,7 +116,7 @@ pub(crate) fn diff(
     if let Some(to) = to {
         let after = repo.load_checkpoint(&to.commit)?;
         let objects = Objects::stored(repo);
-        let mut changes = changes(objects, before.view(), after.view(), &selection)?;
+        let mut changes = objects.changes(before.view(), after.view(), &selection)?;
         let now = nested::Now::Stored(&after.manifest.nested);
         nested::changed(
             context,
@@ -137,9 +132,7 @@ pub(crate) fn diff(
             changes,
             memory_updates: memory_updates(&old_memory, &after.memory(repo)?),
             patch: if patch {
-                Some(lossy(patch_text(
-                    objects, &from.tree, &to.tree, &selection,
-                )?))
+                Some(lossy(objects.patch(&from.tree, &to.tree, &selection)?))
             } else {
                 None
             },
@@ -147,7 +140,7 @@ pub(crate) fn diff(
     }
     let prepared = checkpoint::prepare(context)?;
     let objects = prepared.capture.objects();
-    let mut changes = changes(objects, before.view(), prepared.capture.view(), &selection)?;
+    let mut changes = objects.changes(before.view(), prepared.capture.view(), &selection)?;
     let now = nested::Now::Captured(&prepared.nested);
     nested::changed(
         context,
@@ -163,8 +156,7 @@ pub(crate) fn diff(
         changes,
         memory_updates: memory_updates(&old_memory, &memory::read(context)?),
         patch: if patch {
-            Some(lossy(patch_text(
-                objects,
+            Some(lossy(objects.patch(
                 &from.tree,
                 &prepared.capture.tree,
                 &selection,

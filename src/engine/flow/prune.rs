@@ -12,7 +12,6 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::{nested, seed_json, select, sizes, storage};
 use crate::engine::recovery::crash;
 use crate::git::WorktreeLock;
-use crate::git::prune::{added_bytes, discard};
 use crate::git::repo::ref_name;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{EventSource, Payload};
@@ -150,7 +149,7 @@ fn sizes(context: &Context, state: &State) -> Result<BTreeMap<u64, u64>> {
     let bases = newest_first()
         .filter_map(|checkpoint| checkpoint.base_commit.clone())
         .collect();
-    let sizes = added_bytes(context.repo()?, &commits, &bases)?;
+    let sizes = context.repo()?.added_bytes(&commits, &bases)?;
     Ok(newest_first()
         .map(|checkpoint| checkpoint.seq)
         .zip(sizes)
@@ -231,7 +230,7 @@ fn remove(
     repo.forget_ignored(doomed.iter().map(|gone| &gone.id))?;
     let patches = storage::remove_patches(context, &doomed);
     let commits: Vec<_> = doomed.into_iter().map(|gone| gone.commit).collect();
-    let discarded = discard(repo, &lock, &commits);
+    let discarded = repo.discard_objects(&lock, &commits);
     sizes::forget(context);
     Ok(Pruned {
         changed: true,

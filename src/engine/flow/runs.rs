@@ -14,7 +14,6 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{self, run_of};
 use crate::engine::record::{select, sizes as counts};
 use crate::engine::recovery::crash;
-use crate::git::prune::added_bytes;
 use crate::model::agent_record::UsageFields;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
@@ -155,7 +154,7 @@ fn counted_size(context: &Context, state: &State, key: &RunKey) -> Result<u64> {
             .iter()
             .filter_map(|checkpoint| checkpoint.base_commit.clone())
             .collect();
-        let added = added_bytes(context.repo()?, &commits, &bases)?;
+        let added = context.repo()?.added_bytes(&commits, &bases)?;
         counts = all
             .iter()
             .map(|checkpoint| checkpoint.id.clone())
@@ -191,7 +190,7 @@ fn sizes<'a>(
             .values()
             .filter_map(|checkpoint| checkpoint.base_commit.clone())
             .collect();
-        let added = added_bytes(context.repo()?, &commits, &bases)?;
+        let added = context.repo()?.added_bytes(&commits, &bases)?;
         for (checkpoint, bytes) in checkpoints.iter().zip(added) {
             if let Some(size) = sizes.get_mut(&checkpoint.run) {
                 *size = size.saturating_add(bytes);

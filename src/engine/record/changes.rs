@@ -5,7 +5,7 @@ use crate::engine::base::error::Result;
 use crate::git;
 use crate::git::capture::Capture;
 use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::tree::{TreeLookup, diff_trees};
+use crate::git::tree::TreeLookup;
 use crate::model::checkpoint::{ChangeTotals, Checkpoint, MAX_CHANGED_PATHS};
 
 use super::request::Changes;
@@ -55,7 +55,7 @@ fn changes_from(before: &StoredCheckpoint, capture: &Capture) -> git::Result<Cha
         return Ok((totals, paths));
     }
     let opened = capture.objects().open();
-    let (before, now) = diff_trees(&TreeLookup::new(&opened)?, before.view(), capture.view())?;
+    let (before, now) = TreeLookup::new(&opened)?.diff(before.view(), capture.view())?;
     for (path, before, now) in before.unlike(&now) {
         if paths.len() < MAX_CHANGED_PATHS {
             paths.push(path.clone());

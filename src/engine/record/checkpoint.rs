@@ -6,8 +6,7 @@ use std::time::Instant;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::capture::{capture, capture_lent};
-use crate::git::checkpoint::{CheckpointParts, write_early};
+use crate::git::checkpoint::CheckpointParts;
 use crate::git::repo::{Loan, ref_name};
 use crate::git::{self, WorktreeLock};
 use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
@@ -104,13 +103,13 @@ fn prepare_within(
     let begun = Instant::now();
     let repo = context.repo()?;
     let mut outer = rules.clone();
-    let mut capture = match capture(repo, &lock, &outer, also) {
+    let mut capture = match repo.capture(&lock, &outer, also) {
         Err(flood @ git::Error::UntrackedFlood { .. }) => {
             let Some(before) = before()? else {
                 return Err(flood.into());
             };
             outer.before = Some(before);
-            capture(repo, &lock, &outer, also)?
+            repo.capture(&lock, &outer, also)?
         }
         captured => captured?,
     };
@@ -121,7 +120,7 @@ fn prepare_within(
     };
     if loan.is_some() {
         drop(capture);
-        capture = capture_lent(repo, &lock, &outer, also, loan.as_ref())?;
+        capture = repo.capture_lent(&lock, &outer, also, loan.as_ref())?;
     }
     let nested = nested::capture_all(context, rules, repo, &mut capture)?;
     let memory = memory::read(context)?;
@@ -160,7 +159,7 @@ pub(crate) fn publish_large(prepared: &Prepared) {
     if prepared.capture.is_little() {
         return;
     }
-    if let Err(error) = write_early(&prepared.capture, &prepared.memory) {
+    if let Err(error) = prepared.capture.write_early(&prepared.memory) {
         tracing::debug!(%error, "the capture is not durable yet");
     }
 }

@@ -7,7 +7,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::damage::load_undamaged;
 use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::tree::{TreeLookup, diff_trees};
+use crate::git::tree::TreeLookup;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::hint::Hint;
 use crate::model::path::RepoPath;
@@ -109,7 +109,7 @@ fn unlike(
     one: &StoredCheckpoint,
     other: &StoredCheckpoint,
 ) -> Result<BTreeSet<RepoPath>> {
-    let (one_tree, other_tree) = diff_trees(lookup, one.view(), other.view())?;
+    let (one_tree, other_tree) = lookup.diff(one.view(), other.view())?;
     let outputs = [&one.manifest.outputs, &other.manifest.outputs];
     let paths = one_tree.unlike(&other_tree).map(|(path, ..)| path);
     Ok(paths

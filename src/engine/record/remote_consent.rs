@@ -12,7 +12,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::prepare;
 use crate::engine::record::nested::NestedCapture;
-use crate::git::remote::{Captured, Filter, Leaving, Limits, Remote, count_filtered, leaving_of};
+use crate::git::remote::{Captured, Filter, Leaving, Limits, Remote, count_filtered};
 use crate::model::hint::Hint;
 use crate::model::manifest::ObjectId;
 use crate::model::path::PathReason;
@@ -222,7 +222,7 @@ pub(crate) fn survey(context: &Context) -> Result<Survey> {
     let Leaving {
         mut withheld,
         mut untracked,
-    } = leaving_of(&captured, &filter)?;
+    } = captured.leaving(&filter)?;
     // What no checkpoint takes goes nowhere.
     withheld.extend(prepared.capture.manifest.skipped.iter().cloned());
     withheld.sort();

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::git::capture::{Capture, FileState, last_seen};
+use crate::git::capture::{Capture, FileState};
 use crate::git::checkpoint::{MemoryFile, StoredCheckpoint};
 use crate::git::remote::filtered;
 use crate::model::checkpoint::Checkpoint;
@@ -92,7 +92,7 @@ fn file_states(
         .collect();
     let is_here = checkpoint.worktree == context.worktree_id();
     let seen = if is_here && !unknown.is_empty() {
-        last_seen(repo, &unknown)
+        repo.last_seen_times(&unknown)
     } else {
         BTreeMap::new()
     };

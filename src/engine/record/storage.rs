@@ -13,7 +13,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::Repo;
 use crate::git::checkpoint::{Committed, trailers};
 use crate::git::remote::filtered;
-use crate::git::tree::{Objects, write_patch};
+use crate::git::tree::Objects;
 use crate::model::checkpoint::{Checkpoint, StorageType, Verdict, trigger};
 use crate::model::hint::Hint;
 use crate::model::id::{CheckpointId, TaskId};
@@ -213,7 +213,7 @@ fn write_patch_file(
         root.reap(folder);
     }
     let mut bytes = Vec::new();
-    write_patch(objects, base, tree, &BTreeSet::new(), &mut bytes)?;
+    objects.write_patch(base, tree, &BTreeSet::new(), &mut bytes)?;
     root.write(&path, &bytes, Sync::All).map_err(failed)?;
     Ok(path)
 }
@@ -246,8 +246,7 @@ pub(crate) fn patch_of(
     plain: &BTreeSet<ObjectId>,
     out: &mut dyn std::io::Write,
 ) -> Result<Vec<PathReason>> {
-    let withheld = write_patch(
-        Objects::stored(repo),
+    let withheld = Objects::stored(repo).write_patch(
         checkpoint.base_commit.as_ref(),
         &checkpoint.tree,
         plain,

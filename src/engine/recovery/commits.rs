@@ -5,7 +5,7 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
-use crate::git::program::{CommitJournal, conclude, has_moved, take_back};
+use crate::git::program::CommitJournal;
 use crate::git::{Repo, WorktreeLock};
 use crate::model::event::Payload;
 use crate::model::run::{Run, RunKey, RunStatus};
@@ -18,9 +18,9 @@ pub(in crate::engine) fn put(
 ) -> Result<Run> {
     let repo = context.repo()?;
     repo.write_commit_journal(lock, journal)?;
-    let concluded = conclude(repo, lock, journal, context.lock_timeout());
+    let concluded = journal.conclude(repo, lock, context.lock_timeout());
     if let Err(error) = concluded {
-        if !has_moved(repo, journal)? {
+        if !journal.has_moved(repo)? {
             give_up(repo, lock, journal)?;
         }
         return Err(error.into());
@@ -29,7 +29,7 @@ pub(in crate::engine) fn put(
 }
 
 fn give_up(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal) -> Result<()> {
-    take_back(repo, lock, journal)?;
+    journal.take_back(repo, lock)?;
     Ok(repo.remove_commit_journal(lock)?)
 }
 
@@ -89,13 +89,16 @@ pub(super) fn recover(context: &Context) -> Result<Option<String>> {
         return Ok(None);
     };
     let key = &journal.run;
-    if !has_moved(repo, &journal)? {
+    if !journal.has_moved(repo)? {
         give_up(repo, &lock, &journal)?;
         return Ok(Some(format!(
             "accepting {key} was cut off before the branch moved: nothing was changed"
         )));
     }
-    match conclude(repo, &lock, &journal, context.lock_timeout()).map_err(Error::from) {
+    match journal
+        .conclude(repo, &lock, context.lock_timeout())
+        .map_err(Error::from)
+    {
         // The branch is begun, and somebody is on another one by now.
         Err(error) if error.kind == ErrorKind::HeadMoved => {}
         concluded => concluded?,

@@ -2,7 +2,7 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::git::checkpoint::{PreciousFile, put_back};
+use crate::git::checkpoint::PreciousFile;
 use crate::model::id::CheckpointId;
 use crate::model::path::RepoPath;
 use crate::model::run::Run;
@@ -62,7 +62,7 @@ impl Vanished {
     pub(crate) fn put_back(&mut self, context: &Context) -> Result<()> {
         let repo = context.repo()?;
         self.back.retain(|file| {
-            let done = put_back(repo, file);
+            let done = file.put_back(repo);
             done.inspect_err(|error| {
                 context.warn(format!("{} is not put back: {error}", file.path));
             })

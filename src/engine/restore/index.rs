@@ -6,10 +6,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::request::Prepared;
 use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::history::tree_of;
-use crate::git::restore::{
-    IndexContent, IndexPlan, IndexSides, RestoreJournal, plan_index, restore_index_paths,
-};
+use crate::git::restore::{IndexContent, IndexPlan, IndexSides, RestoreJournal};
 use crate::git::tree::TreeLookup;
 use crate::git::{Repo, WorktreeLock};
 use crate::model::path::RepoPath;
@@ -46,7 +43,7 @@ pub(super) fn plan(
         return Ok(IndexPlan::default());
     }
     let before = now.head.commit.as_ref().filter(|_| *head != HeadPlan::Stay);
-    let before = before.map(|commit| tree_of(repo, commit)).transpose()?;
+    let before = before.map(|commit| repo.tree_of(commit)).transpose()?;
     let on_top;
     let target = if is_on_top(head, request) {
         on_top = target.committed();
@@ -63,7 +60,7 @@ pub(super) fn plan(
         head: before.as_ref(),
         discard: request.index == IndexMode::Whole || request.edits == Edits::Discard,
     };
-    Ok(plan_index(&TreeLookup::new(&opened)?, &sides)?)
+    Ok(sides.plan(&TreeLookup::new(&opened)?)?)
 }
 
 /// Whether the index follows the commit that comes on top, and not what was captured of it.
@@ -90,13 +87,7 @@ pub(super) fn apply(
         target(repo, journal, journaled)?,
     );
     let sides = (&IndexContent::from(&safety), &IndexContent::from(&target));
-    Ok(restore_index_paths(
-        repo,
-        lock,
-        &journal.index_paths,
-        sides,
-        timeout,
-    )?)
+    Ok(repo.restore_index_paths(lock, &journal.index_paths, sides, timeout)?)
 }
 
 /// The checkpoint whose index is restored.
@@ -137,11 +128,5 @@ pub(super) fn revert(
     }
     let target = target(repo, journal, &decode(journal)?)?;
     let sides = (&IndexContent::from(&target), &IndexContent::from(&safety));
-    Ok(restore_index_paths(
-        repo,
-        lock,
-        &journal.index_paths,
-        sides,
-        timeout,
-    )?)
+    Ok(repo.restore_index_paths(lock, &journal.index_paths, sides, timeout)?)
 }

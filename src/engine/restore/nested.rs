@@ -17,9 +17,9 @@ use crate::engine::base::error::Result;
 use crate::engine::record::nested::NestedCapture;
 use crate::engine::record::request::Prepared;
 use crate::git::Repo;
-use crate::git::checkpoint::{NestedCopy, StoredCheckpoint, show_trees};
+use crate::git::checkpoint::{NestedCopy, StoredCheckpoint};
 use crate::git::restore::git_file;
-use crate::git::tree::{TreeIgnores, TreeLookup, diff_trees};
+use crate::git::tree::{TreeIgnores, TreeLookup};
 use crate::model::hint::Hint;
 use crate::model::manifest::{EntryKind, ObjectId, Snapshot};
 use crate::model::manifest::{Head, Manifest, Nested};
@@ -209,7 +209,7 @@ impl Finder<'_> {
         if let Some(stays) = &stays {
             self.kept(path, &format!("{NESTED}; its files are restored, {stays}"));
         }
-        show_trees(self.outer, &self.prepared.capture, &one.capture)?;
+        self.prepared.capture.show_trees(self.outer, &one.capture)?;
         let inner = copied.clone();
         self.graft(path, true, Some(copied), link.mode);
         self.tell(path, NestedAction::Restored, stays);
@@ -293,7 +293,7 @@ impl Finder<'_> {
                 continue;
             }
             self.met.insert(file.path.clone());
-            show_trees(self.outer, &self.prepared.capture, &one.capture)?;
+            self.prepared.capture.show_trees(self.outer, &one.capture)?;
             self.graft(&file.path, true, None, None);
             self.out.remove.push(file.clone());
             self.tell(&file.path, NestedAction::Removed, None);
@@ -578,7 +578,7 @@ impl Grafts {
                 &graft.then,
             ) {
                 (Some(one), Some(copy)) => {
-                    let (inner, wanted) = diff_trees(&lookup, one.capture.view(), copy.view())?;
+                    let (inner, wanted) = lookup.diff(one.capture.view(), copy.view())?;
                     add(now, path, inner);
                     add(target, path, wanted);
                 }

@@ -15,9 +15,9 @@ use crate::engine::record::own_commits::OwnCommits;
 use crate::engine::record::request::Prepared;
 use crate::git::checkpoint::{MemoryFile, StoredCheckpoint};
 use crate::git::repo::is_closed;
-use crate::git::restore::{IndexPlan, check, leave_blocked};
-use crate::git::tree::{TreeIgnores, TreeLookup, diff_trees};
-use crate::git::worktree::{Outputs, left_out, uncommitted};
+use crate::git::restore::IndexPlan;
+use crate::git::tree::{TreeIgnores, TreeLookup};
+use crate::git::worktree::Outputs;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
@@ -167,11 +167,12 @@ pub(crate) fn plan(
             .kept
             .retain(|kept| !nested.kept.iter().any(|one| one.path == kept.path));
         files.kept.extend(nested.kept.iter().cloned());
-        let blocked = leave_blocked(repo, files, planned.prepared.loan.as_ref())?;
+        let blocked = repo.leave_blocked(files, planned.prepared.loan.as_ref())?;
         files.kept.extend(blocked.iter().cloned());
         planned.unlike = left_of(request, &planned, blocked);
         let (files, nested) = (&mut planned.files, &planned.nested);
-        check(repo, files).map_err(|error| refused(repo, error))?;
+        repo.check_restore(files)
+            .map_err(|error| refused(repo, error))?;
         refuse_unlike(request, &planned.unlike)?;
         repo.keep_nonempty_dirs(
             files,
@@ -405,7 +406,8 @@ fn file_plan(
     let is_output = |path: &RepoPath| {
         now.entries.contains_key(path) && (recorded.contains(path) || own.has(repo, path))
     };
-    let left_out = left_out(repo, &context.capture_rules())
+    let left_out = repo
+        .left_out(&context.capture_rules())
         .into_iter()
         .chain(nested.left_out())
         .collect();
@@ -602,7 +604,7 @@ fn edited_since_head(
         there.is_ok_and(|there| !there.is_dir())
     });
     if context.has_git() {
-        edited.extend(uncommitted(repo, &compared)?);
+        edited.extend(repo.uncommitted(&compared)?);
     }
     Ok(Some(edited))
 }
@@ -705,12 +707,11 @@ fn capture_both(
             None
         };
         let Some(base) = base else {
-            let (mut now, mut target) =
-                diff_trees(&lookup, prepared.capture.view(), captured.view())?;
+            let (mut now, mut target) = lookup.diff(prepared.capture.view(), captured.view())?;
             nested.merge(repo, prepared, captured, (&mut now, &mut target))?;
             return Ok((captured.clone(), now, target, nested));
         };
-        let (now, mut target) = diff_trees(&lookup, prepared.capture.view(), base.view())?;
+        let (now, mut target) = lookup.diff(prepared.capture.view(), base.view())?;
         repo.as_checked_out(&lookup, captured, here, &now, &mut target)?;
         Ok((base, now, target, nested))
     };

@@ -3,7 +3,7 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::memory;
-use crate::git::restore::{Expect, RestoreJournal, execute, git_file};
+use crate::git::restore::{Expect, RestoreJournal, git_file};
 use crate::git::{Repo, WorktreeLock};
 use crate::model::hint::Hint;
 use crate::model::path::PathReason;
@@ -115,10 +115,9 @@ pub(super) fn revert(
         .placed
         .iter()
         .try_for_each(|file| git_file::remove(repo, file));
-    let files = execute(repo, lock, &journal.plan.invert(), Expect::CutOff, &|| {
-        false
-    })
-    .map_err(Error::from);
+    let files = repo
+        .execute_restore(lock, &journal.plan.invert(), Expect::CutOff, &|| false)
+        .map_err(Error::from);
     let files = files.and_then(|files| {
         repo.set_last_modes(lock, &files)?;
         Ok(files)

@@ -222,133 +222,137 @@ impl Capture {
     }
 }
 
-/// Captures the work tree.
-///
-/// `also` are paths to take even when they are ignored: those that a restore is going to write. A path that cannot be
-/// read is listed in `skipped` and makes the capture `partial`; anything else that goes wrong is an error, never an
-/// older or emptier tree. Ignored, nested and oversized paths are left out as `rules` say.
-pub fn capture(
-    repo: &Repo,
-    lock: &WorktreeLock,
-    rules: &CaptureRules,
-    also: &BTreeSet<RepoPath>,
-) -> Result<Capture> {
-    capture_lent(repo, lock, rules, also, None)
-}
+impl Repo {
+    /// Captures the work tree.
+    ///
+    /// `also` are paths to take even when they are ignored: those that a restore is going to write. A path that cannot be
+    /// read is listed in `skipped` and makes the capture `partial`; anything else that goes wrong is an error, never an
+    /// older or emptier tree. Ignored, nested and oversized paths are left out as `rules` say.
+    pub fn capture(
+        &self,
+        lock: &WorktreeLock,
+        rules: &CaptureRules,
+        also: &BTreeSet<RepoPath>,
+    ) -> Result<Capture> {
+        self.capture_lent(lock, rules, also, None)
+    }
 
-/// [`capture`] of a work tree in which rights are lent: it has the permissions that there were before.
-pub(crate) fn capture_lent(
-    repo: &Repo,
-    lock: &WorktreeLock,
-    rules: &CaptureRules,
-    also: &BTreeSet<RepoPath>,
-    loan: Option<&Loan>,
-) -> Result<Capture> {
-    let mut writer = ObjectWriter::new(repo, lock)?;
-    if rules.publish_incrementally && !lock.is_rehearsal() {
-        writer.publish_from(PORTION);
+    /// [`Repo::capture`] of a work tree in which rights are lent: it has the permissions that there were before.
+    pub(crate) fn capture_lent(
+        &self,
+        lock: &WorktreeLock,
+        rules: &CaptureRules,
+        also: &BTreeSet<RepoPath>,
+        loan: Option<&Loan>,
+    ) -> Result<Capture> {
+        let mut writer = ObjectWriter::new(self, lock)?;
+        if rules.publish_incrementally && !lock.is_rehearsal() {
+            writer.publish_from(PORTION);
+        }
+        let cache = if lock.is_rehearsal() {
+            Cache::open_readonly(self, !writer.trusts_earlier())
+        } else {
+            Cache::open(self, !writer.trusts_earlier())?
+        };
+        let is_same_index =
+            cache.alive && cache.len() > 0 && cache.header.index == Identity::of(self)?;
+        let index = if is_same_index {
+            None
+        } else {
+            Some(UserIndex::read(self)?)
+        };
+        let head = self.head()?;
+        let operation = self.operation().map(str::to_owned);
+        let scope = Scope {
+            repo: self,
+            cache: &cache,
+            index: index.as_ref(),
+            rules,
+            also,
+            left_out: &BTreeMap::new(),
+        };
+        let mut scan = match &rules.before {
+            None => walk::scan(scope)?,
+            Some(before) => walk::scan_since(scope, before)?,
+        };
+        read_all(self, &writer, &cache, index.as_ref(), &mut scan)?;
+        if let Some(loan) = loan {
+            scan.set_modes(|path| loan.mode(path));
+        }
+        scan.skipped.sort();
+        scan.unsettled.sort();
+        scan.unsettled.dedup();
+        let lost = index.as_ref().map_or(Ok(HashSet::new()), |index| {
+            lost_blobs(self, &writer, index, &scan)
+        })?;
+        let (made, known, index_tree) =
+            both_trees(&writer, &cache, &scan, (index.as_ref(), &lost))?;
+        let tree = made
+            .first()
+            .and_then(|root| root.tree)
+            .ok_or_else(|| Error::corrupt("the work tree is gone"))?;
+        let index_tree = match &index {
+            Some(_) => index_tree.map(|tree| ObjectId(tree.to_string())),
+            None => cache.header.index_tree.clone(),
+        };
+        let seen = Arc::new(CaptureCacheBuilder {
+            scan,
+            made,
+            cache,
+            index,
+        });
+        // One that ends a doubt is written where that is seen, and a rehearsal writes none.
+        let is_apart = !writer.doubts() && !lock.is_rehearsal();
+        let making = if is_apart {
+            CacheInTheMaking::begin(&seen)
+        } else {
+            None
+        };
+        let CaptureCacheBuilder {
+            scan,
+            made,
+            cache,
+            index,
+        } = &*seen;
+        let beside = tree_builder::manifest_parts(scan, made);
+        let manifest = Manifest {
+            version: MANIFEST_VERSION,
+            modes: beside.modes,
+            file_modes: beside.file_modes,
+            folder_modes: beside.folder_modes,
+            empty_folders: beside.empty_folders,
+            skipped: scan.skipped.clone(),
+            unsettled: scan.unsettled.clone(),
+            partial: scan.partial,
+            nested: scan.nested.clone(),
+            rules: rules.clone(),
+            head: head.clone(),
+            operation,
+            has_index: index_tree.is_some(),
+            index_extras: index.as_ref().map_or_else(
+                || cache.header.index_extras.clone(),
+                |index| index.extras.clone(),
+            ),
+            memory_modes: Vec::new(),
+            outputs: Outputs::own().paths(self),
+            times: times(scan),
+        };
+        Ok(Capture {
+            tree: ObjectId(tree.to_string()),
+            index_tree,
+            partial: manifest.partial,
+            manifest,
+            head,
+            stats: CaptureStats {
+                files: beside.files,
+                bytes: beside.bytes,
+            },
+            writer,
+            trees: known,
+            cache_in_the_making: RefCell::new(making),
+            cache_builder: RefCell::new(Some(seen)),
+        })
     }
-    let cache = if lock.is_rehearsal() {
-        Cache::open_readonly(repo, !writer.trusts_earlier())
-    } else {
-        Cache::open(repo, !writer.trusts_earlier())?
-    };
-    let is_same_index = cache.alive && cache.len() > 0 && cache.header.index == Identity::of(repo)?;
-    let index = if is_same_index {
-        None
-    } else {
-        Some(UserIndex::read(repo)?)
-    };
-    let head = repo.head()?;
-    let operation = repo.operation().map(str::to_owned);
-    let scope = Scope {
-        repo,
-        cache: &cache,
-        index: index.as_ref(),
-        rules,
-        also,
-        left_out: &BTreeMap::new(),
-    };
-    let mut scan = match &rules.before {
-        None => walk::scan(scope)?,
-        Some(before) => walk::scan_since(scope, before)?,
-    };
-    read_all(repo, &writer, &cache, index.as_ref(), &mut scan)?;
-    if let Some(loan) = loan {
-        scan.set_modes(|path| loan.mode(path));
-    }
-    scan.skipped.sort();
-    scan.unsettled.sort();
-    scan.unsettled.dedup();
-    let lost = index.as_ref().map_or(Ok(HashSet::new()), |index| {
-        lost_blobs(repo, &writer, index, &scan)
-    })?;
-    let (made, known, index_tree) = both_trees(&writer, &cache, &scan, (index.as_ref(), &lost))?;
-    let tree = made
-        .first()
-        .and_then(|root| root.tree)
-        .ok_or_else(|| Error::corrupt("the work tree is gone"))?;
-    let index_tree = match &index {
-        Some(_) => index_tree.map(|tree| ObjectId(tree.to_string())),
-        None => cache.header.index_tree.clone(),
-    };
-    let seen = Arc::new(CaptureCacheBuilder {
-        scan,
-        made,
-        cache,
-        index,
-    });
-    // One that ends a doubt is written where that is seen, and a rehearsal writes none.
-    let is_apart = !writer.doubts() && !lock.is_rehearsal();
-    let making = if is_apart {
-        CacheInTheMaking::begin(&seen)
-    } else {
-        None
-    };
-    let CaptureCacheBuilder {
-        scan,
-        made,
-        cache,
-        index,
-    } = &*seen;
-    let beside = tree_builder::manifest_parts(scan, made);
-    let manifest = Manifest {
-        version: MANIFEST_VERSION,
-        modes: beside.modes,
-        file_modes: beside.file_modes,
-        folder_modes: beside.folder_modes,
-        empty_folders: beside.empty_folders,
-        skipped: scan.skipped.clone(),
-        unsettled: scan.unsettled.clone(),
-        partial: scan.partial,
-        nested: scan.nested.clone(),
-        rules: rules.clone(),
-        head: head.clone(),
-        operation,
-        has_index: index_tree.is_some(),
-        index_extras: index.as_ref().map_or_else(
-            || cache.header.index_extras.clone(),
-            |index| index.extras.clone(),
-        ),
-        memory_modes: Vec::new(),
-        outputs: Outputs::own().paths(repo),
-        times: times(scan),
-    };
-    Ok(Capture {
-        tree: ObjectId(tree.to_string()),
-        index_tree,
-        partial: manifest.partial,
-        manifest,
-        head,
-        stats: CaptureStats {
-            files: beside.files,
-            bytes: beside.bytes,
-        },
-        writer,
-        trees: known,
-        cache_in_the_making: RefCell::new(making),
-        cache_builder: RefCell::new(Some(seen)),
-    })
 }
 
 /// Blobs of the index that are damaged or gone, and that no file has either: its tree cannot hold them. In a partial clone
@@ -463,36 +467,38 @@ impl Capture {
     }
 }
 
-/// When these files were last modified, each with its blob, as the last recorded capture of this worktree saw them.
-pub(crate) fn last_seen(
-    repo: &Repo,
-    wanted: &BTreeSet<&RepoPath>,
-) -> BTreeMap<RepoPath, (ObjectId, Timestamp)> {
-    let mut names: BTreeMap<RepoPath, BTreeSet<&[u8]>> = BTreeMap::new();
-    for path in wanted {
-        names
-            .entry(path.parent().unwrap_or_default())
-            .or_default()
-            .insert(split(path).1);
+impl Repo {
+    /// When these files were last modified, each with its blob, as the last recorded capture of this worktree saw them.
+    pub(crate) fn last_seen_times(
+        &self,
+        wanted: &BTreeSet<&RepoPath>,
+    ) -> BTreeMap<RepoPath, (ObjectId, Timestamp)> {
+        let mut names: BTreeMap<RepoPath, BTreeSet<&[u8]>> = BTreeMap::new();
+        for path in wanted {
+            names
+                .entry(path.parent().unwrap_or_default())
+                .or_default()
+                .insert(split(path).1);
+        }
+        let cache = Cache::read(self);
+        let mut seen = BTreeMap::new();
+        for folder in cache.folders() {
+            let above = RepoPath::new(folder.path);
+            let Some(names) = names.get(&above) else {
+                continue;
+            };
+            seen.extend(
+                folder
+                    .items()
+                    .filter(|item| names.contains(item.name))
+                    .map(|item| {
+                        let at = Timestamp::from_millis(millis(item.stat.mtime));
+                        (above.join(item.name), (ObjectId(item.oid.to_string()), at))
+                    }),
+            );
+        }
+        seen
     }
-    let cache = Cache::read(repo);
-    let mut seen = BTreeMap::new();
-    for folder in cache.folders() {
-        let above = RepoPath::new(folder.path);
-        let Some(names) = names.get(&above) else {
-            continue;
-        };
-        seen.extend(
-            folder
-                .items()
-                .filter(|item| names.contains(item.name))
-                .map(|item| {
-                    let at = Timestamp::from_millis(millis(item.stat.mtime));
-                    (above.join(item.name), (ObjectId(item.oid.to_string()), at))
-                }),
-        );
-    }
-    seen
 }
 
 /// The most times that a manifest keeps.

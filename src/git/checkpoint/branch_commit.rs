@@ -13,7 +13,7 @@ use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::{GITLINK, parse_oid};
 use crate::git::base::openat::{self, sync_folder};
 use crate::git::capture::Capture;
-use crate::git::history::{tree_of, write_commit};
+use crate::git::history::write_commit;
 use crate::git::index::locked_index::LockedIndex;
 use crate::git::index::user_index::UserIndex;
 use crate::git::odb::database::Database;
@@ -63,7 +63,7 @@ impl Repo {
         let tree = ObjectId(trees::write(&capture.writer, &flat)?.to_string());
         let parent = capture.head.commit.as_ref();
         let unchanged = match parent {
-            Some(parent) => tree_of(self, parent)? == tree,
+            Some(parent) => self.tree_of(parent)? == tree,
             None => flat.is_empty(),
         };
         if unchanged {

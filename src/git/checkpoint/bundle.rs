@@ -161,86 +161,86 @@ impl std::fmt::Debug for Unbundled {
     }
 }
 
-/// Whether a file is a bundle, of any version.
-pub fn is_bundle(path: &Path) -> Result<bool> {
-    let mut first = Vec::new();
-    let file = File::open(path).map_err(Error::at(path))?;
-    BufReader::new(file.take(64))
-        .read_until(b'\n', &mut first)
-        .map_err(Error::at(path))?;
-    Ok(first.starts_with(MAGIC) && String::from_utf8_lossy(&first).trim_end().ends_with(KIND))
-}
-
-/// Reads a bundle. One that is cut short, or damaged anywhere, is [`Error::Corrupt`].
-pub fn unbundle(path: &Path) -> Result<Unbundled> {
-    let unread = |error| Error::io(path, error);
-    let damaged = |what: &str| Error::corrupt(format!("{}: {what}", path.display()));
-    let mut bundle = BufReader::new(File::open(path).map_err(unread)?);
-    let (mut refs, mut needs) = (Vec::new(), Vec::new());
-    for at in 0.. {
-        let mut line = Vec::new();
-        let length = bundle.read_until(b'\n', &mut line).map_err(unread)?;
-        if length <= 1 {
-            break;
-        }
-        let line = String::from_utf8_lossy(&line).trim_end().to_owned();
-        let id = |text: &str| {
-            let known = text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-            known
-                .then(|| ObjectId(text.to_owned()))
-                .ok_or_else(|| damaged("it is cut short or no bundle"))
-        };
-        match (at, line.strip_prefix('-'), line.split_once(' ')) {
-            (0, ..) if line == VERSION => {}
-            (0, ..) => return Err(damaged("it is no bundle of version 2")),
-            (_, Some(need), _) => needs.push(id(need.split(' ').next().unwrap_or_default())?),
-            (_, None, Some((commit, name))) => refs.push(CheckpointRef {
-                name: name.to_owned(),
-                commit: id(commit)?,
-            }),
-            (_, None, None) => return Err(damaged("it is cut short or no bundle")),
-        }
-    }
-    let failed = |error: git2::Error| damaged(error.message());
-    let folder = tempfile::tempdir().map_err(unread)?;
-    let pack = folder.path().join("pack");
-    fs::create_dir(&pack).map_err(unread)?;
-    let mut indexer = Indexer::new(None, &pack, 0o600, false).map_err(failed)?;
-    io::copy(&mut bundle, &mut indexer).map_err(|error| match error.raw_os_error() {
-        Some(_) => unread(error),
-        None => damaged(&error.to_string()),
-    })?;
-    indexer.commit().map_err(failed)?;
-    let odb = Odb::new().map_err(failed)?;
-    odb.add_disk_alternate(&folder.path().to_string_lossy())
-        .map_err(failed)?;
-    let repository = Repository::from_odb(odb).map_err(failed)?;
-    Ok(Unbundled {
-        path: path.to_owned(),
-        refs,
-        needs,
-        repository,
-        _folder: folder,
-    })
-}
-
-/// Reads a bundle back: it names the commit and has it whole ([`Unbundled::check`]).
-pub(crate) fn read_back(path: &Path, reference: &str, commit: &ObjectId) -> Result<()> {
-    let unbundled = unbundle(path)?;
-    if !unbundled
-        .refs
-        .iter()
-        .any(|found| found.name == reference && found.commit == *commit)
-    {
-        return Err(Error::corrupt(format!(
-            "{}: it is no bundle of this checkpoint",
-            path.display()
-        )));
-    }
-    unbundled.check(commit)
-}
-
 impl Unbundled {
+    /// Whether a file is a bundle, of any version.
+    pub fn is_bundle(path: &Path) -> Result<bool> {
+        let mut first = Vec::new();
+        let file = File::open(path).map_err(Error::at(path))?;
+        BufReader::new(file.take(64))
+            .read_until(b'\n', &mut first)
+            .map_err(Error::at(path))?;
+        Ok(first.starts_with(MAGIC) && String::from_utf8_lossy(&first).trim_end().ends_with(KIND))
+    }
+
+    /// Reads a bundle. One that is cut short, or damaged anywhere, is [`Error::Corrupt`].
+    pub fn read(path: &Path) -> Result<Unbundled> {
+        let unread = |error| Error::io(path, error);
+        let damaged = |what: &str| Error::corrupt(format!("{}: {what}", path.display()));
+        let mut bundle = BufReader::new(File::open(path).map_err(unread)?);
+        let (mut refs, mut needs) = (Vec::new(), Vec::new());
+        for at in 0.. {
+            let mut line = Vec::new();
+            let length = bundle.read_until(b'\n', &mut line).map_err(unread)?;
+            if length <= 1 {
+                break;
+            }
+            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+            let id = |text: &str| {
+                let known = text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+                known
+                    .then(|| ObjectId(text.to_owned()))
+                    .ok_or_else(|| damaged("it is cut short or no bundle"))
+            };
+            match (at, line.strip_prefix('-'), line.split_once(' ')) {
+                (0, ..) if line == VERSION => {}
+                (0, ..) => return Err(damaged("it is no bundle of version 2")),
+                (_, Some(need), _) => needs.push(id(need.split(' ').next().unwrap_or_default())?),
+                (_, None, Some((commit, name))) => refs.push(CheckpointRef {
+                    name: name.to_owned(),
+                    commit: id(commit)?,
+                }),
+                (_, None, None) => return Err(damaged("it is cut short or no bundle")),
+            }
+        }
+        let failed = |error: git2::Error| damaged(error.message());
+        let folder = tempfile::tempdir().map_err(unread)?;
+        let pack = folder.path().join("pack");
+        fs::create_dir(&pack).map_err(unread)?;
+        let mut indexer = Indexer::new(None, &pack, 0o600, false).map_err(failed)?;
+        io::copy(&mut bundle, &mut indexer).map_err(|error| match error.raw_os_error() {
+            Some(_) => unread(error),
+            None => damaged(&error.to_string()),
+        })?;
+        indexer.commit().map_err(failed)?;
+        let odb = Odb::new().map_err(failed)?;
+        odb.add_disk_alternate(&folder.path().to_string_lossy())
+            .map_err(failed)?;
+        let repository = Repository::from_odb(odb).map_err(failed)?;
+        Ok(Unbundled {
+            path: path.to_owned(),
+            refs,
+            needs,
+            repository,
+            _folder: folder,
+        })
+    }
+
+    /// Reads a bundle back: it names the commit and has it whole ([`Unbundled::check`]).
+    pub(crate) fn verify(path: &Path, reference: &str, commit: &ObjectId) -> Result<()> {
+        let unbundled = Unbundled::read(path)?;
+        if !unbundled
+            .refs
+            .iter()
+            .any(|found| found.name == reference && found.commit == *commit)
+        {
+            return Err(Error::corrupt(format!(
+                "{}: it is no bundle of this checkpoint",
+                path.display()
+            )));
+        }
+        unbundled.check(commit)
+    }
+
     /// The message of a commit that it names; `None` where that is something else.
     pub fn message(&self, commit: &ObjectId) -> Result<Option<String>> {
         let oid = parse_oid(commit)?;

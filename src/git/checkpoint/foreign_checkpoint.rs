@@ -10,7 +10,6 @@ use git2::{AttrCheckFlags, AttrValue, Repository};
 use super::stored::StoredCheckpoint;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::{GITLINK, parse_oid};
-use crate::git::history::tree_of;
 use crate::git::repo::repository::Repo;
 use crate::git::tree::view::TreeLookup;
 use crate::model::manifest::{Entry, EntryKind, IndexExtra, Manifest, ObjectId, Snapshot};
@@ -27,7 +26,7 @@ impl StoredCheckpoint {
         let Some(commit) = &self.manifest.head.commit else {
             return Ok(None);
         };
-        let tree = tree_of(repo, commit)?;
+        let tree = repo.tree_of(commit)?;
         let lookup = TreeLookup::stored(repo)?;
         let mut file_modes = Vec::new();
         for listed in &here.file_modes {

@@ -13,13 +13,11 @@ pub(crate) mod trailers;
 pub(super) mod write;
 
 pub(crate) use branch_commit::Committed;
-pub(crate) use bundle::{Unbundled, read_back};
-pub use bundle::{is_bundle, unbundle};
+pub use bundle::Unbundled;
 pub(in crate::git) use nested::digits as nested_digits;
-pub(crate) use nested::{Copies, NestedCopy, copy_all, nested_id, outer_ref, show_trees};
+pub(crate) use nested::{Copies, NestedCopy, nested_id, outer_ref};
 pub(in crate::git) use plain::{Moment, plain_of};
-pub(crate) use precious::{PreciousFile, put_back};
+pub(crate) use precious::PreciousFile;
 pub(in crate::git) use stored::{MEMORY_PLACE, parse_manifest};
 pub use stored::{MemoryFile, StoredCheckpoint};
-pub(crate) use write::write_early;
 pub use write::{CheckpointParts, write_checkpoint};

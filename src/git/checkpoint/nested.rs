@@ -102,61 +102,63 @@ struct Bringing<'a> {
     seen: HashSet<Oid>,
 }
 
-/// Writes what is not there yet of the nested repositories' checkpoints (`path`, repository, commit) and returns the tree
-/// of all copies, for [`CheckpointParts::copies`](super::CheckpointParts::copies). Nothing is published.
-///
-/// What `before` holds, a checkpoint that its reference keeps, is not examined again; without one that is the last
-/// recorded checkpoint of this work tree. An error of one repository's objects is returned with its path: that one has no
-/// copy then.
-pub(crate) fn copy_all(
-    outer: &Repo,
-    capture: &Capture,
-    before: Option<&StoredCheckpoint>,
-    nested: &[(&RepoPath, &Repo, &ObjectId)],
-) -> Result<Copies> {
-    let last = || {
-        capture
-            .last_recorded()
-            .and_then(|commit| outer.load_checkpoint(&commit).ok())
-    };
-    let copies = match before {
-        Some(before) => before.copies.clone(),
-        None => last().and_then(|stored| stored.copies),
-    };
-    let around = Database::open(outer)?;
-    let copies = copies.filter(|_| capture.writer.trusts_earlier());
-    let before = copies.and_then(|copies| Tree::read(&around, parse_oid(&copies).ok()?).ok());
-    let (mut all, mut failed) = (Vec::new(), Vec::new());
-    for (path, repo, commit) in nested {
-        let name = digits(path)?;
-        let known = before
-            .as_ref()
-            .and_then(|tree| tree.find(name.as_bytes()))
-            .map(|entry| entry.oid);
-        match copy(outer, &capture.writer, (repo, commit), known) {
-            Ok(one) => all.push((name, one)),
-            // What this repository is to blame for keeps the others from nothing.
-            Err(error @ Error::Corrupt { .. }) => failed.push(((*path).clone(), error)),
-            Err(error) => return Err(error),
-        }
-    }
-    let mut level = Level::default();
-    for (name, one) in &all {
-        level.add(name.as_bytes(), TREE, *one);
-    }
-    let written = if level.is_empty() {
-        None
-    } else {
-        Some(
+impl Repo {
+    /// Writes what is not there yet of the nested repositories' checkpoints (`path`, repository, commit) and returns the tree
+    /// of all copies, for [`CheckpointParts::copies`](super::CheckpointParts::copies). Nothing is published.
+    ///
+    /// What `before` holds, a checkpoint that its reference keeps, is not examined again; without one that is the last
+    /// recorded checkpoint of this work tree. An error of one repository's objects is returned with its path: that one has no
+    /// copy then.
+    pub(crate) fn copy_nested(
+        &self,
+        capture: &Capture,
+        before: Option<&StoredCheckpoint>,
+        nested: &[(&RepoPath, &Repo, &ObjectId)],
+    ) -> Result<Copies> {
+        let last = || {
             capture
-                .writer
-                .write(ObjectType::Tree, &level.into_bytes())?,
-        )
-    };
-    Ok(Copies {
-        tree: written.map(|oid| ObjectId(oid.to_string())),
-        failed,
-    })
+                .last_recorded()
+                .and_then(|commit| self.load_checkpoint(&commit).ok())
+        };
+        let copies = match before {
+            Some(before) => before.copies.clone(),
+            None => last().and_then(|stored| stored.copies),
+        };
+        let around = Database::open(self)?;
+        let copies = copies.filter(|_| capture.writer.trusts_earlier());
+        let before = copies.and_then(|copies| Tree::read(&around, parse_oid(&copies).ok()?).ok());
+        let (mut all, mut failed) = (Vec::new(), Vec::new());
+        for (path, repo, commit) in nested {
+            let name = digits(path)?;
+            let known = before
+                .as_ref()
+                .and_then(|tree| tree.find(name.as_bytes()))
+                .map(|entry| entry.oid);
+            match copy(self, &capture.writer, (repo, commit), known) {
+                Ok(one) => all.push((name, one)),
+                // What this repository is to blame for keeps the others from nothing.
+                Err(error @ Error::Corrupt { .. }) => failed.push(((*path).clone(), error)),
+                Err(error) => return Err(error),
+            }
+        }
+        let mut level = Level::default();
+        for (name, one) in &all {
+            level.add(name.as_bytes(), TREE, *one);
+        }
+        let written = if level.is_empty() {
+            None
+        } else {
+            Some(
+                capture
+                    .writer
+                    .write(ObjectType::Tree, &level.into_bytes())?,
+            )
+        };
+        Ok(Copies {
+            tree: written.map(|oid| ObjectId(oid.to_string())),
+            failed,
+        })
+    }
 }
 
 /// Copies the files of one checkpoint; `known` is the copy that an earlier checkpoint has.
@@ -197,23 +199,25 @@ fn copy(
     writer.write(ObjectType::Tree, &bytes)
 }
 
-/// Makes the trees (and no blob) of a capture readable through that of the repository around it.
-pub(crate) fn show_trees(outer: &Repo, capture: &Capture, inner: &Capture) -> Result<()> {
-    let quarantine = inner.writer.repository()?;
-    let (from, around) = (Database::of(&quarantine)?, Database::open(outer)?);
-    let mut bringing = Bringing {
-        writer: &capture.writer,
-        from,
-        around,
-        seen: HashSet::new(),
-    };
-    for tree in [Some(&inner.tree), inner.index_tree.as_ref()]
-        .into_iter()
-        .flatten()
-    {
-        bringing.trees_alone(parse_oid(tree)?)?;
+impl Capture {
+    /// Makes the trees (and no blob) of a capture readable through that of the repository around it.
+    pub(crate) fn show_trees(&self, outer: &Repo, inner: &Capture) -> Result<()> {
+        let quarantine = inner.writer.repository()?;
+        let (from, around) = (Database::of(&quarantine)?, Database::open(outer)?);
+        let mut bringing = Bringing {
+            writer: &self.writer,
+            from,
+            around,
+            seen: HashSet::new(),
+        };
+        for tree in [Some(&inner.tree), inner.index_tree.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            bringing.trees_alone(parse_oid(tree)?)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 impl Bringing<'_> {

@@ -253,9 +253,7 @@ impl StoredCheckpoint {
         }
         Ok(problems)
     }
-}
 
-impl StoredCheckpoint {
     /// Whether another checkpoint of the same repository holds the same, nested repositories and working memory aside.
     pub fn same_as(&self, other: &Self) -> bool {
         self.tree == other.tree

@@ -148,22 +148,21 @@ fn check_head(repo: &Repo, writer: &ObjectWriter, head: Oid) -> Result<()> {
     }
 }
 
-/// Makes durable what a checkpoint of this capture holds whatever its message and its events will be: so much less is left for
-/// [`write_checkpoint`], which others may have to wait for.
-pub(crate) fn write_early(capture: &Capture, memory: &[MemoryFile]) -> Result<()> {
-    let writer = &capture.writer;
-    if let Some(tree) = &capture.index_tree {
-        index_commit(writer, tree)?;
+impl Capture {
+    /// Makes durable what a checkpoint of this capture holds whatever its message and its events will be: so much less is left for
+    /// [`write_checkpoint`], which others may have to wait for.
+    pub(crate) fn write_early(&self, memory: &[MemoryFile]) -> Result<()> {
+        let writer = &self.writer;
+        if let Some(tree) = &self.index_tree {
+            index_commit(writer, tree)?;
+        }
+        // What the links to repositories inside will be is not known yet.
+        if self.manifest.nested.is_empty() {
+            writer.write(ObjectType::Blob, &encoded(self.manifest.clone(), memory)?.1)?;
+        }
+        memory_files(writer, memory, b"memory")?;
+        writer.publish()
     }
-    // What the links to repositories inside will be is not known yet.
-    if capture.manifest.nested.is_empty() {
-        writer.write(
-            ObjectType::Blob,
-            &encoded(capture.manifest.clone(), memory)?.1,
-        )?;
-    }
-    memory_files(writer, memory, b"memory")?;
-    writer.publish()
 }
 
 /// The commit of the index's tree. It has no time of its own, so that the same index is the same commit.

@@ -44,20 +44,19 @@ pub(crate) fn kept_ref(run_id: &RunId, commit: &ObjectId) -> Kept {
     }
 }
 
-/// Whether the branch has moved already, so that the rest is to be finished.
-pub(crate) fn has_moved(repo: &Repo, journal: &CommitJournal) -> Result<bool> {
-    let Some(after) = journal.commits.last() else {
-        return Ok(false);
-    };
-    let at = tip(
-        repo,
-        journal
-            .new_branch
-            .as_ref()
-            .or(journal.before.branch.as_ref()),
-    )?;
-    // Somebody may have gone on since.
-    at.map_or(Ok(false), |at| repo.is_ancestor(after, &at))
+impl CommitJournal {
+    /// Whether the branch has moved already, so that the rest is to be finished.
+    pub(crate) fn has_moved(&self, repo: &Repo) -> Result<bool> {
+        let Some(after) = self.commits.last() else {
+            return Ok(false);
+        };
+        let at = tip(
+            repo,
+            self.new_branch.as_ref().or(self.before.branch.as_ref()),
+        )?;
+        // Somebody may have gone on since.
+        at.map_or(Ok(false), |at| repo.is_ancestor(after, &at))
+    }
 }
 
 /// Where a branch is, whichever one is checked out by now; without one HEAD.
@@ -68,73 +67,75 @@ fn tip(repo: &Repo, branch: Option<&String>) -> Result<Option<ObjectId>> {
     })
 }
 
-/// Takes back what was begun before the branch moved: nothing but the reference of what is kept, and that only while the
-/// branch has it still.
-pub(crate) fn take_back(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal) -> Result<()> {
-    let (Some(kept), Some(before)) = (&journal.kept, &journal.before.commit) else {
-        return Ok(());
-    };
-    let at = tip(repo, journal.before.branch.as_ref())?;
-    match at.map(|at| repo.is_ancestor(before, &at)).transpose()? {
-        Some(true) => repo.delete_refs(lock, std::slice::from_ref(kept)),
-        _ => Ok(()),
+impl CommitJournal {
+    /// Takes back what was begun before the branch moved: nothing but the reference of what is kept, and that only while the
+    /// branch has it still.
+    pub(crate) fn take_back(&self, repo: &Repo, lock: &WorktreeLock) -> Result<()> {
+        let (Some(kept), Some(before)) = (&self.kept, &self.before.commit) else {
+            return Ok(());
+        };
+        let at = tip(repo, self.before.branch.as_ref())?;
+        match at.map(|at| repo.is_ancestor(before, &at)).transpose()? {
+            Some(true) => repo.delete_refs(lock, std::slice::from_ref(kept)),
+            _ => Ok(()),
+        }
     }
-}
 
-/// Moves the branch to the last of the commits, if HEAD still is what it was, and lets the index follow. Done twice it does
-/// nothing more.
-///
-/// Of the index only those paths change that the commits changed, and those of commits that went off the branch, which are
-/// staged again as they were when the run began. What somebody staged since stays staged.
-pub(crate) fn conclude(
-    repo: &Repo,
-    lock: &WorktreeLock,
-    journal: &CommitJournal,
-    timeout: Duration,
-) -> Result<()> {
-    let Some(after) = journal.commits.last() else {
-        return Ok(());
-    };
-    let before = &journal.before;
-    if let (Some(name), Some(commit)) = (&journal.kept, &before.commit)
-        && repo.resolve_ref(name).as_ref() != Some(commit)
-    {
-        repo.set_ref(lock, name, commit)?;
-    }
-    // Before the branch moves: who has it has to be waited for, and what is to change is what they leave there.
-    let locked = LockedIndex::acquire(repo, timeout)?;
-    let wanted = wanted(repo, journal, after)?;
-    let locked = Some(locked).filter(|_| !wanted.is_empty());
-    if !has_moved(repo, journal)? || repo.head()? == *before {
-        match &journal.new_branch {
-            Some(branch) => repo.start_branch(lock, before, branch, after, &journal.message)?,
-            None => repo.move_branch(lock, before, Some(after), &journal.message)?,
+    /// Moves the branch to the last of the commits, if HEAD still is what it was, and lets the index follow. Done twice it does
+    /// nothing more.
+    ///
+    /// Of the index only those paths change that the commits changed, and those of commits that went off the branch, which are
+    /// staged again as they were when the run began. What somebody staged since stays staged.
+    pub(crate) fn conclude(
+        &self,
+        repo: &Repo,
+        lock: &WorktreeLock,
+        timeout: Duration,
+    ) -> Result<()> {
+        let Some(after) = self.commits.last() else {
+            return Ok(());
+        };
+        let before = &self.before;
+        if let (Some(name), Some(commit)) = (&self.kept, &before.commit)
+            && repo.resolve_ref(name).as_ref() != Some(commit)
+        {
+            repo.set_ref(lock, name, commit)?;
         }
-    }
-    let Some(locked) = locked.filter(|_| {
-        repo.head()
-            .is_ok_and(|head| head.commit.as_ref() == Some(after))
-    }) else {
-        return Ok(());
-    };
-    match locked.change(repo, &wanted) {
-        // A split or a sparse one is git's to write.
-        Err(Error::Unsupported { .. }) => {
-            drop(locked);
-            let line = |(path, entry): (&RepoPath, &Option<(u32, Oid)>)| match entry {
-                Some((mode, oid)) => index_line(path, Some((*mode, &oid.to_string()))),
-                None => index_line(path, None),
-            };
-            let lines: Vec<u8> = wanted.iter().flat_map(line).collect();
-            let env = place(repo, repo.workdir(), &repo.git_dir().join("index"));
-            Call {
-                folder: repo.workdir(),
-                env: &env,
+        // Before the branch moves: who has it has to be waited for, and what is to change is what they leave there.
+        let locked = LockedIndex::acquire(repo, timeout)?;
+        let wanted = wanted(repo, self, after)?;
+        let locked = Some(locked).filter(|_| !wanted.is_empty());
+        if !self.has_moved(repo)? || repo.head()? == *before {
+            match &self.new_branch {
+                Some(branch) => repo.start_branch(lock, before, branch, after, &self.message)?,
+                None => repo.move_branch(lock, before, Some(after), &self.message)?,
             }
-            .run(&["update-index", "-z", "--index-info"], &lines)
-            .map(drop)
         }
-        changed => changed,
+        let Some(locked) = locked.filter(|_| {
+            repo.head()
+                .is_ok_and(|head| head.commit.as_ref() == Some(after))
+        }) else {
+            return Ok(());
+        };
+        match locked.change(repo, &wanted) {
+            // A split or a sparse one is git's to write.
+            Err(Error::Unsupported { .. }) => {
+                drop(locked);
+                let line = |(path, entry): (&RepoPath, &Option<(u32, Oid)>)| match entry {
+                    Some((mode, oid)) => index_line(path, Some((*mode, &oid.to_string()))),
+                    None => index_line(path, None),
+                };
+                let lines: Vec<u8> = wanted.iter().flat_map(line).collect();
+                let env = place(repo, repo.workdir(), &repo.git_dir().join("index"));
+                Call {
+                    folder: repo.workdir(),
+                    env: &env,
+                }
+                .run(&["update-index", "-z", "--index-info"], &lines)
+                .map(drop)
+            }
+            changed => changed,
+        }
     }
 }
 

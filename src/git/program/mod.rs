@@ -1,7 +1,7 @@
 //! The user's own `git`, for what only it does: clean filters, signing, the author of a commit, and its pager.
 //!
 //! [`Staging`] makes commits beside HEAD and the index: in an index of its own, with objects that nobody sees before they are
-//! published. [`conclude()`] then moves the branch and lets the user's index follow, and a [`CommitJournal`] says what was
+//! published. [`CommitJournal::conclude`] then moves the branch and lets the user's index follow, and the journal says what was
 //! meant meanwhile, so that a kill leaves either everything as it was or something to finish.
 //!
 //! This room and [`remote`](super::remote) are the ones that start a program.
@@ -21,9 +21,9 @@ use super::base::error::{Error, Result};
 use super::repo::repository::Repo;
 use crate::model::path::RepoPath;
 
-pub(crate) use conclude::{CommitJournal, Kept, conclude, has_moved, kept_ref, take_back};
+pub(crate) use conclude::{CommitJournal, Kept, kept_ref};
 pub(crate) use scratch::Scratch;
-pub(crate) use staging::{Held, Staging, write_beside};
+pub(crate) use staging::{Held, Staging};
 
 /// Variables of git's that say nothing of where it works: who commits, which configuration is the user's, how to connect.
 const KEPT: [&str; 9] = [
@@ -50,11 +50,14 @@ pub(crate) fn misleading_variables() -> Vec<OsString> {
         .collect()
 }
 
-/// The full name of a branch; `None` where that is no name for one.
-pub(crate) fn branch_ref(name: &str) -> Option<String> {
-    let full = format!("refs/heads/{name}");
-    let is_name = !name.starts_with('-') && name != "HEAD" && git2::Reference::is_valid_name(&full);
-    is_name.then_some(full)
+impl Repo {
+    /// The full name of a branch; `None` where that is no name for one.
+    pub(crate) fn branch_ref(name: &str) -> Option<String> {
+        let full = format!("refs/heads/{name}");
+        let is_name =
+            !name.starts_with('-') && name != "HEAD" && git2::Reference::is_valid_name(&full);
+        is_name.then_some(full)
+    }
 }
 
 /// A call of git's in `folder`, with these variables alone of those that say where it works.

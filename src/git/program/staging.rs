@@ -17,7 +17,6 @@ use crate::git::base::object_id::{GITLINK, parse_oid};
 use crate::git::base::paths;
 use crate::git::capture::Capture;
 use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::history::tree_of;
 use crate::git::index::user_index::UserIndex;
 use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
@@ -598,26 +597,24 @@ impl Repo {
         }
         Ok(unlike)
     }
-}
 
-/// Writes a file of a checkpoint into the work tree under a name that nothing has; `false` where the checkpoint has no file.
-pub(crate) fn write_beside(
-    repo: &Repo,
-    stored: &StoredCheckpoint,
-    path: &RepoPath,
-    name: &RepoPath,
-) -> Result<bool> {
-    let entry = stored.view().entry(&TreeLookup::stored(repo)?, path)?;
-    let Some(entry) =
-        entry.filter(|entry| matches!(entry.kind, EntryKind::File | EntryKind::Symlink))
-    else {
-        return Ok(false);
-    };
-    write_out(&Database::open(repo)?, repo.workdir(), name, &entry)?;
-    Ok(true)
-}
+    /// Writes a file of a checkpoint into the work tree under a name that nothing has; `false` where the checkpoint has no file.
+    pub(crate) fn write_beside(
+        &self,
+        stored: &StoredCheckpoint,
+        path: &RepoPath,
+        name: &RepoPath,
+    ) -> Result<bool> {
+        let entry = stored.view().entry(&TreeLookup::stored(self)?, path)?;
+        let Some(entry) =
+            entry.filter(|entry| matches!(entry.kind, EntryKind::File | EntryKind::Symlink))
+        else {
+            return Ok(false);
+        };
+        write_out(&Database::open(self)?, self.workdir(), name, &entry)?;
+        Ok(true)
+    }
 
-impl Repo {
     /// Those of `paths` that git knows: a commit or the user's index has them.
     pub(crate) fn known_to_git(
         &self,
@@ -657,7 +654,7 @@ pub(super) fn flat_of(repo: &Repo, commit: Option<&ObjectId>) -> Result<Flat> {
     let Some(commit) = commit else {
         return Ok(Flat::new());
     };
-    trees::read(&Database::open(repo)?, parse_oid(&tree_of(repo, commit)?)?)
+    trees::read(&Database::open(repo)?, parse_oid(&repo.tree_of(commit)?)?)
 }
 
 /// The paths that are not the same in both.

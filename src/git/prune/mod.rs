@@ -45,16 +45,18 @@ pub struct Discarded {
     pub left: Option<String>,
 }
 
-/// Removes what only these checkpoints held, and what earlier calls had to leave. Their references must be gone.
-///
-/// It may be cut off at any time: the next call goes on. Nothing that could not be looked through is an error: the
-/// objects stay then, and [`Discarded::left`] says why.
-pub fn discard(repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId]) -> Discarded {
-    let mut done = Discarded::default();
-    if let Err(error) = remove(repo, lock, commits, &mut done) {
-        done.left = Some(error.to_string());
+impl Repo {
+    /// Removes what only these checkpoints held, and what earlier calls had to leave. Their references must be gone.
+    ///
+    /// It may be cut off at any time: the next call goes on. Nothing that could not be looked through is an error: the
+    /// objects stay then, and [`Discarded::left`] says why.
+    pub fn discard_objects(&self, lock: &WorktreeLock, commits: &[ObjectId]) -> Discarded {
+        let mut done = Discarded::default();
+        if let Err(error) = remove(self, lock, commits, &mut done) {
+            done.left = Some(error.to_string());
+        }
+        done
     }
-    done
 }
 
 fn remove(
@@ -264,40 +266,40 @@ impl Repo {
         }
         Ok(bytes)
     }
-}
 
-/// For each of the commits `of`, the bytes (uncompressed) of the objects that it holds and neither those before it in the list
-/// nor the latest commits of branches, HEAD and the commits `bases` do.
-pub(crate) fn added_bytes(
-    repo: &Repo,
-    of: &[ObjectId],
-    bases: &BTreeSet<ObjectId>,
-) -> Result<Vec<u64>> {
-    let database = Database::open(repo)?;
-    let stop: BTreeSet<Oid> = bases.iter().map(parse_oid).collect::<Result<_>>()?;
-    let mut seen = BTreeSet::new();
-    let head = repo.inner.head().ok().and_then(|head| head.target());
-    let branches = repo
-        .inner
-        .branches(None)
-        .map_err(Error::git("list the branches"))?;
-    let branches = branches.filter_map(|branch| branch.ok()?.0.get().target());
-    for commit in stop.iter().copied().chain(head).chain(branches) {
-        if let Ok(found) = repo.inner.find_commit(commit) {
-            mark(&database, found.tree_id(), &mut seen);
+    /// For each of the commits `of`, the bytes (uncompressed) of the objects that it holds and neither those before it in the list
+    /// nor the latest commits of branches, HEAD and the commits `bases` do.
+    pub(crate) fn added_bytes(
+        &self,
+        of: &[ObjectId],
+        bases: &BTreeSet<ObjectId>,
+    ) -> Result<Vec<u64>> {
+        let database = Database::open(self)?;
+        let stop: BTreeSet<Oid> = bases.iter().map(parse_oid).collect::<Result<_>>()?;
+        let mut seen = BTreeSet::new();
+        let head = self.inner.head().ok().and_then(|head| head.target());
+        let branches = self
+            .inner
+            .branches(None)
+            .map_err(Error::git("list the branches"))?;
+        let branches = branches.filter_map(|branch| branch.ok()?.0.get().target());
+        for commit in stop.iter().copied().chain(head).chain(branches) {
+            if let Ok(found) = self.inner.find_commit(commit) {
+                mark(&database, found.tree_id(), &mut seen);
+            }
         }
+        of.iter()
+            .map(|commit| {
+                Ok(walk_checkpoint(
+                    self,
+                    &database,
+                    parse_oid(commit)?,
+                    &stop,
+                    &mut seen,
+                ))
+            })
+            .collect()
     }
-    of.iter()
-        .map(|commit| {
-            Ok(walk_checkpoint(
-                repo,
-                &database,
-                parse_oid(commit)?,
-                &stop,
-                &mut seen,
-            ))
-        })
-        .collect()
 }
 
 /// A checkpoint's commit, and those of its index and state: never the user's own parents.

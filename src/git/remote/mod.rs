@@ -16,11 +16,11 @@ pub use answer::Answer;
 pub use call::Limits;
 pub(crate) use check::Finding;
 pub use check::{Examined, SCRATCH};
-pub(crate) use outgoing::{Captured, Leaving, count_filtered, filtered, leaving_of};
-pub use outgoing::{Filter, Outgoing, leaving, outgoing};
+pub(crate) use outgoing::{Captured, Leaving, count_filtered, filtered};
+pub use outgoing::{Filter, Outgoing};
+pub use run_state::NewState;
 pub(crate) use run_state::{
-    FetchedNames, RUNS, SIDE, incoming_of, is_before, is_of_run, pending_ref, read_state,
-    run_component, run_ref, side_ref, tracking_of, tracking_ref,
+    FetchedNames, RUNS, SIDE, incoming_of, is_of_run, pending_ref, run_component, run_ref,
+    side_ref, tracking_of, tracking_ref,
 };
-pub use run_state::{NewState, write_state};
 pub use transport::{Remote, Update};

@@ -41,44 +41,46 @@ pub struct NewState<'a> {
     pub at: Timestamp,
 }
 
-/// Writes a state; no reference names it yet. It is signed where the user's commits are, by a program that may ask a person
-/// who is not there: `limits` end it.
-pub fn write_state(repo: &Repo, state: &NewState<'_>, limits: &Limits<'_>) -> Result<ObjectId> {
-    let failed = || Error::git("write a state");
-    let mut tree = repo.inner.treebuilder(None).map_err(failed())?;
-    for (name, content) in state.files {
-        let blob = repo.inner.blob(content).map_err(failed())?;
-        tree.insert(name, blob, 0o100_644).map_err(failed())?;
-    }
-    let tree = tree.write().map_err(failed())?;
-    let signs = repo
-        .inner
-        .config()
-        .and_then(|config| config.get_bool("commit.gpgsign"))
-        .unwrap_or(false);
-    if signs {
-        return signed(repo, tree, state, limits);
-    }
-    let parents: Vec<git2::Commit<'_>> = state
-        .parents
-        .iter()
-        .map(|parent| repo.inner.find_commit(parse_oid(parent)?).map_err(failed()))
-        .collect::<Result<_>>()?;
-    let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
-    let (name, address) = IDENTITY;
-    let who = Signature::new(
-        name,
-        address,
-        &Time::new(state.at.millis().div_euclid(1000), 0),
-    )
-    .map_err(failed())?;
-    let tree = repo.inner.find_tree(tree).map_err(failed())?;
-    let commit = repo
-        .inner
-        .commit(None, &who, &who, state.message, &tree, &parents)
+impl Repo {
+    /// Writes a state; no reference names it yet. It is signed where the user's commits are, by a program that may ask a person
+    /// who is not there: `limits` end it.
+    pub fn write_run_state(&self, state: &NewState<'_>, limits: &Limits<'_>) -> Result<ObjectId> {
+        let failed = || Error::git("write a state");
+        let mut tree = self.inner.treebuilder(None).map_err(failed())?;
+        for (name, content) in state.files {
+            let blob = self.inner.blob(content).map_err(failed())?;
+            tree.insert(name, blob, 0o100_644).map_err(failed())?;
+        }
+        let tree = tree.write().map_err(failed())?;
+        let signs = self
+            .inner
+            .config()
+            .and_then(|config| config.get_bool("commit.gpgsign"))
+            .unwrap_or(false);
+        if signs {
+            return signed(self, tree, state, limits);
+        }
+        let parents: Vec<git2::Commit<'_>> = state
+            .parents
+            .iter()
+            .map(|parent| self.inner.find_commit(parse_oid(parent)?).map_err(failed()))
+            .collect::<Result<_>>()?;
+        let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
+        let (name, address) = IDENTITY;
+        let who = Signature::new(
+            name,
+            address,
+            &Time::new(state.at.millis().div_euclid(1000), 0),
+        )
         .map_err(failed())?;
-    sync_state(repo, commit)?;
-    Ok(ObjectId(commit.to_string()))
+        let tree = self.inner.find_tree(tree).map_err(failed())?;
+        let commit = self
+            .inner
+            .commit(None, &who, &who, state.message, &tree, &parents)
+            .map_err(failed())?;
+        sync_state(self, commit)?;
+        Ok(ObjectId(commit.to_string()))
+    }
 }
 
 /// Makes what libgit2 or git wrote of a state durable: what is recorded of it next is.
@@ -164,67 +166,65 @@ impl Repo {
         }
         Ok(status.success())
     }
-}
 
-/// Reads a commit as a state, without believing anything of it. What is larger than a state's files is not read.
-pub(crate) fn read_state(repo: &Repo, commit: &ObjectId) -> Result<RawState> {
-    let failed =
-        |error: git2::Error| Error::corrupt(format!("state {commit}: {}", error.message()));
-    let found = repo.inner.find_commit(parse_oid(commit)?).map_err(failed)?;
-    let parents = found
-        .parent_ids()
-        .map(|parent| ObjectId(parent.to_string()))
-        .collect();
-    let odb = repo.inner.odb().map_err(failed)?;
-    let mut files = Vec::new();
-    for entry in found.tree().map_err(failed)?.iter().take(MOST_FILES) {
-        let (mode, name) = (
-            u32::try_from(entry.filemode()).unwrap_or(0),
-            entry.name_bytes().to_vec(),
-        );
-        let size = match entry.kind() {
-            Some(ObjectType::Blob) => odb.read_header(entry.id()).map_err(failed)?.0,
-            _ => 0,
-        };
-        let most = most_of(&name);
-        let is_read = entry.kind() == Some(ObjectType::Blob) && size <= most;
-        let content = if is_read {
-            Some(odb.read(entry.id()).map_err(failed)?.data().to_vec())
-        } else {
-            None
-        };
-        files.push(RawFile {
-            name,
-            mode,
-            size,
-            content,
-        });
-    }
-    Ok(RawState {
-        commit: commit.clone(),
-        parents,
-        files,
-    })
-}
-
-/// Whether `ancestor` is a state before `commit`, or that one itself: along the first parents.
-pub(crate) fn is_before(repo: &Repo, ancestor: &ObjectId, commit: &ObjectId) -> Result<bool> {
-    let (ancestor, mut at) = (parse_oid(ancestor)?, parse_oid(commit)?);
-    loop {
-        if at == ancestor {
-            return Ok(true);
+    /// Reads a commit as a state, without believing anything of it. What is larger than a state's files is not read.
+    pub(crate) fn read_run_state(&self, commit: &ObjectId) -> Result<RawState> {
+        let failed =
+            |error: git2::Error| Error::corrupt(format!("state {commit}: {}", error.message()));
+        let found = self.inner.find_commit(parse_oid(commit)?).map_err(failed)?;
+        let parents = found
+            .parent_ids()
+            .map(|parent| ObjectId(parent.to_string()))
+            .collect();
+        let odb = self.inner.odb().map_err(failed)?;
+        let mut files = Vec::new();
+        for entry in found.tree().map_err(failed)?.iter().take(MOST_FILES) {
+            let (mode, name) = (
+                u32::try_from(entry.filemode()).unwrap_or(0),
+                entry.name_bytes().to_vec(),
+            );
+            let size = match entry.kind() {
+                Some(ObjectType::Blob) => odb.read_header(entry.id()).map_err(failed)?.0,
+                _ => 0,
+            };
+            let most = most_of(&name);
+            let is_read = entry.kind() == Some(ObjectType::Blob) && size <= most;
+            let content = if is_read {
+                Some(odb.read(entry.id()).map_err(failed)?.data().to_vec())
+            } else {
+                None
+            };
+            files.push(RawFile {
+                name,
+                mode,
+                size,
+                content,
+            });
         }
-        let Ok(found) = repo.inner.find_commit(at) else {
-            return Ok(false);
-        };
-        match found.parent_id(0) {
-            Ok(parent) => at = parent,
-            Err(_) => return Ok(false),
+        Ok(RawState {
+            commit: commit.clone(),
+            parents,
+            files,
+        })
+    }
+
+    /// Whether `ancestor` is a state before `commit`, or that one itself: along the first parents.
+    pub(crate) fn is_earlier_state(&self, ancestor: &ObjectId, commit: &ObjectId) -> Result<bool> {
+        let (ancestor, mut at) = (parse_oid(ancestor)?, parse_oid(commit)?);
+        loop {
+            if at == ancestor {
+                return Ok(true);
+            }
+            let Ok(found) = self.inner.find_commit(at) else {
+                return Ok(false);
+            };
+            match found.parent_id(0) {
+                Ok(parent) => at = parent,
+                Err(_) => return Ok(false),
+            }
         }
     }
-}
 
-impl Repo {
     /// Sets the reference of what was seen last, or moves it. It is a note: a commit that is there again after the next fetch.
     pub(crate) fn set_tracking(&self, name: &str, commit: &ObjectId) -> Result<()> {
         self.inner

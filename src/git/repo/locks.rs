@@ -268,19 +268,19 @@ impl Repo {
         }
         Ok(found)
     }
-}
 
-/// Removes them. Returns which.
-pub(crate) fn remove_left_over(repo: &Repo, timeout: Duration) -> Result<Vec<PathBuf>> {
-    let mut removed = Vec::new();
-    for (own, marks) in all_marks(repo)? {
-        let _held = FileLock::acquire(&Root::own(&own), Path::new("lock"), timeout)?;
-        for mark in marks {
-            removed.extend(marked(repo, &mark)?);
-            release(repo, &mark)?;
+    /// Removes them. Returns which.
+    pub(crate) fn remove_left_over_locks(&self, timeout: Duration) -> Result<Vec<PathBuf>> {
+        let mut removed = Vec::new();
+        for (own, marks) in all_marks(self)? {
+            let _held = FileLock::acquire(&Root::own(&own), Path::new("lock"), timeout)?;
+            for mark in marks {
+                removed.extend(marked(self, &mark)?);
+                release(self, &mark)?;
+            }
         }
+        Ok(removed)
     }
-    Ok(removed)
 }
 
 /// The folders of our own, one for each work tree of the repository, in which there are marks.

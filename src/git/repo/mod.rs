@@ -13,8 +13,8 @@ mod untracked;
 pub(super) mod unusable;
 
 pub(crate) use loan::Loan;
+pub(crate) use locks::ForeignLock;
 pub use locks::WorktreeLock;
-pub(crate) use locks::{ForeignLock, remove_left_over};
 pub(crate) use owner::{
     check_owner, foreign_owner, is_closed, is_declared_safe, is_of_another, is_open_to_all,
     left_by_another,

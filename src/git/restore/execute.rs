@@ -63,35 +63,37 @@ pub struct Restored {
     pub lost: Vec<PathReason>,
 }
 
-/// Takes out of a plan what the system does not let be replaced, and lends it the rights that the owner of a folder may give.
-/// Returns what was taken out, each with the word of a [`Blocked`](crate::model::path::Blocked).
-///
-/// Nothing is changed on disk.
-pub(crate) fn leave_blocked(
-    repo: &Repo,
-    plan: &mut RestorePlan,
-    loan: Option<&Loan>,
-) -> Result<Vec<PathReason>> {
-    let Outcomes { blocked, mut lent } = outcomes::outcomes(repo, plan)?;
-    // What is lent for the capture is given back before the restore begins.
-    lent.extend(
-        loan.iter()
-            .flat_map(|loan| loan.lent())
-            .map(|(path, mode)| (path.clone(), *mode)),
-    );
-    let blocked = plan.leave_blocked(blocked);
-    plan.lend(lent);
-    Ok(blocked)
-}
+impl Repo {
+    /// Takes out of a plan what the system does not let be replaced, and lends it the rights that the owner of a folder may give.
+    /// Returns what was taken out, each with the word of a [`Blocked`](crate::model::path::Blocked).
+    ///
+    /// Nothing is changed on disk.
+    pub(crate) fn leave_blocked(
+        &self,
+        plan: &mut RestorePlan,
+        loan: Option<&Loan>,
+    ) -> Result<Vec<PathReason>> {
+        let Outcomes { blocked, mut lent } = outcomes::outcomes(self, plan)?;
+        // What is lent for the capture is given back before the restore begins.
+        lent.extend(
+            loan.iter()
+                .flat_map(|loan| loan.lent())
+                .map(|(path, mode)| (path.clone(), *mode)),
+        );
+        let blocked = plan.leave_blocked(blocked);
+        plan.lend(lent);
+        Ok(blocked)
+    }
 
-/// Checks everything that can be checked before the first write: names, what is in the way, free space.
-///
-/// Nothing is changed.
-pub fn check(repo: &Repo, plan: &RestorePlan) -> Result<()> {
-    refuse(plan)?;
-    let root = openat::open_root(repo.workdir())?;
-    preflight::check_conflicts(&root, plan)?;
-    preflight::check_free_space(repo, plan)
+    /// Checks everything that can be checked before the first write: names, what is in the way, free space.
+    ///
+    /// Nothing is changed.
+    pub fn check_restore(&self, plan: &RestorePlan) -> Result<()> {
+        refuse(plan)?;
+        let root = openat::open_root(self.workdir())?;
+        preflight::check_conflicts(&root, plan)?;
+        preflight::check_free_space(self, plan)
+    }
 }
 
 /// Refuses a plan that must not be carried out, whatever is there.
@@ -114,61 +116,61 @@ fn refuse(plan: &RestorePlan) -> Result<()> {
     }
 }
 
-/// Carries out a plan. Whoever has not begun with it yet calls [`check`] before: here each path is examined only when its
-/// turn comes.
-///
-/// On an error the work tree is in between: the caller reverts with `execute(plan.invert(), Expect::CutOff)`.
-///
-/// `stop` is asked before each path: once it says yes, nothing more is done and the error is [`Error::Stopped`].
-pub fn execute(
-    repo: &Repo,
-    _lock: &WorktreeLock,
-    plan: &RestorePlan,
-    expect: Expect,
-    stop: Stop<'_>,
-) -> Result<Restored> {
-    refuse(plan)?;
-    let database = Database::open(repo)?;
-    let mut run = Execution::new(repo.workdir(), &database, (expect, stop), 0)?;
-    for lent in &plan.lend {
-        run.lend(&lent.path)?;
-    }
-    for delete in &plan.delete {
-        run.delete(&delete.path, &delete.from)?;
-    }
-    run.folders.clear();
-    for dir in plan.remove_dirs.iter().rev() {
-        run.remove_dir(&dir.path)?;
-    }
-    for dir in &plan.make_dirs {
-        run.make_dir(&dir.path)?;
-    }
-    run.folders.clear();
-    run.write(repo, &plan.write)?;
-    for set in &plan.set_mode {
-        run.set_mode(&set.path, set.mode)?;
-    }
-    // Folders get their modes last: a read-only one could not be written into.
-    let made = plan
-        .make_dirs
-        .iter()
-        .filter(|dir| run.changed.contains(&dir.path))
-        .map(|dir| (&dir.path, dir.mode));
-    let mut folders: BTreeMap<&RepoPath, u32> = made.collect();
-    for lent in &plan.lend {
-        // One that was removed, or replaced, has nothing to give back.
-        if run.is_folder(&lent.path)? {
-            folders.insert(&lent.path, lent.mode);
-        }
-    }
-    for (path, mode) in folders.into_iter().rev() {
-        run.end_with(path, mode)?;
-    }
-    run.sync()?;
-    Ok(run.done)
-}
-
 impl Repo {
+    /// Carries out a plan. Whoever has not begun with it yet calls [`Repo::check_restore`] before: here each path is examined only when its
+    /// turn comes.
+    ///
+    /// On an error the work tree is in between: the caller reverts with `plan.invert().execute_restore(Expect::CutOff)`.
+    ///
+    /// `stop` is asked before each path: once it says yes, nothing more is done and the error is [`Error::Stopped`].
+    pub fn execute_restore(
+        &self,
+        _lock: &WorktreeLock,
+        plan: &RestorePlan,
+        expect: Expect,
+        stop: Stop<'_>,
+    ) -> Result<Restored> {
+        refuse(plan)?;
+        let database = Database::open(self)?;
+        let mut run = Execution::new(self.workdir(), &database, (expect, stop), 0)?;
+        for lent in &plan.lend {
+            run.lend(&lent.path)?;
+        }
+        for delete in &plan.delete {
+            run.delete(&delete.path, &delete.from)?;
+        }
+        run.folders.clear();
+        for dir in plan.remove_dirs.iter().rev() {
+            run.remove_dir(&dir.path)?;
+        }
+        for dir in &plan.make_dirs {
+            run.make_dir(&dir.path)?;
+        }
+        run.folders.clear();
+        run.write(self, &plan.write)?;
+        for set in &plan.set_mode {
+            run.set_mode(&set.path, set.mode)?;
+        }
+        // Folders get their modes last: a read-only one could not be written into.
+        let made = plan
+            .make_dirs
+            .iter()
+            .filter(|dir| run.changed.contains(&dir.path))
+            .map(|dir| (&dir.path, dir.mode));
+        let mut folders: BTreeMap<&RepoPath, u32> = made.collect();
+        for lent in &plan.lend {
+            // One that was removed, or replaced, has nothing to give back.
+            if run.is_folder(&lent.path)? {
+                folders.insert(&lent.path, lent.mode);
+            }
+        }
+        for (path, mode) in folders.into_iter().rev() {
+            run.end_with(path, mode)?;
+        }
+        run.sync()?;
+        Ok(run.done)
+    }
+
     /// Sets the modes that had to wait until what was written was read again. Returns what has another mode after that.
     pub(crate) fn set_last_modes(
         &self,

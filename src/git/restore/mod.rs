@@ -26,11 +26,9 @@ use crate::policy::restore_plan::RestorePlan;
 use execute::OTHER_MODE;
 use write_batch::FILES_PER_THREAD;
 
-pub(crate) use execute::leave_blocked;
-pub use execute::{Expect, Restored, check, execute};
-pub(crate) use index::{IndexContent, IndexPlan, IndexSides, plan_index, restore_index_paths};
+pub use execute::{Expect, Restored};
+pub(crate) use index::{IndexContent, IndexPlan, IndexSides};
 pub use journal::{JOURNAL_VERSION, RestoreJournal};
-pub(crate) use preflight::read_back;
 
 /// What reading a restored work tree again has shown.
 #[derive(Debug, Default)]
@@ -48,51 +46,53 @@ impl Verified {
     }
 }
 
-/// Reads every path of a plan again and compares it with what was planned.
-pub fn verify(repo: &Repo, plan: &RestorePlan, restored: &Restored) -> Result<Verified> {
-    let kept: BTreeSet<&RepoPath> = restored.kept.iter().map(|kept| &kept.path).collect();
-    let mut expected: BTreeMap<&RepoPath, Option<&Entry>> = BTreeMap::new();
-    expected.extend(plan.delete.iter().map(|delete| (&delete.path, None)));
-    expected.extend(
-        plan.write
-            .iter()
-            .map(|write| (&write.path, Some(&write.entry))),
-    );
-    expected.retain(|path, _| !kept.contains(path));
-    let made: BTreeSet<&RepoPath> = plan.make_dirs.iter().map(|dir| &dir.path).collect();
+impl Repo {
+    /// Reads every path of a plan again and compares it with what was planned.
+    pub fn verify_restore(&self, plan: &RestorePlan, restored: &Restored) -> Result<Verified> {
+        let kept: BTreeSet<&RepoPath> = restored.kept.iter().map(|kept| &kept.path).collect();
+        let mut expected: BTreeMap<&RepoPath, Option<&Entry>> = BTreeMap::new();
+        expected.extend(plan.delete.iter().map(|delete| (&delete.path, None)));
+        expected.extend(
+            plan.write
+                .iter()
+                .map(|write| (&write.path, Some(&write.entry))),
+        );
+        expected.retain(|path, _| !kept.contains(path));
+        let made: BTreeSet<&RepoPath> = plan.make_dirs.iter().map(|dir| &dir.path).collect();
 
-    let expected: Vec<_> = expected.into_iter().collect();
-    let threads = (expected.len() / FILES_PER_THREAD).clamp(1, work_queue::threads());
-    let portions = expected
-        .chunks(expected.len().div_ceil(threads).max(1))
-        .collect();
-    let root = repo.workdir();
-    let mut verified = Verified::default();
-    for part in work_queue::run(portions, threads, |portion: &[_], _, part| {
-        contents(root, portion, (&made, restored), part)
-    })? {
-        verified.differing.extend(part.differing);
-        verified.contents.extend(part.contents);
-    }
-    verified.differing.sort();
-
-    let mut folders = DirfdCache::new(openat::open_root(root)?);
-    let waits = |path: &RepoPath| kept.contains(path) || restored.last_modes.contains_key(path);
-    for set in plan.set_mode.iter().filter(|set| !waits(&set.path)) {
-        let (parent, name) = openat::split(&set.path);
-        let stat = folders
-            .open(&parent)
-            .and_then(|dir| openat::stat(&dir, name))
-            .ok()
-            .flatten();
-        if stat.is_none_or(|stat| stat.permissions() != set.mode) {
-            let reason = OTHER_MODE.to_owned();
-            verified
-                .differing
-                .push(PathReason::new(set.path.clone(), reason));
+        let expected: Vec<_> = expected.into_iter().collect();
+        let threads = (expected.len() / FILES_PER_THREAD).clamp(1, work_queue::threads());
+        let portions = expected
+            .chunks(expected.len().div_ceil(threads).max(1))
+            .collect();
+        let root = self.workdir();
+        let mut verified = Verified::default();
+        for part in work_queue::run(portions, threads, |portion: &[_], _, part| {
+            contents(root, portion, (&made, restored), part)
+        })? {
+            verified.differing.extend(part.differing);
+            verified.contents.extend(part.contents);
         }
+        verified.differing.sort();
+
+        let mut folders = DirfdCache::new(openat::open_root(root)?);
+        let waits = |path: &RepoPath| kept.contains(path) || restored.last_modes.contains_key(path);
+        for set in plan.set_mode.iter().filter(|set| !waits(&set.path)) {
+            let (parent, name) = openat::split(&set.path);
+            let stat = folders
+                .open(&parent)
+                .and_then(|dir| openat::stat(&dir, name))
+                .ok()
+                .flatten();
+            if stat.is_none_or(|stat| stat.permissions() != set.mode) {
+                let reason = OTHER_MODE.to_owned();
+                verified
+                    .differing
+                    .push(PathReason::new(set.path.clone(), reason));
+            }
+        }
+        Ok(verified)
     }
-    Ok(verified)
 }
 
 /// Compares content, kind and mode of some paths, but for modes that are set last; `made` are folders that may stand where a file was.

@@ -35,7 +35,7 @@ pub(in crate::git) struct Filled {
 
 /// Writes the content of a planned path under its temp name, with owner and mode, which lets its owner read it in any case. It is not synced; a file is returned open.
 ///
-/// That the object was whole is seen when the path is read again, by [`verify`](super::verify()).
+/// That the object was whole is seen when the path is read again, by [`Repo::verify_restore`](crate::git::Repo::verify_restore).
 pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Result<Filled> {
     let (write, dir, temp) = (pending.write, &*pending.dir, pending.temp.as_bytes());
     let path = &write.path;

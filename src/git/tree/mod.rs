@@ -4,6 +4,5 @@
 mod diff;
 pub(super) mod view;
 
-pub use diff::{Seen, changes, changes_with, patch_text};
-pub(crate) use diff::{changed_files, write_patch};
-pub use view::{Objects, TreeIgnores, TreeLookup, diff_trees};
+pub use diff::Seen;
+pub use view::{Objects, TreeIgnores, TreeLookup};

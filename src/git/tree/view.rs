@@ -135,73 +135,71 @@ impl<'a> TreeView<'a> {
     }
 }
 
-/// Two snapshots without what is the same in both: a path that only one of them has, or that differs, stands in them; one
-/// that is the same in both may be missing from both. The folders on the way to what stands in them are complete, and so is
-/// everything that is in `skipped`.
-pub fn diff_trees(
-    lookup: &TreeLookup<'_>,
-    a: TreeView<'_>,
-    b: TreeView<'_>,
-) -> Result<(Snapshot, Snapshot)> {
-    if a.manifest.modes != b.manifest.modes {
-        // What is usual in one of them is listed in the other: path by path there is little in common.
-        return Ok((a.snapshot(lookup)?, b.snapshot(lookup)?));
-    }
-    let (mut one, mut other) = (Collected::new(a), Collected::new(b));
-    // Folders that differ, one level after the other.
-    let mut level = BTreeMap::from([(
-        RepoPath::default(),
-        (Some(parse_oid(a.tree)?), Some(parse_oid(b.tree)?)),
-    )]);
-    while !level.is_empty() {
-        level.retain(|_, (tree_a, tree_b)| tree_a != tree_b);
-        lookup.read_ahead(
-            level
-                .values()
-                .flat_map(|(tree_a, tree_b)| [*tree_a, *tree_b])
-                .flatten(),
-        )?;
-        let mut below: BTreeMap<RepoPath, (Option<Oid>, Option<Oid>)> = BTreeMap::new();
-        for (folder, (tree_a, tree_b)) in level {
-            let read = |tree: Option<Oid>| {
-                tree.map_or_else(|| Ok(Rc::default()), |tree| lookup.tree(tree))
-            };
-            for (in_a, in_b) in read(tree_a)?.diff(&*read(tree_b)?) {
-                if let Some((path, tree)) =
-                    in_a.map_or(Ok(None), |entry| one.child(&folder, entry))?
-                {
-                    below.entry(path).or_default().0 = Some(tree);
-                }
-                if let Some((path, tree)) =
-                    in_b.map_or(Ok(None), |entry| other.child(&folder, entry))?
-                {
-                    below.entry(path).or_default().1 = Some(tree);
+impl TreeLookup<'_> {
+    /// Two snapshots without what is the same in both: a path that only one of them has, or that differs, stands in them; one
+    /// that is the same in both may be missing from both. The folders on the way to what stands in them are complete, and so is
+    /// everything that is in `skipped`.
+    pub fn diff(&self, a: TreeView<'_>, b: TreeView<'_>) -> Result<(Snapshot, Snapshot)> {
+        if a.manifest.modes != b.manifest.modes {
+            // What is usual in one of them is listed in the other: path by path there is little in common.
+            return Ok((a.snapshot(self)?, b.snapshot(self)?));
+        }
+        let (mut one, mut other) = (Collected::new(a), Collected::new(b));
+        // Folders that differ, one level after the other.
+        let mut level = BTreeMap::from([(
+            RepoPath::default(),
+            (Some(parse_oid(a.tree)?), Some(parse_oid(b.tree)?)),
+        )]);
+        while !level.is_empty() {
+            level.retain(|_, (tree_a, tree_b)| tree_a != tree_b);
+            self.read_ahead(
+                level
+                    .values()
+                    .flat_map(|(tree_a, tree_b)| [*tree_a, *tree_b])
+                    .flatten(),
+            )?;
+            let mut below: BTreeMap<RepoPath, (Option<Oid>, Option<Oid>)> = BTreeMap::new();
+            for (folder, (tree_a, tree_b)) in level {
+                let read = |tree: Option<Oid>| {
+                    tree.map_or_else(|| Ok(Rc::default()), |tree| self.tree(tree))
+                };
+                for (in_a, in_b) in read(tree_a)?.diff(&*read(tree_b)?) {
+                    if let Some((path, tree)) =
+                        in_a.map_or(Ok(None), |entry| one.child(&folder, entry))?
+                    {
+                        below.entry(path).or_default().0 = Some(tree);
+                    }
+                    if let Some((path, tree)) =
+                        in_b.map_or(Ok(None), |entry| other.child(&folder, entry))?
+                    {
+                        below.entry(path).or_default().1 = Some(tree);
+                    }
                 }
             }
+            level = below;
         }
-        level = below;
+        for path in not_in_both(&a.manifest.file_modes, &b.manifest.file_modes) {
+            one.single(self, path)?;
+            other.single(self, path)?;
+        }
+        for path in not_in_both(&a.manifest.folder_modes, &b.manifest.folder_modes) {
+            one.folder(self, path)?;
+            other.folder(self, path)?;
+        }
+        one.empty_folders();
+        other.empty_folders();
+        // What only one side has lies in folders that both may have.
+        let folders: BTreeSet<RepoPath> = one
+            .folders
+            .symmetric_difference(&other.folders)
+            .cloned()
+            .collect();
+        for path in &folders {
+            one.folder(self, path)?;
+            other.folder(self, path)?;
+        }
+        Ok((one.finish(), other.finish()))
     }
-    for path in not_in_both(&a.manifest.file_modes, &b.manifest.file_modes) {
-        one.single(lookup, path)?;
-        other.single(lookup, path)?;
-    }
-    for path in not_in_both(&a.manifest.folder_modes, &b.manifest.folder_modes) {
-        one.folder(lookup, path)?;
-        other.folder(lookup, path)?;
-    }
-    one.empty_folders();
-    other.empty_folders();
-    // What only one side has lies in folders that both may have.
-    let folders: BTreeSet<RepoPath> = one
-        .folders
-        .symmetric_difference(&other.folders)
-        .cloned()
-        .collect();
-    for path in &folders {
-        one.folder(lookup, path)?;
-        other.folder(lookup, path)?;
-    }
-    Ok((one.finish(), other.finish()))
 }
 
 /// Paths that stand in one list and not, or with another mode, in the other.

@@ -149,45 +149,47 @@ impl Cache {
 /// So many files are examined to find out whether a cache is of this place.
 const LOOKED_AT: usize = 10_000;
 
-/// Whether the private repository of a state directory has captured this very folder: at least one file has the inode and
-/// the time of change, to the nanosecond, that the cache has. No archive brings those along, and nobody can set them.
-pub(crate) fn saw_files_of(root: &Root, state_dir: &Path, workdir: &Path) -> bool {
-    let file = crate::git::repo::repository::private_path(state_dir)
-        .join(crate::git::repo::repository::OWN)
-        .join(FILE);
-    let cache = Cache::of_file(root.clone(), file);
-    let Ok(root) = crate::git::base::openat::open_root(workdir) else {
-        return false;
-    };
-    let mut left = LOOKED_AT;
-    cache.folders().any(|folder| {
-        if left == 0
-            || folder
-                .path
-                .split(|byte| *byte == b'/')
-                .any(|name| name == b"..")
-        {
-            return false;
-        }
-        let Ok(dir) = crate::git::base::openat::open_path(&root, &RepoPath::new(folder.path))
-        else {
+impl Repo {
+    /// Whether the private repository of a state directory has captured this very folder: at least one file has the inode and
+    /// the time of change, to the nanosecond, that the cache has. No archive brings those along, and nobody can set them.
+    pub(crate) fn was_captured_privately(root: &Root, state_dir: &Path, workdir: &Path) -> bool {
+        let file = crate::git::repo::repository::private_path(state_dir)
+            .join(crate::git::repo::repository::OWN)
+            .join(FILE);
+        let cache = Cache::of_file(root.clone(), file);
+        let Ok(root) = crate::git::base::openat::open_root(workdir) else {
             return false;
         };
-        let items = folder
-            .items()
-            .take(left)
-            .filter(|item| !item.name.contains(&b'/'));
-        left = left.saturating_sub(folder.count as usize);
-        items.into_iter().any(|item| {
-            let found = crate::git::base::openat::stat(&dir, item.name)
-                .ok()
-                .flatten();
-            found.is_some_and(|found| {
-                (found.ino, found.ctime) == (item.stat.ino, item.stat.ctime)
-                    && found.ctime % 1_000_000_000 != 0
+        let mut left = LOOKED_AT;
+        cache.folders().any(|folder| {
+            if left == 0
+                || folder
+                    .path
+                    .split(|byte| *byte == b'/')
+                    .any(|name| name == b"..")
+            {
+                return false;
+            }
+            let Ok(dir) = crate::git::base::openat::open_path(&root, &RepoPath::new(folder.path))
+            else {
+                return false;
+            };
+            let items = folder
+                .items()
+                .take(left)
+                .filter(|item| !item.name.contains(&b'/'));
+            left = left.saturating_sub(folder.count as usize);
+            items.into_iter().any(|item| {
+                let found = crate::git::base::openat::stat(&dir, item.name)
+                    .ok()
+                    .flatten();
+                found.is_some_and(|found| {
+                    (found.ino, found.ctime) == (item.stat.ino, item.stat.ctime)
+                        && found.ctime % 1_000_000_000 != 0
+                })
             })
         })
-    })
+    }
 }
 
 /// The order in which a walk meets folders: each before all that is in it, and nothing else between.

@@ -16,7 +16,7 @@ use rustix::fs::FileType;
 
 use super::cache::{Cache, CachedFolder, Other, flag, walk_order};
 use super::ignore_rules::{self, Rules};
-use super::scan::{CachedTree, Folder, Scan, Scope, left_out};
+use super::scan::{CachedTree, Folder, Scan, Scope};
 use super::untracked_limit::UntrackedLimit;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::{TREE, parse_oid};
@@ -113,7 +113,8 @@ impl<'a> Walk<'a> {
             include: Globs::new(&rules.include)?,
             exclude: Globs::new(&rules.exclude)?,
             editor_temp: Globs::new(&rules.editor_temp_globs)?,
-            left_out: left_out(repo, rules)
+            left_out: repo
+                .left_out(rules)
                 .into_iter()
                 .chain(scope.left_out.keys().cloned())
                 .collect(),

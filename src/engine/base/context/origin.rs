@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use crate::engine::base::attempt_mark::is_part_of_attempt;
 use crate::engine::base::error::{Error, Result};
 use crate::git::Repo;
-use crate::git::worktree::saw_files_of;
 use crate::model::hint::Hint;
 use crate::store::{Foreign, Origin, Registry, Store};
 
@@ -77,7 +76,9 @@ pub(super) fn origin(
     })?;
     let is_ours = is_known && !(store.ledger_path().exists() && is_tracked())
         || store.is_vouched_for()
-        || repo.is_none() && !store.is_named() && saw_files_of(store.root(), store.dir(), worktree);
+        || repo.is_none()
+            && !store.is_named()
+            && Repo::was_captured_privately(store.root(), store.dir(), worktree);
     Ok(match is_ours {
         true => Origin::Ours,
         false if is_tracked() => Origin::Foreign(Foreign::Tracked),

@@ -22,9 +22,8 @@ use crate::engine::record::checkpoint;
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::request::Request as Captured;
 use crate::engine::recovery::{commits, crash};
-use crate::git::history::tree_of;
 use crate::git::program::{CommitJournal, Saved, Staging};
-use crate::git::tree::{Objects, patch_text};
+use crate::git::tree::Objects;
 use crate::model::checkpoint::{Checkpoint, CheckpointType, trigger};
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
@@ -432,12 +431,7 @@ pub(crate) fn changed_work_patch(context: &Context, accepted: &Accepted) -> Resu
     let globs: Vec<String> = accepted.result.changed_work.iter().map(glob_of).collect();
     let selection = Selection::globs(&globs)
         .map_err(|error| Error::new(ErrorKind::Failed, error.to_string()))?;
-    let patch = patch_text(
-        Objects::stored(context.repo()?),
-        &ends.0.tree,
-        &ends.1.tree,
-        &selection,
-    )?;
+    let patch = Objects::stored(context.repo()?).patch(&ends.0.tree, &ends.1.tree, &selection)?;
     Ok(String::from_utf8_lossy(&patch).into_owned())
 }
 
@@ -569,7 +563,7 @@ fn rehearse(
 fn tree_before(context: &Context, planned: &Plan<'_>) -> Result<ObjectId> {
     let repo = context.repo()?;
     Ok(match &planned.base {
-        Some(base) => tree_of(repo, base)?,
+        Some(base) => repo.tree_of(base)?,
         None => ObjectId(EMPTY_TREE.to_owned()),
     })
 }

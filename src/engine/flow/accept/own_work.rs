@@ -5,7 +5,6 @@ use crate::engine::base::error::{Error, Result};
 use crate::engine::flow::restore::restore;
 use crate::engine::flow::undo::{How, undo};
 use crate::engine::restore::request::{Commits, RestoreRequest};
-use crate::git::program::write_beside;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::operation::{OperationKind, Scope};
 use crate::model::path::RepoPath;
@@ -104,6 +103,6 @@ fn beside(context: &Context, planned: &Plan<'_>, path: &RepoPath) -> Result<Opti
         number += 1;
     }
     let name = name(number);
-    let is_written = write_beside(context.repo()?, &planned.good, path, &name)?;
+    let is_written = context.repo()?.write_beside(&planned.good, path, &name)?;
     Ok(is_written.then_some(name))
 }

@@ -8,9 +8,10 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::engine::record::own_commits::OwnCommits;
+use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::program::{CommitJournal, Kept, branch_ref, kept_ref};
-use crate::git::tree::{TreeLookup, diff_trees};
+use crate::git::program::{CommitJournal, Kept, kept_ref};
+use crate::git::tree::TreeLookup;
 use crate::model::attempt::IterationStatus;
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::hint::Hint;
@@ -382,7 +383,7 @@ fn edited(
         });
     }
     let opened = capture.objects().open();
-    let (then, now) = diff_trees(&TreeLookup::new(&opened)?, good.view(), capture.view())?;
+    let (then, now) = TreeLookup::new(&opened)?.diff(good.view(), capture.view())?;
     let outputs = [&good.manifest.outputs, &capture.manifest.outputs];
     let is_file =
         |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
@@ -471,11 +472,7 @@ fn left_by_run(
     if as_committed.is_empty() {
         return Ok(Vec::new());
     }
-    let (before, after) = diff_trees(
-        &TreeLookup::stored(context.repo()?)?,
-        initial.view(),
-        good.view(),
-    )?;
+    let (before, after) = TreeLookup::stored(context.repo()?)?.diff(initial.view(), good.view())?;
     let changed = before
         .unlike(&after)
         .map(|(path, ..)| path)
@@ -494,7 +491,7 @@ fn left_by_run(
 }
 
 fn new_branch(context: &Context, name: &str) -> Result<String> {
-    let Some(full) = branch_ref(name) else {
+    let Some(full) = Repo::branch_ref(name) else {
         return Err(Error::new(
             ErrorKind::Usage,
             format!("--branch {name}: no name for a branch"),

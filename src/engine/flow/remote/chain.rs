@@ -3,7 +3,7 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::Repo;
-use crate::git::remote::{FetchedNames, read_state, tracking_ref};
+use crate::git::remote::{FetchedNames, tracking_ref};
 use crate::model::hint::Hint;
 use crate::model::manifest::ObjectId;
 use crate::model::remote::RemoteState;
@@ -38,7 +38,7 @@ pub(super) fn standing(
     remote: &str,
     commit: &ObjectId,
 ) -> Result<Standing> {
-    let raw = read_state(repo, commit)?;
+    let raw = repo.read_run_state(commit)?;
     let (meta, claim, _) = decode(&raw, key).map_err(|flaw| refused(key, remote, &flaw))?;
     Ok(Standing {
         commit: commit.clone(),
@@ -70,7 +70,7 @@ pub(super) fn read(
             before = Some(standing(repo, key, remote, &commit)?);
             break;
         }
-        let (_, _, previous) = decode(&read_state(repo, &commit)?, key).map_err(wrong)?;
+        let (_, _, previous) = decode(&repo.read_run_state(&commit)?, key).map_err(wrong)?;
         ids.push(commit);
         at = previous;
     }
@@ -85,7 +85,7 @@ pub(super) fn read(
     let mut names = FetchedNames::new(repo)?;
     for (number, commit) in ids.into_iter().enumerate().rev() {
         let state =
-            follow(&read_state(repo, &commit)?, key, chain.end().as_ref()).map_err(wrong)?;
+            follow(&repo.read_run_state(&commit)?, key, chain.end().as_ref()).map_err(wrong)?;
         if let Some(signers) = &context.settings().remote.allowed_signers
             && !is_signed_by(context, &commit, signers)?
         {

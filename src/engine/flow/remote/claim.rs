@@ -6,7 +6,7 @@ use crate::engine::base::clock::{Moment, WaitLimit};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::remote_check::{Unreached, require_guarantees};
-use crate::git::remote::{Answer, Update, is_before, run_ref};
+use crate::git::remote::{Answer, Update, run_ref};
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
 use crate::model::manifest::ObjectId;
@@ -215,7 +215,7 @@ pub(super) fn to_be_claimed(
     let latest = latest(server, key, record)?;
     let chain = match &latest {
         // A claim puts there again what was taken from the end of it.
-        Some(latest) if *latest != tip && is_before(server.repo()?, &tip, latest)? => {
+        Some(latest) if *latest != tip && server.repo()?.is_earlier_state(&tip, latest)? => {
             chain::read(server.context, key, server.name(), latest, None)?
         }
         _ => chain,
@@ -362,7 +362,7 @@ pub(super) fn latest(
     let mut latest = record.tip.clone();
     for other in seen.into_iter().chain(&tracked) {
         let is_later = match &latest {
-            Some(latest) => latest != other && is_before(repo, latest, other)?,
+            Some(latest) => latest != other && repo.is_earlier_state(latest, other)?,
             None => true,
         };
         if is_later {
@@ -501,7 +501,7 @@ fn set_back(
     let Some(known) = latest.filter(|known| *known != tip) else {
         return Ok(None);
     };
-    if !is_before(repo, tip, known)? {
+    if !repo.is_earlier_state(tip, known)? {
         return Ok(None);
     }
     server.require_same_place(key, &locked.record)?;
@@ -533,14 +533,13 @@ pub(super) fn is_forked(
     tip: &ObjectId,
 ) -> Result<bool> {
     let repo = server.repo()?;
-    if before == tip || is_before(repo, before, tip)? || is_before(repo, tip, before)? {
+    if before == tip || repo.is_earlier_state(before, tip)? || repo.is_earlier_state(tip, before)? {
         return Ok(false);
     }
     let chain = chain::read(server.context, key, server.name(), tip, None)?;
-    chain
-        .states
-        .first()
-        .map_or(Ok(false), |root| Ok(is_before(repo, &root.commit, before)?))
+    chain.states.first().map_or(Ok(false), |root| {
+        Ok(repo.is_earlier_state(&root.commit, before)?)
+    })
 }
 
 /// Refuses a run that was set back on the server and went on from there on another machine, unless this clone holds it: who

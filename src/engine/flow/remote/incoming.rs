@@ -11,7 +11,6 @@ use crate::engine::record::checkpoint::lock;
 use crate::engine::recovery::attempts::{apply as apply_lost, end_lost};
 use crate::git::WorktreeLock;
 use crate::git::program::kept_ref;
-use crate::git::remote::is_before;
 use crate::git::repo::ref_name;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::{Event, Payload};
@@ -62,7 +61,7 @@ pub(super) fn take_in(
         );
     }
     let goes_on = match &known {
-        Some(known) if is_before(repo, known, tip)? => context
+        Some(known) if repo.is_earlier_state(known, tip)? => context
             .store()
             .lines_of_run(key, locked.record.sent_seq)?
             .is_empty(),

@@ -12,8 +12,7 @@ use crate::engine::record::checkpoint::lock;
 use crate::engine::record::message::message;
 use crate::engine::record::remote_consent::plain_blobs_of;
 use crate::engine::record::run_settings::settings_of;
-use crate::git::history::tree_of;
-use crate::git::remote::{Filter, NewState, outgoing};
+use crate::git::remote::{Filter, NewState};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{Event, Payload};
 use crate::model::manifest::ObjectId;
@@ -243,8 +242,7 @@ impl Sending<'_> {
         );
         let hidden: Checkpoint =
             serde_json::from_value(hidden).context("cannot encode a checkpoint's record")?;
-        let sent = outgoing(
-            repo,
+        let sent = repo.write_outgoing(
             &lock(context)?,
             &checkpoint.commit,
             &message(&hidden)?,
@@ -253,7 +251,7 @@ impl Sending<'_> {
         out.withheld += sent.withheld.len() as u64;
         checkpoint.partial |= !sent.withheld.is_empty();
         checkpoint.skipped.extend(sent.withheld);
-        checkpoint.tree = tree_of(repo, &sent.commit)?;
+        checkpoint.tree = repo.tree_of(&sent.commit)?;
         checkpoint.commit = sent.commit.clone();
         self.previous = Some(sent.commit.clone());
         if !self.sent.contains(&sent.commit) {

@@ -10,7 +10,7 @@ use crate::engine::record::remote_consent::{refuse_fork, require_consent, requir
 use crate::git::Repo;
 use crate::git::remote::{
     Answer, Limits, NewState, RUNS, Remote, SCRATCH, Update, incoming_of, is_of_run, pending_ref,
-    run_ref, tracking_of, tracking_ref, write_state,
+    run_ref, tracking_of, tracking_ref,
 };
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
@@ -354,7 +354,7 @@ impl<'a> Server<'a> {
     pub(crate) fn write_state(&self, state: &NewState<'_>) -> Result<ObjectId> {
         let repo = self.repo()?;
         match self.call(SIGNATURE, |limits| {
-            write_state(repo, state, limits).map(Answer::Done)
+            repo.write_run_state(state, limits).map(Answer::Done)
         })? {
             Answer::Done(commit) => Ok(commit),
             other => Err(away(other).error(self.name())),

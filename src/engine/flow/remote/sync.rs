@@ -2,7 +2,7 @@
 
 use crate::engine::base::clock::Moment;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::remote::{Answer, Update, is_before, run_ref, side_ref};
+use crate::git::remote::{Answer, Update, run_ref, side_ref};
 use crate::model::hint::Hint;
 use crate::model::manifest::ObjectId;
 use crate::model::remote::Claim;
@@ -192,7 +192,9 @@ fn settle(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Sett
         tip,
         match (&found, &locked.record.tip) {
             (None, Some(_)) => true,
-            (Some(found), Some(tip)) => repo.has_object(found) && is_before(repo, found, tip)?,
+            (Some(found), Some(tip)) => {
+                repo.has_object(found) && repo.is_earlier_state(found, tip)?
+            }
             _ => false,
         },
     ) else {

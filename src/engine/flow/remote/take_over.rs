@@ -14,8 +14,7 @@ use crate::engine::record::run_settings::shell_of;
 use crate::engine::record::select;
 use crate::engine::recovery::crash;
 use crate::engine::restore::request::RestoreRequest;
-use crate::git::remote::{RUNS, read_state, run_ref};
-use crate::git::worktree::uncommitted;
+use crate::git::remote::{RUNS, run_ref};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
 use crate::model::hint::{Hint, join};
@@ -292,7 +291,7 @@ pub(super) fn keys_of(
         let Some(tip) = server.obtained(name, commit) else {
             continue;
         };
-        let raw = read_state(repo, &tip);
+        let raw = repo.read_run_state(&tip);
         let key = raw
             .as_ref()
             .ok()
@@ -382,7 +381,7 @@ fn refuse_edited(context: &Context, key: &RunKey) -> Result<()> {
 fn refuse_uncommitted(context: &Context, key: &RunKey, target: &Checkpoint) -> Result<()> {
     let planned = restore(&context.rehearsal()?, &files_of(key, target, Edits::Refuse))?.result;
     let touched: BTreeSet<RepoPath> = planned.written.into_iter().chain(planned.deleted).collect();
-    let edited = uncommitted(context.repo()?, &touched)?;
+    let edited = context.repo()?.uncommitted(&touched)?;
     if edited.is_empty() {
         return Ok(());
     }

@@ -3,7 +3,6 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::checkpoint;
-use crate::git::tree::changes;
 use crate::model::agent_record::{AgentKind, AgentRecord};
 use crate::model::failure::{Cause, Failure, FailureEvidence, FailureType};
 use crate::model::feedback::CheckKind;
@@ -141,7 +140,9 @@ fn left_unchanged(context: &Context, key: &RunKey, evidence: &FailureEvidence) -
             return Ok(true);
         }
         let before = context.repo()?.load_checkpoint(&before.commit)?;
-        let changes = changes(now.objects(), before.view(), now.view(), &Selection::all())?;
+        let changes = now
+            .objects()
+            .changes(before.view(), now.view(), &Selection::all())?;
         Ok(changes.iter().all(|change| is_own(change, evidence)))
     };
     look().unwrap_or_else(|error| {

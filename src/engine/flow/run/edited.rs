@@ -6,7 +6,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::{checkpoint, events};
-use crate::git::tree::{TreeLookup, diff_trees};
+use crate::git::tree::TreeLookup;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::hint::Hint;
 use crate::model::path::RepoPath;
@@ -105,11 +105,7 @@ fn is_as(
         return Ok(true);
     }
     let opened = prepared.capture.objects().open();
-    let (then, now) = diff_trees(
-        &TreeLookup::new(&opened)?,
-        stored.view(),
-        prepared.capture.view(),
-    )?;
+    let (then, now) = TreeLookup::new(&opened)?.diff(stored.view(), prepared.capture.view())?;
     let (before, after) = (&stored.manifest.outputs, &prepared.capture.manifest.outputs);
     let is_left = |path: &RepoPath| left.iter().any(|left| path.starts_with(left));
     Ok(then

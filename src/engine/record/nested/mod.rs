@@ -13,9 +13,9 @@ use anyhow::Context as _;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::git::capture::{Capture, capture};
+use crate::git::capture::Capture;
 use crate::git::checkpoint::{
-    CheckpointParts, Copies, StoredCheckpoint, copy_all, nested_id, outer_ref, trailers,
+    CheckpointParts, Copies, StoredCheckpoint, nested_id, outer_ref, trailers,
 };
 use crate::git::repo::ref_name;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
@@ -167,7 +167,7 @@ impl Walk<'_> {
                     partial: true,
                 }));
             }
-            let capture = capture(&repo, &lock, self.rules, &BTreeSet::new())?;
+            let capture = repo.capture(&lock, self.rules, &BTreeSet::new())?;
             Ok((repo, lock, capture))
         });
         let (repo, lock, mut capture) = match done {
@@ -354,7 +354,7 @@ pub(crate) fn record(
     let Copies {
         tree: copies,
         failed,
-    } = copy_all(outer, capture, previous, &all)?;
+    } = outer.copy_nested(capture, previous, &all)?;
     for (path, error) in failed {
         tracing::warn!(%error, "{path}: of this nested repository only its own checkpoint has the files");
         written

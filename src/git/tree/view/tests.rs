@@ -295,7 +295,7 @@ proptest! {
             prop_assert_eq!(found.iter().map(|(path, entry)| (path, entry)).collect::<Vec<_>>(), &chosen[..most.min(chosen.len())]);
         }
         let lookup = TreeLookup::stored(&repo).unwrap();
-        let few = diff_trees(&lookup, a, b).unwrap();
+        let few = lookup.diff(a, b).unwrap();
         check([&full[0], &full[1]], [&few.0, &few.1])?;
         let expected = told(&before, &world);
         for (from, to) in [(&full[0], &full[1]), (&few.0, &few.1)] {
