@@ -162,7 +162,7 @@ const BY_PATH: [(&str, &str); 48] = [
     ("git/worktree/reading.rs", "the user's ignore rules"),
     ("git/index/user_index.rs", "git's index"),
     ("git/repo/owner.rs", "whose a folder is"),
-    ("git/index/tracked.rs", "git's index"),
+    ("git/index/mod.rs", "git's index"),
     ("store/registry.rs", "the kernel's random bytes"),
     ("os/linux/mod.rs", "what the kernel says of its memory"),
     ("os/linux/processes.rs", "the kernel's table of processes"),
@@ -1105,7 +1105,7 @@ fn planted_violations_are_found() {
             "use std::fs::File; fn f() { File::open(\"a\"); }",
         ),
         ("config/mod.rs", "use std::fs::OpenOptions;"),
-        ("git/restore/journal.rs", "use std::fs::read_to_string;"),
+        ("git/restore/mod.rs", "use std::fs::read_to_string;"),
     ] {
         assert!(!found(file, source).is_empty(), "{file}: {source}");
     }

@@ -26,11 +26,12 @@ use super::odb::trees;
 use super::repo::loan::Loan;
 use super::repo::locks::WorktreeLock;
 use super::repo::repository::Repo;
-use super::tree::view::{KnownTrees, Objects, TreeLookup, TreeView};
+use super::tree::{KnownTrees, Objects, TreeLookup, TreeView};
+use super::worktree::Outputs;
 use super::worktree::cache::{Cache, Other, flag, walk_order};
 use super::worktree::reading::read_all;
 use super::worktree::scan::{Content, FileEntry, Folder, Scan, Scope};
-use super::worktree::{Outputs, walk};
+use super::worktree::walk;
 use crate::model::checkpoint::CapturedTotals;
 use crate::model::manifest::{
     CaptureRules, FileTimes, Head, MANIFEST_VERSION, Manifest, ObjectId, PathTime, Snapshot,

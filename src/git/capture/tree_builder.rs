@@ -11,7 +11,7 @@ use crate::git::base::object_id::{self, GITLINK, TREE};
 use crate::git::base::work_queue;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::{Level, Tree};
-use crate::git::tree::view::KnownTrees;
+use crate::git::tree::KnownTrees;
 use crate::git::worktree::cache::{Cache, flag};
 use crate::git::worktree::scan::{Content, FileEntry, Folder, Scan};
 use crate::model::manifest::{DefaultModes, Nested, PathMode};

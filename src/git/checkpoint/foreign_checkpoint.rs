@@ -11,7 +11,7 @@ use super::stored::StoredCheckpoint;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::{GITLINK, parse_oid};
 use crate::git::repo::repository::Repo;
-use crate::git::tree::view::TreeLookup;
+use crate::git::tree::TreeLookup;
 use crate::model::manifest::{Entry, EntryKind, IndexExtra, Manifest, ObjectId, Snapshot};
 use crate::model::path::RepoPath;
 

@@ -21,7 +21,7 @@ use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::{self, Level, Tree, TreeEntry};
 use crate::git::repo::refs::{CheckpointRef, ref_name};
 use crate::git::repo::repository::Repo;
-use crate::git::tree::view::TreeView;
+use crate::git::tree::TreeView;
 use crate::model::id::{CheckpointId, RunId};
 use crate::model::manifest::{Manifest, ObjectId};
 use crate::model::path::RepoPath;

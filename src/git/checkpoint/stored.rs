@@ -12,7 +12,7 @@ use crate::git::odb::database::{Database, unread};
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::{self, Flat};
 use crate::git::repo::repository::Repo;
-use crate::git::tree::view::{TreeLookup, TreeView};
+use crate::git::tree::{TreeLookup, TreeView};
 use crate::model::manifest::{
     Entry, EntryKind, FileTimes, MANIFEST_VERSION, Manifest, ObjectId, Snapshot,
 };

@@ -23,7 +23,7 @@ use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::{self, Flat};
 use crate::git::repo::locks::WorktreeLock;
 use crate::git::repo::repository::Repo;
-use crate::git::tree::view::TreeLookup;
+use crate::git::tree::TreeLookup;
 use crate::model::manifest::{Entry, EntryKind, ObjectId};
 use crate::model::path::RepoPath;
 

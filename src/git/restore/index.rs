@@ -26,7 +26,7 @@ use crate::git::odb::database::Database;
 use crate::git::odb::trees::{self, TreeEntry};
 use crate::git::repo::locks::WorktreeLock;
 use crate::git::repo::repository::Repo;
-use crate::git::tree::view::TreeLookup;
+use crate::git::tree::TreeLookup;
 use crate::model::manifest::{IndexExtra, Manifest, ObjectId};
 use crate::model::path::RepoPath;
 

@@ -10,7 +10,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use git2::{DiffFormat, DiffOptions, Oid, Patch};
 
-use super::view::{Objects, TreeLookup, TreeView};
+use super::{Objects, TreeLookup, TreeView};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::{self, GITLINK, parse_oid};
 use crate::git::odb::database::Database;
