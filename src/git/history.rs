@@ -366,7 +366,7 @@ impl Repo {
 }
 
 /// A move of a reference.
-pub(super) struct ReflogEntry<'a> {
+struct ReflogEntry<'a> {
     /// Where it was.
     pub from: Option<&'a ObjectId>,
     /// Where it goes.
@@ -379,7 +379,7 @@ pub(super) struct ReflogEntry<'a> {
 const NONE: &str = "0000000000000000000000000000000000000000";
 
 /// Appends to the log of HEAD or of a branch, unless the repository keeps none.
-pub(super) fn append_reflog(repo: &Repo, name: &str, entry: &ReflogEntry<'_>) -> Result<()> {
+fn append_reflog(repo: &Repo, name: &str, entry: &ReflogEntry<'_>) -> Result<()> {
     let base = if name == "HEAD" {
         repo.git_dir()
     } else {

@@ -14,7 +14,7 @@ use crate::engine::record::memory::{self, MemoryPlan};
 use crate::engine::record::own_commits::OwnCommits;
 use crate::engine::record::request::Prepared;
 use crate::git::checkpoint::{MemoryFile, StoredCheckpoint};
-use crate::git::repo::is_closed;
+use crate::git::repo::owner;
 use crate::git::restore::IndexPlan;
 use crate::git::tree::{TreeIgnores, TreeLookup};
 use crate::git::worktree::Outputs;
@@ -311,7 +311,7 @@ fn closed_by_owner(repo: &Repo, one: &PathReason) -> Option<PathBuf> {
         .chain([one.path.clone()])
         .filter(|_| one.is_unreadable());
     let mut parts = parts.map(|part| part.below(repo.workdir()));
-    parts.find(|part| is_closed(part, 0, true))
+    parts.find(|part| owner::is_closed(part, 0, true))
 }
 
 /// What is done to files, and what it was made from.

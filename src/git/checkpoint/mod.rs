@@ -15,7 +15,7 @@ pub(super) mod write;
 pub(crate) use branch_commit::Committed;
 pub use bundle::Unbundled;
 pub(in crate::git) use nested::digits as nested_digits;
-pub(crate) use nested::{Copies, NestedCopy, nested_id, outer_ref};
+pub(crate) use nested::{Copies, NestedCopy, nested_id};
 pub(in crate::git) use plain::{Moment, plain_of};
 pub(crate) use precious::PreciousFile;
 pub(in crate::git) use stored::{MEMORY_PLACE, parse_manifest};

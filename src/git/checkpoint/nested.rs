@@ -288,10 +288,12 @@ pub(in crate::git) fn digits(path: &RepoPath) -> Result<String> {
     Ok(hash.to_string()[..DIGITS].to_owned())
 }
 
-/// The name of the outer checkpoint's reference that one of a nested repository belongs to; `None` for others.
-pub(crate) fn outer_ref(name: &str) -> Option<&str> {
-    let (outer, hash) = name.rsplit_once('-')?;
-    (hash.len() == DIGITS && hash.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(outer)
+impl CheckpointRef {
+    /// The name of the outer checkpoint's reference that this one of a nested repository belongs to; `None` for others.
+    pub(crate) fn outer_name(&self) -> Option<&str> {
+        let (outer, hash) = self.name.rsplit_once('-')?;
+        (hash.len() == DIGITS && hash.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(outer)
+    }
 }
 
 impl Repo {
@@ -305,7 +307,7 @@ impl Repo {
         let (all, _) = self.list_refs()?;
         Ok(all
             .into_iter()
-            .filter(|found| outer_ref(&found.name) == Some(outer.as_str()))
+            .filter(|found| found.outer_name() == Some(outer.as_str()))
             .collect())
     }
 }

@@ -385,7 +385,7 @@ const FAN_OUT: u64 = 4 * 256;
 
 /// Opens a blob of the packs in these folders of objects, and says its size in bytes. `None` where none of them has it as a
 /// whole, and undamaged as far as its pack can tell.
-pub(super) fn open_packed_blob(folders: &[PathBuf], oid: Oid) -> Option<(Inflated, u64)> {
+fn open_packed_blob(folders: &[PathBuf], oid: Oid) -> Option<(Inflated, u64)> {
     let mut packs = folders.iter().flat_map(|folder| {
         let names = pack::pack_names(folder).into_iter();
         names.map(|name| folder.join("pack").join(name))

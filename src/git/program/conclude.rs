@@ -20,29 +20,11 @@ use crate::git::index::user_index::UserIndex;
 use crate::git::odb::database::Database;
 use crate::git::odb::trees::{self, Flat};
 use crate::git::repo::locks::WorktreeLock;
-use crate::git::repo::refs::kept_name;
 use crate::git::repo::repository::Repo;
-use crate::model::id::{RunId, RunKey};
+use crate::model::id::RunKey;
 use crate::model::manifest::{Head, ObjectId};
 use crate::model::operation::Operation;
 use crate::model::path::RepoPath;
-
-/// Commits that went off a branch, and the reference that keeps them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
-    /// The reference.
-    pub name: String,
-    /// The newest of them.
-    pub commit: ObjectId,
-}
-
-/// The reference that keeps a commit of a run.
-pub(crate) fn kept_ref(run_id: &RunId, commit: &ObjectId) -> Kept {
-    Kept {
-        name: kept_name(run_id, commit),
-        commit: commit.clone(),
-    }
-}
 
 impl CommitJournal {
     /// Whether the branch has moved already, so that the rest is to be finished.

@@ -21,7 +21,7 @@ use super::base::error::{Error, Result};
 use super::repo::repository::Repo;
 use crate::model::path::RepoPath;
 
-pub(crate) use conclude::{CommitJournal, Kept, kept_ref};
+pub(crate) use conclude::CommitJournal;
 pub(crate) use scratch::Scratch;
 pub(crate) use staging::{Held, Staging};
 

@@ -18,9 +18,6 @@ pub(crate) use check::Finding;
 pub use check::{Examined, SCRATCH};
 pub(crate) use outgoing::{Captured, Leaving, count_filtered, filtered};
 pub use outgoing::{Filter, Outgoing};
+pub(crate) use run_state::FetchedNames;
 pub use run_state::NewState;
-pub(crate) use run_state::{
-    FetchedNames, RUNS, SIDE, incoming_of, is_of_run, pending_ref, run_component, run_ref,
-    side_ref, tracking_of, tracking_ref,
-};
 pub use transport::{Remote, Update};

@@ -102,7 +102,7 @@ impl Drop for GitLock {
 }
 
 /// Removes the locks that dead processes of ours left. The worktree's lock is held.
-pub(super) fn release_left_over(repo: &Repo) -> Result<()> {
+fn release_left_over(repo: &Repo) -> Result<()> {
     let own = repo.own_folder();
     for (name, _) in repo.own().list(&own).map_err(Error::at(&own))? {
         if !name.as_encoded_bytes().starts_with(MARK.as_bytes()) {

@@ -43,13 +43,18 @@ pub fn ref_name(run_id: &RunId, checkpoint: &CheckpointId) -> String {
 /// Where commits are kept that went off a branch; no run's checkpoints have that place, as no run's component has a `+`.
 pub(crate) const KEPT: &str = "refs/recover/+kept/";
 
-/// The reference that keeps a commit of a run which went off a branch.
-pub(crate) fn kept_name(run_id: &RunId, commit: &ObjectId) -> String {
-    format!(
-        "{KEPT}{}/{}",
-        ref_component(run_id.as_str()),
-        commit.short()
-    )
+impl CheckpointRef {
+    /// The reference that keeps a commit of a run which went off a branch.
+    pub(crate) fn kept(run_id: &RunId, commit: &ObjectId) -> Self {
+        Self {
+            name: format!(
+                "{KEPT}{}/{}",
+                ref_component(run_id.as_str()),
+                commit.short()
+            ),
+            commit: commit.clone(),
+        }
+    }
 }
 
 impl Repo {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use git2::{ErrorCode, RepositoryOpenFlags, RepositoryState};
 
 use super::nested::{Outer, is_repository, stray};
-use super::owner::{check_owner, foreign_owner};
+use super::owner;
 use super::untracked::Untracked;
 use crate::durable::Root;
 use crate::git::base::error::{Error, Result, Unusable};
@@ -158,7 +158,7 @@ impl Repo {
             Some(inner.commondir()),
         ];
         for folder in folders.into_iter().flatten() {
-            check_owner(folder, &workdir)?;
+            owner::check(folder, &workdir)?;
         }
         refuse_root(&workdir, home)?;
         let roots = [inner.path(), inner.commondir()].map(|folder| Root::with_own(folder, OWN));
@@ -517,7 +517,7 @@ fn open_error(start: &Path, source: git2::Error) -> Error {
         }
         ErrorCode::Owner => {
             let root = place_of_git(start).unwrap_or_else(|| start.to_owned());
-            let foreign = |path: PathBuf| foreign_owner(&path).map(|owner| (path, owner));
+            let foreign = |path: PathBuf| owner::foreign(&path).map(|owner| (path, owner));
             let found = [root.join(".git"), root.clone()]
                 .into_iter()
                 .find_map(foreign);

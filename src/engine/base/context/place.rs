@@ -9,9 +9,7 @@ use crate::durable::Root;
 use crate::engine::base::error::Result;
 use crate::engine::base::runs::{self, Wanted};
 use crate::git::base::Unusable;
-use crate::git::repo::{
-    check_owner, foreign_owner, is_declared_safe, is_open_to_all, is_same_folder,
-};
+use crate::git::repo::{is_same_folder, owner};
 use crate::git::{Repo, refuse_root};
 use crate::model::id::TaskId;
 use crate::model::path::FolderId;
@@ -86,12 +84,12 @@ pub(super) fn project_root(
         .take_while(|folder| refuse_root(folder, home).is_ok());
     let root = folders.find(|folder| {
         let own = folder.join(".ultraplan");
-        let foreign = || [folder, own.as_path()].into_iter().find_map(foreign_owner);
+        let foreign = || [folder, own.as_path()].into_iter().find_map(owner::foreign);
         match foreign() {
             // A link counts, too, and is refused then.
             _ if own.symlink_metadata().map_or(true, |found| found.is_file()) => false,
             // Whether the current folder may be worked in, is asked of every project.
-            Some(owner) if *folder != cwd && !is_declared_safe(folder) => {
+            Some(owner) if *folder != cwd && !owner::is_declared_safe(folder) => {
                 skipped.push((own, owner));
                 false
             }
@@ -135,7 +133,7 @@ pub(super) fn discover(setup: &Setup, skipped: &mut Vec<(PathBuf, u32)>) -> Resu
         Ok(repo) => Ok(Discovered::Repository(Box::new(repo))),
         Err(crate::git::Error::NotARepository { .. }) => Ok(Discovered::Nothing),
         Err(crate::git::Error::ForeignOwner { path, owner, root })
-            if root != setup.cwd && is_open_to_all(&root) =>
+            if root != setup.cwd && owner::is_open_to_all(&root) =>
         {
             skipped.push((path, owner));
             Ok(Discovered::Nothing)
@@ -150,7 +148,7 @@ pub(super) fn discover(setup: &Setup, skipped: &mut Vec<(PathBuf, u32)>) -> Resu
             .into_iter()
             .flatten()
             {
-                check_owner(&folder, &unusable.place)?;
+                owner::check(&folder, &unusable.place)?;
             }
             Ok(Discovered::Unusable(unusable))
         }
@@ -165,16 +163,16 @@ pub(super) fn check_owners(
     state_dir: &Path,
 ) -> crate::git::Result<()> {
     for folder in [worktree, project] {
-        check_owner(folder, folder)?;
-        check_owner(&folder.join(".ultraplan"), folder)?;
+        owner::check(folder, folder)?;
+        owner::check(&folder.join(".ultraplan"), folder)?;
     }
     let declared = if state_dir.starts_with(project) {
         project
     } else {
         state_dir
     };
-    check_owner(state_dir, declared)?;
-    check_owner(&state_dir.join("recover"), declared)
+    owner::check(state_dir, declared)?;
+    owner::check(&state_dir.join("recover"), declared)
 }
 
 /// The path without symlinks and `..`, as far as it is there: one state directory has one name.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::config::{ConfigError, MAX_FILE, Place, UserConfig};
 use crate::durable::Root;
-use crate::git::repo::foreign_owner;
+use crate::git::repo::owner;
 
 use super::Setup;
 
@@ -53,7 +53,7 @@ pub(super) fn load(setup: &Setup) -> Result<UserConfig, ConfigError> {
     })?;
     if let Some(owner) = [&path, &real]
         .into_iter()
-        .find_map(|place| foreign_owner(place))
+        .find_map(|place| owner::foreign(place))
     {
         return Err(wrong(format!("belongs to another user (uid {owner})")));
     }

@@ -10,7 +10,8 @@ use crate::engine::record::checkpoint;
 use crate::engine::record::own_commits::OwnCommits;
 use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::program::{CommitJournal, Kept, kept_ref};
+use crate::git::program::CommitJournal;
+use crate::git::repo::CheckpointRef;
 use crate::git::tree::TreeLookup;
 use crate::model::attempt::IterationStatus;
 use crate::model::checkpoint::{Checkpoint, Verdict};
@@ -58,7 +59,7 @@ pub(super) struct Plan<'a> {
     /// Their subjects, oldest first.
     pub folded_subjects: Vec<String>,
     /// What keeps them.
-    pub kept: Option<Kept>,
+    pub kept: Option<CheckpointRef>,
     pub new_branch: Option<String>,
     /// The paths that are committed, as far as they differ.
     pub taken: BTreeSet<RepoPath>,
@@ -121,7 +122,7 @@ pub(super) fn plan<'a>(
     let folded_subjects = subjects.collect::<Result<Vec<String>>>()?;
     let kept = folded
         .first()
-        .map(|newest| kept_ref(&run.key.run_id, newest));
+        .map(|newest| CheckpointRef::kept(&run.key.run_id, newest));
     let Choice {
         mut taken,
         mut left_out,

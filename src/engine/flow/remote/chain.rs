@@ -3,7 +3,7 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::Repo;
-use crate::git::remote::{FetchedNames, tracking_ref};
+use crate::git::remote::{FetchedNames, Remote};
 use crate::model::hint::Hint;
 use crate::model::manifest::ObjectId;
 use crate::model::remote::RemoteState;
@@ -78,7 +78,7 @@ pub(super) fn read(
         before,
         states: Vec::with_capacity(ids.len()),
     };
-    let seen = repo.resolve_ref(&tracking_ref(remote, key));
+    let seen = repo.resolve_ref(&Remote::tracking_ref(remote, key));
     let unseen = seen
         .and_then(|seen| ids.iter().position(|commit| *commit == seen))
         .unwrap_or(ids.len());

@@ -6,7 +6,7 @@ use crate::engine::base::clock::{Moment, WaitLimit};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::remote_check::{Unreached, require_guarantees};
-use crate::git::remote::{Answer, Update, run_ref};
+use crate::git::remote::{Answer, Remote, Update};
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
 use crate::model::manifest::ObjectId;
@@ -602,7 +602,7 @@ fn put_back(
     known: &ObjectId,
 ) -> Result<Tried> {
     let update = Update {
-        name: run_ref(key),
+        name: Remote::run_ref(key),
         old: old.cloned(),
         new: Some(known.clone()),
     };

@@ -10,8 +10,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::lock;
 use crate::engine::recovery::attempts::{apply as apply_lost, end_lost};
 use crate::git::WorktreeLock;
-use crate::git::program::kept_ref;
-use crate::git::repo::ref_name;
+use crate::git::repo::{CheckpointRef, ref_name};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::{Event, Payload};
 use crate::model::hint::Hint;
@@ -303,7 +302,7 @@ fn keep_own(
         .checkpoints_of(key)
         .filter(|own| !there.contains(own.id.as_str()))
     {
-        let kept = kept_ref(&key.run_id, &own.commit);
+        let kept = CheckpointRef::kept(&key.run_id, &own.commit);
         if repo.resolve_ref(&kept.name).is_none() {
             repo.set_ref(lock, &kept.name, &kept.commit)?;
         }

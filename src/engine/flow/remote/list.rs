@@ -9,7 +9,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::named;
 use crate::engine::record::liveness::Driving;
-use crate::git::remote::tracking_ref;
+use crate::git::remote::Remote;
 use crate::model::event::Event;
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
@@ -338,7 +338,7 @@ fn is_held(context: &Context, key: &RunKey, remote: &str, record: &Record) -> Re
         return Ok(false);
     }
     let repo = context.repo()?;
-    let Some(tip) = repo.resolve_ref(&tracking_ref(remote, key)) else {
+    let Some(tip) = repo.resolve_ref(&Remote::tracking_ref(remote, key)) else {
         return Ok(false);
     };
     let claim = chain::standing(repo, key, remote, &tip)?.claim;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::remote::{Answer, SIDE, Update, run_component, run_ref};
+use crate::git::remote::{Answer, Remote, Update};
 use crate::model::hint::Hint;
 use crate::model::manifest::ObjectId;
 use crate::model::run::{Run, RunKey, RunStatus};
@@ -112,9 +112,9 @@ pub(crate) fn prune(context: &Context) -> Result<RemoteReport> {
 }
 
 fn remove(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<()> {
-    let aside = format!("{SIDE}{}/", run_component(key));
+    let aside = Remote::side_folder(key);
     let mut updates = vec![Update {
-        name: run_ref(key),
+        name: Remote::run_ref(key),
         old: Some(tip.clone()),
         new: None,
     }];

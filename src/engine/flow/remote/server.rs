@@ -8,10 +8,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::remote_consent::{refuse_fork, require_consent, require_given};
 use crate::git::Repo;
-use crate::git::remote::{
-    Answer, Limits, NewState, RUNS, Remote, SCRATCH, Update, incoming_of, is_of_run, pending_ref,
-    run_ref, tracking_of, tracking_ref,
-};
+use crate::git::remote::{Answer, Limits, NewState, Remote, SCRATCH, Update};
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::manifest::ObjectId;
@@ -210,7 +207,7 @@ impl<'a> Server<'a> {
 
     /// What the server has of a run.
     pub(crate) fn look(&self, key: &RunKey) -> Result<Reached<Option<ObjectId>>> {
-        let name = run_ref(key);
+        let name = Remote::run_ref(key);
         let repo = self.repo()?;
         Ok(
             match self.call(QUESTION, |limits| self.remote.list(repo, &[&name], limits))? {
@@ -229,11 +226,14 @@ impl<'a> Server<'a> {
     pub(crate) fn list(&self, id: Option<&RunId>) -> Result<Reached<Vec<(String, ObjectId)>>> {
         let repo = self.repo()?;
         Ok(
-            match self.call(QUESTION, |limits| self.remote.list(repo, &[RUNS], limits))? {
+            match self.call(QUESTION, |limits| {
+                self.remote.list(repo, &[Remote::RUNS], limits)
+            })? {
                 Answer::Done(mut found) => {
                     // What `remote check` tries there is no run.
                     found.retain(|(name, _)| {
-                        !name.starts_with(SCRATCH) && id.is_none_or(|id| is_of_run(name, id))
+                        !name.starts_with(SCRATCH)
+                            && id.is_none_or(|id| Remote::is_of_run(name, id))
                     });
                     Reached::Yes(found)
                 }
@@ -255,7 +255,7 @@ impl<'a> Server<'a> {
     /// them went away meanwhile.
     fn fetch(&self, names: &[String]) -> Result<Reached<bool>> {
         let repo = self.repo()?;
-        let pair = |name: &String| Some((name.clone(), incoming_of(self.name(), name)?));
+        let pair = |name: &String| Some((name.clone(), Remote::incoming_of(self.name(), name)?));
         let refs: Vec<(String, String)> = names.iter().filter_map(pair).collect();
         if refs.is_empty() {
             return Ok(Reached::Yes(true));
@@ -302,15 +302,15 @@ impl<'a> Server<'a> {
     pub(crate) fn obtained(&self, name: &str, commit: &ObjectId) -> Option<ObjectId> {
         let repo = self.context.repo().ok()?;
         let at = |place: Option<String>| place.and_then(|place| repo.resolve_ref(&place));
-        let seen = at(tracking_of(self.name(), name)).filter(|seen| seen == commit);
-        seen.or_else(|| at(incoming_of(self.name(), name)))
+        let seen = at(Remote::tracking_of(self.name(), name)).filter(|seen| seen == commit);
+        seen.or_else(|| at(Remote::incoming_of(self.name(), name)))
     }
 
     /// A state of a run was verified: it is what was seen last.
     pub(crate) fn believe(&self, key: &RunKey, tip: &ObjectId) -> Result<()> {
         let repo = self.repo()?;
         repo.set_tracking(&self.tracking(key), tip)?;
-        match incoming_of(self.name(), &run_ref(key)) {
+        match Remote::incoming_of(self.name(), &Remote::run_ref(key)) {
             Some(incoming) => Ok(repo.remove_tracking(&incoming)?),
             None => Ok(()),
         }
@@ -372,12 +372,12 @@ impl<'a> Server<'a> {
 
     /// The reference here of what was seen last of a run there; all of it was verified.
     pub(crate) fn tracking(&self, key: &RunKey) -> String {
-        tracking_ref(self.name(), key)
+        Remote::tracking_ref(self.name(), key)
     }
 
     /// The reference here of what is pushed.
     pub(crate) fn pending(&self, key: &RunKey) -> String {
-        pending_ref(self.name(), key)
+        Remote::pending_ref(self.name(), key)
     }
 
     /// Waits before the server is asked again: as long as it wants, else longer each time, and no longer than `most`.

@@ -2,7 +2,7 @@
 
 use crate::engine::base::clock::Moment;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::remote::{Answer, Update, run_ref, side_ref};
+use crate::git::remote::{Answer, Remote, Update};
 use crate::model::hint::Hint;
 use crate::model::manifest::ObjectId;
 use crate::model::remote::Claim;
@@ -124,7 +124,7 @@ pub(super) fn push(
     locked.record.pending.push(pending.clone());
     locked.save(context)?;
     let update = Update {
-        name: run_ref(key),
+        name: Remote::run_ref(key),
         old: old.cloned(),
         new: Some(pending.commit.clone()),
     };
@@ -207,7 +207,7 @@ fn settle(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Sett
         server.require_same_place(key, &locked.record)?;
         // The server was set back. Who holds the run has all of it.
         let update = Update {
-            name: run_ref(key),
+            name: Remote::run_ref(key),
             old: found,
             new: Some(tip),
         };
@@ -266,7 +266,7 @@ pub(super) fn obtain(
     key: &RunKey,
     found: &ObjectId,
 ) -> Result<Reached<Option<ObjectId>>> {
-    let name = run_ref(key);
+    let name = Remote::run_ref(key);
     Ok(match server.obtain(&[(name.clone(), found.clone())])? {
         Reached::Yes(true) => Reached::Yes(server.obtained(&name, found)),
         Reached::Yes(false) => Reached::Yes(None),
@@ -334,7 +334,7 @@ pub(super) fn leave_aside(
         with_events: true,
     };
     let prepared = prepare(server, key, record, Some(&before), what)?;
-    let name = side_ref(key, before.claim.fencing);
+    let name = Remote::side_ref(key, before.claim.fencing);
     let commit = prepared.pending.commit;
     // What was left there before under the same claim stays.
     let beside = format!("{name}-{}", commit.0.get(..12).unwrap_or(&commit.0));

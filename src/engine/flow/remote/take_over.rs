@@ -14,7 +14,7 @@ use crate::engine::record::run_settings::shell_of;
 use crate::engine::record::select;
 use crate::engine::recovery::crash;
 use crate::engine::restore::request::RestoreRequest;
-use crate::git::remote::{RUNS, run_ref};
+use crate::git::remote::Remote;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
 use crate::model::hint::{Hint, join};
@@ -286,7 +286,7 @@ pub(super) fn keys_of(
     }
     let mut keys = Vec::new();
     let is_run =
-        |(name, _): &&(String, ObjectId)| name.starts_with(RUNS) && !refused.contains(name);
+        |(name, _): &&(String, ObjectId)| name.starts_with(Remote::RUNS) && !refused.contains(name);
     for (name, commit) in found.iter().filter(is_run) {
         let Some(tip) = server.obtained(name, commit) else {
             continue;
@@ -296,7 +296,7 @@ pub(super) fn keys_of(
             .as_ref()
             .ok()
             .and_then(key_of)
-            .filter(|key| run_ref(key) == *name);
+            .filter(|key| Remote::run_ref(key) == *name);
         match (key, meant) {
             (Some(key), _) => keys.push((key, tip)),
             (None, None) => server.context.warn(format!(

@@ -14,9 +14,7 @@ use anyhow::Context as _;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::git::capture::Capture;
-use crate::git::checkpoint::{
-    CheckpointParts, Copies, StoredCheckpoint, nested_id, outer_ref, trailers,
-};
+use crate::git::checkpoint::{CheckpointParts, Copies, StoredCheckpoint, nested_id, trailers};
 use crate::git::repo::ref_name;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
@@ -272,7 +270,7 @@ pub(crate) fn remove_strays(
     for one in captures {
         let mut strays = Vec::new();
         for found in one.repo.list_refs()?.0 {
-            let Some(outer) = outer_ref(&found.name) else {
+            let Some(outer) = found.outer_name() else {
                 continue;
             };
             let id = outer.rsplit('/').next().unwrap_or_default();
