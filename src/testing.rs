@@ -52,16 +52,13 @@ pub mod git {
     pub use crate::git::Result;
     pub use crate::git::WorktreeLock;
     pub use crate::git::capture::Capture;
-    pub use crate::git::capture::capture;
     pub use crate::git::checkpoint::CheckpointParts;
     pub use crate::git::checkpoint::MemoryFile;
     pub use crate::git::checkpoint::StoredCheckpoint;
-    pub use crate::git::checkpoint::is_bundle;
+    pub use crate::git::checkpoint::Unbundled;
     pub use crate::git::checkpoint::trailers::format as format_trailers;
-    pub use crate::git::checkpoint::unbundle;
     pub use crate::git::checkpoint::write_checkpoint;
     pub use crate::git::prune::Discarded;
-    pub use crate::git::prune::discard;
     pub use crate::git::remote::Answer;
     pub use crate::git::remote::Examined;
     pub use crate::git::remote::Filter;
@@ -71,9 +68,6 @@ pub mod git {
     pub use crate::git::remote::Remote;
     pub use crate::git::remote::SCRATCH;
     pub use crate::git::remote::Update;
-    pub use crate::git::remote::leaving;
-    pub use crate::git::remote::outgoing;
-    pub use crate::git::remote::write_state;
     pub use crate::git::repo::ref_name;
     pub use crate::git::repo::resolve;
     pub use crate::git::restore::Expect;
@@ -81,18 +75,10 @@ pub mod git {
     pub use crate::git::restore::RestoreJournal;
     pub use crate::git::restore::Restored;
     pub use crate::git::restore::Verified;
-    pub use crate::git::restore::check;
-    pub use crate::git::restore::execute;
-    pub use crate::git::restore::verify;
     pub use crate::git::tree::Objects;
     pub use crate::git::tree::Seen;
     pub use crate::git::tree::TreeIgnores;
     pub use crate::git::tree::TreeLookup;
-    pub use crate::git::tree::changes;
-    pub use crate::git::tree::changes_with;
-    pub use crate::git::tree::diff_trees;
-    pub use crate::git::tree::patch_text;
-    pub use crate::git::worktree::left_out;
 }
 
 pub mod model {

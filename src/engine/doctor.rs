@@ -24,11 +24,7 @@ use crate::engine::{
     },
 };
 use crate::git;
-use crate::git::{
-    Repo, WorktreeLock,
-    base::RepositoryState,
-    repo::{ref_name, remove_left_over},
-};
+use crate::git::{Repo, WorktreeLock, base::RepositoryState, repo::ref_name};
 use crate::model::{
     checkpoint::{Checkpoint, DAMAGED, UNDAMAGED},
     event::Payload,
@@ -292,7 +288,7 @@ fn locks(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
     }
     let repo = context.repo()?;
     if repair {
-        let removed = remove_left_over(repo, context.lock_timeout())?;
+        let removed = repo.remove_left_over_locks(context.lock_timeout())?;
         report.repaired.extend(
             removed
                 .iter()

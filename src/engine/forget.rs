@@ -24,7 +24,7 @@ use crate::engine::{
     runs::{Chosen, Planned, refuse_driven},
     trust,
 };
-use crate::git::{Repo, WorktreeLock, prune::discard, repo::ref_name};
+use crate::git::{Repo, WorktreeLock, repo::ref_name};
 use crate::model::{
     checkpoint::Checkpoint,
     event::{EventSource, Payload},
@@ -197,7 +197,7 @@ fn forget_runs(context: &Context, planned: &Forgotten) -> Result<()> {
 
 /// Removes the objects of checkpoints that are gone for good; what stays of them is said.
 fn discard_all(context: &Context, repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId]) {
-    if let Some(why) = discard(repo, lock, commits).left {
+    if let Some(why) = repo.discard_objects(lock, commits).left {
         context.note(format!(
             "objects of the checkpoints are left to git gc: {why}"
         ));

@@ -17,7 +17,7 @@ use crate::engine::base::runs::run_of;
 use crate::engine::record::{checkpoint, memory, nested, select};
 use crate::engine::recovery;
 use crate::git::checkpoint::MemoryFile;
-use crate::git::tree::{Objects, changes, patch_text};
+use crate::git::tree::Objects;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Event;
 use crate::model::hint::{Hint, Place};
@@ -94,12 +94,7 @@ pub(crate) fn patch_since_previous(
         Some(previous) => previous.tree.clone(),
         None => repo.empty_tree()?,
     };
-    Ok(patch_text(
-        Objects::stored(repo),
-        &from,
-        &checkpoint.tree,
-        &Selection::all(),
-    )?)
+    Ok(Objects::stored(repo).patch(&from, &checkpoint.tree, &Selection::all())?)
 }
 
 /// A difference between two moments.
@@ -134,7 +129,7 @@ pub(crate) fn diff(
     if let Some(to) = to {
         let after = repo.load_checkpoint(&to.commit)?;
         let objects = Objects::stored(repo);
-        let mut changes = changes(objects, before.view(), after.view(), &selection)?;
+        let mut changes = objects.changes(before.view(), after.view(), &selection)?;
         let now = nested::Now::Stored(&after.manifest.nested);
         nested::changed(
             context,
@@ -150,9 +145,7 @@ pub(crate) fn diff(
             changes,
             memory_updates: memory_updates(&old_memory, &after.memory(repo)?),
             patch: if patch {
-                Some(lossy(patch_text(
-                    objects, &from.tree, &to.tree, &selection,
-                )?))
+                Some(lossy(objects.patch(&from.tree, &to.tree, &selection)?))
             } else {
                 None
             },
@@ -160,7 +153,7 @@ pub(crate) fn diff(
     }
     let prepared = checkpoint::prepare(context)?;
     let objects = prepared.capture.objects();
-    let mut changes = changes(objects, before.view(), prepared.capture.view(), &selection)?;
+    let mut changes = objects.changes(before.view(), prepared.capture.view(), &selection)?;
     let now = nested::Now::Captured(&prepared.nested);
     nested::changed(
         context,
@@ -176,8 +169,7 @@ pub(crate) fn diff(
         changes,
         memory_updates: memory_updates(&old_memory, &memory::read(context)?),
         patch: if patch {
-            Some(lossy(patch_text(
-                objects,
+            Some(lossy(objects.patch(
                 &from.tree,
                 &prepared.capture.tree,
                 &selection,

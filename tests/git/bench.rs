@@ -11,13 +11,13 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use recover::testing::git::Capture;
+use recover::testing::git::Discarded;
 use recover::testing::git::ref_name;
-use recover::testing::git::{Capture, capture};
 use recover::testing::git::{CheckpointParts, MemoryFile, StoredCheckpoint, write_checkpoint};
-use recover::testing::git::{Discarded, discard};
 use recover::testing::git::{Error, Repo, WorktreeLock};
-use recover::testing::git::{Expect, Restored, execute, verify};
-use recover::testing::git::{TreeIgnores, TreeLookup, diff_trees};
+use recover::testing::git::{Expect, Restored};
+use recover::testing::git::{TreeIgnores, TreeLookup};
 use recover::testing::model::CaptureRules;
 use recover::testing::model::RepoPath;
 use recover::testing::model::Timestamp;
@@ -151,7 +151,7 @@ impl Bench {
 
     pub fn try_capture(&self) -> Result<Capture, Error> {
         let repo = self.repo();
-        capture(&repo, &Self::lock(&repo), &self.rules, &BTreeSet::new())
+        repo.capture(&Self::lock(&repo), &self.rules, &BTreeSet::new())
     }
 
     pub fn capture(&self) -> Capture {
@@ -178,7 +178,7 @@ impl Bench {
         // Until it runs its program, a process that another test starts holds the locks of captures that are over.
         let end = Instant::now() + Duration::from_secs(10);
         loop {
-            let done = discard(&repo, &lock, gone);
+            let done = repo.discard_objects(&lock, gone);
             if done.left.as_deref() != Some("a capture is under way") || Instant::now() > end {
                 return done;
             }
@@ -206,7 +206,7 @@ impl Bench {
     ) -> StoredCheckpoint {
         let repo = self.repo();
         let lock = Self::lock(&repo);
-        let captured = capture(&repo, &lock, &self.rules, also).unwrap();
+        let captured = repo.capture(&lock, &self.rules, also).unwrap();
         let message = recover::testing::git::format_trailers("a checkpoint", &[("Id", "x")]);
         let at = Timestamp::from_millis(1_700_000_000_000);
         let parts = CheckpointParts {
@@ -272,21 +272,21 @@ impl Bench {
                 baseline: &|_| Baseline::Unknown,
                 selection,
                 ignored: &ignored,
-                left_out: &recover::testing::git::left_out(&repo, &self.rules),
+                left_out: &repo.left_out(&self.rules),
                 is_output: &|_| false,
                 edits: Edits::Discard,
             })
         };
         let planned = plan_of(&now, &wanted);
-        let (few_now, few_wanted) = diff_trees(&lookup, safety.view(), target.view())?;
+        let (few_now, few_wanted) = lookup.diff(safety.view(), target.view())?;
         assert_eq!(
             plan_of(&few_now, &few_wanted),
             planned,
             "what is the same on both sides makes no difference"
         );
         meanwhile(&planned, &lock);
-        let done = execute(&repo, &lock, &planned, Expect::Captured, &|| false)?;
-        assert_eq!(verify(&repo, &planned, &done)?.differing, []);
+        let done = repo.execute_restore(&lock, &planned, Expect::Captured, &|| false)?;
+        assert_eq!(repo.verify_restore(&planned, &done)?.differing, []);
         Ok((safety, planned, done))
     }
 

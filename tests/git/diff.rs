@@ -1,6 +1,6 @@
 //! Differences between trees, compared with `git diff`.
 
-use recover::testing::git::{Objects, Seen, changes, changes_with, patch_text};
+use recover::testing::git::{Objects, Seen};
 use recover::testing::model::RepoPath;
 use recover::testing::model::{Change, ChangeType};
 use recover::testing::policy::Selection;
@@ -21,13 +21,10 @@ fn changes_are_listed_with_lines_and_renames() {
     bench.write("binary", [0, 1, 3]);
     bench.write("new", "1\n2\n");
     let captured = bench.capture();
-    let list = changes(
-        captured.objects(),
-        from.view(),
-        captured.view(),
-        &Selection::all(),
-    )
-    .unwrap();
+    let list = captured
+        .objects()
+        .changes(from.view(), captured.view(), &Selection::all())
+        .unwrap();
     let list: Vec<_> = list
         .iter()
         .map(|change| {
@@ -71,14 +68,9 @@ fn an_earlier_comparison_is_taken_up_where_nothing_changed() {
     let list = |seen: &Seen| {
         let captured = bench.capture();
         let objects = captured.objects();
-        changes_with(
-            objects,
-            from.view(),
-            captured.view(),
-            &Selection::all(),
-            seen,
-        )
-        .unwrap()
+        objects
+            .changes_with(from.view(), captured.view(), &Selection::all(), seen)
+            .unwrap()
     };
     // Marked, so that what is taken up can be told from what is counted.
     let marked = |change: Change| Change {
@@ -129,7 +121,9 @@ fn patches_can_be_applied() {
     let to = bench.checkpoint();
     let repo = bench.repo();
     let selection = Selection::globs(&["text", "binary", "deep", "base"]).unwrap();
-    let patch = patch_text(Objects::stored(&repo), &from.tree, &to.tree, &selection).unwrap();
+    let patch = Objects::stored(&repo)
+        .patch(&from.tree, &to.tree, &selection)
+        .unwrap();
     bench.restore(&from).unwrap();
     let file = bench.folder.path().join("patch");
     std::fs::write(&file, patch).unwrap();

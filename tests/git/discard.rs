@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use recover::testing::git::Discarded;
 use recover::testing::git::StoredCheckpoint;
-use recover::testing::git::{Discarded, capture, discard};
 
 use crate::bench::Bench;
 use crate::loosen::loosen;
@@ -277,8 +277,8 @@ fn what_was_touched_just_now_or_cannot_be_looked_through_stays() {
     bench.remove_refs(gone);
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
-    let capture = capture(&repo, &lock, &bench.rules, &BTreeSet::new());
-    assert!(discard(&repo, &lock, gone).left.is_some());
+    let capture = repo.capture(&lock, &bench.rules, &BTreeSet::new());
+    assert!(repo.discard_objects(&lock, gone).left.is_some());
     drop((capture, lock));
     assert!(bench.discard(gone).objects > 0);
 }

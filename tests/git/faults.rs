@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use recover::testing::git::StoredCheckpoint;
-use recover::testing::git::{Expect, JOURNAL_VERSION, RestoreJournal, execute};
+use recover::testing::git::{Expect, JOURNAL_VERSION, RestoreJournal};
 use recover::testing::model::ObjectId;
 use recover::testing::policy::Selection;
 
@@ -161,7 +161,9 @@ fn settle<'s>(
     } else {
         journal.plan.invert()
     };
-    let done = execute(&repo, &lock, &plan, Expect::CutOff, &|| false).unwrap();
+    let done = repo
+        .execute_restore(&lock, &plan, Expect::CutOff, &|| false)
+        .unwrap();
     assert!(done.kept.is_empty(), "{:?}", done.kept);
     repo.remove_restore_journal(&lock).unwrap();
     Some(if finish { then } else { now })

@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use recover::testing::durable::Root;
-use recover::testing::git::capture;
 use recover::testing::git::ref_name;
 use recover::testing::git::{Error, Repo, WorktreeLock};
-use recover::testing::git::{Expect, Verified, execute};
+use recover::testing::git::{Expect, Verified};
 use recover::testing::model::CaptureRules;
 use recover::testing::policy::Selection;
 use recover::testing::policy::{Baseline, Edits, PlanInput, plan};
@@ -128,13 +127,13 @@ fn linked_worktrees_are_separate() {
     );
     let _other = Bench::lock(&bench.repo());
     let lock = Bench::lock(&repo);
-    let captured = capture(
-        &repo,
-        &lock,
-        &CaptureRules::default(),
-        &std::collections::BTreeSet::new(),
-    )
-    .unwrap();
+    let captured = repo
+        .capture(
+            &lock,
+            &CaptureRules::default(),
+            &std::collections::BTreeSet::new(),
+        )
+        .unwrap();
     assert_eq!(captured.stats.files, 2);
     assert_eq!(captured.head.branch.as_deref(), Some("refs/heads/linked"));
 }
@@ -316,22 +315,23 @@ fn without_git_a_private_repository_does() {
     let repo = Repo::private(&Root::own(&state), &state, &root, None).unwrap();
     let lock = Bench::lock(&repo);
     let none = std::collections::BTreeSet::new();
-    let first = capture(&repo, &lock, &rules, &none).unwrap();
+    let first = repo.capture(&lock, &rules, &none).unwrap();
     first.keep_objects().unwrap();
     assert_eq!((first.stats.files, &first.index_tree), (1, &None));
     fs::write(root.join("file"), "2").unwrap();
-    let second = capture(&repo, &lock, &rules, &none).unwrap();
+    let second = repo.capture(&lock, &rules, &none).unwrap();
     let planned = plan(&PlanInput {
         now: &second.snapshot().unwrap(),
         target: &first.snapshot().unwrap(),
         baseline: &|_| Baseline::Unknown,
         selection: &Selection::all(),
         ignored: &|_, _| false,
-        left_out: &recover::testing::git::left_out(&repo, &rules),
+        left_out: &repo.left_out(&rules),
         is_output: &|_| false,
         edits: Edits::Refuse,
     });
-    execute(&repo, &lock, &planned, Expect::Captured, &|| false).unwrap();
+    repo.execute_restore(&lock, &planned, Expect::Captured, &|| false)
+        .unwrap();
     assert_eq!(fs::read(root.join("file")).unwrap(), b"1");
     Repo::private(&Root::own(&state), &state, &root, None).unwrap();
 }
@@ -343,9 +343,9 @@ fn captures_of_one_process_do_not_disturb_each_other() {
     let lock = Bench::lock(&repo);
     let none = std::collections::BTreeSet::new();
     bench.write("file", "1");
-    let first = capture(&repo, &lock, &bench.rules, &none).unwrap();
+    let first = repo.capture(&lock, &bench.rules, &none).unwrap();
     bench.write("file", "2");
-    let second = capture(&repo, &lock, &bench.rules, &none).unwrap();
+    let second = repo.capture(&lock, &bench.rules, &none).unwrap();
     drop(lock);
     assert!(matches!(
         WorktreeLock::acquire(&repo, Duration::ZERO),

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use recover::testing::git::Error;
-use recover::testing::git::{Expect, JOURNAL_VERSION, RestoreJournal, check, execute};
+use recover::testing::git::{Expect, JOURNAL_VERSION, RestoreJournal};
 use recover::testing::model::Head;
 use recover::testing::model::RepoPath;
 use recover::testing::model::{Entry, EntryKind, ObjectId};
@@ -156,7 +156,9 @@ fn an_edit_made_meanwhile_is_never_lost() {
     // The caller reverts what was done.
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
-    let done = execute(&repo, &lock, &plan.invert(), Expect::CutOff, &|| false).unwrap();
+    let done = repo
+        .execute_restore(&lock, &plan.invert(), Expect::CutOff, &|| false)
+        .unwrap();
     assert_eq!(
         (bench.read("a"), bench.read("b")),
         (b"2".to_vec(), b"3".to_vec())
@@ -240,7 +242,9 @@ fn names_of_the_repository_are_refused_before_any_write() {
             write: vec![write("first"), write(path)],
             ..RestorePlan::default()
         };
-        let error = execute(&repo, &lock, &plan, Expect::Captured, &|| false).unwrap_err();
+        let error = repo
+            .execute_restore(&lock, &plan, Expect::Captured, &|| false)
+            .unwrap_err();
         assert!(matches!(error, Error::UnsafePath { .. }), "{path}: {error}");
         assert!(!bench.exists("first"));
     }
@@ -311,7 +315,9 @@ fn a_restore_that_was_cut_off_is_finished_or_reverted() {
         let repo = bench.repo();
         let lock = Bench::lock(&repo);
         let then = if finish { plan.clone() } else { plan.invert() };
-        let done = execute(&repo, &lock, &then, Expect::CutOff, &|| false).unwrap();
+        let done = repo
+            .execute_restore(&lock, &then, Expect::CutOff, &|| false)
+            .unwrap();
         assert!(done.kept.is_empty(), "{:?}", done.kept);
         drop(lock);
         let expected = if finish { &stored } else { &safety };
@@ -421,7 +427,7 @@ fn a_restore_without_room_is_refused_before_anything_is_written() {
         write: (0..count).map(write).collect(),
         ..RestorePlan::default()
     };
-    let error = check(&repo, &plan).unwrap_err();
+    let error = repo.check_restore(&plan).unwrap_err();
     assert!(
         matches!(
             error,
@@ -478,7 +484,9 @@ fn what_is_right_already_is_not_written_again_after_a_cut() {
         || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(bench.path("file")).unwrap());
     let before = inode();
     let repo = bench.repo();
-    let done = execute(&repo, &Bench::lock(&repo), &plan, Expect::CutOff, &|| false).unwrap();
+    let done = repo
+        .execute_restore(&Bench::lock(&repo), &plan, Expect::CutOff, &|| false)
+        .unwrap();
     assert_eq!(
         (done.written, inode()),
         (vec![RepoPath::from("file")], before)
@@ -545,14 +553,11 @@ fn one_conflict_among_many_files_leaves_nothing_half_way() {
         assert_eq!(temps(), BTreeSet::new());
         // The caller reverts what was done.
         let repo = bench.repo();
-        let done = execute(
-            &repo,
-            &Bench::lock(&repo),
-            &plan.invert(),
-            Expect::CutOff,
-            &|| false,
-        )
-        .unwrap();
+        let done = repo
+            .execute_restore(&Bench::lock(&repo), &plan.invert(), Expect::CutOff, &|| {
+                false
+            })
+            .unwrap();
         assert_eq!(
             done.kept
                 .iter()

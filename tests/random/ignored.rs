@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use recover::testing::git::capture;
 use recover::testing::git::{Repo, WorktreeLock};
 use recover::testing::model::CaptureRules;
 use recover::testing::model::EntryKind;
@@ -120,13 +119,10 @@ impl Ignored {
 
     /// The files that a capture takes, by folder.
     fn by_capture(&self) -> Left {
-        let taken = capture(
-            &self.repo,
-            &self.lock,
-            &CaptureRules::default(),
-            &BTreeSet::new(),
-        )
-        .unwrap();
+        let taken = self
+            .repo
+            .capture(&self.lock, &CaptureRules::default(), &BTreeSet::new())
+            .unwrap();
         let snapshot = taken.snapshot().unwrap();
         let files = snapshot
             .entries

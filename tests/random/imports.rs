@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use recover::testing::git::{is_bundle, unbundle};
+use recover::testing::git::Unbundled;
 use recover::testing::model::FolderId;
 use recover::testing::model::ImportKind;
 use recover::testing::model::Run;
@@ -113,10 +113,10 @@ impl Imports {
     fn play_bundle(&self, input: &[u8]) -> u64 {
         let path = self.folder.path().join("bundle");
         fs::write(&path, input).unwrap();
-        if !is_bundle(&path).unwrap() {
+        if !Unbundled::is_bundle(&path).unwrap() {
             return seen(&"no bundle");
         }
-        let unbundled = match unbundle(&path) {
+        let unbundled = match Unbundled::read(&path) {
             Ok(unbundled) => unbundled,
             Err(error) => {
                 return seen(&kind_of(

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use git2::{ObjectType, Oid};
-use recover::testing::git::{Capture, capture};
+use recover::testing::git::Capture;
 use recover::testing::git::{Repo, WorktreeLock};
 use recover::testing::model::CaptureRules;
 use sha1::{Digest as _, Sha1};
@@ -76,12 +76,8 @@ impl Index {
     }
 
     fn capture(&self) -> recover::testing::git::Result<Capture> {
-        capture(
-            &self.repo,
-            &self.lock,
-            &CaptureRules::default(),
-            &BTreeSet::new(),
-        )
+        self.repo
+            .capture(&self.lock, &CaptureRules::default(), &BTreeSet::new())
     }
 
     fn root(&self) -> PathBuf {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use recover::testing::git::{Answer, Filter, Outgoing, leaving, outgoing};
+use recover::testing::git::{Answer, Filter, Outgoing};
 use recover::testing::git::{Repo, WorktreeLock};
 use recover::testing::model::ObjectId;
 
@@ -32,8 +32,10 @@ fn checkpoint(env: &TestEnv) -> ObjectId {
 
 fn sent(repo: &Repo, commit: &ObjectId, filter: &Filter) -> Outgoing {
     let lock = WorktreeLock::acquire(repo, Duration::from_secs(5)).unwrap();
-    let sent = outgoing(repo, &lock, commit, "a checkpoint\n", filter).unwrap();
-    let planned = leaving(repo, commit, filter).unwrap();
+    let sent = repo
+        .write_outgoing(&lock, commit, "a checkpoint\n", filter)
+        .unwrap();
+    let planned = repo.leaving(commit, filter).unwrap();
     assert_eq!(
         (&planned.withheld, &planned.untracked),
         (&sent.withheld, &sent.untracked)

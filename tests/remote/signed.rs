@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use recover::testing::git::Error;
-use recover::testing::git::{Limits, NewState, write_state};
+use recover::testing::git::{Limits, NewState};
 use recover::testing::model::Timestamp;
 
 use crate::env::TestEnv;
@@ -116,18 +116,14 @@ fn a_program_that_signs_and_does_not_end_is_ended() {
     };
     let started = Instant::now();
     let never = || false;
-    let answer = write_state(&here, &state, &Limits::new(Duration::from_secs(1), &never));
+    let answer = here.write_run_state(&state, &Limits::new(Duration::from_secs(1), &never));
     assert!(
         matches!(&answer, Err(Error::Program { said, .. }) if said.contains("did not end in time")),
         "{answer:?}"
     );
     let stopped = || begun.exists();
     fs::remove_file(&begun).unwrap();
-    let answer = write_state(
-        &here,
-        &state,
-        &Limits::new(Duration::from_secs(60), &stopped),
-    );
+    let answer = here.write_run_state(&state, &Limits::new(Duration::from_secs(60), &stopped));
     assert!(matches!(answer, Err(Error::Stopped)), "{answer:?}");
     assert!(
         started.elapsed() < Duration::from_secs(30),
@@ -179,7 +175,7 @@ fn a_signature_is_not_taken_for_missing_when_it_was_not_looked_at() {
         at: Timestamp::default(),
     };
     let limits = crate::machines::limits();
-    let commit = write_state(&here, &state, &limits).unwrap();
+    let commit = here.write_run_state(&state, &limits).unwrap();
     assert!(here.is_signed(&commit, &signers, &limits).unwrap());
     fs::write(&signers, "").unwrap();
     assert!(!here.is_signed(&commit, &signers, &limits).unwrap());

@@ -15,7 +15,7 @@ use crate::engine::rollback::on_request::restore;
 use crate::engine::rollback::undo::{How, undo};
 use crate::engine::run::{LoopSetting, run_loops};
 use crate::engine::trust::{self, agreed};
-use crate::git::program::{Scratch, misleading_variables, write_beside};
+use crate::git::program::{Scratch, misleading_variables};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::manifest::ObjectId;
 use crate::model::operation::{OperationKind, Scope};
@@ -225,6 +225,6 @@ fn beside(context: &Context, planned: &Plan<'_>, path: &RepoPath) -> Result<Opti
         number += 1;
     }
     let name = name(number);
-    let is_written = write_beside(context.repo()?, &planned.good, path, &name)?;
+    let is_written = context.repo()?.write_beside(&planned.good, path, &name)?;
     Ok(is_written.then_some(name))
 }

@@ -12,11 +12,7 @@ use crate::engine::{
     },
     record::checkpoint,
 };
-use crate::git::{
-    Repo,
-    checkpoint::StoredCheckpoint,
-    tree::{TreeLookup, diff_trees},
-};
+use crate::git::{Repo, checkpoint::StoredCheckpoint, tree::TreeLookup};
 use crate::model::{
     checkpoint::Checkpoint,
     hint::Hint,
@@ -232,7 +228,7 @@ impl<'a> Chooser<'a> {
         let capture = checkpoint::prepare(self.context)?.capture;
         let opened = capture.objects().open();
         let lookup = TreeLookup::new(&opened)?;
-        let (then, now) = diff_trees(&lookup, self.good.view(), capture.view())?;
+        let (then, now) = lookup.diff(self.good.view(), capture.view())?;
         let unlike: BTreeMap<&RepoPath, bool> = then
             .unlike(&now)
             .map(|(path, _, is)| (path, is.is_some()))
@@ -286,7 +282,7 @@ impl<'a> Chooser<'a> {
 
     /// The files that the run changed or deleted, and those that it made.
     fn changed_and_new(&self) -> Result<(BTreeSet<RepoPath>, BTreeSet<RepoPath>)> {
-        let (before, after) = diff_trees(&self.lookup, self.initial.view(), self.good.view())?;
+        let (before, after) = self.lookup.diff(self.initial.view(), self.good.view())?;
         let is_file =
             |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
         let files = before

@@ -14,9 +14,8 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::git::program::{Held, Saved, Staging, misleading_variables};
-use crate::git::restore::{Expect, check, execute};
-use crate::git::tree::{TreeLookup, diff_trees};
-use crate::git::worktree::{left_out, uncommitted};
+use crate::git::restore::Expect;
+use crate::git::tree::TreeLookup;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::ObjectId;
 use crate::model::path::{PathReason, RepoPath};
@@ -210,10 +209,10 @@ pub(super) fn give_back(context: &Context, before: &Checkpoint) -> Result<()> {
     let plan = {
         let opened = prepared.capture.objects().open();
         let lookup = TreeLookup::new(&opened)?;
-        let (now, target) = diff_trees(&lookup, prepared.capture.view(), stored.view())?;
+        let (now, target) = lookup.diff(prepared.capture.view(), stored.view())?;
         let head = stored.base(repo, &prepared.capture.manifest)?;
         let there: BTreeSet<RepoPath> = now.entries.keys().cloned().collect();
-        let changed = uncommitted(repo, &there)?;
+        let changed = repo.uncommitted(&there)?;
         let is_as_head = |path: &RepoPath| -> Result<bool> {
             let Some(entry) = now.entries.get(path).filter(|_| changed.contains(path)) else {
                 return Ok(true);
@@ -242,7 +241,8 @@ pub(super) fn give_back(context: &Context, before: &Checkpoint) -> Result<()> {
             selection: &Selection::all(),
             // Nothing is deleted.
             ignored: &|_, _| true,
-            left_out: &left_out(repo, &context.capture_rules())
+            left_out: &repo
+                .left_out(&context.capture_rules())
                 .into_iter()
                 .collect(),
             is_output: &|_| false,
@@ -253,9 +253,9 @@ pub(super) fn give_back(context: &Context, before: &Checkpoint) -> Result<()> {
         }
         plan
     };
-    check(repo, &plan)?;
+    repo.check_restore(&plan)?;
     let (lock, _nested) = prepared.into_locks();
-    let restored = execute(repo, &lock, &plan, Expect::Captured, &|| false)?;
+    let restored = repo.execute_restore(&lock, &plan, Expect::Captured, &|| false)?;
     repo.set_last_modes(&lock, &restored)?;
     Ok(())
 }

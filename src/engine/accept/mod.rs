@@ -25,9 +25,8 @@ use crate::engine::{
     runs::{Chosen, prune, refuse_driven},
 };
 use crate::git::{
-    history::tree_of,
     program::{CommitJournal, Saved, Staging},
-    tree::{Objects, patch_text},
+    tree::Objects,
 };
 use crate::model::{
     checkpoint::{Checkpoint, CheckpointType, trigger},
@@ -436,12 +435,7 @@ pub(crate) fn changed_work_patch(context: &Context, accepted: &Accepted) -> Resu
     let globs: Vec<String> = accepted.result.changed_work.iter().map(glob_of).collect();
     let selection = Selection::globs(&globs)
         .map_err(|error| Error::new(ErrorKind::Failed, error.to_string()))?;
-    let patch = patch_text(
-        Objects::stored(context.repo()?),
-        &ends.0.tree,
-        &ends.1.tree,
-        &selection,
-    )?;
+    let patch = Objects::stored(context.repo()?).patch(&ends.0.tree, &ends.1.tree, &selection)?;
     Ok(String::from_utf8_lossy(&patch).into_owned())
 }
 
@@ -573,7 +567,7 @@ fn rehearse(
 fn tree_before(context: &Context, planned: &Plan<'_>) -> Result<ObjectId> {
     let repo = context.repo()?;
     Ok(match &planned.base {
-        Some(base) => tree_of(repo, base)?,
+        Some(base) => repo.tree_of(base)?,
         None => ObjectId(EMPTY_TREE.to_owned()),
     })
 }

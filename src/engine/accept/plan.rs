@@ -14,9 +14,8 @@ use crate::engine::{
     record::{checkpoint, lane::OwnCommits},
 };
 use crate::git::{
-    checkpoint::StoredCheckpoint,
-    program::{CommitJournal, Kept, branch_ref, kept_ref},
-    tree::{TreeLookup, diff_trees},
+    Repo, checkpoint::StoredCheckpoint, program::CommitJournal, repo::CheckpointRef,
+    tree::TreeLookup,
 };
 use crate::model::{
     attempt::IterationStatus,
@@ -64,7 +63,7 @@ pub(super) struct Plan<'a> {
     /// Their subjects, oldest first.
     pub folded_subjects: Vec<String>,
     /// What keeps them.
-    pub kept: Option<Kept>,
+    pub kept: Option<CheckpointRef>,
     pub new_branch: Option<String>,
     /// The paths that are committed, as far as they differ.
     pub taken: BTreeSet<RepoPath>,
@@ -127,7 +126,7 @@ pub(super) fn plan<'a>(
     let folded_subjects = subjects.collect::<Result<Vec<String>>>()?;
     let kept = folded
         .first()
-        .map(|newest| kept_ref(&run.key.run_id, newest));
+        .map(|newest| CheckpointRef::kept(&run.key.run_id, newest));
     let Choice {
         mut taken,
         mut left_out,
@@ -389,7 +388,7 @@ fn edited(
         });
     }
     let opened = capture.objects().open();
-    let (then, now) = diff_trees(&TreeLookup::new(&opened)?, good.view(), capture.view())?;
+    let (then, now) = TreeLookup::new(&opened)?.diff(good.view(), capture.view())?;
     let outputs = [&good.manifest.outputs, &capture.manifest.outputs];
     let is_file =
         |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
@@ -478,11 +477,7 @@ fn left_by_run(
     if as_committed.is_empty() {
         return Ok(Vec::new());
     }
-    let (before, after) = diff_trees(
-        &TreeLookup::stored(context.repo()?)?,
-        initial.view(),
-        good.view(),
-    )?;
+    let (before, after) = TreeLookup::stored(context.repo()?)?.diff(initial.view(), good.view())?;
     let changed = before
         .unlike(&after)
         .map(|(path, ..)| path)
@@ -501,7 +496,7 @@ fn left_by_run(
 }
 
 fn new_branch(context: &Context, name: &str) -> Result<String> {
-    let Some(full) = branch_ref(name) else {
+    let Some(full) = Repo::branch_ref(name) else {
         return Err(Error::new(
             ErrorKind::Usage,
             format!("--branch {name}: no name for a branch"),

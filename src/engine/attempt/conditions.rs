@@ -6,7 +6,7 @@ use crate::engine::{
     base::error::Result,
     record::{attempt_record::Ending, run_settings::loops_of, storage::Prepared},
 };
-use crate::git::tree::{Objects, changed_files};
+use crate::git::tree::Objects;
 use crate::model::{
     checkpoint::Checkpoint,
     decision::Action,
@@ -149,12 +149,9 @@ impl Scene<'_> {
             return Ok(Vec::new());
         }
         let before = self.context.repo()?.load_checkpoint(&base.commit)?;
-        Ok(changed_files(
-            capture.objects(),
-            before.view(),
-            capture.view(),
-            is_test_path,
-        )?)
+        Ok(capture
+            .objects()
+            .changed_files(before.view(), capture.view(), is_test_path)?)
     }
 
     fn tampered(&self, files: &[ChangedFile], detected: &mut Detected) {
@@ -276,12 +273,8 @@ impl Scene<'_> {
             repo.load_checkpoint(&base.commit)?,
             repo.load_checkpoint(&later.commit)?,
         );
-        let files = changed_files(
-            Objects::stored(repo),
-            before.view(),
-            after.view(),
-            is_test_path,
-        )?;
+        let files =
+            Objects::stored(repo).changed_files(before.view(), after.view(), is_test_path)?;
         Ok(NetLines::of(&files))
     }
 }

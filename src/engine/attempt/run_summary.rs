@@ -22,7 +22,7 @@ use crate::engine::{
 use crate::git::{
     Repo,
     checkpoint::StoredCheckpoint,
-    tree::{Objects, TreeLookup, changes, diff_trees},
+    tree::{Objects, TreeLookup},
 };
 use crate::model::{
     checkpoint::{Checkpoint, Verdict},
@@ -267,7 +267,7 @@ pub(in crate::engine) fn changed_work(
 ) -> Result<BTreeSet<RepoPath>> {
     let repo = context.repo()?;
     let is_output = outputs_of(initial, good);
-    let (one, other) = diff_trees(&TreeLookup::stored(repo)?, initial.view(), good.view())?;
+    let (one, other) = TreeLookup::stored(repo)?.diff(initial.view(), good.view())?;
     let is_file = |entry: Option<&Entry>| entry.is_some_and(Entry::is_file);
     let was_there = one
         .unlike(&other)
@@ -312,12 +312,8 @@ fn changes_between(
     after: &StoredCheckpoint,
 ) -> Result<Vec<Change>> {
     let is_output = outputs_of(before, after);
-    let mut changes = changes(
-        Objects::stored(repo),
-        before.view(),
-        after.view(),
-        &Selection::all(),
-    )?;
+    let mut changes =
+        Objects::stored(repo).changes(before.view(), after.view(), &Selection::all())?;
     changes.retain(|change| !is_output(&change.path));
     Ok(changes)
 }
@@ -362,7 +358,7 @@ fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed
         repo.load_checkpoint(&good.commit)?,
     );
     let is_output = outputs_of(&before, &after);
-    let (one, other) = diff_trees(&TreeLookup::stored(repo)?, before.view(), after.view())?;
+    let (one, other) = TreeLookup::stored(repo)?.diff(before.view(), after.view())?;
     let mut unlike = 0;
     let mut uncommitted = ToAccept::Nothing;
     for (path, was, is) in one.unlike(&other).filter(|(path, ..)| !is_output(path)) {
@@ -524,12 +520,7 @@ fn compare(context: &Context, state: &State, span: &Span) -> Result<Option<Attem
         repo.load_checkpoint(&from.commit)?,
         repo.load_checkpoint(&to.commit)?,
     );
-    let changes = changes(
-        Objects::stored(repo),
-        before.view(),
-        after.view(),
-        &Selection::all(),
-    )?;
+    let changes = Objects::stored(repo).changes(before.view(), after.view(), &Selection::all())?;
     Ok(Some(AttemptChanges {
         attempt: span.attempt,
         changes,

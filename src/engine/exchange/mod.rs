@@ -6,33 +6,29 @@ pub(crate) mod import;
 pub(crate) mod views;
 
 use std::collections::BTreeMap;
-use std::fs::Permissions;
-use std::io::{BufWriter, Write};
+use std::fs::{self, Permissions};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{fs, io};
 
 use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{reap, sync_dir, temporary_prefix};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::checkpoint::lock;
-use crate::engine::record::remote_consent::plain_blobs_of;
-use crate::engine::record::seed_json;
-use crate::engine::record::storage::patch_of;
-use crate::git::Repo;
-use crate::git::checkpoint::read_back;
-use crate::git::remote::{Filter, outgoing};
-use crate::git::repo::ref_name;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::path::PathReason;
-use crate::model::state::State;
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    record::{checkpoint::lock, remote_consent::plain_blobs_of, seed_json, storage::patch_of},
+};
+use crate::git::checkpoint::Unbundled;
+use crate::git::{Repo, remote::Filter, repo::ref_name};
+use crate::model::{
+    checkpoint::Checkpoint, hint::Hint, id::CheckpointId, path::PathReason, state::State,
+};
 use crate::policy::retention::{Limits, Reasoned};
 
 /// What kind of file.
@@ -240,7 +236,7 @@ fn write(
                     previous: None,
                 };
                 let message = repo.load_checkpoint(&commit)?.message;
-                let sent = outgoing(repo, &lock(context)?, &commit, &message, &filter)?;
+                let sent = repo.write_outgoing(&lock(context)?, &commit, &message, &filter)?;
                 if !sent.withheld.is_empty() {
                     (commit, withheld) = (sent.commit, sent.withheld);
                 }
@@ -368,6 +364,6 @@ fn write_bundle(context: &Context, checkpoint: &Checkpoint, folder: &Path) -> Re
         Err(error) if error.kind == ErrorKind::AlreadyExists => path,
         written => written?.0,
     };
-    read_back(&written, &name, &checkpoint.commit)?;
+    Unbundled::verify(&written, &name, &checkpoint.commit)?;
     Ok(written)
 }

@@ -19,10 +19,10 @@ use crate::engine::base::{
 use crate::git;
 use crate::git::{
     WorktreeLock,
-    capture::{Capture, capture, capture_lent},
-    checkpoint::{CheckpointParts, StoredCheckpoint, write_early},
+    capture::Capture,
+    checkpoint::{CheckpointParts, StoredCheckpoint},
     repo::{Loan, ref_name},
-    tree::{TreeLookup, diff_trees},
+    tree::TreeLookup,
 };
 use crate::model::{
     checkpoint::{
@@ -114,13 +114,13 @@ fn prepare_within(
     let begun = Instant::now();
     let repo = context.repo()?;
     let mut outer = rules.clone();
-    let mut capture = match capture(repo, &lock, &outer, also) {
+    let mut capture = match repo.capture(&lock, &outer, also) {
         Err(flood @ git::Error::UntrackedFlood { .. }) => {
             let Some(before) = before()? else {
                 return Err(flood.into());
             };
             outer.before = Some(before);
-            capture(repo, &lock, &outer, also)?
+            repo.capture(&lock, &outer, also)?
         }
         captured => captured?,
     };
@@ -131,7 +131,7 @@ fn prepare_within(
     };
     if loan.is_some() {
         drop(capture);
-        capture = capture_lent(repo, &lock, &outer, also, loan.as_ref())?;
+        capture = repo.capture_lent(&lock, &outer, also, loan.as_ref())?;
     }
     let nested = nested::capture_all(context, rules, repo, &mut capture)?;
     let memory = memory::read(context)?;
@@ -170,7 +170,7 @@ pub(crate) fn publish_large(prepared: &Prepared) {
     if prepared.capture.is_little() {
         return;
     }
-    if let Err(error) = write_early(&prepared.capture, &prepared.memory) {
+    if let Err(error) = prepared.capture.write_early(&prepared.memory) {
         tracing::debug!(%error, "the capture is not durable yet");
     }
 }
@@ -508,7 +508,7 @@ fn changes_between(before: &StoredCheckpoint, capture: &Capture) -> git::Result<
         return Ok((totals, paths));
     }
     let opened = capture.objects().open();
-    let (before, now) = diff_trees(&TreeLookup::new(&opened)?, before.view(), capture.view())?;
+    let (before, now) = TreeLookup::new(&opened)?.diff(before.view(), capture.view())?;
     for (path, before, now) in before.unlike(&now) {
         if paths.len() < MAX_CHANGED_PATHS {
             paths.push(path.clone());

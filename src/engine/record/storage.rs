@@ -19,23 +19,29 @@ use std::time::Instant;
 
 use super::nested::NestedCapture;
 use crate::durable::Sync;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::capture::Capture;
-use crate::git::checkpoint::{Committed, MemoryFile, trailers};
-use crate::git::remote::filtered;
-use crate::git::repo::Loan;
-use crate::git::tree::{Objects, write_patch};
-use crate::git::{Repo, WorktreeLock};
-use crate::model::checkpoint::{
-    ChangeTotals, Checkpoint, CheckpointType, LaneFields, StorageType, Verdict, trigger,
+use crate::engine::base::{
+    context::Context,
+    error::{Error, ErrorKind, Result},
 };
-use crate::model::feedback::FeedbackResults;
-use crate::model::hint::Hint;
-use crate::model::id::{CheckpointId, TaskId};
-use crate::model::manifest::ObjectId;
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::RunKey;
+use crate::git::{
+    Repo, WorktreeLock,
+    capture::Capture,
+    checkpoint::{Committed, MemoryFile, trailers},
+    remote::filtered,
+    repo::Loan,
+    tree::Objects,
+};
+use crate::model::{
+    checkpoint::{
+        ChangeTotals, Checkpoint, CheckpointType, LaneFields, StorageType, Verdict, trigger,
+    },
+    feedback::FeedbackResults,
+    hint::Hint,
+    id::{CheckpointId, TaskId},
+    manifest::ObjectId,
+    path::{PathReason, RepoPath},
+    run::RunKey,
+};
 use crate::policy::settings::SafeMode;
 use crate::store::Origin;
 
@@ -228,7 +234,7 @@ fn write_patch_file(
         root.reap(folder);
     }
     let mut bytes = Vec::new();
-    write_patch(objects, base, tree, &BTreeSet::new(), &mut bytes)?;
+    objects.write_patch(base, tree, &BTreeSet::new(), &mut bytes)?;
     root.write(&path, &bytes, Sync::All).map_err(failed)?;
     Ok(path)
 }
@@ -261,8 +267,7 @@ pub(crate) fn patch_of(
     plain: &BTreeSet<ObjectId>,
     out: &mut dyn std::io::Write,
 ) -> Result<Vec<PathReason>> {
-    let withheld = write_patch(
-        Objects::stored(repo),
+    let withheld = Objects::stored(repo).write_patch(
         checkpoint.base_commit.as_ref(),
         &checkpoint.tree,
         plain,

@@ -11,7 +11,7 @@ use crate::engine::base::{context::Context, error::Result};
 use crate::git::{
     Error as GitError, Repo,
     checkpoint::{StoredCheckpoint, trailers},
-    tree::{TreeLookup, diff_trees},
+    tree::TreeLookup,
 };
 use crate::model::{
     checkpoint::{Checkpoint, trigger},
@@ -198,7 +198,7 @@ fn unlike(
     one: &StoredCheckpoint,
     other: &StoredCheckpoint,
 ) -> Result<BTreeSet<RepoPath>> {
-    let (one_tree, other_tree) = diff_trees(lookup, one.view(), other.view())?;
+    let (one_tree, other_tree) = lookup.diff(one.view(), other.view())?;
     let outputs = [&one.manifest.outputs, &other.manifest.outputs];
     let paths = one_tree.unlike(&other_tree).map(|(path, ..)| path);
     Ok(paths

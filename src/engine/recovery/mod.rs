@@ -24,7 +24,7 @@ use crate::engine::record::liveness::{is_orphaned, orphaned_baseline, orphaned_s
 use crate::engine::record::stored::record_of;
 use crate::engine::restore::execute;
 use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::program::{CommitJournal, conclude, has_moved, take_back};
+use crate::git::program::CommitJournal;
 use crate::git::repo::ref_name;
 use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::{Checkpoint, trigger};
@@ -381,9 +381,9 @@ pub(in crate::engine) fn put_commits(
 ) -> Result<Run> {
     let repo = context.repo()?;
     repo.write_commit_journal(lock, journal)?;
-    let concluded = conclude(repo, lock, journal, context.lock_timeout());
+    let concluded = journal.conclude(repo, lock, context.lock_timeout());
     if let Err(error) = concluded {
-        if !has_moved(repo, journal)? {
+        if !journal.has_moved(repo)? {
             give_up_commits(repo, lock, journal)?;
         }
         return Err(error.into());
@@ -392,7 +392,7 @@ pub(in crate::engine) fn put_commits(
 }
 
 fn give_up_commits(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal) -> Result<()> {
-    take_back(repo, lock, journal)?;
+    journal.take_back(repo, lock)?;
     Ok(repo.remove_commit_journal(lock)?)
 }
 
@@ -452,13 +452,16 @@ fn recover_commits(context: &Context) -> Result<Option<String>> {
         return Ok(None);
     };
     let key = &journal.run;
-    if !has_moved(repo, &journal)? {
+    if !journal.has_moved(repo)? {
         give_up_commits(repo, &lock, &journal)?;
         return Ok(Some(format!(
             "accepting {key} was cut off before the branch moved: nothing was changed"
         )));
     }
-    match conclude(repo, &lock, &journal, context.lock_timeout()).map_err(Error::from) {
+    match journal
+        .conclude(repo, &lock, context.lock_timeout())
+        .map_err(Error::from)
+    {
         // The branch is begun, and somebody is on another one by now.
         Err(error) if error.kind == ErrorKind::HeadMoved => {}
         concluded => concluded?,

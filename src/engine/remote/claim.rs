@@ -8,15 +8,13 @@ use super::push::{Synced, What, all_there, confirm, obtain, prepare, push, sync,
 use super::record::{Locked, Pending, Record, lock};
 use super::server;
 use super::server::{Away, Chain, Reached, Server, away};
-use crate::engine::base::clock::{Moment, WaitLimit};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::remote::{Answer, Update, is_before, run_ref};
-use crate::model::event::Payload;
-use crate::model::hint::Hint;
-use crate::model::manifest::ObjectId;
-use crate::model::remote::Claim;
-use crate::model::run::RunKey;
+use crate::engine::base::{
+    clock::{Moment, WaitLimit},
+    context::Context,
+    error::{Error, ErrorKind, Result},
+};
+use crate::git::remote::{Answer, Remote, Update};
+use crate::model::{event::Payload, hint::Hint, manifest::ObjectId, remote::Claim, run::RunKey};
 use crate::policy::remote::{Hold, Standing, hold};
 use crate::store::new_id;
 
@@ -213,7 +211,7 @@ pub(super) fn to_be_claimed(
     let latest = latest(server, key, record)?;
     let chain = match &latest {
         // A claim puts there again what was taken from the end of it.
-        Some(latest) if *latest != tip && is_before(server.repo()?, &tip, latest)? => {
+        Some(latest) if *latest != tip && server.repo()?.is_earlier_state(&tip, latest)? => {
             server::read_chain(server.context, key, server.name(), latest, None)?
         }
         _ => chain,
@@ -360,7 +358,7 @@ pub(super) fn latest(
     let mut latest = record.tip.clone();
     for other in seen.into_iter().chain(&tracked) {
         let is_later = match &latest {
-            Some(latest) => latest != other && is_before(repo, latest, other)?,
+            Some(latest) => latest != other && repo.is_earlier_state(latest, other)?,
             None => true,
         };
         if is_later {
@@ -499,7 +497,7 @@ fn set_back(
     let Some(known) = latest.filter(|known| *known != tip) else {
         return Ok(None);
     };
-    if !is_before(repo, tip, known)? {
+    if !repo.is_earlier_state(tip, known)? {
         return Ok(None);
     }
     server.require_same_place(key, &locked.record)?;
@@ -531,14 +529,13 @@ pub(super) fn is_forked(
     tip: &ObjectId,
 ) -> Result<bool> {
     let repo = server.repo()?;
-    if before == tip || is_before(repo, before, tip)? || is_before(repo, tip, before)? {
+    if before == tip || repo.is_earlier_state(before, tip)? || repo.is_earlier_state(tip, before)? {
         return Ok(false);
     }
     let chain = server::read_chain(server.context, key, server.name(), tip, None)?;
-    chain
-        .states
-        .first()
-        .map_or(Ok(false), |root| Ok(is_before(repo, &root.commit, before)?))
+    chain.states.first().map_or(Ok(false), |root| {
+        Ok(repo.is_earlier_state(&root.commit, before)?)
+    })
 }
 
 /// Refuses a run that was set back on the server and went on from there on another machine, unless this clone holds it: who
@@ -601,7 +598,7 @@ fn put_back(
     known: &ObjectId,
 ) -> Result<Tried> {
     let update = Update {
-        name: run_ref(key),
+        name: Remote::run_ref(key),
         old: old.cloned(),
         new: Some(known.clone()),
     };

@@ -18,7 +18,10 @@ use crate::engine::{
     recovery::lost::{apply_attempts as apply_lost, end_lost},
     trust::agreed::note_taken_in,
 };
-use crate::git::{WorktreeLock, program::kept_ref, remote::is_before, repo::ref_name};
+use crate::git::{
+    WorktreeLock,
+    repo::{CheckpointRef, ref_name},
+};
 use crate::model::{
     checkpoint::{Checkpoint, trigger},
     event::{Event, Payload},
@@ -63,7 +66,7 @@ pub(super) fn take_in(
         );
     }
     let goes_on = match &known {
-        Some(known) if is_before(repo, known, tip)? => context
+        Some(known) if repo.is_earlier_state(known, tip)? => context
             .store()
             .lines_of_run(key, locked.record.sent_seq)?
             .is_empty(),
@@ -305,7 +308,7 @@ fn keep_own(
         .checkpoints_of(key)
         .filter(|own| !there.contains(own.id.as_str()))
     {
-        let kept = kept_ref(&key.run_id, &own.commit);
+        let kept = CheckpointRef::kept(&key.run_id, &own.commit);
         if repo.resolve_ref(&kept.name).is_none() {
             repo.set_ref(lock, &kept.name, &kept.commit)?;
         }

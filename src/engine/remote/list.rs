@@ -21,7 +21,7 @@ use crate::engine::{
     },
     record::liveness::Driving,
 };
-use crate::git::remote::{is_before, tracking_ref};
+use crate::git::remote::Remote;
 use crate::model::{
     event::Event,
     hint::Hint,
@@ -205,13 +205,13 @@ fn see(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<Seen> {
         .unwrap_or_default();
     let known = latest(server, key, &record)?;
     if let Some(known) = known.as_ref().filter(|known| *known != tip)
-        && !is_before(repo, known, tip)?
+        && !repo.is_earlier_state(known, tip)?
     {
         // Another process of this clone may have pushed since the list was made.
         if matches!(server.look(key)?, Reached::Yes(Some(now)) if now != *tip) {
             return Ok(Seen::Known);
         }
-        if is_before(repo, tip, known)? {
+        if repo.is_earlier_state(tip, known)? {
             return if record.tip.as_ref() == Some(known) {
                 Ok(Seen::Back)
             } else {
@@ -341,7 +341,7 @@ fn is_held(context: &Context, key: &RunKey, remote: &str, record: &Record) -> Re
         return Ok(false);
     }
     let repo = context.repo()?;
-    let Some(tip) = repo.resolve_ref(&tracking_ref(remote, key)) else {
+    let Some(tip) = repo.resolve_ref(&Remote::tracking_ref(remote, key)) else {
         return Ok(false);
     };
     let claim = server::chain_standing(repo, key, remote, &tip)?.claim;
@@ -375,7 +375,7 @@ fn ahead(
     let unsent = unsent(server.context, run, record)?;
     let repo = server.repo()?;
     let lacking = match (&record.tip, there) {
-        (Some(tip), Some(there)) if tip != there && is_before(repo, there, tip)? => {
+        (Some(tip), Some(there)) if tip != there && repo.is_earlier_state(there, tip)? => {
             let there = server::chain_standing(repo, key, server.name(), there)?;
             record
                 .chain

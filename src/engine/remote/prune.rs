@@ -5,13 +5,17 @@ use std::time::Duration;
 use super::list::{RemoteReport, folded, refresh, report};
 use super::record::forget;
 use super::server::{Server, away};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::remote::{Answer, SIDE, Update, run_component, run_ref};
-use crate::model::hint::Hint;
-use crate::model::manifest::ObjectId;
-use crate::model::run::{Run, RunKey, RunStatus};
-use crate::model::time::Timestamp;
+use crate::engine::base::{
+    context::Context,
+    error::{Error, ErrorKind, Result},
+};
+use crate::git::remote::{Answer, Remote, Update};
+use crate::model::{
+    hint::Hint,
+    manifest::ObjectId,
+    run::{Run, RunKey, RunStatus},
+    time::Timestamp,
+};
 use crate::policy::settings::RetentionSettings;
 
 /// Why a run stays on the remote.
@@ -111,9 +115,9 @@ pub(crate) fn prune(context: &Context) -> Result<RemoteReport> {
 }
 
 fn remove(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<()> {
-    let aside = format!("{SIDE}{}/", run_component(key));
+    let aside = Remote::side_folder(key);
     let mut updates = vec![Update {
-        name: run_ref(key),
+        name: Remote::run_ref(key),
         old: Some(tip.clone()),
         new: None,
     }];

@@ -9,25 +9,28 @@ use anyhow::Context as _;
 use super::record::{Locked, Pending, Record};
 use super::server;
 use super::server::{Away, Chain, Reached, Server, away, chain_standing};
-use crate::engine::base::clock::Moment;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::runs::run_of;
-use crate::engine::record::checkpoint::lock;
-use crate::engine::record::remote_consent::plain_blobs_of;
-use crate::engine::record::run_settings::settings_of;
-use crate::engine::record::stored::message;
-use crate::git::history::tree_of;
-use crate::git::remote::{
-    Answer, Filter, NewState, Update, is_before, outgoing, run_ref, side_ref,
+use crate::engine::{
+    base::{
+        clock::Moment,
+        context::Context,
+        error::{Error, ErrorKind, Result},
+        runs::run_of,
+    },
+    record::{
+        checkpoint::lock, remote_consent::plain_blobs_of, run_settings::settings_of,
+        stored::message,
+    },
 };
-use crate::model::checkpoint::Checkpoint;
-use crate::model::event::{Event, Payload};
-use crate::model::hint::Hint;
-use crate::model::manifest::ObjectId;
-use crate::model::remote::{Claim, Meta, REMOTE_SCHEMA};
-use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
+use crate::git::remote::{Answer, Filter, NewState, Remote, Update};
+use crate::model::{
+    checkpoint::Checkpoint,
+    event::{Event, Payload},
+    hint::Hint,
+    manifest::ObjectId,
+    remote::{Claim, Meta, REMOTE_SCHEMA},
+    run::{Run, RunKey},
+    state::State,
+};
 use crate::policy::remote::{Names, Places, Segment, Standing, base};
 
 /// What came of a push.
@@ -140,7 +143,7 @@ pub(super) fn push(
     locked.record.pending.push(pending.clone());
     locked.save(context)?;
     let update = Update {
-        name: run_ref(key),
+        name: Remote::run_ref(key),
         old: old.cloned(),
         new: Some(pending.commit.clone()),
     };
@@ -208,7 +211,9 @@ fn settle(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Sett
         tip,
         match (&found, &locked.record.tip) {
             (None, Some(_)) => true,
-            (Some(found), Some(tip)) => repo.has_object(found) && is_before(repo, found, tip)?,
+            (Some(found), Some(tip)) => {
+                repo.has_object(found) && repo.is_earlier_state(found, tip)?
+            }
             _ => false,
         },
     ) else {
@@ -221,7 +226,7 @@ fn settle(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Sett
         server.require_same_place(key, &locked.record)?;
         // The server was set back. Who holds the run has all of it.
         let update = Update {
-            name: run_ref(key),
+            name: Remote::run_ref(key),
             old: found,
             new: Some(tip),
         };
@@ -280,7 +285,7 @@ pub(super) fn obtain(
     key: &RunKey,
     found: &ObjectId,
 ) -> Result<Reached<Option<ObjectId>>> {
-    let name = run_ref(key);
+    let name = Remote::run_ref(key);
     Ok(match server.obtain(&[(name.clone(), found.clone())])? {
         Reached::Yes(true) => Reached::Yes(server.obtained(&name, found)),
         Reached::Yes(false) => Reached::Yes(None),
@@ -348,7 +353,7 @@ pub(super) fn leave_aside(
         with_events: true,
     };
     let prepared = prepare(server, key, record, Some(&before), what)?;
-    let name = side_ref(key, before.claim.fencing);
+    let name = Remote::side_ref(key, before.claim.fencing);
     let commit = prepared.pending.commit;
     // What was left there before under the same claim stays.
     let beside = format!("{name}-{}", commit.0.get(..12).unwrap_or(&commit.0));
@@ -598,8 +603,7 @@ impl Sending<'_> {
         );
         let hidden: Checkpoint =
             serde_json::from_value(hidden).context("cannot encode a checkpoint's record")?;
-        let sent = outgoing(
-            repo,
+        let sent = repo.write_outgoing(
             &lock(context)?,
             &checkpoint.commit,
             &message(&hidden)?,
@@ -608,7 +612,7 @@ impl Sending<'_> {
         out.withheld += sent.withheld.len() as u64;
         checkpoint.partial |= !sent.withheld.is_empty();
         checkpoint.skipped.extend(sent.withheld);
-        checkpoint.tree = tree_of(repo, &sent.commit)?;
+        checkpoint.tree = repo.tree_of(&sent.commit)?;
         checkpoint.commit = sent.commit.clone();
         self.previous = Some(sent.commit.clone());
         if !self.sent.contains(&sent.commit) {

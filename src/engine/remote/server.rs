@@ -7,19 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::record::Record;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::remote_consent::{refuse_fork, require_consent, require_given};
-use crate::git::Repo;
-use crate::git::remote::{
-    Answer, FetchedNames, Limits, NewState, RUNS, Remote, SCRATCH, Update, incoming_of, is_of_run,
-    pending_ref, read_state, run_ref, tracking_of, tracking_ref, write_state,
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    record::remote_consent::{refuse_fork, require_consent, require_given},
 };
-use crate::model::hint::Hint;
-use crate::model::id::RunId;
-use crate::model::manifest::ObjectId;
-use crate::model::remote::RemoteState;
-use crate::model::run::RunKey;
+use crate::git::{
+    Repo,
+    remote::{Answer, FetchedNames, Limits, NewState, Remote, SCRATCH, Update},
+};
+use crate::model::{hint::Hint, id::RunId, manifest::ObjectId, remote::RemoteState, run::RunKey};
 use crate::os::since_boot;
 use crate::policy::remote::{Flaw, RawState, Standing, decode, follow};
 
@@ -213,7 +212,7 @@ impl<'a> Server<'a> {
 
     /// What the server has of a run.
     pub(crate) fn look(&self, key: &RunKey) -> Result<Reached<Option<ObjectId>>> {
-        let name = run_ref(key);
+        let name = Remote::run_ref(key);
         let repo = self.repo()?;
         Ok(
             match self.call(QUESTION, |limits| self.remote.list(repo, &[&name], limits))? {
@@ -232,11 +231,14 @@ impl<'a> Server<'a> {
     pub(crate) fn list(&self, id: Option<&RunId>) -> Result<Reached<Vec<(String, ObjectId)>>> {
         let repo = self.repo()?;
         Ok(
-            match self.call(QUESTION, |limits| self.remote.list(repo, &[RUNS], limits))? {
+            match self.call(QUESTION, |limits| {
+                self.remote.list(repo, &[Remote::RUNS], limits)
+            })? {
                 Answer::Done(mut found) => {
                     // What `remote check` tries there is no run.
                     found.retain(|(name, _)| {
-                        !name.starts_with(SCRATCH) && id.is_none_or(|id| is_of_run(name, id))
+                        !name.starts_with(SCRATCH)
+                            && id.is_none_or(|id| Remote::is_of_run(name, id))
                     });
                     Reached::Yes(found)
                 }
@@ -258,7 +260,7 @@ impl<'a> Server<'a> {
     /// them went away meanwhile.
     fn fetch(&self, names: &[String]) -> Result<Reached<bool>> {
         let repo = self.repo()?;
-        let pair = |name: &String| Some((name.clone(), incoming_of(self.name(), name)?));
+        let pair = |name: &String| Some((name.clone(), Remote::incoming_of(self.name(), name)?));
         let refs: Vec<(String, String)> = names.iter().filter_map(pair).collect();
         if refs.is_empty() {
             return Ok(Reached::Yes(true));
@@ -305,15 +307,15 @@ impl<'a> Server<'a> {
     pub(crate) fn obtained(&self, name: &str, commit: &ObjectId) -> Option<ObjectId> {
         let repo = self.context.repo().ok()?;
         let at = |place: Option<String>| place.and_then(|place| repo.resolve_ref(&place));
-        let seen = at(tracking_of(self.name(), name)).filter(|seen| seen == commit);
-        seen.or_else(|| at(incoming_of(self.name(), name)))
+        let seen = at(Remote::tracking_of(self.name(), name)).filter(|seen| seen == commit);
+        seen.or_else(|| at(Remote::incoming_of(self.name(), name)))
     }
 
     /// A state of a run was verified: it is what was seen last.
     pub(crate) fn believe(&self, key: &RunKey, tip: &ObjectId) -> Result<()> {
         let repo = self.repo()?;
         repo.set_tracking(&self.tracking(key), tip)?;
-        match incoming_of(self.name(), &run_ref(key)) {
+        match Remote::incoming_of(self.name(), &Remote::run_ref(key)) {
             Some(incoming) => Ok(repo.remove_tracking(&incoming)?),
             None => Ok(()),
         }
@@ -357,7 +359,7 @@ impl<'a> Server<'a> {
     pub(crate) fn write_state(&self, state: &NewState<'_>) -> Result<ObjectId> {
         let repo = self.repo()?;
         match self.call(SIGNATURE, |limits| {
-            write_state(repo, state, limits).map(Answer::Done)
+            repo.write_run_state(state, limits).map(Answer::Done)
         })? {
             Answer::Done(commit) => Ok(commit),
             other => Err(away(other).error(self.name())),
@@ -375,12 +377,12 @@ impl<'a> Server<'a> {
 
     /// The reference here of what was seen last of a run there; all of it was verified.
     pub(crate) fn tracking(&self, key: &RunKey) -> String {
-        tracking_ref(self.name(), key)
+        Remote::tracking_ref(self.name(), key)
     }
 
     /// The reference here of what is pushed.
     pub(crate) fn pending(&self, key: &RunKey) -> String {
-        pending_ref(self.name(), key)
+        Remote::pending_ref(self.name(), key)
     }
 
     /// Waits before the server is asked again: as long as it wants, else longer each time, and no longer than `most`.
@@ -482,7 +484,7 @@ pub(super) fn chain_standing(
     remote: &str,
     commit: &ObjectId,
 ) -> Result<Standing> {
-    let raw = read_state(repo, commit)?;
+    let raw = repo.read_run_state(commit)?;
     let (meta, claim, _) = decode(&raw, key).map_err(|flaw| refused_chain(key, remote, &flaw))?;
     Ok(Standing {
         commit: commit.clone(),
@@ -514,7 +516,7 @@ pub(super) fn read_chain(
             before = Some(chain_standing(repo, key, remote, &commit)?);
             break;
         }
-        let (_, _, previous) = decode(&read_state(repo, &commit)?, key).map_err(wrong)?;
+        let (_, _, previous) = decode(&repo.read_run_state(&commit)?, key).map_err(wrong)?;
         ids.push(commit);
         at = previous;
     }
@@ -522,14 +524,14 @@ pub(super) fn read_chain(
         before,
         states: Vec::with_capacity(ids.len()),
     };
-    let seen = repo.resolve_ref(&tracking_ref(remote, key));
+    let seen = repo.resolve_ref(&Remote::tracking_ref(remote, key));
     let unseen = seen
         .and_then(|seen| ids.iter().position(|commit| *commit == seen))
         .unwrap_or(ids.len());
     let mut names = FetchedNames::new(repo)?;
     for (number, commit) in ids.into_iter().enumerate().rev() {
         let state =
-            follow(&read_state(repo, &commit)?, key, chain.end().as_ref()).map_err(wrong)?;
+            follow(&repo.read_run_state(&commit)?, key, chain.end().as_ref()).map_err(wrong)?;
         if let Some(signers) = &context.settings().remote.allowed_signers
             && !is_signed_by(context, &commit, signers)?
         {

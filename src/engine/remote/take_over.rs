@@ -24,10 +24,7 @@ use crate::engine::{
     rollback::on_request::restore,
     trust::agreed::{not_agreed, note_agreed, print, require_agreed, trusted},
 };
-use crate::git::{
-    remote::{RUNS, read_state, run_ref},
-    worktree::uncommitted,
-};
+use crate::git::remote::Remote;
 use crate::model::{
     checkpoint::Checkpoint,
     event::Payload,
@@ -290,17 +287,17 @@ pub(super) fn keys_of(
     }
     let mut keys = Vec::new();
     let is_run =
-        |(name, _): &&(String, ObjectId)| name.starts_with(RUNS) && !refused.contains(name);
+        |(name, _): &&(String, ObjectId)| name.starts_with(Remote::RUNS) && !refused.contains(name);
     for (name, commit) in found.iter().filter(is_run) {
         let Some(tip) = server.obtained(name, commit) else {
             continue;
         };
-        let raw = read_state(repo, &tip);
+        let raw = repo.read_run_state(&tip);
         let key = raw
             .as_ref()
             .ok()
             .and_then(key_of)
-            .filter(|key| run_ref(key) == *name);
+            .filter(|key| Remote::run_ref(key) == *name);
         match (key, meant) {
             (Some(key), _) => keys.push((key, tip)),
             (None, None) => server.context.warn(format!(
@@ -385,7 +382,7 @@ fn refuse_edited(context: &Context, key: &RunKey) -> Result<()> {
 fn refuse_uncommitted(context: &Context, key: &RunKey, target: &Checkpoint) -> Result<()> {
     let planned = restore(&context.rehearsal()?, &files_of(key, target, Edits::Refuse))?.result;
     let touched: BTreeSet<RepoPath> = planned.written.into_iter().chain(planned.deleted).collect();
-    let edited = uncommitted(context.repo()?, &touched)?;
+    let edited = context.repo()?.uncommitted(&touched)?;
     if edited.is_empty() {
         return Ok(());
     }

@@ -24,7 +24,7 @@ use crate::engine::{
 use crate::git::{
     Repo, WorktreeLock,
     repo::Loan,
-    restore::{Expect, JOURNAL_VERSION, RestoreJournal, Restored, execute, git_file, verify},
+    restore::{Expect, JOURNAL_VERSION, RestoreJournal, Restored, git_file},
     tree::TreeLookup,
 };
 use crate::model::{
@@ -179,7 +179,7 @@ fn read_back(
     request: &RestoreRequest,
 ) -> Result<()> {
     let repo = context.repo()?;
-    let mut lost = crate::git::restore::read_back(repo, lock, &journal.plan)?;
+    let mut lost = repo.read_back_overwritten(lock, &journal.plan)?;
     let safety = repo.load_checkpoint(&journal.safety_commit)?;
     let (nested, lookup) = (
         LayerPart::all(repo, &safety, &[])?,
@@ -266,14 +266,15 @@ fn apply(
         .unlink
         .iter()
         .try_for_each(|file| git_file::remove(repo, file))?;
-    let mut restored = execute(repo, lock, &journal.plan, expect, &|| interruption.stops())?;
+    let mut restored =
+        repo.execute_restore(lock, &journal.plan, expect, &|| interruption.stops())?;
     journaled
         .operation
         .nested
         .placed
         .iter()
         .try_for_each(|file| git_file::write(repo, file))?;
-    let mut verified = verify(repo, &journal.plan, &restored)?;
+    let mut verified = repo.verify_restore(&journal.plan, &restored)?;
     if verified.differing.is_empty() {
         verified.differing = repo.set_last_modes(lock, &restored)?;
     }

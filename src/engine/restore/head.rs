@@ -22,11 +22,7 @@ use crate::engine::{
 use crate::git::{
     Repo, WorktreeLock,
     checkpoint::StoredCheckpoint,
-    history::tree_of,
-    restore::{
-        Expect, IndexContent, IndexPlan, IndexSides, RestoreJournal, execute, git_file, plan_index,
-        restore_index_paths,
-    },
+    restore::{Expect, IndexContent, IndexPlan, IndexSides, RestoreJournal, git_file},
     tree::TreeLookup,
 };
 use crate::model::{
@@ -307,7 +303,7 @@ pub(super) fn plan_for_index(
         return Ok(IndexPlan::default());
     }
     let before = now.head.commit.as_ref().filter(|_| *head != HeadPlan::Stay);
-    let before = before.map(|commit| tree_of(repo, commit)).transpose()?;
+    let before = before.map(|commit| repo.tree_of(commit)).transpose()?;
     let on_top;
     let target = if is_on_top(head, request) {
         on_top = target.committed();
@@ -324,7 +320,7 @@ pub(super) fn plan_for_index(
         head: before.as_ref(),
         discard: request.index == IndexMode::Whole || request.edits == Edits::Discard,
     };
-    Ok(plan_index(&TreeLookup::new(&opened)?, &sides)?)
+    Ok(sides.plan(&TreeLookup::new(&opened)?)?)
 }
 
 /// Whether the index follows the commit that comes on top, and not what was captured of it.
@@ -351,13 +347,7 @@ pub(super) fn apply_index(
         index_target(repo, journal, journaled)?,
     );
     let sides = (&IndexContent::from(&safety), &IndexContent::from(&target));
-    Ok(restore_index_paths(
-        repo,
-        lock,
-        &journal.index_paths,
-        sides,
-        timeout,
-    )?)
+    Ok(repo.restore_index_paths(lock, &journal.index_paths, sides, timeout)?)
 }
 
 /// The checkpoint whose index is restored.
@@ -394,13 +384,7 @@ fn revert_index(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal
     }
     let target = index_target(repo, journal, &decode(journal)?)?;
     let sides = (&IndexContent::from(&target), &IndexContent::from(&safety));
-    Ok(restore_index_paths(
-        repo,
-        lock,
-        &journal.index_paths,
-        sides,
-        timeout,
-    )?)
+    Ok(repo.restore_index_paths(lock, &journal.index_paths, sides, timeout)?)
 }
 
 /// What the engine needs beside the file plan to finish a restore that was cut off.
@@ -555,10 +539,9 @@ pub(super) fn revert(
         .placed
         .iter()
         .try_for_each(|file| git_file::remove(repo, file));
-    let files = execute(repo, lock, &journal.plan.invert(), Expect::CutOff, &|| {
-        false
-    })
-    .map_err(Error::from);
+    let files = repo
+        .execute_restore(lock, &journal.plan.invert(), Expect::CutOff, &|| false)
+        .map_err(Error::from);
     let files = files.and_then(|files| {
         repo.set_last_modes(lock, &files)?;
         Ok(files)

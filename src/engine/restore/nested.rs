@@ -18,9 +18,9 @@ use crate::engine::{
 };
 use crate::git::{
     Repo,
-    checkpoint::{NestedCopy, StoredCheckpoint, show_trees},
+    checkpoint::{NestedCopy, StoredCheckpoint},
     restore::git_file,
-    tree::{TreeIgnores, TreeLookup, diff_trees},
+    tree::{TreeIgnores, TreeLookup},
 };
 use crate::model::{
     hint::Hint,
@@ -211,7 +211,7 @@ impl Finder<'_> {
         if let Some(stays) = &stays {
             self.kept(path, &format!("{NESTED}; its files are restored, {stays}"));
         }
-        show_trees(self.outer, &self.prepared.capture, &one.capture)?;
+        self.prepared.capture.show_trees(self.outer, &one.capture)?;
         let inner = copied.clone();
         self.graft(path, true, Some(copied), link.mode);
         self.tell(path, NestedAction::Restored, stays);
@@ -295,7 +295,7 @@ impl Finder<'_> {
                 continue;
             }
             self.met.insert(file.path.clone());
-            show_trees(self.outer, &self.prepared.capture, &one.capture)?;
+            self.prepared.capture.show_trees(self.outer, &one.capture)?;
             self.graft(&file.path, true, None, None);
             self.out.remove.push(file.clone());
             self.tell(&file.path, NestedAction::Removed, None);
@@ -580,7 +580,7 @@ impl Grafts {
                 &graft.then,
             ) {
                 (Some(one), Some(copy)) => {
-                    let (inner, wanted) = diff_trees(&lookup, one.capture.view(), copy.view())?;
+                    let (inner, wanted) = lookup.diff(one.capture.view(), copy.view())?;
                     add(now, path, inner);
                     add(target, path, wanted);
                 }

@@ -27,10 +27,10 @@ use crate::engine::{
 use crate::git::{
     Error as GitError, Repo, WorktreeLock,
     checkpoint::{MemoryFile, StoredCheckpoint},
-    repo::is_closed,
-    restore::{IndexPlan, check, leave_blocked},
-    tree::{TreeIgnores, TreeLookup, diff_trees},
-    worktree::{Outputs, left_out, uncommitted},
+    repo::owner,
+    restore::IndexPlan,
+    tree::{TreeIgnores, TreeLookup},
+    worktree::Outputs,
 };
 use crate::model::{
     checkpoint::Checkpoint,
@@ -174,11 +174,12 @@ pub(crate) fn plan(
             .kept
             .retain(|kept| !nested.kept.iter().any(|one| one.path == kept.path));
         files.kept.extend(nested.kept.iter().cloned());
-        let blocked = leave_blocked(repo, files, planned.prepared.loan.as_ref())?;
+        let blocked = repo.leave_blocked(files, planned.prepared.loan.as_ref())?;
         files.kept.extend(blocked.iter().cloned());
         planned.unlike = left_of(request, &planned, blocked);
         let (files, nested) = (&mut planned.files, &planned.nested);
-        check(repo, files).map_err(|error| refused(repo, error))?;
+        repo.check_restore(files)
+            .map_err(|error| refused(repo, error))?;
         refuse_unlike(request, &planned.unlike)?;
         repo.keep_nonempty_dirs(
             files,
@@ -317,7 +318,7 @@ fn closed_by_owner(repo: &Repo, one: &PathReason) -> Option<PathBuf> {
         .chain([one.path.clone()])
         .filter(|_| one.is_unreadable());
     let mut parts = parts.map(|part| part.below(repo.workdir()));
-    parts.find(|part| is_closed(part, 0, true))
+    parts.find(|part| owner::is_closed(part, 0, true))
 }
 
 /// What is done to files, and what it was made from.
@@ -412,7 +413,8 @@ fn file_plan(
     let is_output = |path: &RepoPath| {
         now.entries.contains_key(path) && (recorded.contains(path) || own.has(repo, path))
     };
-    let left_out = left_out(repo, &context.capture_rules())
+    let left_out = repo
+        .left_out(&context.capture_rules())
         .into_iter()
         .chain(nested.left_out())
         .collect();
@@ -609,7 +611,7 @@ fn edited_since_head(
         there.is_ok_and(|there| !there.is_dir())
     });
     if context.has_git() {
-        edited.extend(uncommitted(repo, &compared)?);
+        edited.extend(repo.uncommitted(&compared)?);
     }
     Ok(Some(edited))
 }
@@ -712,12 +714,11 @@ fn capture_both(
             None
         };
         let Some(base) = base else {
-            let (mut now, mut target) =
-                diff_trees(&lookup, prepared.capture.view(), captured.view())?;
+            let (mut now, mut target) = lookup.diff(prepared.capture.view(), captured.view())?;
             nested.merge(repo, prepared, captured, (&mut now, &mut target))?;
             return Ok((captured.clone(), now, target, nested));
         };
-        let (now, mut target) = diff_trees(&lookup, prepared.capture.view(), base.view())?;
+        let (now, mut target) = lookup.diff(prepared.capture.view(), base.view())?;
         repo.as_checked_out(&lookup, captured, here, &now, &mut target)?;
         Ok((base, now, target, nested))
     };

@@ -22,7 +22,7 @@ use crate::engine::{
     },
     step::{Crossing, compensate, is_ancestor_step},
 };
-use crate::git::checkpoint::{PreciousFile, put_back};
+use crate::git::checkpoint::PreciousFile;
 use crate::model::{
     checkpoint::{Checkpoint, Verdict},
     hint::Hint,
@@ -290,7 +290,7 @@ impl Vanished {
     pub(crate) fn put_back(&mut self, context: &Context) -> Result<()> {
         let repo = context.repo()?;
         self.back.retain(|file| {
-            let done = put_back(repo, file);
+            let done = file.put_back(repo);
             done.inspect_err(|error| {
                 context.warn(format!("{} is not put back: {error}", file.path));
             })

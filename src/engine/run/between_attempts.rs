@@ -18,7 +18,7 @@ use crate::engine::{
     restore::request::{Restore, RestoreResult},
     rollback::{refuse_mixed, restore_checkpoint},
 };
-use crate::git::tree::{TreeLookup, diff_trees};
+use crate::git::tree::TreeLookup;
 use crate::model::{
     checkpoint::{Checkpoint, trigger},
     hint::Hint,
@@ -124,11 +124,7 @@ fn is_as(
         return Ok(true);
     }
     let opened = prepared.capture.objects().open();
-    let (then, now) = diff_trees(
-        &TreeLookup::new(&opened)?,
-        stored.view(),
-        prepared.capture.view(),
-    )?;
+    let (then, now) = TreeLookup::new(&opened)?.diff(stored.view(), prepared.capture.view())?;
     let (before, after) = (&stored.manifest.outputs, &prepared.capture.manifest.outputs);
     let is_left = |path: &RepoPath| left.iter().any(|left| path.starts_with(left));
     Ok(then

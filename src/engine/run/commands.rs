@@ -13,7 +13,6 @@ use crate::engine::{
         run_settings::{folder_of, loops_of, shell_of},
     },
 };
-use crate::git::tree::changes;
 use crate::model::{
     agent_record::{AgentKind, AgentRecord},
     failure::{Cause, Failure, FailureEvidence, FailureType},
@@ -333,7 +332,9 @@ fn left_unchanged(context: &Context, key: &RunKey, evidence: &FailureEvidence) -
             return Ok(true);
         }
         let before = context.repo()?.load_checkpoint(&before.commit)?;
-        let changes = changes(now.objects(), before.view(), now.view(), &Selection::all())?;
+        let changes = now
+            .objects()
+            .changes(before.view(), now.view(), &Selection::all())?;
         Ok(changes.iter().all(|change| is_own(change, evidence)))
     };
     look().unwrap_or_else(|error| {

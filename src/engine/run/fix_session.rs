@@ -19,7 +19,7 @@ use crate::engine::{
     },
     recovery,
 };
-use crate::git::tree::{Seen, changes_with};
+use crate::git::tree::Seen;
 use crate::model::{
     checkpoint::trigger,
     event::Payload,
@@ -207,8 +207,7 @@ pub(in crate::engine) fn changes_with_seen(
     })?;
     let before = repo.load_checkpoint(&base.commit)?;
     let objects = prepared.capture.objects();
-    Ok(changes_with(
-        objects,
+    Ok(objects.changes_with(
         before.view(),
         prepared.capture.view(),
         &Selection::all(),

@@ -9,26 +9,29 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::Root;
-use crate::engine::attempt::preconditions::reconsider;
-use crate::engine::base::context::Context;
-use crate::engine::base::context::place::is_part_of_attempt;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::runs::{self, run_of};
-use crate::engine::record::{select, storage};
-use crate::engine::recovery;
-use crate::git::prune::added_bytes;
-use crate::model::agent_record::UsageFields;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::event::Payload;
-use crate::model::hint::Hint;
-use crate::model::id::RunId;
-use crate::model::manual_fix::ManualFixStatus;
-use crate::model::run::{IterationStatus, Run, RunKey, RunStatus};
-use crate::model::run_line::RunLine;
-use crate::model::state::State;
-use crate::model::time::Timestamp;
-use crate::store::NewEvent;
-use crate::store::views::write_views;
+use crate::engine::{
+    attempt::preconditions::reconsider,
+    base::{
+        context::{Context, place::is_part_of_attempt},
+        error::{Error, ErrorKind, Result},
+        runs::{self, run_of},
+    },
+    record::{select, storage},
+    recovery,
+};
+use crate::model::{
+    agent_record::UsageFields,
+    checkpoint::Checkpoint,
+    event::Payload,
+    hint::Hint,
+    id::RunId,
+    manual_fix::ManualFixStatus,
+    run::{IterationStatus, Run, RunKey, RunStatus},
+    run_line::RunLine,
+    state::State,
+    time::Timestamp,
+};
+use crate::store::{NewEvent, views::write_views};
 
 /// Runs, newest first.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -155,7 +158,7 @@ fn counted_size(context: &Context, state: &State, key: &RunKey) -> Result<u64> {
             .iter()
             .filter_map(|checkpoint| checkpoint.base_commit.clone())
             .collect();
-        let added = added_bytes(context.repo()?, &commits, &bases)?;
+        let added = context.repo()?.added_bytes(&commits, &bases)?;
         counts = all
             .iter()
             .map(|checkpoint| checkpoint.id.clone())
@@ -191,7 +194,7 @@ fn sizes<'a>(
             .values()
             .filter_map(|checkpoint| checkpoint.base_commit.clone())
             .collect();
-        let added = added_bytes(context.repo()?, &commits, &bases)?;
+        let added = context.repo()?.added_bytes(&commits, &bases)?;
         for (checkpoint, bytes) in checkpoints.iter().zip(added) {
             if let Some(size) = sizes.get_mut(&checkpoint.run) {
                 *size = size.saturating_add(bytes);

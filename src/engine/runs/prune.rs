@@ -16,11 +16,7 @@ use crate::engine::{
     record::{nested, seed_json, select, storage},
     recovery,
 };
-use crate::git::{
-    WorktreeLock,
-    prune::{added_bytes, discard},
-    repo::ref_name,
-};
+use crate::git::{WorktreeLock, repo::ref_name};
 use crate::model::{
     checkpoint::Checkpoint,
     event::{EventSource, Payload},
@@ -158,7 +154,7 @@ fn sizes(context: &Context, state: &State) -> Result<BTreeMap<u64, u64>> {
     let bases = newest_first()
         .filter_map(|checkpoint| checkpoint.base_commit.clone())
         .collect();
-    let sizes = added_bytes(context.repo()?, &commits, &bases)?;
+    let sizes = context.repo()?.added_bytes(&commits, &bases)?;
     Ok(newest_first()
         .map(|checkpoint| checkpoint.seq)
         .zip(sizes)
@@ -239,7 +235,7 @@ fn remove(
     repo.forget_ignored(doomed.iter().map(|gone| &gone.id))?;
     let patches = storage::remove_patches(context, &doomed);
     let commits: Vec<_> = doomed.into_iter().map(|gone| gone.commit).collect();
-    let discarded = discard(repo, &lock, &commits);
+    let discarded = repo.discard_objects(&lock, &commits);
     storage::forget_sizes(context);
     Ok(Pruned {
         changed: true,

@@ -1,17 +1,26 @@
 //! Files by folder descriptors: no path is ever followed through a symlink.
+//!
+//! Beside what is at a path: when the times of a file show that it has not changed, and how many files are made durable in
+//! the cheapest way.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::rc::Rc;
 
+use git2::{ObjectType, Oid};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use sha1::{Digest as _, Sha1};
 
 use super::error::{Error, Result};
+use super::object_id::object_header;
+use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::RepoPath;
-use crate::os::{file_type, for_each_name};
+use crate::os::{SYNCS_FILE_SYSTEMS, dirty_bytes, file_type, for_each_name};
 
 /// What `lstat` says of a path, as far as it is used here. Times are nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +37,15 @@ pub(in crate::git) struct FileStat {
 impl FileStat {
     pub(crate) fn kind(&self) -> FileType {
         file_type(self.mode)
+    }
+
+    /// The mode that git gives to a file or symlink.
+    pub(crate) fn git_mode(&self) -> u32 {
+        match self.kind() {
+            FileType::Symlink => 0o120_000,
+            _ if self.mode & 0o100 != 0 => 0o100_755,
+            _ => 0o100_644,
+        }
     }
 
     pub(crate) fn permissions(&self) -> u32 {
@@ -234,4 +252,264 @@ pub(in crate::git) fn io_error(path: &RepoPath, error: io::Error) -> Error {
         std::path::Path::new(std::ffi::OsStr::from_bytes(name)),
         error,
     )
+}
+
+/// How many folders are open at most, of the 1,024 descriptors that a process has as a rule.
+pub(in crate::git) const MAX_OPEN: usize = 64;
+
+/// The last folder that was opened, with those above it.
+///
+/// An open folder stays the one that it was, wherever its name leads by then: nothing is ever reached through a symlink.
+#[derive(Debug)]
+pub(in crate::git) struct DirfdCache {
+    root: Rc<OwnedFd>,
+    /// Each with its path, every one inside the one before; of deep paths only the innermost.
+    open: VecDeque<(RepoPath, Rc<OwnedFd>)>,
+}
+
+impl DirfdCache {
+    /// Begins at the root of the work tree.
+    pub(crate) fn new(root: OwnedFd) -> Self {
+        Self {
+            root: Rc::new(root),
+            open: VecDeque::new(),
+        }
+    }
+
+    /// Forgets what is open: names changed.
+    pub(crate) fn clear(&mut self) {
+        self.open.clear();
+    }
+
+    /// Opens a folder, one component at a time; a symlink on the way is an error (`ENOTDIR` or `ELOOP`).
+    pub(crate) fn open(&mut self, folder: &RepoPath) -> io::Result<Rc<OwnedFd>> {
+        let bytes = folder.as_bytes();
+        let inside = |above: &RepoPath| {
+            bytes
+                .strip_prefix(above.as_bytes())
+                .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+        };
+        let shared = self
+            .open
+            .iter()
+            .take_while(|(path, _)| inside(path))
+            .count();
+        self.open.truncate(shared);
+        let mut current = self
+            .open
+            .back()
+            .map_or_else(|| Rc::clone(&self.root), |(_, dir)| Rc::clone(dir));
+        let mut path = self
+            .open
+            .back()
+            .map_or_else(RepoPath::default, |(path, _)| path.clone());
+        let rest = &bytes[path.as_bytes().len()..];
+        for name in rest
+            .split(|byte| *byte == b'/')
+            .filter(|name| !name.is_empty())
+        {
+            current = Rc::new(open_folder(&current, name)?);
+            path = path.join(name);
+            if self.open.len() == MAX_OPEN {
+                self.open.pop_front();
+            }
+            self.open.push_back((path.clone(), Rc::clone(&current)));
+        }
+        Ok(current)
+    }
+}
+
+/// Kernel ticks are at most 10 ms; network file systems lag a little more.
+pub(super) const MARGIN: i64 = 50_000_000;
+
+/// Where times are whole seconds (or two, on FAT), a tick is that long.
+const COARSE_MARGIN: i64 = 2_000_000_000;
+
+/// Whether a change at `moment` or later would show in the times of this file.
+pub(in crate::git) fn is_settled(stat: &FileStat, moment: i64) -> bool {
+    stat.mtime.max(stat.ctime) < moment.saturating_sub(margin(stat.ctime))
+}
+
+/// How much older than a moment a time of a file must be, so that a change after the moment gives another time.
+pub(in crate::git) fn margin(time: i64) -> i64 {
+    if time % 1_000_000_000 == 0 {
+        COARSE_MARGIN
+    } else {
+        MARGIN
+    }
+}
+
+/// Syncs a folder, so that the names in it are durable.
+pub(in crate::git) fn sync_folder(folder: &Path) -> Result<()> {
+    crate::durable::sync_dir(folder).map_err(Error::at(folder))
+}
+
+/// Fewer files are synced each by itself, whatever else waits for the disk.
+pub(in crate::git) const MANY: usize = 16;
+/// So many bytes the disk takes in the time of one sync more, about.
+const BYTES_A_SYNC: u64 = 256 << 10;
+
+/// Whether one sync of the whole file system, which waits for everybody's data, is cheaper than one for each of so many
+/// files or folders: not where a build has just written a gigabyte.
+pub(in crate::git) fn whole_is_cheaper(count: usize) -> bool {
+    let is_cheaper = |dirty: u64| dirty <= count as u64 * BYTES_A_SYNC;
+    SYNCS_FILE_SYSTEMS && count >= MANY && dirty_bytes().is_none_or(is_cheaper)
+}
+
+/// What stands at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::git) enum OnDisk {
+    Nothing,
+    /// A file or symlink with this content.
+    Entry(Oid, FileStat),
+    /// A folder, FIFO, socket or device.
+    Other,
+}
+
+impl OnDisk {
+    /// Whether it is this kind and content; `None` stands for nothing.
+    pub(crate) fn is(&self, entry: Option<&Entry>) -> bool {
+        match (self, entry) {
+            (Self::Nothing, None) => true,
+            (Self::Entry(oid, stat), Some(entry)) => {
+                let kind = if stat.kind() == FileType::Symlink {
+                    EntryKind::Symlink
+                } else {
+                    EntryKind::File
+                };
+                kind == entry.kind && oid.to_string() == entry.oid.0
+            }
+            _ => false,
+        }
+    }
+
+    /// What `lstat` said of it before it was read.
+    pub(crate) fn stat(&self) -> Option<FileStat> {
+        match self {
+            Self::Entry(_, stat) => Some(*stat),
+            Self::Nothing | Self::Other => None,
+        }
+    }
+
+    /// Whether it is of the same kind and content as this.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Entry(oid, stat), Self::Entry(of, then)) => {
+                (oid, stat.kind()) == (of, then.kind())
+            }
+            (one, other) => one == other,
+        }
+    }
+
+    /// Whether its permissions are those of the entry. Symlinks have none.
+    pub(crate) fn has_mode(&self, entry: Option<&Entry>) -> bool {
+        match (self, entry) {
+            (Self::Entry(_, stat), Some(entry)) if stat.kind() != FileType::Symlink => {
+                stat.permissions() == entry.mode
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Reads what is there.
+pub(in crate::git) fn inspect(dir: &OwnedFd, name: &[u8]) -> io::Result<OnDisk> {
+    match hash_file(dir, name)? {
+        Some((oid, stat)) => Ok(OnDisk::Entry(oid, stat)),
+        None => Ok(if stat(dir, name)?.is_some() {
+            OnDisk::Other
+        } else {
+            OnDisk::Nothing
+        }),
+    }
+}
+
+/// The id that a file's or symlink's content would have, without holding it in memory. `None` if it is neither, or is
+/// gone.
+///
+/// It only says whether content is that of a known id, so that it need not look for collisions: what was stored has none.
+pub(in crate::git) fn hash_file(dir: &OwnedFd, name: &[u8]) -> io::Result<Option<(Oid, FileStat)>> {
+    let Some(stat) = stat(dir, name)? else {
+        return Ok(None);
+    };
+    let mut hash = Sha1::new();
+    let stat = match stat.kind() {
+        FileType::Symlink => {
+            let target = read_link(dir, name)?;
+            hash.update(object_header(ObjectType::Blob, target.len() as u64));
+            hash.update(&target);
+            stat
+        }
+        FileType::RegularFile => {
+            let mut file = open_file(dir, name)?;
+            let stat = stat_open(&file)?;
+            hash.update(object_header(ObjectType::Blob, stat.size));
+            let mut buffer = vec![
+                0;
+                usize::try_from(stat.size + 1)
+                    .unwrap_or(usize::MAX)
+                    .min(1 << 17)
+            ];
+            loop {
+                match io::Read::read(&mut file, &mut buffer) {
+                    Ok(0) => break,
+                    Ok(count) => hash.update(&buffer[..count]),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            stat
+        }
+        _ => return Ok(None),
+    };
+    let oid = Oid::from_bytes(&hash.finalize()).map_err(io::Error::other)?;
+    Ok(Some((oid, stat)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_deep_path_holds_few_descriptors() {
+        let root = tempfile::tempdir().unwrap();
+        let mut folders = DirfdCache::new(super::open_root(root.path()).unwrap());
+        let deep = ["d"; 200].join("/");
+        fs::create_dir_all(root.path().join(&deep)).unwrap();
+        for depth in (0..200).rev().chain([199]) {
+            let path = RepoPath::new(["d"].repeat(depth).join("/"));
+            let open = folders.open(&path).unwrap();
+            let real = fs::metadata(path.below(root.path())).unwrap();
+            assert_eq!(
+                rustix::fs::fstat(&open).unwrap().st_ino,
+                std::os::unix::fs::MetadataExt::ino(&real),
+                "{depth}"
+            );
+            assert!(folders.open.len() <= MAX_OPEN);
+        }
+    }
+
+    #[test]
+    fn folders_that_share_the_beginning_of_a_name_are_told_apart() {
+        let root = tempfile::tempdir().unwrap();
+        for folder in ["a/b/c", "a/bc", "ab"] {
+            fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        std::os::unix::fs::symlink("a", root.path().join("link")).unwrap();
+        let mut folders = DirfdCache::new(super::open_root(root.path()).unwrap());
+        for folder in ["", "a/b/c", "a/b", "a/bc", "a", "ab", "a/b/c", ""] {
+            let open = folders.open(&RepoPath::from(folder)).unwrap();
+            let found = rustix::fs::fstat(&open).unwrap().st_ino;
+            let real = std::os::unix::fs::MetadataExt::ino(
+                &fs::metadata(root.path().join(folder)).unwrap(),
+            );
+            assert_eq!(found, real, "{folder}");
+        }
+        assert!(
+            folders.open(&RepoPath::from("link/b")).is_err()
+                && folders.open(&RepoPath::from("a/x")).is_err()
+        );
+    }
 }

@@ -7,14 +7,13 @@ use std::thread::{self, JoinHandle};
 
 use super::tree_builder::{BuiltTree, stored};
 use crate::git::base::error::Result;
-use crate::git::base::modes::GITLINK;
+use crate::git::base::object_id::GITLINK;
 use crate::git::index::user_index::UserIndex;
 use crate::git::worktree::cache::{
     Builder, Cache, CachedEntry, Header, NewFolder, flag, walk_order,
 };
 use crate::git::worktree::scan::{Folder, Scan};
-use crate::model::manifest::ObjectId;
-use crate::model::manifest::{IndexExtra, Nested};
+use crate::model::manifest::{IndexExtra, Nested, ObjectId};
 use crate::model::path::RepoPath;
 
 /// What a capture keeps until it is recorded.

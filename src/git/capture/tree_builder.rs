@@ -7,11 +7,11 @@ use git2::{ObjectType, Oid};
 use rustix::fs::FileType;
 
 use crate::git::base::error::Result;
-use crate::git::base::modes::{GITLINK, TREE, git_mode};
-use crate::git::base::{object_id, work_queue};
+use crate::git::base::object_id::{self, GITLINK, TREE};
+use crate::git::base::work_queue;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::{Level, Tree};
-use crate::git::tree::objects::KnownTrees;
+use crate::git::tree::KnownTrees;
 use crate::git::worktree::cache::{Cache, flag};
 use crate::git::worktree::scan::{Content, FileEntry, Folder, Scan};
 use crate::model::manifest::{DefaultModes, Nested, PathMode};
@@ -223,7 +223,7 @@ fn build(
     let folder = &scan.folders[at];
     let mut level = Level::default();
     for (item, oid) in stored(scan, folder) {
-        level.add(scan.name(item), git_mode(&item.stat), oid);
+        level.add(scan.name(item), item.stat.git_mode(), oid);
     }
     for child in children {
         if let Some(tree) = made[*child].tree {

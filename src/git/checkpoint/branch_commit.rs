@@ -10,20 +10,17 @@ use std::time::Duration;
 use git2::{AttrCheckFlags, AttrValue, IndexEntry, ObjectType, Oid};
 
 use crate::git::base::error::{Error, Result};
-use crate::git::base::modes::GITLINK;
-use crate::git::base::object_id::parse_oid;
-use crate::git::base::openat;
-use crate::git::base::sync::sync_folder;
-use crate::git::capture::snapshot::Capture;
-use crate::git::history::head::{tree_of, write_commit};
+use crate::git::base::object_id::{GITLINK, parse_oid};
+use crate::git::base::openat::{self, sync_folder};
+use crate::git::capture::Capture;
+use crate::git::history::write_commit;
 use crate::git::index::locked_index::LockedIndex;
 use crate::git::index::user_index::UserIndex;
 use crate::git::odb::database::Database;
 use crate::git::odb::trees::{self, Flat};
-use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::locks::WorktreeLock;
 use crate::git::repo::repository::Repo;
-use crate::model::manifest::{EntryKind, ObjectId};
-use crate::model::manifest::{Head, IndexExtra};
+use crate::model::manifest::{EntryKind, Head, IndexExtra, ObjectId};
 use crate::model::path::RepoPath;
 
 /// How things stand after a commit on the branch: what a checkpoint of the same moment records of HEAD and index.
@@ -66,7 +63,7 @@ impl Repo {
         let tree = ObjectId(trees::write(&capture.writer, &flat)?.to_string());
         let parent = capture.head.commit.as_ref();
         let unchanged = match parent {
-            Some(parent) => tree_of(self, parent)? == tree,
+            Some(parent) => self.tree_of(parent)? == tree,
             None => flat.is_empty(),
         };
         if unchanged {
@@ -277,7 +274,7 @@ impl<'a> Filters<'a> {
         let oid = self.repo.inner.blob_path(&file).map_err(failed)?;
         let (parent, name) = openat::split(path);
         let now = openat::open_path(&self.root, &parent)
-            .and_then(|dir| crate::git::base::on_disk::hash_file(&dir, name));
+            .and_then(|dir| crate::git::base::openat::hash_file(&dir, name));
         if now.ok().flatten().map(|(oid, _)| oid) != Some(captured) {
             return Err(Error::Unsupported {
                 what: format!("{path} changed while it was committed"),

@@ -9,13 +9,10 @@ use git2::{AttrCheckFlags, AttrValue, Repository};
 
 use super::stored::StoredCheckpoint;
 use crate::git::base::error::{Error, Result};
-use crate::git::base::modes::GITLINK;
-use crate::git::base::object_id::parse_oid;
-use crate::git::history::head::tree_of;
+use crate::git::base::object_id::{GITLINK, parse_oid};
 use crate::git::repo::repository::Repo;
-use crate::git::tree::lookup::TreeLookup;
-use crate::model::manifest::{Entry, EntryKind, ObjectId, Snapshot};
-use crate::model::manifest::{IndexExtra, Manifest};
+use crate::git::tree::TreeLookup;
+use crate::model::manifest::{Entry, EntryKind, IndexExtra, Manifest, ObjectId, Snapshot};
 use crate::model::path::RepoPath;
 
 impl StoredCheckpoint {
@@ -29,7 +26,7 @@ impl StoredCheckpoint {
         let Some(commit) = &self.manifest.head.commit else {
             return Ok(None);
         };
-        let tree = tree_of(repo, commit)?;
+        let tree = repo.tree_of(commit)?;
         let lookup = TreeLookup::stored(repo)?;
         let mut file_modes = Vec::new();
         for listed in &here.file_modes {

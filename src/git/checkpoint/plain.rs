@@ -10,13 +10,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use git2::Oid;
 
 use crate::git::base::error::{Error, Result};
-use crate::git::base::modes::TREE;
-use crate::git::base::object_id::{EMPTY_BLOB, parse_oid};
+use crate::git::base::object_id::{EMPTY_BLOB, TREE, parse_oid};
 use crate::git::odb::database::Database;
 use crate::git::odb::trees::{self, Tree, child};
 use crate::git::repo::repository::Repo;
 use crate::git::worktree::ignore_rules::Rules;
-use crate::git::worktree::index_trust::{ATTRIBUTES, outside_files};
+use crate::git::worktree::reading::{ATTRIBUTES, outside_files};
 use crate::model::manifest::ObjectId;
 use crate::model::path::RepoPath;
 

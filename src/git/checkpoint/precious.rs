@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::durable::{Kind, Root, Sync, is_temporary, temporary_prefix};
 use crate::git::base::error::{Error, Result};
-use crate::git::base::globs::Globs;
 use crate::git::base::openat;
+use crate::git::base::paths::Globs;
 use crate::git::capture::Capture;
 use crate::git::repo::repository::Repo;
 use crate::model::id::CheckpointId;
@@ -183,33 +183,35 @@ impl IgnoredPaths {
     }
 }
 
-/// Puts a copy back where nothing has its name. Returns whether nothing had.
-pub(crate) fn put_back(repo: &Repo, file: &PreciousFile) -> Result<bool> {
-    let copy = folder(repo).join(&file.hash);
-    let content = repo.shared().read(&copy).map_err(Error::at(&copy))?;
-    if Oid::hash_object(ObjectType::Blob, &content)
-        .map_err(Error::git("read a copy"))?
-        .to_string()
-        != file.hash
-    {
-        return Err(Error::corrupt(copy.display().to_string()));
-    }
-    let (tree, path) = (
-        Root::shared(repo.workdir()),
-        file.path.below(repo.workdir()),
-    );
-    let failed = || Error::at(&path);
-    let beside = path.with_file_name(format!("{}precious", temporary_prefix()));
-    path.parent()
-        .map_or(Ok(()), |parent| tree.create_dir_all(parent))
-        .map_err(failed())?;
-    tree.write_mode(&beside, &content, file.mode, Sync::Content)
-        .map_err(failed())?;
-    let linked = tree.link_or_move(&beside, &tree, &path);
-    let _ = tree.remove_file(&beside);
-    match linked {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        linked => linked.map(|()| true).map_err(failed()),
+impl PreciousFile {
+    /// Puts a copy back where nothing has its name. Returns whether nothing had.
+    pub(crate) fn put_back(&self, repo: &Repo) -> Result<bool> {
+        let copy = folder(repo).join(&self.hash);
+        let content = repo.shared().read(&copy).map_err(Error::at(&copy))?;
+        if Oid::hash_object(ObjectType::Blob, &content)
+            .map_err(Error::git("read a copy"))?
+            .to_string()
+            != self.hash
+        {
+            return Err(Error::corrupt(copy.display().to_string()));
+        }
+        let (tree, path) = (
+            Root::shared(repo.workdir()),
+            self.path.below(repo.workdir()),
+        );
+        let failed = || Error::at(&path);
+        let beside = path.with_file_name(format!("{}precious", temporary_prefix()));
+        path.parent()
+            .map_or(Ok(()), |parent| tree.create_dir_all(parent))
+            .map_err(failed())?;
+        tree.write_mode(&beside, &content, self.mode, Sync::Content)
+            .map_err(failed())?;
+        let linked = tree.link_or_move(&beside, &tree, &path);
+        let _ = tree.remove_file(&beside);
+        match linked {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            linked => linked.map(|()| true).map_err(failed()),
+        }
     }
 }
 

@@ -1,22 +1,21 @@
-//! Reads checkpoints back.
+//! Reads checkpoints back, and knows the layout of their state tree.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use git2::Oid;
+use git2::{ObjectType, Oid};
 
-use super::state_tree::{self, MemoryFile, memory_tree, parse_manifest};
 use crate::git::base::error::{Error, Result};
-use crate::git::base::modes::kind_of;
-use crate::git::base::object_id::parse_oid;
-use crate::git::capture::snapshot::Capture;
+use crate::git::base::object_id::{id_of, kind_of, parse_oid};
+use crate::git::base::paths;
+use crate::git::capture::Capture;
 use crate::git::odb::database::{Database, unread};
-use crate::git::odb::trees;
+use crate::git::odb::objects::ObjectWriter;
+use crate::git::odb::trees::{self, Flat};
 use crate::git::repo::repository::Repo;
-use crate::git::tree::lookup::TreeLookup;
-use crate::git::tree::view::TreeView;
-use crate::model::manifest::{Entry, EntryKind, ObjectId, Snapshot};
-use crate::model::manifest::{FileTimes, Manifest};
+use crate::git::tree::{TreeLookup, TreeView};
+use crate::model::manifest::{
+    Entry, EntryKind, FileTimes, MANIFEST_VERSION, Manifest, ObjectId, Snapshot,
+};
 use crate::model::path::RepoPath;
 use crate::model::time::Timestamp;
 
@@ -92,7 +91,7 @@ impl Repo {
             index_tree,
             state_tree: ObjectId(state.to_string()),
             memory_tree: part(b"memory")?,
-            copies: part(state_tree::FOLDER.as_bytes())?,
+            copies: part(FOLDER.as_bytes())?,
             manifest,
             message: String::from_utf8_lossy(found.message_bytes()).into_owned(),
         })
@@ -254,9 +253,7 @@ impl StoredCheckpoint {
         }
         Ok(problems)
     }
-}
 
-impl StoredCheckpoint {
     /// Whether another checkpoint of the same repository holds the same, nested repositories and working memory aside.
     pub fn same_as(&self, other: &Self) -> bool {
         self.tree == other.tree
@@ -305,4 +302,86 @@ impl Capture {
         let memory = memory_tree(&self.writer, memory)?.map(|oid| ObjectId(oid.to_string()));
         Ok(same && memory == previous.memory_tree)
     }
+}
+
+/// A file of the loop's working memory, relative to the state directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryFile {
+    /// Its path.
+    pub path: RepoPath,
+    /// Its content.
+    pub content: Vec<u8>,
+    /// Permission bits.
+    pub mode: u32,
+}
+
+impl MemoryFile {
+    /// The id of its content.
+    pub fn blob(&self) -> Result<ObjectId> {
+        Ok(ObjectId(
+            id_of(ObjectType::Blob, &self.content)?.to_string(),
+        ))
+    }
+}
+
+/// The tree of the working memory, as it would stand in a checkpoint; `None` without any file.
+pub(super) fn memory_tree(writer: &ObjectWriter, memory: &[MemoryFile]) -> Result<Option<Oid>> {
+    let flat = memory_files(writer, memory, b"")?;
+    if flat.is_empty() {
+        Ok(None)
+    } else {
+        trees::write(writer, &flat).map(Some)
+    }
+}
+
+pub(super) fn memory_files(
+    writer: &ObjectWriter,
+    memory: &[MemoryFile],
+    below: &[u8],
+) -> Result<Flat> {
+    let mut flat = Flat::new();
+    for file in memory {
+        if let Some(reason) = paths::unsafe_path(&file.path) {
+            return Err(Error::UnsafePath {
+                path: file.path.to_lossy().as_ref().into(),
+                reason: reason.to_owned(),
+            });
+        }
+        let mode = if file.mode & 0o100 == 0 {
+            0o100_644
+        } else {
+            0o100_755
+        };
+        let oid = writer.write(ObjectType::Blob, &file.content)?;
+        flat.insert(RepoPath::new(below).join(file.path.as_bytes()), (mode, oid));
+    }
+    Ok(flat)
+}
+
+/// The folder of the copies of nested repositories in the state tree.
+pub(in crate::git) const FOLDER: &str = "nested";
+
+/// Reads a manifest, refusing a newer one.
+pub(in crate::git) fn parse_manifest(bytes: &[u8]) -> Result<Manifest> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        version: u32,
+    }
+    let unreadable = |error: serde_json::Error| Error::corrupt(format!("manifest: {error}"));
+    let Version { version } = serde_json::from_slice(bytes).map_err(unreadable)?;
+    if version > MANIFEST_VERSION {
+        return Err(Error::Newer {
+            what: format!("a checkpoint's manifest (version {version})"),
+        });
+    }
+    let mut manifest: Manifest = serde_json::from_slice(bytes).map_err(unreadable)?;
+    // They are written so; what looks paths up relies on it, whoever wrote them.
+    for list in [
+        &mut manifest.file_modes,
+        &mut manifest.folder_modes,
+        &mut manifest.empty_folders,
+    ] {
+        list.sort_unstable();
+    }
+    Ok(manifest)
 }

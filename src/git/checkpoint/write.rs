@@ -12,19 +12,17 @@ use std::fmt::Write as _;
 use git2::{ObjectType, Oid};
 
 use super::branch_commit::Committed;
-use super::state_tree::{self, MemoryFile, memory_files};
+use super::stored::{self, MemoryFile, memory_files};
 use crate::git::base::error::{Error, Result};
-use crate::git::base::modes::{GITLINK, TREE};
-use crate::git::base::object_id::parse_oid;
-use crate::git::capture::snapshot::Capture;
+use crate::git::base::object_id::{GITLINK, TREE, parse_oid};
+use crate::git::capture::Capture;
 use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees;
-use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::locks::WorktreeLock;
 use crate::git::repo::refs::{set_ref_from, write_draft_unsynced};
 use crate::git::repo::repository::{IDENTITY, Repo};
-use crate::model::manifest::ObjectId;
-use crate::model::manifest::{Manifest, Nested, PathMode};
+use crate::model::manifest::{Manifest, Nested, ObjectId, PathMode};
 use crate::model::path::RepoPath;
 use crate::model::time::Timestamp;
 
@@ -150,22 +148,21 @@ fn check_head(repo: &Repo, writer: &ObjectWriter, head: Oid) -> Result<()> {
     }
 }
 
-/// Makes durable what a checkpoint of this capture holds whatever its message and its events will be: so much less is left for
-/// [`write_checkpoint`], which others may have to wait for.
-pub(crate) fn write_early(capture: &Capture, memory: &[MemoryFile]) -> Result<()> {
-    let writer = &capture.writer;
-    if let Some(tree) = &capture.index_tree {
-        index_commit(writer, tree)?;
+impl Capture {
+    /// Makes durable what a checkpoint of this capture holds whatever its message and its events will be: so much less is left for
+    /// [`write_checkpoint`], which others may have to wait for.
+    pub(crate) fn write_early(&self, memory: &[MemoryFile]) -> Result<()> {
+        let writer = &self.writer;
+        if let Some(tree) = &self.index_tree {
+            index_commit(writer, tree)?;
+        }
+        // What the links to repositories inside will be is not known yet.
+        if self.manifest.nested.is_empty() {
+            writer.write(ObjectType::Blob, &encoded(self.manifest.clone(), memory)?.1)?;
+        }
+        memory_files(writer, memory, b"memory")?;
+        writer.publish()
     }
-    // What the links to repositories inside will be is not known yet.
-    if capture.manifest.nested.is_empty() {
-        writer.write(
-            ObjectType::Blob,
-            &encoded(capture.manifest.clone(), memory)?.1,
-        )?;
-    }
-    memory_files(writer, memory, b"memory")?;
-    writer.publish()
 }
 
 /// The commit of the index's tree. It has no time of its own, so that the same index is the same commit.
@@ -261,10 +258,7 @@ fn state_tree(capture: &Capture, manifest: Manifest, parts: &CheckpointParts<'_>
         }
     }
     if let Some(copies) = parts.copies {
-        flat.insert(
-            RepoPath::from(state_tree::FOLDER),
-            (TREE, parse_oid(copies)?),
-        );
+        flat.insert(RepoPath::from(stored::FOLDER), (TREE, parse_oid(copies)?));
     }
     trees::write(writer, &flat)
 }

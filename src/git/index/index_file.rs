@@ -1,22 +1,23 @@
 //! A reader of git's index file: versions 2, 3 and 4, in one pass, with every field.
 //!
 //! libgit2 refuses a split index and a sparse one, and copies each name of the others. Here a file is a few flat
-//! vectors. What the file refers to (the shared index of a split one, the trees of a sparse one) is not read here.
-//! Damaged bytes are an error, never a panic and never a shorter list.
+//! vectors. What a file refers to, the shared index of a split one and the trees of a sparse one, is read only by
+//! [`IndexFile::read`], which completes it. Damaged bytes are an error, never a panic and never a shorter list.
 
-mod ewah;
-mod expand;
 pub(in crate::git) mod patch;
-#[cfg(test)]
-mod tests;
+
+use std::cmp::Ordering;
+use std::fs;
+use std::path::Path;
 
 use git2::Oid;
 use sha1::{Digest as _, Sha1};
 
 use crate::git::base::error::{Error, Result};
 use crate::git::base::work_queue::both;
-
-use ewah::Bitmap;
+use crate::git::odb::database::Database;
+use crate::git::odb::trees;
+use crate::git::repo::repository::Repo;
 
 /// Bytes of an object id and of the trailing checksum.
 const HASH: usize = 20;
@@ -25,13 +26,13 @@ const FIXED: usize = 60;
 /// In the flags: extended flags follow.
 pub(in crate::git) const EXTENDED: u16 = 0x4000;
 /// In the flags: assume unchanged.
-const ASSUME_UNCHANGED: u16 = 0x8000;
+pub(in crate::git) const ASSUME_UNCHANGED: u16 = 0x8000;
 /// In the flags: the length of the name, all ones if it is longer.
 const NAME_LENGTH: u16 = 0x0fff;
 /// In the extended flags.
-const INTENT_TO_ADD: u16 = 0x2000;
+pub(in crate::git) const INTENT_TO_ADD: u16 = 0x2000;
 /// In the extended flags.
-const SKIP_WORKTREE: u16 = 0x4000;
+pub(in crate::git) const SKIP_WORKTREE: u16 = 0x4000;
 /// The names of all entries together; version 4 could make far more than memory holds out of a small file.
 const MAX_NAMES: usize = 1 << 30;
 /// From this many bytes on, the checksum is computed beside the parsing.
@@ -428,3 +429,225 @@ fn damaged(what: &str) -> Error {
 fn cut_short() -> Error {
     damaged("it is cut short")
 }
+
+/// A bitmap as it is stored: runs of equal words and literal words.
+#[derive(Debug, Default)]
+struct Bitmap {
+    words: Vec<u64>,
+}
+
+impl Bitmap {
+    fn parse(input: &mut Input<'_>) -> Result<Self> {
+        let _bits = input.number()?;
+        let count = input.number()? as usize;
+        if count > input.0.len() / 8 {
+            return Err(damaged("a bitmap is cut short"));
+        }
+        let words = (0..count).map(|_| input.long()).collect::<Result<_>>()?;
+        let _position_of_the_last_run = input.number()?;
+        Ok(Self { words })
+    }
+
+    /// The positions of the bits that are set, ascending. One that is not below `limit` is an error, before any memory is
+    /// spent on it.
+    fn positions(&self, limit: usize) -> Result<Vec<usize>> {
+        let beyond = || damaged("a bitmap is longer than what it is about");
+        let mut positions = Vec::new();
+        let mut base = 0_usize;
+        let mut words = self.words.iter().copied();
+        while let Some(run) = words.next() {
+            // One bit for the value, 32 for how many words have it, 31 for how many literal words follow.
+            let length = usize::try_from((run >> 1) & 0xffff_ffff).map_err(|_| beyond())?;
+            let end = length
+                .checked_mul(64)
+                .and_then(|bits| base.checked_add(bits))
+                .ok_or_else(beyond)?;
+            if run & 1 == 1 {
+                if end > limit {
+                    return Err(beyond());
+                }
+                positions.extend(base..end);
+            }
+            base = end;
+            for _ in 0..run >> 33 {
+                let mut word = words
+                    .next()
+                    .ok_or_else(|| damaged("a bitmap is cut short"))?;
+                while word != 0 {
+                    let position = base + word.trailing_zeros() as usize;
+                    if position >= limit {
+                        return Err(beyond());
+                    }
+                    positions.push(position);
+                    word &= word - 1;
+                }
+                base = base.checked_add(64).ok_or_else(beyond)?;
+            }
+        }
+        Ok(positions)
+    }
+}
+
+impl IndexFile {
+    /// Reads the index file `path` of a repository with everything that it stands on, so that each entry is a file, a
+    /// symlink or a gitlink with its whole path. `None` if there is no such file.
+    ///
+    /// The shared index must be the very one that is named, and the trees must be readable, else it is
+    /// [`Error::Corrupt`].
+    pub(crate) fn read(repo: &Repo, path: &Path) -> Result<Option<Self>> {
+        // Between the two reads, git may write both files anew and remove the old shared one.
+        let mut tries = 3;
+        let read = loop {
+            let bytes = match fs::read(path) {
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+                Err(source) => return Err(Error::io(path, source)),
+            };
+            let index = Self::parse(&bytes)?;
+            match index.merged(path.parent().unwrap_or(path)) {
+                Err(Error::Corrupt { .. }) if tries > 0 && index.is_split() => tries -= 1,
+                other => break other?.unwrap_or(index),
+            }
+        };
+        if read.sparse {
+            read.expanded(repo).map(Some)
+        } else {
+            Ok(Some(read))
+        }
+    }
+
+    /// A split index with the entries of the shared one in `folder`; `None` if it is not split.
+    fn merged(&self, folder: &Path) -> Result<Option<Self>> {
+        let Some(link) = &self.link else {
+            return Ok(None);
+        };
+        let Some(shared) = link.shared else {
+            return Ok(None);
+        };
+        let path = folder.join(format!("sharedindex.{shared}"));
+        let bytes = fs::read(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => damaged(&format!("{} is missing", path.display())),
+            _ => Error::io(&path, error),
+        })?;
+        if !bytes.ends_with(shared.as_bytes()) || bytes.len() < HASH {
+            return Err(damaged(&format!(
+                "{} is another one than its name says",
+                path.display()
+            )));
+        }
+        let base = Self::parse(&bytes)?;
+        if base.is_split() {
+            return Err(damaged("the shared index is split itself"));
+        }
+        let mut kept: Vec<Option<(&[u8], Record)>> = base
+            .records
+            .iter()
+            .map(|record| Some((base.path(record), record.clone())))
+            .collect();
+        let replaced = link.replace.positions(kept.len())?;
+        for position in link.delete.positions(kept.len())? {
+            kept[position] = None;
+        }
+        let nameless = self
+            .records
+            .iter()
+            .take_while(|record| record.length == 0)
+            .count();
+        if replaced.len() != nameless {
+            return Err(damaged("the link to the shared index"));
+        }
+        for (position, record) in replaced.into_iter().zip(&self.records) {
+            let Some((_, old)) = &mut kept[position] else {
+                return Err(damaged("the link to the shared index"));
+            };
+            *old = record.clone();
+        }
+        let added = self.records[nameless..]
+            .iter()
+            .map(|record| (self.path(record), record.clone()));
+        let mut merged = Self {
+            names: Vec::with_capacity(base.names.len() + self.names.len()),
+            records: Vec::with_capacity(kept.len() + self.records.len()),
+            link: None,
+            sparse: self.sparse || base.sparse,
+        };
+        merged.merge(kept.into_iter().flatten(), added)?;
+        Ok(Some(merged))
+    }
+
+    /// Takes over two sorted lists. An entry of the second stands in place of one of the first with the same path and
+    /// stage; where it has no conflict, it stands in place of the conflict.
+    fn merge<'a>(
+        &mut self,
+        first: impl Iterator<Item = (&'a [u8], Record)>,
+        second: impl Iterator<Item = (&'a [u8], Record)>,
+    ) -> Result<()> {
+        let (mut first, mut second) = (first.peekable(), second.peekable());
+        let mut settled: Option<&[u8]> = None;
+        loop {
+            let order = match (first.peek(), second.peek()) {
+                (None, None) => return Ok(()),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some((a, left)), Some((b, right))) => (a, left.stage()).cmp(&(b, right.stage())),
+            };
+            if order.is_le()
+                && let Some((path, record)) = first.next()
+                && order.is_lt()
+                && settled != Some(path)
+            {
+                self.add(path, record)?;
+            }
+            if order.is_ge()
+                && let Some((path, record)) = second.next()
+            {
+                if record.stage() == 0 {
+                    settled = Some(path);
+                }
+                self.add(path, record)?;
+            }
+        }
+    }
+
+    /// Appends an entry.
+    fn add(&mut self, path: &[u8], mut record: Record) -> Result<()> {
+        let long = |_| damaged("the length of a name");
+        record.start = u32::try_from(self.names.len()).map_err(long)?;
+        record.length = u32::try_from(path.len()).map_err(long)?;
+        self.names.extend_from_slice(path);
+        self.records.push(record);
+        Ok(())
+    }
+
+    /// A sparse index with the files of each folder that it only names.
+    fn expanded(&self, repo: &Repo) -> Result<Self> {
+        let database = Database::open(repo)?;
+        // The counts in the cache tree are those of the folded entries.
+        let mut expanded = Self::default();
+        for record in &self.records {
+            let folder = self.path(record);
+            if record.mode != SPARSE_FOLDER {
+                expanded.add(folder, record.clone())?;
+                continue;
+            }
+            for (path, (mode, oid)) in trees::read(&database, record.oid)? {
+                let (stat, flags, extended) = ([0; 9], 0, SKIP_WORKTREE);
+                let entry = Record {
+                    at: 0,
+                    start: 0,
+                    length: 0,
+                    stat,
+                    oid,
+                    mode,
+                    flags,
+                    extended,
+                };
+                expanded.add(&[folder, path.as_bytes()].concat(), entry)?;
+            }
+        }
+        Ok(expanded)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! The user's index, locked to be written.
 //!
-//! git's own protocol is kept: who holds `index.lock` (see `git_lock`) may replace the index, by rename.
+//! git's own protocol is kept: who holds `index.lock` (see `repo::locks`) may replace the index, by rename.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,17 +11,14 @@ use std::time::Duration;
 
 use git2::{Index, IndexEntry, IndexTime, Oid};
 
-use super::index_file::IndexEntryRef;
 use super::index_file::patch::EntryStat;
-use super::user_index::{INTENT_TO_ADD, open_index};
+use super::index_file::{INTENT_TO_ADD, IndexEntryRef};
+use super::user_index::open_index;
 use crate::durable::{Root, give_to_sudo_caller, temporary_prefix};
-use crate::git::base::dirfd_cache::DirfdCache;
 use crate::git::base::error::{Error, Result};
-use crate::git::base::on_disk::hash_file;
-use crate::git::base::openat::{self, FileStat};
-use crate::git::base::sync::sync_folder;
+use crate::git::base::openat::{self, DirfdCache, FileStat, hash_file, sync_folder};
 use crate::git::odb::trees::Flat;
-use crate::git::repo::git_lock::GitLock;
+use crate::git::repo::locks::GitLock;
 use crate::git::repo::repository::Repo;
 use crate::model::path::RepoPath;
 use crate::os::file_type;

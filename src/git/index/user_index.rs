@@ -1,30 +1,21 @@
 //! The user's index, read only. It is opened as a file, so that a held `index.lock` is no obstacle.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::{fmt, io};
+use std::{fmt, fs, io};
 
 use git2::Oid;
 use serde::{Deserialize, Serialize};
 
 use super::index_file::IndexFile;
 use crate::git::base::error::{Error, Result};
-use crate::git::base::modes::GITLINK;
+use crate::git::base::object_id::GITLINK;
 use crate::git::base::openat::{self, FileStat};
 use crate::git::odb::trees::{self, Flat, Sink};
 use crate::git::repo::repository::Repo;
-use crate::model::manifest::IndexExtra;
-use crate::model::manifest::ObjectId;
+use crate::model::manifest::{IndexExtra, ObjectId};
 use crate::model::path::RepoPath;
-
-/// `CE_VALID` of the index format: assume unchanged.
-pub(in crate::git) const ASSUME_UNCHANGED: u16 = 0x8000;
-/// `CE_INTENT_TO_ADD` among the extended flags.
-pub(in crate::git) const INTENT_TO_ADD: u16 = 1 << 13;
-/// `CE_SKIP_WORKTREE` among the extended flags.
-pub(in crate::git) const SKIP_WORKTREE: u16 = 1 << 14;
 
 /// Which index file it is: while it stays the same, so does all that the index says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

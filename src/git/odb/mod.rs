@@ -6,8 +6,6 @@ pub(super) mod format;
 pub(super) mod objects;
 pub(super) mod owned_objects;
 pub(super) mod pack;
-mod pack_folder;
-mod packed_blob;
 pub(super) mod packing;
 pub(super) mod publish;
 pub(super) mod trees;

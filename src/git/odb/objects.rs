@@ -9,6 +9,9 @@
 //! threads have in hand (at most two deflated objects over 1 MiB at a time), a writer holds 8 MiB of content and about
 //! 80 bytes for each new object.
 
+mod publishing;
+mod streaming;
+
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -21,24 +24,19 @@ use std::time::{Duration, SystemTime};
 
 use git2::{ObjectType, Odb, Oid};
 
-use self::publishing::Needs;
-use self::tools::{Permits, Tools};
-use super::database::Database;
-use super::pack::{self, IN_MEMORY, Pack, PackWriter, UNPACK_LIMIT};
+use super::database::{self, Database};
+use super::pack::{self, IN_MEMORY, PackWriter, UNPACK_LIMIT};
 use super::publish::{self, Published, Staged};
 use super::unsynced::Unsynced;
-use super::{database, format, owned_objects, pack_folder, packing};
+use super::{format, owned_objects, packing};
 use crate::durable::{Root, create_dir_all, give_to_sudo_caller};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id;
-use crate::git::repo::lock::{Slot, WorktreeLock};
+use crate::git::repo::health;
+use crate::git::repo::locks::{Slot, WorktreeLock};
 use crate::git::repo::repository::Repo;
-use crate::git::repo::{corruption_marker, gc};
-
-mod present;
-mod publishing;
-mod streaming;
-mod tools;
+use publishing::Needs;
+use streaming::{Permits, Tools};
 
 /// A larger object is not kept in memory, and not deflated by more than [`LARGE_AT_ONCE`] threads.
 const LARGE: usize = 1 << 20;
@@ -213,13 +211,13 @@ impl ObjectWriter {
             }
             Some(owned_objects::lock_shared(repo)?)
         };
-        let doubts = others.has_damaged_pack || corruption_marker::is_suspect(repo.own());
+        let doubts = others.has_damaged_pack || health::is_suspect(repo.own());
         Ok(Self {
             own: repo.own().clone(),
             kept: own.join("keep"),
             quarantine,
-            packs: pack_folder::names(&target),
-            collected: AtomicBool::new(gc::is_announced(repo.common_dir())),
+            packs: pack::pack_names(&target),
+            collected: AtomicBool::new(health::is_gc_announced(repo.common_dir())),
             common: repo.common_dir().to_owned(),
             target,
             tools: Mutex::default(),

@@ -12,7 +12,7 @@
 //! it should be (with objects that were taken off it since, or back although it was removed) asks for too much and gets no
 //! more than the others. Two things have to be durable in their order: a checkpoint's reference is gone before its
 //! objects are (`refs` syncs that), and a list that was settled does not come back for long, as somebody may write an
-//! object of it again that nothing refers to yet; `discard` ends with a sync of the folder for that.
+//! object of it again that nothing refers to yet; `prune` ends with a sync of the folder for that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -27,7 +27,7 @@ use git2::Oid;
 use super::publish::{Published, gone};
 use crate::durable::{Root, Sync, has_no_locks};
 use crate::git::base::error::{Error, Result};
-use crate::git::base::sync::sync_folder;
+use crate::git::base::openat::sync_folder;
 use crate::git::repo::repository::Repo;
 
 const HEAD: &str = "recover-written 1";

@@ -32,7 +32,7 @@ use super::owned_objects::{self, Listing, OwnedObjects};
 use super::pack::{IN_MEMORY, Pack, PackWriter, UNPACK_LIMIT};
 use super::publish::{self, Staged, gone};
 use crate::git::base::error::{Error, Result};
-use crate::git::repo::gc;
+use crate::git::repo::health;
 use crate::git::repo::repository::Repo;
 
 /// So many become a pack before a capture adds up to [`UNPACK_LIMIT`] more.
@@ -103,7 +103,7 @@ fn try_tidy_up(repo: &Repo, drafts: &Path, objects: &Path, listing: &Listing) ->
         is_done = true;
         remove_pack(repo, &objects.join("pack").join(format!("{name}.pack")))?;
     }
-    let is_fit = || !gc::is_announced(repo.common_dir()) && !is_indexed_with_others(objects);
+    let is_fit = || !health::is_gc_announced(repo.common_dir()) && !is_indexed_with_others(objects);
     if listing.small().count() >= FEW
         && is_fit()
         && let Some(_others_wait) = owned_objects::try_lock_packing(repo)?
@@ -130,7 +130,8 @@ fn try_tidy_up(repo: &Repo, drafts: &Path, objects: &Path, listing: &Listing) ->
         .open(&path(repo))
         .and_then(|file| file.metadata()?.modified())
         .ok();
-    let is_due = listing.are_loose(repo, MANY, packed) && !gc::is_announced(repo.common_dir());
+    let is_due =
+        listing.are_loose(repo, MANY, packed) && !health::is_gc_announced(repo.common_dir());
     if !is_due && !is_scattered {
         return Ok(is_done);
     }
@@ -445,7 +446,7 @@ impl Packs {
         if !self.all.iter().any(hit) {
             return Ok(());
         }
-        let obstacle = if gc::is_announced(repo.common_dir()) {
+        let obstacle = if health::is_gc_announced(repo.common_dir()) {
             Some("a git gc is under way")
         } else {
             is_indexed_with_others(objects).then_some("their packs are part of a multi-pack-index")

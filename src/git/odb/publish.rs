@@ -5,10 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::{io, thread};
 
 use git2::Oid;
 
@@ -16,7 +15,7 @@ use super::format::{is_whole, loose_path};
 use super::pack::Pack;
 use crate::durable::{Kind, Root, Sync, cannot_link, create_dir_all, give_to_sudo_caller};
 use crate::git::base::error::{Error, Result};
-use crate::git::base::sync::whole_is_cheaper;
+use crate::git::base::openat::whole_is_cheaper;
 use crate::os::sync_file_system;
 
 /// So many files or folders are synced at a time: what several wait for the disk takes in one go.

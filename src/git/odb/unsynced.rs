@@ -20,10 +20,10 @@ use git2::Oid;
 use serde::{Deserialize, Serialize};
 
 use super::publish::{self, Staged};
-use super::{database, format, pack_folder, packing};
+use super::{database, format, pack, packing};
 use crate::durable::{Root, Sync};
 use crate::git::base::error::{Error, Result};
-use crate::git::base::file_time::margin;
+use crate::git::base::openat::margin;
 use crate::git::base::work_queue;
 use crate::git::repo::repository::Repo;
 
@@ -320,7 +320,7 @@ fn pack_names(folder: &Path) -> BTreeSet<String> {
             .file_stem()
             .map(|stem| stem.to_string_lossy().into_owned())
     };
-    pack_folder::names(folder).iter().filter_map(stem).collect()
+    pack::pack_names(folder).iter().filter_map(stem).collect()
 }
 
 /// How the stamp calls a folder of objects.

@@ -1,57 +1,44 @@
 //! Puts commits that were made on a branch: the branch moves once, all or nothing, and the user's index follows.
+//!
+//! The journal of that, `$GIT_DIR/recover/commit.json`, is written when the commits are all made, and removed once branch and
+//! index have followed and that is recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use git2::Oid;
+use serde::{Deserialize, Serialize};
 
-use super::journal::CommitJournal;
 use super::staging::{Staging, differing, flat_of, index_line};
 use super::{Call, place};
+use crate::durable::Sync;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::parse_oid;
+use crate::git::base::openat::sync_folder;
 use crate::git::index::locked_index::LockedIndex;
 use crate::git::index::user_index::UserIndex;
 use crate::git::odb::database::Database;
 use crate::git::odb::trees::{self, Flat};
-use crate::git::repo::lock::WorktreeLock;
-use crate::git::repo::refs::kept_name;
+use crate::git::repo::locks::WorktreeLock;
 use crate::git::repo::repository::Repo;
-use crate::model::id::RunId;
-use crate::model::manifest::ObjectId;
+use crate::model::id::RunKey;
+use crate::model::manifest::{Head, ObjectId};
+use crate::model::operation::Operation;
 use crate::model::path::RepoPath;
 
-/// Commits that went off a branch, and the reference that keeps them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
-    /// The reference.
-    pub name: String,
-    /// The newest of them.
-    pub commit: ObjectId,
-}
-
-/// The reference that keeps a commit of a run.
-pub(crate) fn kept_ref(run_id: &RunId, commit: &ObjectId) -> Kept {
-    Kept {
-        name: kept_name(run_id, commit),
-        commit: commit.clone(),
+impl CommitJournal {
+    /// Whether the branch has moved already, so that the rest is to be finished.
+    pub(crate) fn has_moved(&self, repo: &Repo) -> Result<bool> {
+        let Some(after) = self.commits.last() else {
+            return Ok(false);
+        };
+        let at = tip(
+            repo,
+            self.new_branch.as_ref().or(self.before.branch.as_ref()),
+        )?;
+        // Somebody may have gone on since.
+        at.map_or(Ok(false), |at| repo.is_ancestor(after, &at))
     }
-}
-
-/// Whether the branch has moved already, so that the rest is to be finished.
-pub(crate) fn has_moved(repo: &Repo, journal: &CommitJournal) -> Result<bool> {
-    let Some(after) = journal.commits.last() else {
-        return Ok(false);
-    };
-    let at = tip(
-        repo,
-        journal
-            .new_branch
-            .as_ref()
-            .or(journal.before.branch.as_ref()),
-    )?;
-    // Somebody may have gone on since.
-    at.map_or(Ok(false), |at| repo.is_ancestor(after, &at))
 }
 
 /// Where a branch is, whichever one is checked out by now; without one HEAD.
@@ -62,73 +49,75 @@ fn tip(repo: &Repo, branch: Option<&String>) -> Result<Option<ObjectId>> {
     })
 }
 
-/// Takes back what was begun before the branch moved: nothing but the reference of what is kept, and that only while the
-/// branch has it still.
-pub(crate) fn take_back(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal) -> Result<()> {
-    let (Some(kept), Some(before)) = (&journal.kept, &journal.before.commit) else {
-        return Ok(());
-    };
-    let at = tip(repo, journal.before.branch.as_ref())?;
-    match at.map(|at| repo.is_ancestor(before, &at)).transpose()? {
-        Some(true) => repo.delete_refs(lock, std::slice::from_ref(kept)),
-        _ => Ok(()),
+impl CommitJournal {
+    /// Takes back what was begun before the branch moved: nothing but the reference of what is kept, and that only while the
+    /// branch has it still.
+    pub(crate) fn take_back(&self, repo: &Repo, lock: &WorktreeLock) -> Result<()> {
+        let (Some(kept), Some(before)) = (&self.kept, &self.before.commit) else {
+            return Ok(());
+        };
+        let at = tip(repo, self.before.branch.as_ref())?;
+        match at.map(|at| repo.is_ancestor(before, &at)).transpose()? {
+            Some(true) => repo.delete_refs(lock, std::slice::from_ref(kept)),
+            _ => Ok(()),
+        }
     }
-}
 
-/// Moves the branch to the last of the commits, if HEAD still is what it was, and lets the index follow. Done twice it does
-/// nothing more.
-///
-/// Of the index only those paths change that the commits changed, and those of commits that went off the branch, which are
-/// staged again as they were when the run began. What somebody staged since stays staged.
-pub(crate) fn conclude(
-    repo: &Repo,
-    lock: &WorktreeLock,
-    journal: &CommitJournal,
-    timeout: Duration,
-) -> Result<()> {
-    let Some(after) = journal.commits.last() else {
-        return Ok(());
-    };
-    let before = &journal.before;
-    if let (Some(name), Some(commit)) = (&journal.kept, &before.commit)
-        && repo.resolve_ref(name).as_ref() != Some(commit)
-    {
-        repo.set_ref(lock, name, commit)?;
-    }
-    // Before the branch moves: who has it has to be waited for, and what is to change is what they leave there.
-    let locked = LockedIndex::acquire(repo, timeout)?;
-    let wanted = wanted(repo, journal, after)?;
-    let locked = Some(locked).filter(|_| !wanted.is_empty());
-    if !has_moved(repo, journal)? || repo.head()? == *before {
-        match &journal.new_branch {
-            Some(branch) => repo.start_branch(lock, before, branch, after, &journal.message)?,
-            None => repo.move_branch(lock, before, Some(after), &journal.message)?,
+    /// Moves the branch to the last of the commits, if HEAD still is what it was, and lets the index follow. Done twice it does
+    /// nothing more.
+    ///
+    /// Of the index only those paths change that the commits changed, and those of commits that went off the branch, which are
+    /// staged again as they were when the run began. What somebody staged since stays staged.
+    pub(crate) fn conclude(
+        &self,
+        repo: &Repo,
+        lock: &WorktreeLock,
+        timeout: Duration,
+    ) -> Result<()> {
+        let Some(after) = self.commits.last() else {
+            return Ok(());
+        };
+        let before = &self.before;
+        if let (Some(name), Some(commit)) = (&self.kept, &before.commit)
+            && repo.resolve_ref(name).as_ref() != Some(commit)
+        {
+            repo.set_ref(lock, name, commit)?;
         }
-    }
-    let Some(locked) = locked.filter(|_| {
-        repo.head()
-            .is_ok_and(|head| head.commit.as_ref() == Some(after))
-    }) else {
-        return Ok(());
-    };
-    match locked.change(repo, &wanted) {
-        // A split or a sparse one is git's to write.
-        Err(Error::Unsupported { .. }) => {
-            drop(locked);
-            let line = |(path, entry): (&RepoPath, &Option<(u32, Oid)>)| match entry {
-                Some((mode, oid)) => index_line(path, Some((*mode, &oid.to_string()))),
-                None => index_line(path, None),
-            };
-            let lines: Vec<u8> = wanted.iter().flat_map(line).collect();
-            let env = place(repo, repo.workdir(), &repo.git_dir().join("index"));
-            Call {
-                folder: repo.workdir(),
-                env: &env,
+        // Before the branch moves: who has it has to be waited for, and what is to change is what they leave there.
+        let locked = LockedIndex::acquire(repo, timeout)?;
+        let wanted = wanted(repo, self, after)?;
+        let locked = Some(locked).filter(|_| !wanted.is_empty());
+        if !self.has_moved(repo)? || repo.head()? == *before {
+            match &self.new_branch {
+                Some(branch) => repo.start_branch(lock, before, branch, after, &self.message)?,
+                None => repo.move_branch(lock, before, Some(after), &self.message)?,
             }
-            .run(&["update-index", "-z", "--index-info"], &lines)
-            .map(drop)
         }
-        changed => changed,
+        let Some(locked) = locked.filter(|_| {
+            repo.head()
+                .is_ok_and(|head| head.commit.as_ref() == Some(after))
+        }) else {
+            return Ok(());
+        };
+        match locked.change(repo, &wanted) {
+            // A split or a sparse one is git's to write.
+            Err(Error::Unsupported { .. }) => {
+                drop(locked);
+                let line = |(path, entry): (&RepoPath, &Option<(u32, Oid)>)| match entry {
+                    Some((mode, oid)) => index_line(path, Some((*mode, &oid.to_string()))),
+                    None => index_line(path, None),
+                };
+                let lines: Vec<u8> = wanted.iter().flat_map(line).collect();
+                let env = place(repo, repo.workdir(), &repo.git_dir().join("index"));
+                Call {
+                    folder: repo.workdir(),
+                    env: &env,
+                }
+                .run(&["update-index", "-z", "--index-info"], &lines)
+                .map(drop)
+            }
+            changed => changed,
+        }
     }
 }
 
@@ -205,4 +194,113 @@ fn staged_otherwise(
 
 fn flat_of_tree(repo: &Repo, tree: &ObjectId) -> Result<Flat> {
     trees::read(&Database::open(repo)?, parse_oid(tree)?)
+}
+
+/// The version that this program writes.
+const VERSION: u32 = 1;
+
+const FILE: &str = "commit.json";
+
+/// Everything that is needed to finish it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CommitJournal {
+    /// The version of the writer.
+    pub version: u32,
+    /// The run that is accepted.
+    #[serde(flatten)]
+    pub run: RunKey,
+    /// HEAD before.
+    pub before: Head,
+    /// The commit on which the new ones begin; `None` where they begin a history.
+    pub base: Option<ObjectId>,
+    /// The new commits, oldest first.
+    pub commits: Vec<ObjectId>,
+    /// The full name of the branch that is begun; `None` where they go on the current one.
+    pub new_branch: Option<String>,
+    /// The reference that keeps the commits that go off the branch.
+    pub kept: Option<String>,
+    /// The tree of the index as the run began.
+    pub index_tree: Option<ObjectId>,
+    /// Trees that hold what the run had in the index, and what is committed before hooks change it: what is staged otherwise
+    /// somebody staged since. `None` where that is not known.
+    #[serde(default)]
+    pub seen: Option<Vec<ObjectId>>,
+    /// Whether new files of the run are left out, which can be asked for still.
+    #[serde(default)]
+    pub left_out: bool,
+    /// How it is taken back.
+    #[serde(default)]
+    pub operation: Option<Box<Operation>>,
+    /// For the logs of the references.
+    pub message: String,
+}
+
+impl CommitJournal {
+    /// A journal of this version.
+    pub(crate) fn new(run: RunKey, before: Head, commits: Vec<ObjectId>, message: String) -> Self {
+        let (base, new_branch, kept, index_tree) = (None, None, None, None);
+        let (seen, left_out, operation) = (None, false, None);
+        Self {
+            version: VERSION,
+            run,
+            before,
+            base,
+            commits,
+            new_branch,
+            kept,
+            index_tree,
+            seen,
+            left_out,
+            operation,
+            message,
+        }
+    }
+}
+
+impl Repo {
+    /// Writes the journal durably.
+    pub(crate) fn write_commit_journal(
+        &self,
+        _lock: &WorktreeLock,
+        journal: &CommitJournal,
+    ) -> Result<()> {
+        let path = self.recover_dir()?.join(FILE);
+        let text = serde_json::to_vec(journal)
+            .map_err(|error| Error::corrupt(format!("journal: {error}")))?;
+        self.own()
+            .write(&path, &text, Sync::All)
+            .map_err(Error::at(&path))
+    }
+
+    /// Whether there is one.
+    pub(crate) fn has_commit_journal(&self) -> bool {
+        !matches!(self.own().kind(&self.own_folder().join(FILE)), Ok(None))
+    }
+
+    /// Reads the journal; `None` when nothing is under way.
+    pub(crate) fn read_commit_journal(&self) -> Result<Option<CommitJournal>> {
+        let path = self.own_folder().join(FILE);
+        let Some(text) = self.own().read_present(&path).map_err(Error::at(&path))? else {
+            return Ok(None);
+        };
+        let damaged =
+            |error: serde_json::Error| Error::corrupt(format!("{}: {error}", path.display()));
+        let journal: CommitJournal = serde_json::from_slice(&text).map_err(damaged)?;
+        if journal.version > VERSION {
+            return Err(Error::Newer {
+                what: path.display().to_string(),
+            });
+        }
+        Ok(Some(journal))
+    }
+
+    /// Removes the journal durably: it is settled.
+    pub(crate) fn remove_commit_journal(&self, _lock: &WorktreeLock) -> Result<()> {
+        let folder = self.recover_dir()?;
+        match self.own().remove_file(&folder.join(FILE)) {
+            Ok(()) => sync_folder(&folder),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(Error::io(folder.join(FILE), source)),
+        }
+    }
 }

@@ -1,32 +1,29 @@
-//! The user's own `git`, for what only it does: clean filters, signing, and the author of a commit.
+//! The user's own `git`, for what only it does: clean filters, signing, the author of a commit, and its pager.
 //!
 //! [`Staging`] makes commits beside HEAD and the index: in an index of its own, with objects that nobody sees before they are
-//! published. [`conclude()`] then moves the branch and lets the user's index follow, and a [`CommitJournal`] says what was
+//! published. [`CommitJournal::conclude`] then moves the branch and lets the user's index follow, and the journal says what was
 //! meant meanwhile, so that a kill leaves either everything as it was or something to finish.
 //!
 //! This room and [`remote`](super::remote) are the ones that start a program.
 
 mod conclude;
-mod journal;
-mod pager;
-mod saved;
 mod scratch;
 mod staging;
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::base::error::{Error, Result};
 use super::repo::repository::Repo;
+use crate::model::path::RepoPath;
 
-pub(crate) use conclude::{Kept, conclude, has_moved, kept_ref, take_back};
-pub(crate) use journal::CommitJournal;
-pub(crate) use pager::pager;
-pub(crate) use saved::Saved;
+pub(crate) use conclude::CommitJournal;
 pub(crate) use scratch::Scratch;
-pub(crate) use staging::{Held, Staging, write_beside};
+pub(crate) use staging::{Held, Staging};
 
 /// Variables of git's that say nothing of where it works: who commits, which configuration is the user's, how to connect.
 const KEPT: [&str; 9] = [
@@ -53,11 +50,14 @@ pub(crate) fn misleading_variables() -> Vec<OsString> {
         .collect()
 }
 
-/// The full name of a branch; `None` where that is no name for one.
-pub(crate) fn branch_ref(name: &str) -> Option<String> {
-    let full = format!("refs/heads/{name}");
-    let is_name = !name.starts_with('-') && name != "HEAD" && git2::Reference::is_valid_name(&full);
-    is_name.then_some(full)
+impl Repo {
+    /// The full name of a branch; `None` where that is no name for one.
+    pub(crate) fn branch_ref(name: &str) -> Option<String> {
+        let full = format!("refs/heads/{name}");
+        let is_name =
+            !name.starts_with('-') && name != "HEAD" && git2::Reference::is_valid_name(&full);
+        is_name.then_some(full)
+    }
 }
 
 /// A call of git's in `folder`, with these variables alone of those that say where it works.
@@ -140,4 +140,150 @@ pub(in crate::git) fn place(
         ("GIT_WORK_TREE".into(), workdir.into()),
         ("GIT_INDEX_FILE".into(), index.into()),
     ]
+}
+
+/// What git starts where nobody says anything.
+const USUAL: &str = "less";
+
+/// The command that git would show the output of `git KIND` with: `GIT_PAGER`, `pager.KIND`, `core.pager`, `PAGER`, else
+/// `less`. `None` where it would print it.
+///
+/// Only what the user and the system say counts, not what a repository says of itself: that may have come with it, and would
+/// be started.
+pub(crate) fn pager(kind: &str) -> Option<String> {
+    let of_kind = asked(&["config", "--get", &format!("pager.{kind}")]);
+    let own = match of_kind.as_deref().map(str::to_ascii_lowercase).as_deref() {
+        Some("false" | "no" | "off" | "0" | "") => return None,
+        None | Some("true" | "yes" | "on" | "1") => None,
+        Some(_) => of_kind,
+    };
+    let from_env = |name: &str| std::env::var(name).ok();
+    let general = || asked(&["config", "--get", "core.pager"]);
+    let found = from_env("GIT_PAGER")
+        .or(own)
+        .or_else(general)
+        .or_else(|| from_env("PAGER"));
+    let command = found.unwrap_or_else(|| USUAL.to_owned());
+    (!matches!(command.trim(), "" | "cat")).then_some(command)
+}
+
+/// What git says, asked outside of any repository; `None` where it says nothing, or is not there.
+fn asked<S: AsRef<OsStr>>(words: &[S]) -> Option<String> {
+    let mut command = Command::new("git");
+    command
+        .args(words)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
+    for place in ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR"] {
+        command.env_remove(place);
+    }
+    let output = command
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    let said = String::from_utf8(output.stdout).ok()?;
+    Some(said.trim_end_matches('\n').to_owned())
+}
+
+/// Copies of files and links, by which what changed since is found and put back.
+#[derive(Debug)]
+pub(crate) struct Saved {
+    /// Where the copies are, by the number of their path.
+    folder: PathBuf,
+    top: PathBuf,
+    paths: Vec<RepoPath>,
+}
+
+impl Saved {
+    /// Copies what is at `paths` below `top` into an empty folder.
+    fn new(folder: PathBuf, top: &Path, paths: &BTreeSet<RepoPath>) -> Result<Self> {
+        let saved = Self {
+            folder,
+            top: top.to_owned(),
+            paths: paths.iter().cloned().collect(),
+        };
+        saved
+            .pairs()
+            .try_for_each(|(_, place, copy)| copy_file(&place, &copy))?;
+        Ok(saved)
+    }
+
+    /// Each path, where it is, and where its copy is.
+    fn pairs(&self) -> impl Iterator<Item = (&RepoPath, PathBuf, PathBuf)> {
+        let numbered = self.paths.iter().enumerate();
+        numbered.map(|(number, path)| {
+            (
+                path,
+                path.below(&self.top),
+                self.folder.join(number.to_string()),
+            )
+        })
+    }
+
+    /// Whether this path is one of them.
+    pub(crate) fn has(&self, path: &RepoPath) -> bool {
+        self.paths.binary_search(path).is_ok()
+    }
+
+    /// The paths that are not as they were.
+    pub(crate) fn changed(&self) -> Result<BTreeSet<RepoPath>> {
+        let mut changed = BTreeSet::new();
+        for (path, place, copy) in self.pairs() {
+            if content_of(&place)? != content_of(&copy)? {
+                changed.insert(path.clone());
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Puts back what is not as it was.
+    pub(crate) fn put_back(&self) -> Result<()> {
+        let changed = self.changed()?;
+        self.pairs()
+            .filter(|(path, ..)| changed.contains(*path))
+            .try_for_each(|(_, place, copy)| {
+                if copy.symlink_metadata().is_err() {
+                    return fs::remove_file(&place).map_err(Error::at(&place));
+                }
+                let parent = place.parent().unwrap_or(&self.top);
+                fs::create_dir_all(parent).map_err(Error::at(parent))?;
+                let beside = tempfile::Builder::new()
+                    .prefix(".recover-tmp-")
+                    .tempdir_in(parent)
+                    .map_err(Error::at(parent))?;
+                let new = beside.path().join("file");
+                copy_file(&copy, &new)?;
+                fs::rename(&new, &place).map_err(Error::at(&place))
+            })
+    }
+}
+
+/// Copies a file with its mode, or a link; anything else is left out.
+fn copy_file(from: &Path, to: &Path) -> Result<()> {
+    match from.symlink_metadata() {
+        Ok(found) if found.is_file() => fs::copy(from, to).map(drop).map_err(Error::at(from)),
+        Ok(found) if found.is_symlink() => {
+            let target = fs::read_link(from).map_err(Error::at(from))?;
+            std::os::unix::fs::symlink(target, to).map_err(Error::at(to))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What distinguishes two files: mode and content of a file, target of a link; `None` for anything else.
+fn content_of(path: &Path) -> Result<Option<(u32, Vec<u8>)>> {
+    use std::os::unix::ffi::OsStringExt as _;
+    use std::os::unix::fs::PermissionsExt as _;
+    match path.symlink_metadata() {
+        Ok(found) if found.is_file() => {
+            let content = fs::read(path).map_err(Error::at(path))?;
+            Ok(Some((found.permissions().mode(), content)))
+        }
+        Ok(found) if found.is_symlink() => {
+            let target = fs::read_link(path).map_err(Error::at(path))?;
+            Ok(Some((0, target.into_os_string().into_vec())))
+        }
+        _ => Ok(None),
+    }
 }

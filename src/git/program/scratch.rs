@@ -5,19 +5,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use tempfile::TempDir;
 
 use super::Call;
 use crate::durable::{Sync, is_left_over};
 use crate::git::base::error::{Error, Result};
-use crate::git::base::names;
 use crate::git::base::object_id::parse_oid;
+use crate::git::base::paths;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::odb::database::Database;
 use crate::git::repo::repository::Repo;
@@ -96,7 +95,7 @@ impl<'r> Scratch<'r> {
         let database = Database::open(self.repo)?;
         let root = self.path();
         for path in snapshot.entries.keys() {
-            if let Some(reason) = names::unsafe_path(path) {
+            if let Some(reason) = paths::unsafe_path(path) {
                 return Err(Error::UnsafePath {
                     path: path.below(Path::new("")),
                     reason: reason.to_owned(),

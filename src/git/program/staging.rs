@@ -10,23 +10,20 @@ use std::path::{Path, PathBuf};
 use git2::{AttrCheckFlags, ConfigLevel, Odb, Oid};
 use tempfile::TempDir;
 
-use super::saved::Saved;
-use super::{Call, place};
+use super::{Call, Saved, place};
 use crate::durable::{TemporaryFolder, temporary_prefix};
 use crate::git::base::error::{Error, Result};
-use crate::git::base::modes::GITLINK;
-use crate::git::base::names;
-use crate::git::base::object_id::parse_oid;
+use crate::git::base::object_id::{GITLINK, parse_oid};
+use crate::git::base::paths;
 use crate::git::capture::Capture;
 use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::history::head::tree_of;
 use crate::git::index::user_index::UserIndex;
 use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::{self, Flat};
-use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::locks::WorktreeLock;
 use crate::git::repo::repository::Repo;
-use crate::git::tree::lookup::TreeLookup;
+use crate::git::tree::TreeLookup;
 use crate::model::manifest::{Entry, EntryKind, ObjectId};
 use crate::model::path::RepoPath;
 
@@ -600,26 +597,24 @@ impl Repo {
         }
         Ok(unlike)
     }
-}
 
-/// Writes a file of a checkpoint into the work tree under a name that nothing has; `false` where the checkpoint has no file.
-pub(crate) fn write_beside(
-    repo: &Repo,
-    stored: &StoredCheckpoint,
-    path: &RepoPath,
-    name: &RepoPath,
-) -> Result<bool> {
-    let entry = stored.view().entry(&TreeLookup::stored(repo)?, path)?;
-    let Some(entry) =
-        entry.filter(|entry| matches!(entry.kind, EntryKind::File | EntryKind::Symlink))
-    else {
-        return Ok(false);
-    };
-    write_out(&Database::open(repo)?, repo.workdir(), name, &entry)?;
-    Ok(true)
-}
+    /// Writes a file of a checkpoint into the work tree under a name that nothing has; `false` where the checkpoint has no file.
+    pub(crate) fn write_beside(
+        &self,
+        stored: &StoredCheckpoint,
+        path: &RepoPath,
+        name: &RepoPath,
+    ) -> Result<bool> {
+        let entry = stored.view().entry(&TreeLookup::stored(self)?, path)?;
+        let Some(entry) =
+            entry.filter(|entry| matches!(entry.kind, EntryKind::File | EntryKind::Symlink))
+        else {
+            return Ok(false);
+        };
+        write_out(&Database::open(self)?, self.workdir(), name, &entry)?;
+        Ok(true)
+    }
 
-impl Repo {
     /// Those of `paths` that git knows: a commit or the user's index has them.
     pub(crate) fn known_to_git(
         &self,
@@ -659,7 +654,7 @@ pub(super) fn flat_of(repo: &Repo, commit: Option<&ObjectId>) -> Result<Flat> {
     let Some(commit) = commit else {
         return Ok(Flat::new());
     };
-    trees::read(&Database::open(repo)?, parse_oid(&tree_of(repo, commit)?)?)
+    trees::read(&Database::open(repo)?, parse_oid(&repo.tree_of(commit)?)?)
 }
 
 /// The paths that are not the same in both.
@@ -693,7 +688,7 @@ fn object_id(printed: &[u8]) -> ObjectId {
 /// Writes a file or a link below a folder that was empty.
 fn write_out(database: &Database<'_>, root: &Path, path: &RepoPath, entry: &Entry) -> Result<()> {
     let place = path.below(root);
-    if let Some(reason) = names::unsafe_path(path) {
+    if let Some(reason) = paths::unsafe_path(path) {
         return Err(Error::UnsafePath {
             path: path.below(Path::new("")),
             reason: reason.to_owned(),

@@ -1,10 +1,355 @@
-//! Frees space: which objects only some checkpoints need, how large they are, and their removal.
+//! Frees space: removes the objects that only removed checkpoints held, and says how much content only some hold.
 //! Which checkpoints go is decided by `policy::retention`.
+//!
+//! Only files that a checkpoint added are ever removed (`owned_objects`), and only those that nothing needs any more: no other
+//! checkpoint, no reference, reflog, index, worktree or operation in progress of the user's (`reachability`). If
+//! anything cannot be read, or there is too much of it, all are left to `git gc`.
+//!
+//! Those in a pack that was made of loose ones (`packing`) go by writing it again without them.
+//!
+//! A file that was touched after it was written is left for an hour after that: git touches an object that it needs
+//! and does not write again, and only afterwards refers to it.
 
-pub(super) mod discard;
-mod exclusive_size;
-mod gc_roots;
 mod reachability;
 
-pub use discard::{Discarded, discard};
-pub(crate) use exclusive_size::added_bytes;
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
+use std::{fs, io};
+
+use git2::Oid;
+
+use super::base::error::{Error, Result};
+use super::base::object_id::{TREE, parse_oid};
+use super::odb::database::Database;
+use super::odb::format::loose_path;
+use super::odb::owned_objects::{self, RemovedCheckpoint};
+use super::odb::packing::{self, Packs, Removed, touched_until};
+use super::odb::publish::{self, Published};
+use super::odb::trees::Tree;
+use super::repo::locks::WorktreeLock;
+use super::repo::repository::Repo;
+use crate::model::manifest::ObjectId;
+use reachability::{Older, PackIndex, Walk};
+
+/// Why some objects stay for now.
+const TOUCHED: &str = "git touched some within the last hour, as it does with those that it needs";
+
+/// What was removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Discarded {
+    /// Objects.
+    pub objects: u64,
+    /// Bytes of their files.
+    pub bytes: u64,
+    /// Why all were left to `git gc`, or some for now, where that is so.
+    pub left: Option<String>,
+}
+
+impl Repo {
+    /// Removes what only these checkpoints held, and what earlier calls had to leave. Their references must be gone.
+    ///
+    /// It may be cut off at any time: the next call goes on. Nothing that could not be looked through is an error: the
+    /// objects stay then, and [`Discarded::left`] says why.
+    pub fn discard_objects(&self, lock: &WorktreeLock, commits: &[ObjectId]) -> Discarded {
+        let mut done = Discarded::default();
+        if let Err(error) = remove(self, lock, commits, &mut done) {
+            done.left = Some(error.to_string());
+        }
+        done
+    }
+}
+
+fn remove(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    commits: &[ObjectId],
+    done: &mut Discarded,
+) -> Result<()> {
+    let Some(_alone) = owned_objects::try_lock_exclusive(repo)? else {
+        done.left = Some("a capture is under way".to_owned());
+        return Ok(());
+    };
+    let objects = fs::canonicalize(repo.common_dir().join("objects"))
+        .map_err(Error::at(repo.common_dir()))?;
+    // No capture is under way: what is kept still is a dead process's.
+    publish::release_all(&objects)?;
+    let gone = owned_objects::removed(
+        repo,
+        &commits.iter().map(|commit| commit.0.clone()).collect(),
+    )?;
+    let Some(oldest) = gone.iter().min_by_key(|gone| gone.list.since) else {
+        return Ok(());
+    };
+    let mut packs = Packs::read(repo, &objects)?;
+    let packed: HashSet<Oid> = packs.ids().collect();
+    let mut asked = HashSet::new();
+    for gone in &gone {
+        let is_there = |oid: &&Oid| packed.contains(*oid) || loose_path(&objects, **oid).exists();
+        asked.extend(gone.list.files.singles().filter(is_there));
+        for name in &gone.list.files.packs {
+            // One that git repacked is gone.
+            asked.extend(ids(&objects, name)?);
+        }
+    }
+    let mut needed = Needed::default();
+    if !asked.is_empty() {
+        let roots = reachability::find_roots(repo.common_dir(), &asked)?;
+        let database = Database::open(repo)?;
+        let mut walk = Walk {
+            database: &database,
+            asked: &asked,
+            // Below a shallow commit anything may have arrived later.
+            base: oldest
+                .list
+                .base
+                .filter(|_| !repo.common_dir().join("shallow").exists()),
+            older: Older::open(&objects, oldest.list.since),
+            seen: HashSet::new(),
+            commits: 0,
+        };
+        walk.needed(&roots.others, &mut needed.others)?;
+        walk.needed(&roots.checkpoints, &mut needed.checkpoints)?;
+    }
+    let mut lists = Vec::new();
+    let mut is_any_touched = false;
+    for gone in gone {
+        let left = remove_files(
+            repo,
+            &objects,
+            &gone,
+            &needed,
+            &packed,
+            done,
+            &mut is_any_touched,
+        )?;
+        lists.push((gone, left));
+    }
+    let unneeded = |oid: &Oid| !needed.others.contains(oid) && !needed.checkpoints.contains(oid);
+    let unneeded: HashSet<Oid> = asked
+        .into_iter()
+        .filter(|oid| packed.contains(oid) && unneeded(oid))
+        .collect();
+    let to_remove = unneeded.len();
+    let drafts = lock.folder().join("quarantine").join("objects");
+    repo.own()
+        .check(&drafts.join("pack"), false)
+        .map_err(Error::at(&drafts))?;
+    publish::clear(&drafts, &objects)?;
+    let mut removed = Removed::default();
+    // What has no room is left; what was removed by then is reported all the same.
+    let result = packs.remove(repo, &drafts, &objects, unneeded, &mut removed);
+    publish::clear(&drafts, &objects)?;
+    (done.objects, done.bytes) = (
+        done.objects + removed.objects.len() as u64,
+        done.bytes + removed.bytes,
+    );
+    is_any_touched |= removed.objects.len() < to_remove;
+    done.left = removed
+        .left
+        .or_else(|| is_any_touched.then(|| TOUCHED.to_owned()));
+    for (gone, mut left) in lists {
+        let packed = gone
+            .list
+            .files
+            .singles()
+            .filter(|oid| packed.contains(oid) && !needed.others.contains(oid));
+        left.loose
+            .extend(packed.filter(|oid| !removed.objects.contains(oid)));
+        gone.leave(repo, left)?;
+    }
+    result?;
+    owned_objects::sync(repo)
+}
+
+/// What is needed, and by whom.
+#[derive(Default)]
+struct Needed {
+    /// By the user: never ours to remove again.
+    others: BTreeSet<Oid>,
+    /// By checkpoints that may be removed later on.
+    checkpoints: BTreeSet<Oid>,
+}
+
+/// Removes the files of one list that nobody needs. Returns what another time may be able to remove. An object that is
+/// `packed` as well is not gone with its file.
+fn remove_files(
+    repo: &Repo,
+    objects: &Path,
+    gone: &RemovedCheckpoint,
+    needed: &Needed,
+    packed: &HashSet<Oid>,
+    done: &mut Discarded,
+    is_any_touched: &mut bool,
+) -> Result<Published> {
+    let mut left = Published::default();
+    for oid in gone.list.files.singles() {
+        let path = loose_path(objects, *oid);
+        if needed.others.contains(oid) {
+            continue;
+        }
+        let is_touched = touched_until(&path, gone.list.at).is_some();
+        if is_touched || needed.checkpoints.contains(oid) {
+            *is_any_touched |= is_touched;
+            left.loose.insert(*oid);
+        } else if let Some(bytes) = remove_file(&path)? {
+            (done.objects, done.bytes) = (
+                done.objects + u64::from(!packed.contains(oid)),
+                done.bytes + bytes,
+            );
+        }
+    }
+    for name in &gone.list.files.packs {
+        let ids = ids(objects, name)?;
+        let path = |end: &str| objects.join("pack").join(format!("{name}.{end}"));
+        if ids.is_empty()
+            || path("keep").exists()
+            || ids.iter().any(|oid| needed.others.contains(oid))
+        {
+            continue;
+        }
+        let is_touched = touched_until(&path("pack"), gone.list.at).is_some();
+        if is_touched || ids.iter().any(|oid| needed.checkpoints.contains(oid)) {
+            *is_any_touched |= is_touched;
+            left.packs.insert(name.clone());
+            continue;
+        }
+        done.bytes += packing::remove_pack(repo, &path("pack"))?;
+        done.objects += ids.len() as u64;
+    }
+    Ok(left)
+}
+
+/// The ids in a pack of ours; none where it is gone.
+fn ids(objects: &Path, name: &str) -> Result<Vec<Oid>> {
+    let path = objects.join("pack").join(format!("{name}.idx"));
+    match PackIndex::open(&path).and_then(|index| index.ids()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        other => other.map_err(Error::at(&path)),
+    }
+}
+
+/// Removes a file and returns its size; `None` if it is gone already.
+fn remove_file(path: &Path) -> Result<Option<u64>> {
+    let size = fs::metadata(path).map(|file| file.len());
+    match (size, fs::remove_file(path)) {
+        (Ok(size), Ok(())) => Ok(Some(size)),
+        (Err(error), _) | (_, Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        (Err(error), _) | (_, Err(error)) => Err(Error::io(path, error)),
+    }
+}
+
+impl Repo {
+    /// Bytes (uncompressed) of all objects that the commits `of` hold and neither `kept` nor the trees of `bases` nor HEAD.
+    ///
+    /// The history below a checkpoint is the user's own and counts for neither. An object that is missing counts nothing.
+    pub(crate) fn exclusive_bytes(
+        &self,
+        of: &[ObjectId],
+        kept: &[ObjectId],
+        bases: &BTreeSet<ObjectId>,
+    ) -> Result<u64> {
+        let database = Database::open(self)?;
+        let stop: BTreeSet<Oid> = bases.iter().map(parse_oid).collect::<Result<_>>()?;
+        let mut seen = BTreeSet::new();
+        let head = self.inner.head().ok().and_then(|head| head.target());
+        for commit in stop.iter().copied().chain(head) {
+            if let Ok(found) = self.inner.find_commit(commit) {
+                mark(&database, found.tree_id(), &mut seen);
+            }
+        }
+        for commit in kept {
+            walk_checkpoint(self, &database, parse_oid(commit)?, &stop, &mut seen);
+        }
+        let mut bytes = 0;
+        for commit in of {
+            bytes += walk_checkpoint(self, &database, parse_oid(commit)?, &stop, &mut seen);
+        }
+        Ok(bytes)
+    }
+
+    /// For each of the commits `of`, the bytes (uncompressed) of the objects that it holds and neither those before it in the list
+    /// nor the latest commits of branches, HEAD and the commits `bases` do.
+    pub(crate) fn added_bytes(
+        &self,
+        of: &[ObjectId],
+        bases: &BTreeSet<ObjectId>,
+    ) -> Result<Vec<u64>> {
+        let database = Database::open(self)?;
+        let stop: BTreeSet<Oid> = bases.iter().map(parse_oid).collect::<Result<_>>()?;
+        let mut seen = BTreeSet::new();
+        let head = self.inner.head().ok().and_then(|head| head.target());
+        let branches = self
+            .inner
+            .branches(None)
+            .map_err(Error::git("list the branches"))?;
+        let branches = branches.filter_map(|branch| branch.ok()?.0.get().target());
+        for commit in stop.iter().copied().chain(head).chain(branches) {
+            if let Ok(found) = self.inner.find_commit(commit) {
+                mark(&database, found.tree_id(), &mut seen);
+            }
+        }
+        of.iter()
+            .map(|commit| {
+                Ok(walk_checkpoint(
+                    self,
+                    &database,
+                    parse_oid(commit)?,
+                    &stop,
+                    &mut seen,
+                ))
+            })
+            .collect()
+    }
+}
+
+/// A checkpoint's commit, and those of its index and state: never the user's own parents.
+fn walk_checkpoint(
+    repo: &Repo,
+    database: &Database<'_>,
+    commit: Oid,
+    stop: &BTreeSet<Oid>,
+    seen: &mut BTreeSet<Oid>,
+) -> u64 {
+    let mut bytes = 0;
+    let mut open = vec![commit];
+    while let Some(oid) = open.pop() {
+        if stop.contains(&oid) || !seen.insert(oid) {
+            continue;
+        }
+        bytes += size(database, oid);
+        if let Ok(found) = repo.inner.find_commit(oid) {
+            bytes += walk(database, found.tree_id(), seen);
+            open.extend(found.parent_ids());
+        }
+    }
+    bytes
+}
+
+/// The bytes of a tree and of all below it that was not seen yet.
+fn walk(database: &Database<'_>, tree: Oid, seen: &mut BTreeSet<Oid>) -> u64 {
+    let mut bytes = 0;
+    visit(database, tree, seen, |oid| bytes += size(database, oid));
+    bytes
+}
+
+/// The same where nobody asks for the bytes: no file is looked up.
+fn mark(database: &Database<'_>, tree: Oid, seen: &mut BTreeSet<Oid>) {
+    visit(database, tree, seen, |_| ());
+}
+
+fn visit(database: &Database<'_>, tree: Oid, seen: &mut BTreeSet<Oid>, mut each: impl FnMut(Oid)) {
+    let mut open = vec![(tree, true)];
+    while let Some((oid, is_tree)) = open.pop() {
+        if !seen.insert(oid) {
+            continue;
+        }
+        each(oid);
+        if is_tree && let Ok(tree) = Tree::read(database, oid) {
+            open.extend(tree.entries().map(|entry| (entry.oid, entry.mode == TREE)));
+        }
+    }
+}
+
+fn size(database: &Database<'_>, oid: Oid) -> u64 {
+    database.size(oid).unwrap_or(0)
+}

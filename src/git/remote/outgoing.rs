@@ -14,23 +14,28 @@ use std::path::Path;
 
 use git2::{ObjectType, Oid};
 
-use crate::git::base::error::{Error, Result};
-use crate::git::base::modes::{GITLINK, TREE};
-use crate::git::base::object_id::parse_oid;
-use crate::git::capture::Capture;
-use crate::git::checkpoint::write::commit;
-use crate::git::checkpoint::{
-    MEMORY_PLACE, MemoryFile, Moment, StoredCheckpoint, nested_digits, parse_manifest, plain_of,
+use crate::git::{
+    base::{
+        error::{Error, Result},
+        object_id::{GITLINK, TREE, parse_oid},
+    },
+    capture::Capture,
+    checkpoint::{
+        MEMORY_PLACE, MemoryFile, Moment, StoredCheckpoint, nested_digits, parse_manifest,
+        plain_of, write::commit,
+    },
+    odb::{
+        database::Database,
+        objects::ObjectWriter,
+        trees::{Level, Sink, Tree, child, into_writer, only_ids},
+    },
+    repo::{locks::WorktreeLock, repository::Repo},
 };
-use crate::git::odb::database::Database;
-use crate::git::odb::objects::ObjectWriter;
-use crate::git::odb::trees::{Level, Sink, Tree, child, into_writer, only_ids};
-use crate::git::repo::lock::WorktreeLock;
-use crate::git::repo::repository::Repo;
-use crate::model::manifest::ObjectId;
-use crate::model::manifest::{FileTimes, Manifest, Nested};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::time::Timestamp;
+use crate::model::{
+    manifest::{FileTimes, Manifest, Nested, ObjectId},
+    path::{PathReason, RepoPath},
+    time::Timestamp,
+};
 use crate::policy::secrets::{has_secret, is_secret_path};
 
 /// Why a file stays here.
@@ -130,68 +135,70 @@ pub struct Outgoing {
     pub untracked: Vec<PathReason>,
 }
 
-/// Writes the commit that is sent of a checkpoint. The same checkpoint, message and filter make the same commit.
-pub fn outgoing(
-    repo: &Repo,
-    lock: &WorktreeLock,
-    checkpoint: &ObjectId,
-    message: &str,
-    filter: &Filter,
-) -> Result<Outgoing> {
-    let stored = repo.load_checkpoint(checkpoint)?;
-    let previous = filter
-        .previous
-        .as_ref()
-        .map(|previous| repo.load_checkpoint(previous))
-        .transpose()?;
-    let found = repo
-        .inner
-        .find_commit(parse_oid(checkpoint)?)
-        .map_err(Error::git("read a checkpoint"))?;
-    let at = Timestamp::from_millis(found.time().seconds().saturating_mul(1000));
-    let base = stored
-        .manifest
-        .head
-        .commit
-        .as_ref()
-        .map(parse_oid)
-        .transpose()?;
-    let base =
-        base.filter(|base| filter.keep_base && found.parent_ids().any(|parent| parent == *base));
+impl Repo {
+    /// Writes the commit that is sent of a checkpoint. The same checkpoint, message and filter make the same commit.
+    pub fn write_outgoing(
+        &self,
+        lock: &WorktreeLock,
+        checkpoint: &ObjectId,
+        message: &str,
+        filter: &Filter,
+    ) -> Result<Outgoing> {
+        let stored = self.load_checkpoint(checkpoint)?;
+        let previous = filter
+            .previous
+            .as_ref()
+            .map(|previous| self.load_checkpoint(previous))
+            .transpose()?;
+        let found = self
+            .inner
+            .find_commit(parse_oid(checkpoint)?)
+            .map_err(Error::git("read a checkpoint"))?;
+        let at = Timestamp::from_millis(found.time().seconds().saturating_mul(1000));
+        let base = stored
+            .manifest
+            .head
+            .commit
+            .as_ref()
+            .map(parse_oid)
+            .transpose()?;
+        let base = base
+            .filter(|base| filter.keep_base && found.parent_ids().any(|parent| parent == *base));
 
-    let writer = ObjectWriter::new(repo, lock)?;
-    let mut sink = into_writer(&writer);
-    let blob = |data: &[u8]| writer.write(ObjectType::Blob, data);
-    let mut walk = Walk::new(Database::open(repo)?, filter, &mut sink, &blob);
-    let sent = walk.checkpoint(repo, &stored, previous.as_ref())?;
-    let Leaving {
-        withheld,
-        untracked,
-    } = walk.leaving;
+        let writer = ObjectWriter::new(self, lock)?;
+        let mut sink = into_writer(&writer);
+        let blob = |data: &[u8]| writer.write(ObjectType::Blob, data);
+        let mut walk = Walk::new(Database::open(self)?, filter, &mut sink, &blob);
+        let sent = walk.checkpoint(self, &stored, previous.as_ref())?;
+        let Leaving {
+            withheld,
+            untracked,
+        } = walk.leaving;
 
-    let mut parents = Vec::new();
-    parents.extend(filter.previous.as_ref().map(parse_oid).transpose()?);
-    parents.extend(base);
-    if let Some(tree) = sent.index {
-        parents.push(commit(
-            &writer,
-            tree,
-            &[],
-            "recover: index\n",
-            Timestamp::default(),
-        )?);
+        let mut parents = Vec::new();
+        parents.extend(filter.previous.as_ref().map(parse_oid).transpose()?);
+        parents.extend(base);
+        if let Some(tree) = sent.index {
+            parents.push(commit(
+                &writer,
+                tree,
+                &[],
+                "recover: index\n",
+                Timestamp::default(),
+            )?);
+        }
+        parents.push(commit(&writer, sent.state, &[], "recover: state\n", at)?);
+        let id = commit(&writer, sent.files, &parents, message, at)?;
+        writer.publish()?;
+        Ok(Outgoing {
+            commit: ObjectId(id.to_string()),
+            withheld,
+            untracked,
+        })
     }
-    parents.push(commit(&writer, sent.state, &[], "recover: state\n", at)?);
-    let id = commit(&writer, sent.files, &parents, message, at)?;
-    writer.publish()?;
-    Ok(Outgoing {
-        commit: ObjectId(id.to_string()),
-        withheld,
-        untracked,
-    })
 }
 
-/// What was captured and is no checkpoint yet, as [`leaving_of`] takes it.
+/// What was captured and is no checkpoint yet, as [`Captured::leaving`] takes it.
 #[derive(Debug)]
 pub(crate) struct Captured<'a> {
     /// Where.
@@ -204,88 +211,89 @@ pub(crate) struct Captured<'a> {
     pub nested: Vec<(&'a RepoPath, &'a Capture)>,
 }
 
-/// What would leave of what was captured, were it a checkpoint and the first one; nothing is written.
-pub(crate) fn leaving_of(captured: &Captured<'_>, filter: &Filter) -> Result<Leaving> {
-    let blob = |data: &[u8]| {
-        Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"))
-    };
-    let (mut leaving, top) = (Leaving::default(), RepoPath::default());
-    let own = (&top, captured.capture, Sort::WorkTree);
-    let nested = captured
-        .nested
-        .iter()
-        .map(|(folder, capture)| (*folder, *capture, Sort::LookedThrough));
-    for (folder, capture, sort) in std::iter::once(own).chain(nested) {
-        if sort == Sort::LookedThrough && !filter.untracked {
-            leaving
-                .withheld
-                .push(PathReason::new(folder.clone(), NESTED));
-            continue;
-        }
-        let opened = capture.objects().open();
-        let mut sink = only_ids();
-        let mut walk = Walk::new(opened.database()?, filter, &mut sink, &blob);
-        let base = capture
-            .head
-            .commit
-            .as_ref()
-            .filter(|_| sort == Sort::WorkTree);
-        let repository = opened.repository()?;
-        let beside = Beside {
-            base: base.and_then(|commit| tree_of(repository, commit)),
-            index: capture
-                .index_tree
-                .as_ref()
-                .map(parse_oid)
-                .transpose()?
-                .filter(|_| sort == Sort::WorkTree),
-            sent: None,
+impl Captured<'_> {
+    /// What would leave of what was captured, were it a checkpoint and the first one; nothing is written.
+    pub(crate) fn leaving(&self, filter: &Filter) -> Result<Leaving> {
+        let blob = |data: &[u8]| {
+            Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"))
         };
-        let files = parse_oid(&capture.tree)?;
-        let moment = Moment {
-            base: beside.base,
-            index: beside.index,
-            files,
-        };
-        walk.withhold(
-            Some(captured.repo).filter(|_| sort == Sort::WorkTree),
-            moment,
-        )?;
-        walk.tree(folder, files, beside, sort, 0)?;
-        if sort == Sort::WorkTree {
-            for file in captured.memory {
-                let path = RepoPath::from(MEMORY_PLACE).join(file.path.as_bytes());
-                let size = file.content.len() as u64;
-                let oid = (walk.blob)(&file.content)?;
-                let reason = walk.stays((&path, 0o100_644, oid), size, false, sort, || {
-                    Ok(file.content.clone())
-                })?;
-                walk.leaving.add(&path, size, reason, false);
+        let (mut leaving, top) = (Leaving::default(), RepoPath::default());
+        let own = (&top, self.capture, Sort::WorkTree);
+        let nested = self
+            .nested
+            .iter()
+            .map(|(folder, capture)| (*folder, *capture, Sort::LookedThrough));
+        for (folder, capture, sort) in std::iter::once(own).chain(nested) {
+            if sort == Sort::LookedThrough && !filter.untracked {
+                leaving
+                    .withheld
+                    .push(PathReason::new(folder.clone(), NESTED));
+                continue;
             }
+            let opened = capture.objects().open();
+            let mut sink = only_ids();
+            let mut walk = Walk::new(opened.database()?, filter, &mut sink, &blob);
+            let base = capture
+                .head
+                .commit
+                .as_ref()
+                .filter(|_| sort == Sort::WorkTree);
+            let repository = opened.repository()?;
+            let beside = Beside {
+                base: base.and_then(|commit| tree_of(repository, commit)),
+                index: capture
+                    .index_tree
+                    .as_ref()
+                    .map(parse_oid)
+                    .transpose()?
+                    .filter(|_| sort == Sort::WorkTree),
+                sent: None,
+            };
+            let files = parse_oid(&capture.tree)?;
+            let moment = Moment {
+                base: beside.base,
+                index: beside.index,
+                files,
+            };
+            walk.withhold(Some(self.repo).filter(|_| sort == Sort::WorkTree), moment)?;
+            walk.tree(folder, files, beside, sort, 0)?;
+            if sort == Sort::WorkTree {
+                for file in self.memory {
+                    let path = RepoPath::from(MEMORY_PLACE).join(file.path.as_bytes());
+                    let size = file.content.len() as u64;
+                    let oid = (walk.blob)(&file.content)?;
+                    let reason = walk.stays((&path, 0o100_644, oid), size, false, sort, || {
+                        Ok(file.content.clone())
+                    })?;
+                    walk.leaving.add(&path, size, reason, false);
+                }
+            }
+            leaving.withheld.append(&mut walk.leaving.withheld);
+            leaving.untracked.append(&mut walk.leaving.untracked);
         }
-        leaving.withheld.append(&mut walk.leaving.withheld);
-        leaving.untracked.append(&mut walk.leaving.untracked);
+        leaving.withheld.sort_unstable();
+        leaving.withheld.dedup();
+        Ok(leaving)
     }
-    leaving.withheld.sort_unstable();
-    leaving.withheld.dedup();
-    Ok(leaving)
 }
 
-/// What would leave of a checkpoint; nothing is written.
-pub fn leaving(repo: &Repo, checkpoint: &ObjectId, filter: &Filter) -> Result<Leaving> {
-    let stored = repo.load_checkpoint(checkpoint)?;
-    let previous = filter
-        .previous
-        .as_ref()
-        .map(|previous| repo.load_checkpoint(previous))
-        .transpose()?;
-    let blob = |data: &[u8]| {
-        Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"))
-    };
-    let mut sink = only_ids();
-    let mut walk = Walk::new(Database::open(repo)?, filter, &mut sink, &blob);
-    walk.checkpoint(repo, &stored, previous.as_ref())?;
-    Ok(walk.leaving)
+impl Repo {
+    /// What would leave of a checkpoint; nothing is written.
+    pub fn leaving(&self, checkpoint: &ObjectId, filter: &Filter) -> Result<Leaving> {
+        let stored = self.load_checkpoint(checkpoint)?;
+        let previous = filter
+            .previous
+            .as_ref()
+            .map(|previous| self.load_checkpoint(previous))
+            .transpose()?;
+        let blob = |data: &[u8]| {
+            Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"))
+        };
+        let mut sink = only_ids();
+        let mut walk = Walk::new(Database::open(self)?, filter, &mut sink, &blob);
+        walk.checkpoint(self, &stored, previous.as_ref())?;
+        Ok(walk.leaving)
+    }
 }
 
 /// The trees of what is sent.

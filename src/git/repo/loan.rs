@@ -12,13 +12,11 @@ use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::lock::WorktreeLock;
+use super::locks::WorktreeLock;
 use super::repository::Repo;
 use crate::durable::{Root, Sync};
-use crate::git::base::dirfd_cache::DirfdCache;
 use crate::git::base::error::{Error, Result};
-use crate::git::base::openat::{self, FileStat};
-use crate::git::base::sync::sync_folder;
+use crate::git::base::openat::{self, DirfdCache, FileStat, sync_folder};
 use crate::model::manifest::PathMode;
 use crate::model::path::RepoPath;
 

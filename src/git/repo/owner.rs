@@ -19,8 +19,8 @@ fn is_ours(owner: u32) -> bool {
 
 /// Refuses a folder or file of somebody else's. What is not there belongs to nobody. `project` is the folder that the user
 /// may have declared safe (`safe.directory`).
-pub(crate) fn check_owner(path: &Path, project: &Path) -> Result<()> {
-    match foreign_owner(path) {
+pub(crate) fn check(path: &Path, project: &Path) -> Result<()> {
+    match foreign(path) {
         Some(owner) if !is_declared_safe(project) => Err(Error::ForeignOwner {
             path: path.to_owned(),
             owner,
@@ -31,7 +31,7 @@ pub(crate) fn check_owner(path: &Path, project: &Path) -> Result<()> {
 }
 
 /// The owner of a file or folder that is not ours; of a link, it is the link's own.
-pub(crate) fn foreign_owner(path: &Path) -> Option<u32> {
+pub(crate) fn foreign(path: &Path) -> Option<u32> {
     fs::symlink_metadata(path)
         .ok()
         .map(|found| found.uid())

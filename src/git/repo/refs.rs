@@ -1,4 +1,5 @@
 //! The references of checkpoints, `refs/recover/<run>/<checkpoint>`: they keep the commits from `git gc`.
+//! Those of a private repository are taken over by a git repository that was made in its place.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,14 +8,13 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use git2::{Oid, Reference};
+use git2::{AutotagOption, FetchOptions, Oid, Reference};
 
-use super::git_lock::GitLock;
-use super::lock::WorktreeLock;
-use super::repository::Repo;
+use super::locks::{GitLock, WorktreeLock};
+use super::repository::{Repo, private_path};
 use crate::durable::{Kind, Root, give_to_sudo_caller, temporary_prefix};
 use crate::git::base::error::{Error, Result};
-use crate::git::base::sync::sync_folder;
+use crate::git::base::openat::sync_folder;
 use crate::model::id::{CheckpointId, RunId};
 use crate::model::manifest::ObjectId;
 use crate::model::path::short_part;
@@ -43,13 +43,18 @@ pub fn ref_name(run_id: &RunId, checkpoint: &CheckpointId) -> String {
 /// Where commits are kept that went off a branch; no run's checkpoints have that place, as no run's component has a `+`.
 pub(crate) const KEPT: &str = "refs/recover/+kept/";
 
-/// The reference that keeps a commit of a run which went off a branch.
-pub(crate) fn kept_name(run_id: &RunId, commit: &ObjectId) -> String {
-    format!(
-        "{KEPT}{}/{}",
-        ref_component(run_id.as_str()),
-        commit.short()
-    )
+impl CheckpointRef {
+    /// The reference that keeps a commit of a run which went off a branch.
+    pub(crate) fn kept(run_id: &RunId, commit: &ObjectId) -> Self {
+        Self {
+            name: format!(
+                "{KEPT}{}/{}",
+                ref_component(run_id.as_str()),
+                commit.short()
+            ),
+            commit: commit.clone(),
+        }
+    }
 }
 
 impl Repo {
@@ -426,6 +431,48 @@ pub fn resolve(repo: &Repo, revision: &str) -> Result<ObjectId> {
         .map_err(Error::git(format!("find '{revision}'")))?
         .id();
     Ok(ObjectId(oid.to_string()))
+}
+
+impl Repo {
+    /// Takes over the checkpoints of the private repository, and removes that. Returns how many there were. A kill on the way
+    /// leaves the private one, and the next call begins again.
+    pub fn take_over_private(
+        &self,
+        lock: &WorktreeLock,
+        root: &Root,
+        state_dir: &Path,
+    ) -> Result<usize> {
+        let path = private_path(state_dir);
+        let text = path.to_str().ok_or_else(|| Error::Unsupported {
+            what: format!("{} is no text", path.display()),
+        })?;
+        let mut remote = self
+            .inner
+            .remote_anonymous(text)
+            .map_err(Error::git(format!("read {text}")))?;
+        let private = Self::private(root, state_dir, self.workdir(), None)?;
+        let (found, _) = private.list_refs()?;
+        let names: Vec<String> = found
+            .iter()
+            .map(|one| format!("+{0}:{0}", one.name))
+            .collect();
+        if !names.is_empty() {
+            let mut options = FetchOptions::new();
+            options.download_tags(AutotagOption::None);
+            remote
+                .download(&names, Some(&mut options))
+                .map_err(Error::git(format!("copy the objects of {text}")))?;
+        }
+        // On disk before anything refers to them, and before the private ones go.
+        rustix::fs::sync();
+        for one in &found {
+            if !self.ref_exists(&one.name) {
+                self.set_ref(lock, &one.name, &one.commit)?;
+            }
+        }
+        root.remove_dir_all(&path).map_err(Error::at(&path))?;
+        Ok(found.len())
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 //! A work tree and the object database behind it: the user's repository, or a private one.
+//! Which other work trees it has, too.
 
 use std::cell::OnceCell;
 use std::fs;
@@ -9,14 +10,12 @@ use std::path::{Path, PathBuf};
 use git2::{ErrorCode, RepositoryOpenFlags, RepositoryState};
 
 use super::nested::{Outer, is_repository, stray};
-use super::owner::{check_owner, foreign_owner};
+use super::owner;
 use super::untracked::Untracked;
 use crate::durable::Root;
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{Error, Result, Unusable};
 use crate::git::base::openat;
-use crate::git::base::unusable::Unusable;
-use crate::model::manifest::Head;
-use crate::model::manifest::ObjectId;
+use crate::model::manifest::{Head, ObjectId};
 use crate::model::path::RepoPath;
 
 /// The name of the folder in a git folder that is ours.
@@ -159,7 +158,7 @@ impl Repo {
             Some(inner.commondir()),
         ];
         for folder in folders.into_iter().flatten() {
-            check_owner(folder, &workdir)?;
+            owner::check(folder, &workdir)?;
         }
         refuse_root(&workdir, home)?;
         let roots = [inner.path(), inner.commondir()].map(|folder| Root::with_own(folder, OWN));
@@ -518,7 +517,7 @@ fn open_error(start: &Path, source: git2::Error) -> Error {
         }
         ErrorCode::Owner => {
             let root = place_of_git(start).unwrap_or_else(|| start.to_owned());
-            let foreign = |path: PathBuf| foreign_owner(&path).map(|owner| (path, owner));
+            let foreign = |path: PathBuf| owner::foreign(&path).map(|owner| (path, owner));
             let found = [root.join(".git"), root.clone()]
                 .into_iter()
                 .find_map(foreign);
@@ -590,4 +589,59 @@ fn place_of_link(start: &Path) -> Option<PathBuf> {
         .ancestors()
         .find(|folder| folder.join(".git").exists())?;
     place.join(".git").is_file().then(|| place.to_owned())
+}
+
+/// What git still keeps of a linked work tree, apart from its folder: `HEAD`, its reflog, the index, a restore's journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LinkedWorktree {
+    /// The commit that its `HEAD` names; `None` for a branch without any.
+    pub head: Option<ObjectId>,
+}
+
+impl Repo {
+    /// The folders of all work trees that git knows of, the main one's first; some of them may be gone.
+    pub(crate) fn work_trees(&self) -> Result<Vec<PathBuf>> {
+        let failed = || Error::git("list the work trees");
+        let main = git2::Repository::open(self.common_dir()).map_err(failed())?;
+        let names = main.worktrees().map_err(failed())?;
+        let linked = names
+            .iter()
+            .flatten()
+            .flatten()
+            .filter_map(|name| Some(main.find_worktree(name).ok()?.path().to_owned()));
+        Ok(main
+            .workdir()
+            .map(Path::to_owned)
+            .into_iter()
+            .chain(linked)
+            .collect())
+    }
+
+    /// What git still keeps of the linked work tree at `path`; `None` where it knows of none there.
+    pub(crate) fn find_linked(&self, path: &Path) -> Result<Option<LinkedWorktree>> {
+        let failed = || Error::git(format!("look for the work tree {}", path.display()));
+        let main = git2::Repository::open(self.common_dir()).map_err(failed())?;
+        for name in main
+            .worktrees()
+            .map_err(failed())?
+            .iter()
+            .flatten()
+            .flatten()
+        {
+            let Ok(known) = main.find_worktree(name) else {
+                continue;
+            };
+            if known.path() != path {
+                continue;
+            }
+            let file = self.common_dir().join("worktrees").join(name).join("HEAD");
+            let text = fs::read_to_string(&file).map_err(Error::at(&file))?;
+            let head = match text.trim().strip_prefix("ref: ") {
+                Some(branch) => self.resolve_ref(branch),
+                None => Some(ObjectId(text.trim().to_owned())),
+            };
+            return Ok(Some(LinkedWorktree { head }));
+        }
+        Ok(None)
+    }
 }

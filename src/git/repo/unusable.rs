@@ -1,14 +1,12 @@
 //! Which of git's settings lead away from a work tree, and how they are mended.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use super::nested::{linked_folder, module_folder};
 use super::repository::is_same_folder;
 use crate::durable::write_atomic;
-use crate::git::base::error::{Error, Result};
-use crate::git::base::unusable::{Reason, Unusable, has_state};
+use crate::git::base::error::{Error, Reason, Result, Unusable, has_state};
 use crate::model::manifest::Head;
 use crate::model::time::Timestamp;
 

@@ -13,22 +13,23 @@ use std::rc::Rc;
 
 use rustix::fs::{AtFlags, FileType, Mode};
 
-use super::nonempty_dirs::HOLDS_OTHERS;
-use super::outcomes::{self, Outcomes};
+use super::outcomes::{HOLDS_OTHERS, Outcomes};
 use super::write_batch::{Batch, Limits, Pending, Sync};
-use super::{attributes, preflight, temp_file};
+use super::{outcomes, preflight, temp_file};
 use crate::durable::temporary_prefix;
-use crate::git::base::dirfd_cache::DirfdCache;
-use crate::git::base::error::{Error, Result};
-use crate::git::base::on_disk::{self, OnDisk};
-use crate::git::base::openat::{self, FileStat};
-use crate::git::base::{names, work_queue};
-use crate::git::odb::database::Database;
-use crate::git::repo::loan::Loan;
-use crate::git::repo::lock::WorktreeLock;
-use crate::git::repo::repository::Repo;
-use crate::model::manifest::{Entry, EntryKind};
-use crate::model::path::{PathReason, RepoPath};
+use crate::git::{
+    base::{
+        error::{Error, Result},
+        openat::{self, DirfdCache, FileStat, OnDisk},
+        paths, work_queue,
+    },
+    odb::database::Database,
+    repo::{loan::Loan, locks::WorktreeLock, repository::Repo},
+};
+use crate::model::{
+    manifest::{Entry, EntryKind},
+    path::{PathReason, RepoPath},
+};
 use crate::policy::restore::{PlannedWrite, RestorePlan};
 
 /// What may stand at a path before it is changed.
@@ -66,41 +67,43 @@ pub struct Restored {
     pub lost: Vec<PathReason>,
 }
 
-/// Takes out of a plan what the system does not let be replaced, and lends it the rights that the owner of a folder may give.
-/// Returns what was taken out, each with the word of a [`Blocked`](crate::model::path::Blocked).
-///
-/// Nothing is changed on disk.
-pub(crate) fn leave_blocked(
-    repo: &Repo,
-    plan: &mut RestorePlan,
-    loan: Option<&Loan>,
-) -> Result<Vec<PathReason>> {
-    let Outcomes { blocked, mut lent } = outcomes::outcomes(repo, plan)?;
-    // What is lent for the capture is given back before the restore begins.
-    lent.extend(
-        loan.iter()
-            .flat_map(|loan| loan.lent())
-            .map(|(path, mode)| (path.clone(), *mode)),
-    );
-    let blocked = plan.leave_blocked(blocked);
-    plan.lend(lent);
-    Ok(blocked)
-}
+impl Repo {
+    /// Takes out of a plan what the system does not let be replaced, and lends it the rights that the owner of a folder may give.
+    /// Returns what was taken out, each with the word of a [`Blocked`](crate::model::path::Blocked).
+    ///
+    /// Nothing is changed on disk.
+    pub(crate) fn leave_blocked(
+        &self,
+        plan: &mut RestorePlan,
+        loan: Option<&Loan>,
+    ) -> Result<Vec<PathReason>> {
+        let Outcomes { blocked, mut lent } = outcomes::outcomes(self, plan)?;
+        // What is lent for the capture is given back before the restore begins.
+        lent.extend(
+            loan.iter()
+                .flat_map(|loan| loan.lent())
+                .map(|(path, mode)| (path.clone(), *mode)),
+        );
+        let blocked = plan.leave_blocked(blocked);
+        plan.lend(lent);
+        Ok(blocked)
+    }
 
-/// Checks everything that can be checked before the first write: names, what is in the way, free space.
-///
-/// Nothing is changed.
-pub fn check(repo: &Repo, plan: &RestorePlan) -> Result<()> {
-    refuse(plan)?;
-    let root = openat::open_root(repo.workdir())?;
-    preflight::check_conflicts(&root, plan)?;
-    preflight::check_free_space(repo, plan)
+    /// Checks everything that can be checked before the first write: names, what is in the way, free space.
+    ///
+    /// Nothing is changed.
+    pub fn check_restore(&self, plan: &RestorePlan) -> Result<()> {
+        refuse(plan)?;
+        let root = openat::open_root(self.workdir())?;
+        preflight::check_conflicts(&root, plan)?;
+        preflight::check_free_space(self, plan)
+    }
 }
 
 /// Refuses a plan that must not be carried out, whatever is there.
 fn refuse(plan: &RestorePlan) -> Result<()> {
     for path in plan.paths() {
-        if let Some(reason) = names::unsafe_path(path) {
+        if let Some(reason) = paths::unsafe_path(path) {
             let path = path.below(std::path::Path::new(""));
             return Err(Error::UnsafePath {
                 path,
@@ -117,61 +120,61 @@ fn refuse(plan: &RestorePlan) -> Result<()> {
     }
 }
 
-/// Carries out a plan. Whoever has not begun with it yet calls [`check`] before: here each path is examined only when its
-/// turn comes.
-///
-/// On an error the work tree is in between: the caller reverts with `execute(plan.invert(), Expect::CutOff)`.
-///
-/// `stop` is asked before each path: once it says yes, nothing more is done and the error is [`Error::Stopped`].
-pub fn execute(
-    repo: &Repo,
-    _lock: &WorktreeLock,
-    plan: &RestorePlan,
-    expect: Expect,
-    stop: Stop<'_>,
-) -> Result<Restored> {
-    refuse(plan)?;
-    let database = Database::open(repo)?;
-    let mut run = Execution::new(repo.workdir(), &database, (expect, stop), 0)?;
-    for lent in &plan.lend {
-        run.lend(&lent.path)?;
-    }
-    for delete in &plan.delete {
-        run.delete(&delete.path, &delete.from)?;
-    }
-    run.folders.clear();
-    for dir in plan.remove_dirs.iter().rev() {
-        run.remove_dir(&dir.path)?;
-    }
-    for dir in &plan.make_dirs {
-        run.make_dir(&dir.path)?;
-    }
-    run.folders.clear();
-    run.write(repo, &plan.write)?;
-    for set in &plan.set_mode {
-        run.set_mode(&set.path, set.mode)?;
-    }
-    // Folders get their modes last: a read-only one could not be written into.
-    let made = plan
-        .make_dirs
-        .iter()
-        .filter(|dir| run.changed.contains(&dir.path))
-        .map(|dir| (&dir.path, dir.mode));
-    let mut folders: BTreeMap<&RepoPath, u32> = made.collect();
-    for lent in &plan.lend {
-        // One that was removed, or replaced, has nothing to give back.
-        if run.is_folder(&lent.path)? {
-            folders.insert(&lent.path, lent.mode);
-        }
-    }
-    for (path, mode) in folders.into_iter().rev() {
-        run.end_with(path, mode)?;
-    }
-    run.sync()?;
-    Ok(run.done)
-}
-
 impl Repo {
+    /// Carries out a plan. Whoever has not begun with it yet calls [`Repo::check_restore`] before: here each path is examined only when its
+    /// turn comes.
+    ///
+    /// On an error the work tree is in between: the caller reverts with `plan.invert().execute_restore(Expect::CutOff)`.
+    ///
+    /// `stop` is asked before each path: once it says yes, nothing more is done and the error is [`Error::Stopped`].
+    pub fn execute_restore(
+        &self,
+        _lock: &WorktreeLock,
+        plan: &RestorePlan,
+        expect: Expect,
+        stop: Stop<'_>,
+    ) -> Result<Restored> {
+        refuse(plan)?;
+        let database = Database::open(self)?;
+        let mut run = Execution::new(self.workdir(), &database, (expect, stop), 0)?;
+        for lent in &plan.lend {
+            run.lend(&lent.path)?;
+        }
+        for delete in &plan.delete {
+            run.delete(&delete.path, &delete.from)?;
+        }
+        run.folders.clear();
+        for dir in plan.remove_dirs.iter().rev() {
+            run.remove_dir(&dir.path)?;
+        }
+        for dir in &plan.make_dirs {
+            run.make_dir(&dir.path)?;
+        }
+        run.folders.clear();
+        run.write(self, &plan.write)?;
+        for set in &plan.set_mode {
+            run.set_mode(&set.path, set.mode)?;
+        }
+        // Folders get their modes last: a read-only one could not be written into.
+        let made = plan
+            .make_dirs
+            .iter()
+            .filter(|dir| run.changed.contains(&dir.path))
+            .map(|dir| (&dir.path, dir.mode));
+        let mut folders: BTreeMap<&RepoPath, u32> = made.collect();
+        for lent in &plan.lend {
+            // One that was removed, or replaced, has nothing to give back.
+            if run.is_folder(&lent.path)? {
+                folders.insert(&lent.path, lent.mode);
+            }
+        }
+        for (path, mode) in folders.into_iter().rev() {
+            run.end_with(path, mode)?;
+        }
+        run.sync()?;
+        Ok(run.done)
+    }
+
     /// Sets the modes that had to wait until what was written was read again. Returns what has another mode after that.
     pub(crate) fn set_last_modes(
         &self,
@@ -254,7 +257,7 @@ impl<'r> Execution<'r> {
         if self.ready(&dir, path, name, &[Some(from), None])?.is_none() {
             return Ok(());
         }
-        let lost = attributes::lost_with_file(&dir, name);
+        let lost = temp_file::lost_with_file(&dir, name);
         match rustix::fs::unlinkat(&dir, name, AtFlags::empty()) {
             Ok(()) => {
                 self.lose(path, lost);
@@ -272,7 +275,7 @@ impl<'r> Execution<'r> {
         let Some(dir) = self.parent(path, &parent)? else {
             return Ok(());
         };
-        let lost = attributes::lost_with_folder(&dir, name);
+        let lost = temp_file::lost_with_folder(&dir, name);
         match rustix::fs::unlinkat(&dir, name, AtFlags::REMOVEDIR) {
             Ok(()) => {
                 self.lose(path, lost);
@@ -555,10 +558,10 @@ impl<'r> Execution<'r> {
         name: &[u8],
         accepted: &[Option<&Entry>],
     ) -> Result<Option<OnDisk>> {
-        let found = match on_disk::inspect(dir, name) {
+        let found = match openat::inspect(dir, name) {
             // Its owner may read it: it is deleted or replaced after that, or gets its mode last.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                temp_file::make_readable(dir, name).and_then(|()| on_disk::inspect(dir, name))
+                temp_file::make_readable(dir, name).and_then(|()| openat::inspect(dir, name))
             }
             found => found,
         };
@@ -630,7 +633,7 @@ fn is_same_but_links(pending: &Pending<'_>, now: Option<&FileStat>) -> Result<bo
     {
         return Ok(false);
     }
-    let found = on_disk::inspect(&pending.dir, pending.name)
+    let found = openat::inspect(&pending.dir, pending.name)
         .map_err(|error| openat::io_error(&pending.write.path, error))?;
     Ok(found.is_as(&pending.found))
 }

@@ -1,7 +1,7 @@
 //! Writes the user's index.
 //! Stat data of files that were restored, entries that a restore takes back, or the whole index of a checkpoint.
 //!
-//! git's own protocol is kept: who holds `index.lock` (see `git_lock`) may replace the index, by rename.
+//! git's own protocol is kept: who holds `index.lock` (see `repo::locks`) may replace the index, by rename.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
@@ -9,26 +9,25 @@ use std::time::Duration;
 
 use git2::{IndexEntry, Oid};
 
-use super::verify::Verified;
-use crate::git::base::dirfd_cache::DirfdCache;
+use super::Verified;
 use crate::git::base::error::{Error, Result};
-use crate::git::base::modes::TREE;
-use crate::git::base::object_id::parse_oid;
-use crate::git::base::openat;
+use crate::git::base::object_id::{TREE, parse_oid};
+use crate::git::base::openat::{self, DirfdCache};
 use crate::git::checkpoint::stored::StoredCheckpoint;
 use crate::git::index::index_file::patch::IndexPatch;
-use crate::git::index::index_file::{EXTENDED, IndexEntryRef, IndexFile};
+use crate::git::index::index_file::{
+    ASSUME_UNCHANGED, EXTENDED, INTENT_TO_ADD, IndexEntryRef, IndexFile, SKIP_WORKTREE,
+};
 use crate::git::index::locked_index::{
     LockedIndex, content_of, entry, index_time, looks_like, refresh,
 };
-use crate::git::index::user_index::{ASSUME_UNCHANGED, INTENT_TO_ADD, SKIP_WORKTREE, UserIndex};
+use crate::git::index::user_index::UserIndex;
 use crate::git::odb::database::Database;
 use crate::git::odb::trees::{self, TreeEntry};
-use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::locks::WorktreeLock;
 use crate::git::repo::repository::Repo;
-use crate::git::tree::lookup::TreeLookup;
-use crate::model::manifest::ObjectId;
-use crate::model::manifest::{IndexExtra, Manifest};
+use crate::git::tree::TreeLookup;
+use crate::model::manifest::{IndexExtra, Manifest, ObjectId};
 use crate::model::path::RepoPath;
 
 impl Repo {
@@ -165,50 +164,48 @@ pub(crate) struct IndexPlan {
     pub kept: usize,
 }
 
-/// Plans which entries of the index become the target's: those that are as the run left them.
-pub(crate) fn plan_index(lookup: &TreeLookup<'_>, sides: &IndexSides<'_>) -> Result<IndexPlan> {
-    let mut differing = BTreeSet::new();
-    diff_paths(lookup, sides.now.tree, sides.target.tree, &mut differing)?;
-    let (now, then) = (&sides.now.extras, &sides.target.extras);
-    let listed = now
-        .keys()
-        .chain(then.keys())
-        .filter(|path| now.get(*path) != then.get(*path));
-    differing.extend(listed.copied().cloned());
-    let mut plan = IndexPlan::default();
-    let mut kept = Vec::new();
-    for path in differing {
-        let (now, target) = (
-            sides.now.at(lookup, &path)?,
-            sides.target.at(lookup, &path)?,
-        );
-        if now == target {
-            continue;
-        }
-        if sides.discard || sides.is_as_left(lookup, &path, &now)? {
-            plan.paths.push(path);
-        } else {
-            kept.push((path, !now.is_empty()));
-        }
-    }
-    // No index holds a file and something below its path.
-    let in_the_way = |path: &RepoPath| {
-        kept.iter()
-            .any(|(one, is_there)| *is_there && (one.starts_with(path) || path.starts_with(one)))
-    };
-    plan.kept = kept.len();
-    let mut paths = Vec::new();
-    for path in std::mem::take(&mut plan.paths) {
-        if in_the_way(&path) && !sides.target.at(lookup, &path)?.is_empty() {
-            plan.kept += 1;
-        } else {
-            paths.push(path);
-        }
-    }
-    Ok(IndexPlan { paths, ..plan })
-}
-
 impl IndexSides<'_> {
+    /// Plans which entries of the index become the target's: those that are as the run left them.
+    pub(crate) fn plan(&self, lookup: &TreeLookup<'_>) -> Result<IndexPlan> {
+        let mut differing = BTreeSet::new();
+        diff_paths(lookup, self.now.tree, self.target.tree, &mut differing)?;
+        let (now, then) = (&self.now.extras, &self.target.extras);
+        let listed = now
+            .keys()
+            .chain(then.keys())
+            .filter(|path| now.get(*path) != then.get(*path));
+        differing.extend(listed.copied().cloned());
+        let mut plan = IndexPlan::default();
+        let mut kept = Vec::new();
+        for path in differing {
+            let (now, target) = (self.now.at(lookup, &path)?, self.target.at(lookup, &path)?);
+            if now == target {
+                continue;
+            }
+            if self.discard || self.is_as_left(lookup, &path, &now)? {
+                plan.paths.push(path);
+            } else {
+                kept.push((path, !now.is_empty()));
+            }
+        }
+        // No index holds a file and something below its path.
+        let in_the_way = |path: &RepoPath| {
+            kept.iter().any(|(one, is_there)| {
+                *is_there && (one.starts_with(path) || path.starts_with(one))
+            })
+        };
+        plan.kept = kept.len();
+        let mut paths = Vec::new();
+        for path in std::mem::take(&mut plan.paths) {
+            if in_the_way(&path) && !self.target.at(lookup, &path)?.is_empty() {
+                plan.kept += 1;
+            } else {
+                paths.push(path);
+            }
+        }
+        Ok(IndexPlan { paths, ..plan })
+    }
+
     /// Whether a path's entries are what the run left, or HEAD's. A baseline that cannot be read says nothing.
     fn is_as_left(
         &self,
@@ -290,64 +287,64 @@ impl Repo {
     pub(crate) fn check_index_lock(&self, _lock: &WorktreeLock, timeout: Duration) -> Result<()> {
         LockedIndex::acquire(self, timeout).map(drop)
     }
-}
 
-/// Gives paths of the user's index the entries that `to` has of them, as far as they are still those of `from`; all other
-/// entries stay as they are. A split or sparse index is written in full.
-pub(crate) fn restore_index_paths(
-    repo: &Repo,
-    _lock: &WorktreeLock,
-    paths: &[RepoPath],
-    (from, to): (&IndexContent<'_>, &IndexContent<'_>),
-    timeout: Duration,
-) -> Result<()> {
-    if repo.is_private() || paths.is_empty() {
-        return Ok(());
-    }
-    let locked = LockedIndex::acquire(repo, timeout)?;
-    let lookup = TreeLookup::stored(repo)?;
-    let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
-    let read = IndexFile::read(repo, &repo.git_dir().join("index"))?;
-    let written = if read.is_some() { locked.written()? } else { 0 };
-    let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
-    for found in read.iter().flat_map(IndexFile::entries) {
-        let path = RepoPath::new(found.path);
-        let mut one = whole_entry(&path, &found);
-        // See `refresh_index`: the index is about to be younger than a file that only looks as if it was not changed.
-        let doubtful = found.mtime.0 >= written && found.stage == 0 && !found.intent_to_add;
-        if doubtful
-            && looks_like(&mut folders, &path, &found)
-            && content_of(&mut folders, &path, found.mode, found.oid, None).is_none()
-        {
-            one.file_size = 0;
+    /// Gives paths of the user's index the entries that `to` has of them, as far as they are still those of `from`; all other
+    /// entries stay as they are. A split or sparse index is written in full.
+    pub(crate) fn restore_index_paths(
+        &self,
+        _lock: &WorktreeLock,
+        paths: &[RepoPath],
+        (from, to): (&IndexContent<'_>, &IndexContent<'_>),
+        timeout: Duration,
+    ) -> Result<()> {
+        if self.is_private() || paths.is_empty() {
+            return Ok(());
         }
-        entries.insert((path, found.stage), one);
-    }
-    let mut changed = false;
-    for path in paths {
-        let now: Vec<IndexExtra> = (0..4)
-            .filter_map(|stage| entries.get(&(path.clone(), stage)))
-            .map(extra_of)
-            .collect();
-        if now != from.at(&lookup, path)? {
-            continue;
+        let locked = LockedIndex::acquire(self, timeout)?;
+        let lookup = TreeLookup::stored(self)?;
+        let mut folders = DirfdCache::new(openat::open_root(self.workdir())?);
+        let read = IndexFile::read(self, &self.git_dir().join("index"))?;
+        let written = if read.is_some() { locked.written()? } else { 0 };
+        let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
+        for found in read.iter().flat_map(IndexFile::entries) {
+            let path = RepoPath::new(found.path);
+            let mut one = whole_entry(&path, &found);
+            // See `refresh_index`: the index is about to be younger than a file that only looks as if it was not changed.
+            let doubtful = found.mtime.0 >= written && found.stage == 0 && !found.intent_to_add;
+            if doubtful
+                && looks_like(&mut folders, &path, &found)
+                && content_of(&mut folders, &path, found.mode, found.oid, None).is_none()
+            {
+                one.file_size = 0;
+            }
+            entries.insert((path, found.stage), one);
         }
-        changed = true;
-        (0..4).for_each(|stage| drop(entries.remove(&(path.clone(), stage))));
-        for extra in to.at(&lookup, path)? {
-            entries.insert(
-                (path.clone(), extra.stage),
-                fresh_entry(&mut folders, &extra)?,
-            );
+        let mut changed = false;
+        for path in paths {
+            let now: Vec<IndexExtra> = (0..4)
+                .filter_map(|stage| entries.get(&(path.clone(), stage)))
+                .map(extra_of)
+                .collect();
+            if now != from.at(&lookup, path)? {
+                continue;
+            }
+            changed = true;
+            (0..4).for_each(|stage| drop(entries.remove(&(path.clone(), stage))));
+            for extra in to.at(&lookup, path)? {
+                entries.insert(
+                    (path.clone(), extra.stage),
+                    fresh_entry(&mut folders, &extra)?,
+                );
+            }
         }
+        if !changed {
+            return Ok(());
+        }
+        if entries.is_empty() && to.tree.is_none() {
+            return locked.remove();
+        }
+        write_entries(&locked, entries)
     }
-    if !changed {
-        return Ok(());
-    }
-    if entries.is_empty() && to.tree.is_none() {
-        return locked.remove();
-    }
-    write_entries(&locked, entries)
 }
 
 /// An entry as it is in the index, with its metadata.

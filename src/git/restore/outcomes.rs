@@ -5,14 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{Access, AtFlags, FileType, Mode, StatVfsMountFlags};
-use rustix::io::Errno;
+use rustix::{
+    fs::{Access, AtFlags, FileType, Mode, StatVfsMountFlags},
+    io::Errno,
+};
 
-use crate::git::base::dirfd_cache::MAX_OPEN;
-use crate::git::base::error::{Error, Result};
-use crate::git::base::openat::{self, FileStat};
-use crate::git::repo::repository::Repo;
-use crate::model::path::{Blocked, RepoPath};
+use crate::git::{
+    base::{
+        error::{Error, Result},
+        openat::{self, FileStat, MAX_OPEN},
+    },
+    repo::repository::Repo,
+};
+use crate::model::path::{Blocked, PathReason, RepoPath};
 use crate::os::{FOLDER_BY_PATH, attributes};
 use crate::policy::restore::RestorePlan;
 
@@ -261,4 +266,45 @@ fn swaps() -> BTreeSet<(u64, u64)> {
         (about.kind == FileType::RegularFile).then_some(about.id)
     };
     files.filter_map(id).collect()
+}
+
+/// Why such a folder is kept.
+pub(super) const HOLDS_OTHERS: &str = "holds files that were not captured";
+
+impl Repo {
+    /// Takes them out of the plan and lists them as kept, so that nothing is announced that will not happen. What turns up in
+    /// a folder after this keeps it as well: the restore only ever removes empty ones. `files` go beside the plan.
+    pub(crate) fn keep_nonempty_dirs(
+        &self,
+        plan: &mut RestorePlan,
+        files: impl Iterator<Item = RepoPath>,
+    ) -> Result<()> {
+        let root = openat::open_root(self.workdir())?;
+        let mut going: BTreeSet<RepoPath> = plan
+            .delete
+            .iter()
+            .map(|delete| delete.path.clone())
+            .chain(files)
+            .collect();
+        let mut staying = BTreeSet::new();
+        // The deepest first: a folder that stays keeps those above it.
+        for folder in plan.remove_dirs.iter().rev().map(|dir| &dir.path) {
+            // One that cannot be opened is reported by the restore.
+            let names = match openat::open_path(&root, folder) {
+                Ok(dir) => openat::names(&dir).map_err(|error| openat::io_error(folder, error))?,
+                Err(_) => Vec::new(),
+            };
+            if names.iter().all(|name| going.contains(&folder.join(name))) {
+                going.insert(folder.clone());
+            } else {
+                staying.insert(folder.clone());
+            }
+        }
+        plan.remove_dirs.retain(|dir| !staying.contains(&dir.path));
+        let kept = |path| PathReason::new(path, HOLDS_OTHERS);
+        plan.kept.extend(staying.into_iter().map(kept));
+        plan.kept.sort();
+        plan.kept.dedup();
+        Ok(())
+    }
 }

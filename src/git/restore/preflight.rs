@@ -7,18 +7,21 @@ use git2::Oid;
 use rustix::fs::FileType;
 
 use super::write_batch::{BATCH, BATCH_BYTES, FILES_PER_THREAD};
-use crate::git::base::dirfd_cache::DirfdCache;
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::parse_oid;
-use crate::git::base::openat::{self, open_error};
-use crate::git::base::work_queue;
-use crate::git::odb::database::Database;
-use crate::git::odb::objects::ObjectWriter;
-use crate::git::repo::lock::WorktreeLock;
-use crate::git::repo::repository::Repo;
-use crate::git::worktree::file_io;
-use crate::model::manifest::{Entry, EntryKind};
-use crate::model::path::{PathReason, RepoPath};
+use crate::git::{
+    base::{
+        error::{Error, Result},
+        object_id::parse_oid,
+        openat::{self, DirfdCache, open_error},
+        work_queue,
+    },
+    odb::{database::Database, objects::ObjectWriter},
+    repo::{locks::WorktreeLock, repository::Repo},
+    worktree::reading,
+};
+use crate::model::{
+    manifest::{Entry, EntryKind},
+    path::{PathReason, RepoPath},
+};
 use crate::policy::restore::{PlannedWrite, RestorePlan};
 
 /// Refuses a plan when something that is not to be deleted stands where it writes.
@@ -187,42 +190,44 @@ pub(super) fn check_free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
     Ok(())
 }
 
-/// Reads every blob that a plan overwrites or deletes from the repository, whole: only then can it be brought back. One that
-/// is missing or damaged is stored again from the file that is still there. Returns the paths where that holds something
-/// else by now. The work tree is not changed.
-pub(crate) fn read_back(
-    repo: &Repo,
-    lock: &WorktreeLock,
-    plan: &RestorePlan,
-) -> Result<Vec<PathReason>> {
-    let mut paths: BTreeMap<Oid, Vec<&RepoPath>> = BTreeMap::new();
-    for (path, from) in plan
-        .overwritten()
-        .filter(|(_, from)| from.kind != EntryKind::Gitlink)
-    {
-        paths.entry(parse_oid(&from.oid)?).or_default().push(path);
-    }
-    let damaged = unreadable(repo, &paths.keys().copied().collect::<Vec<_>>())?;
-    if damaged.is_empty() {
-        return Ok(Vec::new());
-    }
-    repo.mark_odb_suspect()?;
-    // It reads what is there before it believes that.
-    let writer = ObjectWriter::new(repo, lock)?;
-    let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
-    for path in damaged.iter().flat_map(|oid| &paths[oid]) {
-        let (parent, name) = openat::split(path);
-        // What cannot be read is not stored, and found so below.
-        if let Ok(dir) = folders.open(&parent) {
-            file_io::store(&dir, name, &writer)?;
+impl Repo {
+    /// Reads every blob that a plan overwrites or deletes from the repository, whole: only then can it be brought back. One that
+    /// is missing or damaged is stored again from the file that is still there. Returns the paths where that holds something
+    /// else by now. The work tree is not changed.
+    pub(crate) fn read_back_overwritten(
+        &self,
+        lock: &WorktreeLock,
+        plan: &RestorePlan,
+    ) -> Result<Vec<PathReason>> {
+        let mut paths: BTreeMap<Oid, Vec<&RepoPath>> = BTreeMap::new();
+        for (path, from) in plan
+            .overwritten()
+            .filter(|(_, from)| from.kind != EntryKind::Gitlink)
+        {
+            paths.entry(parse_oid(&from.oid)?).or_default().push(path);
         }
+        let damaged = unreadable(self, &paths.keys().copied().collect::<Vec<_>>())?;
+        if damaged.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.mark_odb_suspect()?;
+        // It reads what is there before it believes that.
+        let writer = ObjectWriter::new(self, lock)?;
+        let mut folders = DirfdCache::new(openat::open_root(self.workdir())?);
+        for path in damaged.iter().flat_map(|oid| &paths[oid]) {
+            let (parent, name) = openat::split(path);
+            // What cannot be read is not stored, and found so below.
+            if let Ok(dir) = folders.open(&parent) {
+                reading::store_file(&dir, name, &writer)?;
+            }
+        }
+        writer.publish()?;
+        let lost = unreadable(self, &damaged)?;
+        writer.secure()?;
+        let reason = "its object is damaged, and the file changed meanwhile";
+        let of = |path: &&RepoPath| PathReason::new((*path).clone(), reason);
+        Ok(lost.iter().flat_map(|oid| &paths[oid]).map(of).collect())
     }
-    writer.publish()?;
-    let lost = unreadable(repo, &damaged)?;
-    writer.secure()?;
-    let reason = "its object is damaged, and the file changed meanwhile";
-    let of = |path: &&RepoPath| PathReason::new((*path).clone(), reason);
-    Ok(lost.iter().flat_map(|oid| &paths[oid]).map(of).collect())
 }
 
 /// Which of these blobs cannot be read whole.

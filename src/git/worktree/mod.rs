@@ -1,19 +1,119 @@
 //! The work tree on disk: walks it, applies ignore rules and limits, reads contents.
-//! Knows from its cache what has not changed. What becomes of the files that were found, trees and a manifest, belongs in
+//! Knows from its cache what has not changed, and which files nothing but the work tree has. What becomes of the files that were found, trees and a manifest, belongs in
 //! [`capture`](super::capture).
 
 pub(super) mod cache;
-pub(super) mod file_io;
 pub(super) mod ignore_rules;
-pub(super) mod index_trust;
-pub(super) mod outputs;
 pub(super) mod reading;
 pub(super) mod scan;
-mod uncommitted;
 mod untracked_limit;
 pub(super) mod walk;
 
-pub(crate) use cache::saw_files_of;
-pub(crate) use outputs::Outputs;
-pub use scan::left_out;
-pub(crate) use uncommitted::uncommitted;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use git2::{Status, StatusOptions};
+use rustix::fs::{FileType, fstat};
+
+use super::base::error::{Error, Result};
+use super::base::openat::{self, FileStat};
+use super::repo::repository::Repo;
+use crate::model::path::RepoPath;
+
+/// The regular files that stdout and stderr of this process are open on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outputs(Vec<FileStat>);
+
+impl Outputs {
+    /// Those of this process.
+    pub(crate) fn own() -> Self {
+        let open = [fstat(io::stdout()), fstat(io::stderr())];
+        let files = open.into_iter().flatten().map(FileStat::from);
+        Self(
+            files
+                .filter(|stat| stat.kind() == FileType::RegularFile)
+                .collect(),
+        )
+    }
+
+    /// Whether a path of the work tree is one of them, by whatever name.
+    pub(crate) fn has(&self, repo: &Repo, path: &RepoPath) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let (parent, name) = openat::split(path);
+        let folder = openat::open_root(repo.workdir())
+            .ok()
+            .and_then(|root| openat::open_path(&root, &parent).ok());
+        let stat = folder.and_then(|folder| openat::stat(&folder, name).ok().flatten());
+        stat.is_some_and(|stat| {
+            self.0
+                .iter()
+                .any(|open| (open.dev, open.ino) == (stat.dev, stat.ino))
+        })
+    }
+
+    /// The paths of the work tree that they were opened by, as far as the system shows.
+    pub(crate) fn paths(&self, repo: &Repo) -> Vec<RepoPath> {
+        if self.0.is_empty() {
+            return Vec::new();
+        }
+        let below = |place: std::path::PathBuf| {
+            let path = place.strip_prefix(repo.workdir()).ok()?;
+            Some(RepoPath::new(path.as_os_str().as_bytes()))
+        };
+        let opened =
+            ["/proc/self/fd/1", "/proc/self/fd/2"].map(|link| std::fs::read_link(Path::new(link)));
+        let mut paths: Vec<RepoPath> = opened
+            .into_iter()
+            .flatten()
+            .filter_map(below)
+            .filter(|path| self.has(repo, path))
+            .collect();
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+}
+
+impl Repo {
+    /// Those of `paths` that HEAD does not have as they are: changed, staged, deleted, untracked or ignored. A path where nothing
+    /// is, and where HEAD has nothing, is none of them; nor is a folder.
+    pub(crate) fn uncommitted(&self, paths: &BTreeSet<RepoPath>) -> Result<BTreeSet<RepoPath>> {
+        let is_folder = |path: &RepoPath| {
+            let there = path.below(self.workdir()).symlink_metadata();
+            there.is_ok_and(|there| there.is_dir())
+        };
+        let mut options = StatusOptions::new();
+        options
+            .disable_pathspec_match(true)
+            .include_untracked(true)
+            .recurse_untracked_dirs(true)
+            .include_ignored(true)
+            .recurse_ignored_dirs(true);
+        let mut wanted = BTreeSet::new();
+        for path in paths.iter().filter(|path| !is_folder(path)) {
+            options.pathspec(Path::new(OsStr::from_bytes(path.as_bytes())));
+            wanted.insert(path);
+        }
+        // Without a path it would be about all there are.
+        if wanted.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let statuses = self
+            .inner
+            .statuses(Some(&mut options))
+            .map_err(|source| Error::Git {
+                action: "compare the work tree with HEAD".to_owned(),
+                source,
+            })?;
+        let changed = statuses
+            .iter()
+            .filter(|entry| entry.status() != Status::CURRENT)
+            .map(|entry| RepoPath::new(entry.path_bytes()));
+        Ok(changed.filter(|path| wanted.contains(path)).collect())
+    }
+}

@@ -1,17 +1,21 @@
-//! Finds the blob of every file whose content is not known, in several threads.
+//! Finds the blob of every file whose content is not known, in several threads, and notices when a file changes meanwhile.
+//!
+//! git's index knows the blob that git made of a file. Where a filter, an encoding or a conversion of line ends lies between
+//! the two, that blob is not what the file holds, and the index is not asked.
 
 use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
-use git2::Oid;
+use git2::{ObjectType, Oid};
+use rustix::fs::FileType;
 
 use super::cache::{Cache, flag};
-use super::file_io::{self, Read};
-use super::index_trust::IndexTrust;
 use super::scan::{Content, FileEntry, Scan};
-use crate::git::base::error::Result;
-use crate::git::base::modes::git_mode;
-use crate::git::base::openat::{self, FileStat};
+use crate::git::base::error::{Error, Result};
+use crate::git::base::openat::{self, FileStat, io_error};
 use crate::git::base::work_queue;
 use crate::git::index::user_index::UserIndex;
 use crate::git::odb::database::Database;
@@ -227,7 +231,7 @@ fn is_cached(cache: &Cache, scan: &Scan, at: At, content: Content, stat: &FileSt
     let folder = cache.folder(scan.folders[at.0].path.as_bytes());
     let cached = folder.and_then(|folder| folder.items().find(|item| item.name == name));
     cached.is_some_and(|item| {
-        content == Content::Known(item.oid) && git_mode(&item.stat) == git_mode(stat)
+        content == Content::Known(item.oid) && item.stat.git_mode() == stat.git_mode()
     })
 }
 
@@ -299,7 +303,7 @@ impl Reader<'_> {
                 open = Some((at.0, opened));
             }
             let read = match &open {
-                Some((_, Some(dir))) => file_io::store(dir, self.scan.name(item), self.writer)?,
+                Some((_, Some(dir))) => store_file(dir, self.scan.name(item), self.writer)?,
                 _ => Read::Failed(format!("{UNREADABLE}: its folder changed meanwhile")),
             };
             let path = || folder.path.join(self.scan.name(item));
@@ -381,5 +385,221 @@ fn outcome(at: At, seen: FileStat, read: Read, path: impl Fn() -> RepoPath) -> O
                 unsettled: false,
             }
         }
+    }
+}
+
+/// Up to this size a file is read at once; a larger one is streamed.
+const WHOLE: u64 = 8 << 20;
+/// How often a file that changes is read.
+const TRIES: usize = 3;
+
+/// What became of a file.
+#[derive(Debug)]
+pub(in crate::git) enum Read {
+    /// Its blob, and its metadata at the time.
+    Stored(Oid, FileStat),
+    /// The same of one that changes all the time. Two reads of its first bytes, as many as it had when it was opened, were
+    /// alike: of a file that only grows it is what was there then.
+    Unsettled(Oid, FileStat),
+    /// It is gone, or is no file or symlink any more.
+    Gone,
+    /// It cannot be captured; the reason.
+    Failed(String),
+}
+
+/// Reads a file or symlink and writes its blob.
+pub(in crate::git) fn store_file(
+    dir: &OwnedFd,
+    name: &[u8],
+    writer: &ObjectWriter,
+) -> Result<Read> {
+    let mut last = None;
+    for _ in 0..TRIES {
+        match try_store(dir, name, writer) {
+            Ok(stored) => match stored? {
+                Some((oid, stat, true)) => return Ok(Read::Stored(oid, stat)),
+                Some((oid, stat, false)) => last = Some((oid, stat)),
+                None => {}
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Read::Gone),
+            Err(error) if openat::is_exhausted(&error) => {
+                return Err(io_error(&RepoPath::new(name), error));
+            }
+            Err(error) => return Ok(Read::Failed(format!("{UNREADABLE}: {error}"))),
+        }
+    }
+    Ok(match last {
+        Some((oid, stat)) => Read::Unsettled(oid, stat),
+        None => Read::Failed(format!("{UNREADABLE}: changed while it was read")),
+    })
+}
+
+/// One try: the blob, the metadata of when it was opened, and whether it is like that still; `None` where what was read may be
+/// a mix of several states. The outer error is the file's, the inner one the database's.
+fn try_store(
+    dir: &OwnedFd,
+    name: &[u8],
+    writer: &ObjectWriter,
+) -> io::Result<Result<Option<(Oid, FileStat, bool)>>> {
+    let Some(before) = openat::stat(dir, name)? else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    if before.kind() == FileType::Symlink {
+        let target = openat::read_link(dir, name)?;
+        let same = openat::stat(dir, name)? == Some(before);
+        return Ok(writer
+            .write(ObjectType::Blob, &target)
+            .map(|oid| same.then_some((oid, before, true))));
+    }
+    if before.kind() != FileType::RegularFile {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let mut file = openat::open_file(dir, name)?;
+    let opened = openat::stat_open(&file)?;
+    let read = |file: &mut File| -> io::Result<Result<Option<Oid>>> {
+        file.rewind()?;
+        let mut file = file.take(opened.size);
+        if opened.size > WHOLE {
+            return writer.write_stream(&mut file, opened.size);
+        }
+        let mut data = Vec::with_capacity(usize::try_from(opened.size).unwrap_or(0));
+        file.read_to_end(&mut data)?;
+        if data.len() as u64 != opened.size {
+            return Ok(Ok(None));
+        }
+        Ok(writer.write(ObjectType::Blob, &data).map(Some))
+    };
+    let oid = match read(&mut file)? {
+        Ok(Some(oid)) => oid,
+        Ok(None) => return Ok(Ok(None)),
+        Err(error) => return Ok(Err(error)),
+    };
+    if openat::stat_open(&file)? == opened {
+        return Ok(Ok(Some((oid, opened, true))));
+    }
+    // What it was when it was opened is whole where reading it again gives the same.
+    Ok(read(&mut file)?.map(|again| (again == Some(oid)).then_some((oid, opened, false))))
+}
+
+/// The name of a file with attributes.
+pub(in crate::git) const ATTRIBUTES: &[u8] = b".gitattributes";
+
+/// The attribute files outside the work tree: the system's, the user's, the repository's. One that cannot be read is empty.
+pub(in crate::git) fn outside_files(repo: &Repo) -> Result<[Vec<u8>; 3]> {
+    let config = repo
+        .inner
+        .config()
+        .map_err(Error::git("read the configuration"))?;
+    let home = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let own = config.get_path("core.attributesfile").ok().or_else(|| {
+        let base =
+            home("XDG_CONFIG_HOME").or_else(|| home("HOME").map(|home| home.join(".config")))?;
+        Some(base.join("git/attributes"))
+    });
+    let files = [
+        Some(PathBuf::from("/etc/gitattributes")),
+        own,
+        Some(repo.common_dir().join("info/attributes")),
+    ];
+    Ok(files.map(|path| {
+        path.and_then(|path| fs::read(path).ok())
+            .unwrap_or_default()
+    }))
+}
+
+/// How far the index's blobs are the files' content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum IndexTrust {
+    /// Nothing converts anything.
+    Exact,
+    /// Line ends may be converted: that changes the size, so a blob as large as the file is its content.
+    SameSize,
+    /// Content may be anything.
+    Never,
+}
+
+impl IndexTrust {
+    /// Looks at every attribute file that the scan met, those outside the work tree, and the configuration.
+    pub(super) fn of(repo: &Repo, scan: &Scan, index: &UserIndex) -> Result<Self> {
+        let config = repo
+            .inner
+            .config()
+            .map_err(Error::git("read the configuration"))?;
+        let converts = config
+            .get_string("core.autocrlf")
+            .is_ok_and(|value| !value.eq_ignore_ascii_case("false"));
+        let mut trust = if converts {
+            Self::SameSize
+        } else {
+            Self::Exact
+        };
+        for text in outside_files(repo)? {
+            trust = trust.max(Self::in_text(&text));
+        }
+        let root = openat::open_root(repo.workdir())?;
+        let mut met = 0;
+        for folder in &scan.folders {
+            for _ in scan
+                .items(folder)
+                .iter()
+                .filter(|item| scan.name(item) == ATTRIBUTES)
+            {
+                let read = openat::open_path(&root, &folder.path)
+                    .and_then(|dir| openat::open_file(&dir, ATTRIBUTES))
+                    .and_then(|mut file| {
+                        let mut text = Vec::new();
+                        std::io::Read::read_to_end(&mut file, &mut text).map(|_| text)
+                    });
+                // What cannot be read may say anything.
+                trust = trust.max(read.map_or(Self::Never, |text| Self::in_text(&text)));
+                met += usize::from(index.has(folder.path.join(ATTRIBUTES).as_bytes()));
+            }
+        }
+        // git takes one that is only in the index from there.
+        Ok(if index.named(ATTRIBUTES).count() > met {
+            Self::Never
+        } else {
+            trust
+        })
+    }
+
+    /// What the lines of an attribute file allow.
+    fn in_text(text: &[u8]) -> Self {
+        let words = text
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.trim_ascii_start().starts_with(b"#"));
+        let words = words.flat_map(|line| line.split(u8::is_ascii_whitespace));
+        let one = |word: &[u8]| {
+            // A leading `-` or `!` takes an attribute away.
+            match word.split(|byte| *byte == b'=').next().unwrap_or_default() {
+                b"filter" | b"ident" | b"working-tree-encoding" => Self::Never,
+                b"text" | b"crlf" | b"eol" => Self::SameSize,
+                _ => Self::Exact,
+            }
+        };
+        words.map(one).max().unwrap_or(Self::Exact)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_that_convert_are_found() {
+        let of = |text: &str| IndexTrust::in_text(text.as_bytes());
+        assert_eq!(
+            of("*.c diff=cpp\n# text\n*.png binary -text\n"),
+            IndexTrust::Exact
+        );
+        assert_eq!(of("* text=auto\n"), IndexTrust::SameSize);
+        assert_eq!(of("*.bat\teol=crlf\n"), IndexTrust::SameSize);
+        assert_eq!(of("* text\n*.bin filter=lfs diff=lfs"), IndexTrust::Never);
+        assert_eq!(of("[attr]odd ident\n"), IndexTrust::Never);
+        assert_eq!(of("*.txt working-tree-encoding=UTF-16"), IndexTrust::Never);
     }
 }

@@ -108,19 +108,21 @@ pub(in crate::git) struct Scope<'a> {
     pub left_out: &'a BTreeMap<RepoPath, u64>,
 }
 
-/// The folders that are no part of the work tree, relative to it: for a restore plan, which must not touch them either.
-pub fn left_out(repo: &Repo, rules: &CaptureRules) -> BTreeSet<RepoPath> {
-    let absolute =
-        |folder: &PathBuf| std::fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
-    let inside = rules
-        .excluded_dirs
-        .iter()
-        .map(absolute)
-        .filter_map(|folder| {
-            let relative = folder.strip_prefix(repo.workdir()).ok()?;
-            Some(RepoPath::new(relative.as_os_str().as_bytes()))
-        });
-    inside.filter(|path| !path.as_bytes().is_empty()).collect()
+impl Repo {
+    /// The folders that are no part of the work tree, relative to it: for a restore plan, which must not touch them either.
+    pub fn left_out(&self, rules: &CaptureRules) -> BTreeSet<RepoPath> {
+        let absolute =
+            |folder: &PathBuf| std::fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
+        let inside = rules
+            .excluded_dirs
+            .iter()
+            .map(absolute)
+            .filter_map(|folder| {
+                let relative = folder.strip_prefix(self.workdir()).ok()?;
+                Some(RepoPath::new(relative.as_os_str().as_bytes()))
+            });
+        inside.filter(|path| !path.as_bytes().is_empty()).collect()
+    }
 }
 
 impl Scan {

@@ -16,20 +16,18 @@ use rustix::fs::FileType;
 
 use super::cache::{Cache, CachedFolder, Other, flag, walk_order};
 use super::ignore_rules::{self, Rules};
-use super::scan::{CachedTree, Folder, Scan, Scope, left_out};
+use super::scan::{CachedTree, Folder, Scan, Scope};
 use super::untracked_limit::UntrackedLimit;
 use crate::git::base::error::{Error, Result};
-use crate::git::base::globs::Globs;
-use crate::git::base::modes::TREE;
-use crate::git::base::object_id::parse_oid;
+use crate::git::base::object_id::{TREE, parse_oid};
 use crate::git::base::openat::{self, Listing};
+use crate::git::base::paths::Globs;
 use crate::git::base::work_queue::{self, WorkQueue};
 use crate::git::index::user_index::{Inside, UserIndex};
 use crate::git::odb::database::Database;
 use crate::git::odb::trees::Tree;
 use crate::git::repo::nested::{self, Outer};
-use crate::model::manifest::CaptureRules;
-use crate::model::manifest::ObjectId;
+use crate::model::manifest::{CaptureRules, ObjectId};
 use crate::model::path::{PathReason, RepoPath, TOO_MANY};
 use crate::os::keeps_folder_times;
 
@@ -115,7 +113,8 @@ impl<'a> Walk<'a> {
             include: Globs::new(&rules.include)?,
             exclude: Globs::new(&rules.exclude)?,
             editor_temp: Globs::new(&rules.editor_temp_globs)?,
-            left_out: left_out(repo, rules)
+            left_out: repo
+                .left_out(rules)
                 .into_iter()
                 .chain(scope.left_out.keys().cloned())
                 .collect(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Context;
 use crate::engine::base::error::{Error, ErrorKind};
-use crate::git::repo::{is_closed, is_of_another, left_by_another};
+use crate::git::repo::owner;
 use crate::model::{
     hint::{Hint, Place},
     id::RunId,
@@ -157,7 +157,7 @@ impl Left {
     fn find(folders: impl IntoIterator<Item = PathBuf>) -> Option<Self> {
         let found = folders
             .into_iter()
-            .filter_map(|place| Some((left_by_another(&place, DEPTH)?, place)));
+            .filter_map(|place| Some((owner::left_by_another(&place, DEPTH)?, place)));
         let (found, places): (Vec<_>, Vec<_>) = found.unzip();
         let (path, owner) = found.into_iter().next()?;
         Some(Self {
@@ -175,7 +175,7 @@ impl Left {
             && let Some(project) = own
                 .parent()
                 .filter(|project| *project != start && start.starts_with(project))
-            && is_of_another(project)
+            && owner::is_of_another(project)
         {
             return Hint::program("mkdir").arg(start.join(PROJECT));
         }
@@ -231,7 +231,7 @@ fn closed_hint(folders: impl IntoIterator<Item = PathBuf>) -> Option<Hint> {
     };
     let closed: Vec<PathBuf> = folders
         .into_iter()
-        .filter(|folder| is_closed(folder, DEPTH, is_ours(folder)))
+        .filter(|folder| owner::is_closed(folder, DEPTH, is_ours(folder)))
         .collect();
     (!closed.is_empty()).then(|| Hint::program("chmod").args(["-R", "u+rwX"]).args(closed))
 }

@@ -19,25 +19,25 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Context, Setup};
-use crate::config::{self, Config, ConfigError, MAX_FILE, Place, UserConfig};
+use crate::config::{Config, ConfigError, MAX_FILE, Place, UserConfig};
 use crate::durable::Root;
-use crate::engine::base::error::{Error, Result};
-use crate::engine::base::runs::{self, Wanted};
-use crate::git::base::Unusable;
-use crate::git::repo::{
-    check_owner, foreign_owner, is_declared_safe, is_open_to_all, is_same_folder,
+use crate::engine::base::{
+    error::{Error, Result},
+    runs::{self, Wanted},
 };
-use crate::git::worktree::saw_files_of;
-use crate::git::{Repo, refuse_root};
-use crate::model::hint::Hint;
-use crate::model::id::TaskId;
-use crate::model::path::FolderId;
-use crate::model::state::State;
-use crate::policy::secrets::Fingerprints;
-use crate::policy::secrets::Redactor;
-use crate::policy::settings::RedactSettings;
-use crate::process;
-use crate::store::{self, Foreign, Origin, Registry, Store};
+use crate::git::{
+    Repo,
+    base::Unusable,
+    refuse_root,
+    repo::{is_same_folder, owner},
+};
+use crate::model::{hint::Hint, id::TaskId, path::FolderId, state::State};
+use crate::policy::{
+    secrets::{Fingerprints, Redactor},
+    settings::RedactSettings,
+};
+use crate::store::{Foreign, Origin, Registry, Store};
+use crate::{config, process, store};
 
 /// The task of the run that a command without `--task` works on, where the file has settings of its own for it (B16).
 pub(super) fn task_of_run(
@@ -107,12 +107,12 @@ pub(super) fn project_root(
         .take_while(|folder| refuse_root(folder, home).is_ok());
     let root = folders.find(|folder| {
         let own = folder.join(".ultraplan");
-        let foreign = || [folder, own.as_path()].into_iter().find_map(foreign_owner);
+        let foreign = || [folder, own.as_path()].into_iter().find_map(owner::foreign);
         match foreign() {
             // A link counts, too, and is refused then.
             _ if own.symlink_metadata().map_or(true, |found| found.is_file()) => false,
             // Whether the current folder may be worked in, is asked of every project.
-            Some(owner) if *folder != cwd && !is_declared_safe(folder) => {
+            Some(owner) if *folder != cwd && !owner::is_declared_safe(folder) => {
                 skipped.push((own, owner));
                 false
             }
@@ -156,7 +156,7 @@ pub(super) fn discover(setup: &Setup, skipped: &mut Vec<(PathBuf, u32)>) -> Resu
         Ok(repo) => Ok(Discovered::Repository(Box::new(repo))),
         Err(crate::git::Error::NotARepository { .. }) => Ok(Discovered::Nothing),
         Err(crate::git::Error::ForeignOwner { path, owner, root })
-            if root != setup.cwd && is_open_to_all(&root) =>
+            if root != setup.cwd && owner::is_open_to_all(&root) =>
         {
             skipped.push((path, owner));
             Ok(Discovered::Nothing)
@@ -171,7 +171,7 @@ pub(super) fn discover(setup: &Setup, skipped: &mut Vec<(PathBuf, u32)>) -> Resu
             .into_iter()
             .flatten()
             {
-                check_owner(&folder, &unusable.place)?;
+                owner::check(&folder, &unusable.place)?;
             }
             Ok(Discovered::Unusable(unusable))
         }
@@ -186,16 +186,16 @@ pub(super) fn check_owners(
     state_dir: &Path,
 ) -> crate::git::Result<()> {
     for folder in [worktree, project] {
-        check_owner(folder, folder)?;
-        check_owner(&folder.join(".ultraplan"), folder)?;
+        owner::check(folder, folder)?;
+        owner::check(&folder.join(".ultraplan"), folder)?;
     }
     let declared = if state_dir.starts_with(project) {
         project
     } else {
         state_dir
     };
-    check_owner(state_dir, declared)?;
-    check_owner(&state_dir.join("recover"), declared)
+    owner::check(state_dir, declared)?;
+    owner::check(&state_dir.join("recover"), declared)
 }
 
 /// The path without symlinks and `..`, as far as it is there: one state directory has one name.
@@ -328,7 +328,9 @@ pub(super) fn origin(
     })?;
     let is_ours = is_known && !(store.ledger_path().exists() && is_tracked())
         || store.is_vouched_for()
-        || repo.is_none() && !store.is_named() && saw_files_of(store.root(), store.dir(), worktree);
+        || repo.is_none()
+            && !store.is_named()
+            && Repo::was_captured_privately(store.root(), store.dir(), worktree);
     Ok(match is_ours {
         true => Origin::Ours,
         false if is_tracked() => Origin::Foreign(Foreign::Tracked),
@@ -410,7 +412,7 @@ pub(super) fn load_user_config(setup: &Setup) -> Result<UserConfig, ConfigError>
     })?;
     if let Some(owner) = [&path, &real]
         .into_iter()
-        .find_map(|place| foreign_owner(place))
+        .find_map(|place| owner::foreign(place))
     {
         return Err(wrong(format!("belongs to another user (uid {owner})")));
     }

@@ -10,23 +10,24 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use super::stored::{RECORD, mark_suspect};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
-use crate::git::capture::{Capture, capture};
-use crate::git::checkpoint::{
-    CheckpointParts, Copies, StoredCheckpoint, copy_all, nested_id, outer_ref, trailers,
+use crate::engine::base::{context::Context, error::Result};
+use crate::git::{
+    Error as GitError, Repo, WorktreeLock,
+    capture::Capture,
+    checkpoint::{CheckpointParts, Copies, StoredCheckpoint, nested_id, trailers},
+    repo::ref_name,
 };
-use crate::git::repo::ref_name;
-use crate::git::{Error as GitError, Repo, WorktreeLock};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::id::{CheckpointId, RunId};
-use crate::model::manifest::{CaptureRules, Nested, ObjectId};
-use crate::model::path::{FolderId, NESTED, PathReason, RepoPath};
-use crate::model::state::State;
-
-mod stored;
+use crate::model::{
+    checkpoint::Checkpoint,
+    id::{CheckpointId, RunId},
+    manifest::{CaptureRules, Nested, ObjectId},
+    path::{FolderId, NESTED, PathReason, RepoPath},
+    state::State,
+};
 
 pub(crate) use stored::{Now, adopt, changed, forget, verify};
+
+mod stored;
 
 /// More repositories one inside the other than this are not followed.
 const MAX_DEPTH: usize = 16;
@@ -162,7 +163,7 @@ impl Walk<'_> {
                     partial: true,
                 }));
             }
-            let capture = capture(&repo, &lock, self.rules, &BTreeSet::new())?;
+            let capture = repo.capture(&lock, self.rules, &BTreeSet::new())?;
             Ok((repo, lock, capture))
         });
         let (repo, lock, mut capture) = match done {
@@ -267,7 +268,7 @@ pub(super) fn remove_strays(
     for one in captures {
         let mut strays = Vec::new();
         for found in one.repo.list_refs()?.0 {
-            let Some(outer) = outer_ref(&found.name) else {
+            let Some(outer) = found.outer_name() else {
                 continue;
             };
             let id = outer.rsplit('/').next().unwrap_or_default();
@@ -349,7 +350,7 @@ pub(crate) fn record(
     let Copies {
         tree: copies,
         failed,
-    } = copy_all(outer, capture, previous, &all)?;
+    } = outer.copy_nested(capture, previous, &all)?;
     for (path, error) in failed {
         tracing::warn!(%error, "{path}: of this nested repository only its own checkpoint has the files");
         written

@@ -1,4 +1,5 @@
 //! Publishes a writer's objects and verifies afterwards that a concurrent `git gc` took none of them away.
+//! Those that were there already are examined before they are relied on.
 //!
 //! A collection removes objects that nothing refers to, and nothing refers to new ones until the checkpoint's reference
 //! is set; nor need anything refer to what was found there and so not written again. Hence:
@@ -12,14 +13,22 @@
 //!   only packs that it saw when it began.
 
 use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::SystemTime;
 
-use super::{
-    Error, MutexGuard, ObjectType, ObjectWriter, Oid, Pack, PackWriter, Path, PathBuf, PoisonError,
-    Published, Result, Staged, State, Tools, database, owned_objects, pack_folder, packing,
-};
-use crate::git::odb::{format, publish};
-use crate::git::repo::gc;
+use git2::{ObjectType, Oid};
+
+use super::streaming::Tools;
+use super::{FRESH, ObjectWriter, State};
+use crate::git::base::error::{Error, Result};
+use crate::git::odb::pack::{self, Pack, PackWriter};
+use crate::git::odb::publish::{self, Published, Staged};
+use crate::git::odb::{database, format, owned_objects, packing};
+use crate::git::repo::health;
 
 /// Bytes of found objects that are kept in memory.
 const BACKING: usize = 1 << 20;
@@ -86,7 +95,7 @@ impl ObjectWriter {
         let is_new = !state.staged.is_empty();
         if is_new && !self.collected.load(Ordering::Relaxed) {
             self.collected
-                .store(gc::is_announced(&self.common), Ordering::Relaxed);
+                .store(health::is_gc_announced(&self.common), Ordering::Relaxed);
         }
         if self.collected.load(Ordering::Relaxed) {
             self.place(&[], draft)?;
@@ -131,7 +140,7 @@ impl ObjectWriter {
     pub(super) fn end_portion(&self, state: MutexGuard<'_, State>, full: PackWriter) -> Result<()> {
         drop(state);
         let mut pack = full.finish(&self.objects().join("pack"))?;
-        if self.collected.load(Ordering::Relaxed) || gc::is_announced(&self.common) {
+        if self.collected.load(Ordering::Relaxed) || health::is_gc_announced(&self.common) {
             self.state().staged.push(Staged::Pack(pack));
             return Ok(());
         }
@@ -160,7 +169,7 @@ impl ObjectWriter {
     pub(crate) fn secure(&self) -> Result<bool> {
         let mut state = self.state();
         let again = !state.needs.is_empty()
-            && (gc::is_announced(&self.common) || self.is_any_gone(&state)?);
+            && (health::is_gc_announced(&self.common) || self.is_any_gone(&state)?);
         if again {
             self.pack_again(&mut state, false)?;
         }
@@ -225,7 +234,7 @@ impl ObjectWriter {
         {
             return Ok(true);
         }
-        if self.packs.is_subset(&pack_folder::names(&self.target)) {
+        if self.packs.is_subset(&pack::pack_names(&self.target)) {
             return Ok(false);
         }
         // One that was opened before finds what is there no more.
@@ -312,5 +321,121 @@ impl ObjectWriter {
             file: self.target.clone(),
             holder: "a git gc, which takes away what is being captured".to_owned(),
         }
+    }
+}
+
+/// So many objects that are there already are examined. A capture that meets more of them has no cache.
+const READ_BACK: usize = 1000;
+
+impl ObjectWriter {
+    /// Whether the object is there: written before, or in the real database or one that it borrows from.
+    ///
+    /// A pack that another process made meanwhile may be overlooked; the object is then written once more.
+    pub(crate) fn contains(&self, oid: Oid) -> Result<bool> {
+        if self.state().known.contains(&oid) {
+            return Ok(true);
+        }
+        self.with_tools(|tools| self.is_sound(tools, oid))
+    }
+
+    /// Which of many objects are there.
+    pub(crate) fn contained(&self, oids: &[Oid]) -> Result<Vec<bool>> {
+        let known: Vec<bool> = {
+            let state = self.state();
+            oids.iter().map(|oid| state.known.contains(oid)).collect()
+        };
+        let there = |tools: &mut Tools, (oid, known): (&Oid, bool)| {
+            Ok(known || self.is_sound(tools, *oid)?)
+        };
+        self.with_tools(|tools| {
+            oids.iter()
+                .zip(known)
+                .map(|one| there(tools, one))
+                .collect()
+        })
+    }
+
+    /// Whether damage was found in the real database: then what lies there is read before it is believed.
+    pub(crate) fn doubts(&self) -> bool {
+        self.health.doubts
+    }
+
+    /// Whether what an earlier capture stored is there without a look for it.
+    pub(crate) fn trusts_earlier(&self) -> bool {
+        !self.health.doubts && self.health.damaged.is_empty() && !self.health.is_any_gone
+    }
+
+    /// Makes what other programs wrote durable, so that what was captured may rely on it.
+    pub(crate) fn sync_others(&self) -> Result<()> {
+        self.others
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .sync()
+    }
+
+    /// Whether other programs had written anything that need not be durable.
+    pub(crate) fn has_unsynced(&self) -> bool {
+        self.others
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_any_new
+    }
+
+    /// Ends that, when everything of a capture was written or read.
+    pub(crate) fn end_doubt(&self) -> Result<()> {
+        if self.doubts() && !self.rehearsal {
+            health::clear(&self.own)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether an object is there and, where damage was found, is what its id says.
+    pub(super) fn is_sound(&self, tools: &Tools, oid: Oid) -> Result<bool> {
+        Ok(tools.target.exists(oid) && (!self.doubts_one(oid) || self.is_whole(tools, oid)?))
+    }
+
+    /// Whether an object that is there is what its id says. It is read back: a power failure may have cut the file short that
+    /// it is in. After [`READ_BACK`] objects that is only done where damage was found, and with what is packed only then or
+    /// where checkpoints have small packs.
+    pub(super) fn is_whole(&self, tools: &Tools, oid: Oid) -> Result<bool> {
+        let doubts = self.doubts_one(oid);
+        if !doubts && self.read_back.fetch_add(1, Ordering::Relaxed) >= READ_BACK {
+            return Ok(true);
+        }
+        for folder in if doubts {
+            self.folders.as_slice()
+        } else {
+            std::slice::from_ref(&self.target)
+        } {
+            let path = format::loose_path(folder, oid);
+            match format::is_whole(&path, oid) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                found => return found.map_err(Error::at(&path)),
+            }
+        }
+        Ok(!(doubts || self.has_small) || tools.target.read(oid).is_some())
+    }
+
+    fn doubts_one(&self, oid: Oid) -> bool {
+        self.health.doubts || self.health.damaged.contains(&oid)
+    }
+
+    /// Makes an old loose object young: something is about to refer to it. One in a pack is left to git's own care: `git
+    /// gc` unpacks what nothing refers to before it is removed. Returns whether it is loose.
+    pub(super) fn refresh(&self, oid: Oid) -> bool {
+        let path = format::loose_path(&self.target, oid);
+        let Ok(modified) = fs::metadata(&path).and_then(|file| file.modified()) else {
+            return false;
+        };
+        if !self.rehearsal
+            && SystemTime::now()
+                .duration_since(modified)
+                .is_ok_and(|age| age > FRESH)
+        {
+            // Another user's file may be kept by its owner only; that is git's own limit as well.
+            let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+        }
+        true
     }
 }

@@ -381,7 +381,7 @@ fn a_damaged_small_pack_does_not_end_packing() {
         place.count(".pack"),
         place.loose()
     );
-    assert!(pack.exists() && crate::git::repo::corruption_marker::is_suspect(place.repo.own()));
+    assert!(pack.exists() && crate::git::repo::health::is_suspect(place.repo.own()));
     // Written again, it is whole.
     store(0);
     let database = database::Database::open(&place.repo).unwrap();
@@ -636,10 +636,7 @@ fn a_pack_that_a_dead_process_kept_is_let_go_of() {
     // The worktree of the dead one may be gone.
     dead();
     std::fs::remove_dir_all(&quarantine).unwrap();
-    assert_eq!(
-        crate::git::prune::discard::discard(&place.repo, &place.lock, &[]).left,
-        None
-    );
+    assert_eq!(place.repo.discard_objects(&place.lock, &[]).left, None);
     assert_eq!(place.count("keep"), 1);
     assert!(packs.join("pack-2.keep").exists());
 }

@@ -3,10 +3,9 @@
 use rustix::fs::FileType;
 
 use super::{DirContext, PendingDir, Walk};
-use crate::git::base::file_time::is_settled;
-use crate::git::base::modes::{GITLINK, git_mode};
-use crate::git::base::names::unsafe_name;
-use crate::git::base::openat::{self, FileStat};
+use crate::git::base::object_id::GITLINK;
+use crate::git::base::openat::{self, FileStat, is_settled};
+use crate::git::base::paths::unsafe_name;
 use crate::git::base::work_queue::WorkQueue;
 use crate::git::index::user_index::Identity;
 use crate::git::worktree::cache::{CachedEntry, Other, flag};
@@ -104,7 +103,7 @@ impl<'a> Walk<'a> {
         }
         let blob = self.content(here, name, stat, known);
         let is_same = |item: &CachedEntry<'_>| {
-            blob == Content::Known(item.oid) && git_mode(&item.stat) == git_mode(stat)
+            blob == Content::Known(item.oid) && item.stat.git_mode() == stat.git_mode()
         };
         if let Some(item) = known.filter(|item| is_same(item)) {
             here.known += usize::from(item.flags == flags | flag::SETTLED);
@@ -235,5 +234,5 @@ impl<'a> Walk<'a> {
 
 /// Whether an index entry is of the kind that the file is.
 fn same_kind(mode: u32, stat: &FileStat) -> bool {
-    mode & 0o170_000 == git_mode(stat) & 0o170_000
+    mode & 0o170_000 == stat.git_mode() & 0o170_000
 }

@@ -6,10 +6,10 @@ use git2::ObjectType;
 use proptest::prelude::*;
 
 use super::*;
-use crate::git::odb::trees::Flat;
-use crate::git::repo::repository::Repo;
-use crate::model::manifest::ChangeType;
-use crate::model::manifest::{CaptureRules, DefaultModes, FileTimes, Head, MANIFEST_VERSION};
+use crate::git::{odb::trees::Flat, repo::repository::Repo};
+use crate::model::manifest::{
+    CaptureRules, ChangeType, DefaultModes, FileTimes, Head, MANIFEST_VERSION,
+};
 use crate::policy::restore::{Baseline, Edits, PlanInput, Selection, plan};
 
 /// What stands at a path, with permission bits.
@@ -293,7 +293,7 @@ proptest! {
             prop_assert_eq!(found.iter().map(|(path, entry)| (path, entry)).collect::<Vec<_>>(), &chosen[..most.min(chosen.len())]);
         }
         let lookup = TreeLookup::stored(&repo).unwrap();
-        let few = diff_trees(&lookup, a, b).unwrap();
+        let few = lookup.diff(a, b).unwrap();
         check([&full[0], &full[1]], [&few.0, &few.1])?;
         let expected = told(&before, &world);
         for (from, to) in [(&full[0], &full[1]), (&few.0, &few.1)] {

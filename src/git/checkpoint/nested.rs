@@ -4,25 +4,26 @@
 //! They stand in the checkpoint's state tree: `nested/<digits of the path's hash>/` holds `tree`, `manifest.json` and, where
 //! there are more repositories inside that one, `nested`, which is built alike. So the checkpoint's reference holds them,
 //! and whatever verifies, exports or prunes a checkpoint does the same with them.
+//!
+//! The nested repository itself has `refs/recover/<run>/<checkpoint>-<ten digits of the path's hash>`: it may be a linked worktree
+//! of the outer one or of another nested one, and then they share their references.
 
 use std::collections::HashSet;
 
 use git2::{ObjectType, Oid};
 
-use super::nested_refs::digits;
-use super::state_tree::{FOLDER, parse_manifest};
-use super::stored::StoredCheckpoint;
+use super::stored::{FOLDER, StoredCheckpoint, parse_manifest};
 use crate::git::base::error::{Error, Result};
-use crate::git::base::modes::{GITLINK, TREE};
-use crate::git::base::object_id::{self, parse_oid};
-use crate::git::capture::snapshot::Capture;
+use crate::git::base::object_id::{self, GITLINK, TREE, parse_oid};
+use crate::git::capture::Capture;
 use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::{self, Level, Tree, TreeEntry};
+use crate::git::repo::refs::{CheckpointRef, ref_name};
 use crate::git::repo::repository::Repo;
-use crate::git::tree::view::TreeView;
-use crate::model::manifest::Manifest;
-use crate::model::manifest::ObjectId;
+use crate::git::tree::TreeView;
+use crate::model::id::{CheckpointId, RunId};
+use crate::model::manifest::{Manifest, ObjectId};
 use crate::model::path::RepoPath;
 
 const MANIFEST: &[u8] = b"manifest.json";
@@ -101,61 +102,63 @@ struct Bringing<'a> {
     seen: HashSet<Oid>,
 }
 
-/// Writes what is not there yet of the nested repositories' checkpoints (`path`, repository, commit) and returns the tree
-/// of all copies, for [`CheckpointParts::copies`](super::CheckpointParts::copies). Nothing is published.
-///
-/// What `before` holds, a checkpoint that its reference keeps, is not examined again; without one that is the last
-/// recorded checkpoint of this work tree. An error of one repository's objects is returned with its path: that one has no
-/// copy then.
-pub(crate) fn copy_all(
-    outer: &Repo,
-    capture: &Capture,
-    before: Option<&StoredCheckpoint>,
-    nested: &[(&RepoPath, &Repo, &ObjectId)],
-) -> Result<Copies> {
-    let last = || {
-        capture
-            .last_recorded()
-            .and_then(|commit| outer.load_checkpoint(&commit).ok())
-    };
-    let copies = match before {
-        Some(before) => before.copies.clone(),
-        None => last().and_then(|stored| stored.copies),
-    };
-    let around = Database::open(outer)?;
-    let copies = copies.filter(|_| capture.writer.trusts_earlier());
-    let before = copies.and_then(|copies| Tree::read(&around, parse_oid(&copies).ok()?).ok());
-    let (mut all, mut failed) = (Vec::new(), Vec::new());
-    for (path, repo, commit) in nested {
-        let name = digits(path)?;
-        let known = before
-            .as_ref()
-            .and_then(|tree| tree.find(name.as_bytes()))
-            .map(|entry| entry.oid);
-        match copy(outer, &capture.writer, (repo, commit), known) {
-            Ok(one) => all.push((name, one)),
-            // What this repository is to blame for keeps the others from nothing.
-            Err(error @ Error::Corrupt { .. }) => failed.push(((*path).clone(), error)),
-            Err(error) => return Err(error),
-        }
-    }
-    let mut level = Level::default();
-    for (name, one) in &all {
-        level.add(name.as_bytes(), TREE, *one);
-    }
-    let written = if level.is_empty() {
-        None
-    } else {
-        Some(
+impl Repo {
+    /// Writes what is not there yet of the nested repositories' checkpoints (`path`, repository, commit) and returns the tree
+    /// of all copies, for [`CheckpointParts::copies`](super::CheckpointParts::copies). Nothing is published.
+    ///
+    /// What `before` holds, a checkpoint that its reference keeps, is not examined again; without one that is the last
+    /// recorded checkpoint of this work tree. An error of one repository's objects is returned with its path: that one has no
+    /// copy then.
+    pub(crate) fn copy_nested(
+        &self,
+        capture: &Capture,
+        before: Option<&StoredCheckpoint>,
+        nested: &[(&RepoPath, &Repo, &ObjectId)],
+    ) -> Result<Copies> {
+        let last = || {
             capture
-                .writer
-                .write(ObjectType::Tree, &level.into_bytes())?,
-        )
-    };
-    Ok(Copies {
-        tree: written.map(|oid| ObjectId(oid.to_string())),
-        failed,
-    })
+                .last_recorded()
+                .and_then(|commit| self.load_checkpoint(&commit).ok())
+        };
+        let copies = match before {
+            Some(before) => before.copies.clone(),
+            None => last().and_then(|stored| stored.copies),
+        };
+        let around = Database::open(self)?;
+        let copies = copies.filter(|_| capture.writer.trusts_earlier());
+        let before = copies.and_then(|copies| Tree::read(&around, parse_oid(&copies).ok()?).ok());
+        let (mut all, mut failed) = (Vec::new(), Vec::new());
+        for (path, repo, commit) in nested {
+            let name = digits(path)?;
+            let known = before
+                .as_ref()
+                .and_then(|tree| tree.find(name.as_bytes()))
+                .map(|entry| entry.oid);
+            match copy(self, &capture.writer, (repo, commit), known) {
+                Ok(one) => all.push((name, one)),
+                // What this repository is to blame for keeps the others from nothing.
+                Err(error @ Error::Corrupt { .. }) => failed.push(((*path).clone(), error)),
+                Err(error) => return Err(error),
+            }
+        }
+        let mut level = Level::default();
+        for (name, one) in &all {
+            level.add(name.as_bytes(), TREE, *one);
+        }
+        let written = if level.is_empty() {
+            None
+        } else {
+            Some(
+                capture
+                    .writer
+                    .write(ObjectType::Tree, &level.into_bytes())?,
+            )
+        };
+        Ok(Copies {
+            tree: written.map(|oid| ObjectId(oid.to_string())),
+            failed,
+        })
+    }
 }
 
 /// Copies the files of one checkpoint; `known` is the copy that an earlier checkpoint has.
@@ -196,23 +199,25 @@ fn copy(
     writer.write(ObjectType::Tree, &bytes)
 }
 
-/// Makes the trees (and no blob) of a capture readable through that of the repository around it.
-pub(crate) fn show_trees(outer: &Repo, capture: &Capture, inner: &Capture) -> Result<()> {
-    let quarantine = inner.writer.repository()?;
-    let (from, around) = (Database::of(&quarantine)?, Database::open(outer)?);
-    let mut bringing = Bringing {
-        writer: &capture.writer,
-        from,
-        around,
-        seen: HashSet::new(),
-    };
-    for tree in [Some(&inner.tree), inner.index_tree.as_ref()]
-        .into_iter()
-        .flatten()
-    {
-        bringing.trees_alone(parse_oid(tree)?)?;
+impl Capture {
+    /// Makes the trees (and no blob) of a capture readable through that of the repository around it.
+    pub(crate) fn show_trees(&self, outer: &Repo, inner: &Capture) -> Result<()> {
+        let quarantine = inner.writer.repository()?;
+        let (from, around) = (Database::of(&quarantine)?, Database::open(outer)?);
+        let mut bringing = Bringing {
+            writer: &self.writer,
+            from,
+            around,
+            seen: HashSet::new(),
+        };
+        for tree in [Some(&inner.tree), inner.index_tree.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            bringing.trees_alone(parse_oid(tree)?)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 impl Bringing<'_> {
@@ -265,5 +270,44 @@ impl Bringing<'_> {
             }
         }
         self.writer.write(ObjectType::Tree, &bytes).map(drop)
+    }
+}
+
+/// How many digits of the path's hash stand in the name.
+const DIGITS: usize = 10;
+
+/// The id of the part of a checkpoint that a nested repository holds. `path` is relative to the outermost work tree.
+pub(crate) fn nested_id(checkpoint: &CheckpointId, path: &RepoPath) -> Result<CheckpointId> {
+    Ok(format!("{checkpoint}-{}", digits(path)?).into())
+}
+
+/// What stands for a path in a name.
+pub(in crate::git) fn digits(path: &RepoPath) -> Result<String> {
+    let hash =
+        Oid::hash_object(ObjectType::Blob, path.as_bytes()).map_err(Error::git("hash a path"))?;
+    Ok(hash.to_string()[..DIGITS].to_owned())
+}
+
+impl CheckpointRef {
+    /// The name of the outer checkpoint's reference that this one of a nested repository belongs to; `None` for others.
+    pub(crate) fn outer_name(&self) -> Option<&str> {
+        let (outer, hash) = self.name.rsplit_once('-')?;
+        (hash.len() == DIGITS && hash.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(outer)
+    }
+}
+
+impl Repo {
+    /// The references in a nested repository that belong to this checkpoint of an outer one.
+    pub(crate) fn nested_refs_of(
+        &self,
+        run_id: &RunId,
+        checkpoint: &CheckpointId,
+    ) -> Result<Vec<CheckpointRef>> {
+        let outer = ref_name(run_id, checkpoint);
+        let (all, _) = self.list_refs()?;
+        Ok(all
+            .into_iter()
+            .filter(|found| found.outer_name() == Some(outer.as_str()))
+            .collect())
     }
 }

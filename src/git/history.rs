@@ -1,23 +1,22 @@
-//! HEAD and branches: read, and moved only by compare-and-swap with a reflog message.
+//! Commits, HEAD and branches: read, and moved only by compare-and-swap, with a line in git's reflogs.
+//!
+//! Ordinary commits are made here. Checkpoints, which are commits as well, belong in [`checkpoint`](super::checkpoint).
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
 
 use git2::{ObjectType, Oid, ReferenceType, Signature, Sort};
 
-use super::reflog;
-use crate::durable::create_dir_all;
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::parse_oid;
-use crate::git::odb::database::{Database, unread};
-use crate::git::odb::objects::ObjectWriter;
-use crate::git::repo::git_lock::GitLock;
-use crate::git::repo::lock::WorktreeLock;
-use crate::git::repo::refs::{GIT_WAIT, remove_packed, sync_ref, write_draft, write_draft_text};
-use crate::git::repo::repository::{IDENTITY, Repo};
-use crate::model::manifest::Head;
-use crate::model::manifest::ObjectId;
+use super::base::error::{Error, Result};
+use super::base::object_id::parse_oid;
+use super::odb::database::{Database, unread};
+use super::odb::objects::ObjectWriter;
+use super::repo::locks::{GitLock, WorktreeLock};
+use super::repo::refs::{GIT_WAIT, remove_packed, sync_ref, write_draft, write_draft_text};
+use super::repo::repository::{IDENTITY, Repo};
+use crate::durable::{create_dir_all, give_to_sudo_caller};
+use crate::model::manifest::{Head, ObjectId};
 
 const HEAD: &str = "HEAD";
 
@@ -78,14 +77,14 @@ impl Repo {
             self.inner
                 .find_commit(oid)
                 .map_err(|error| unread(oid, error))?;
-            let entry = reflog::Entry {
+            let entry = ReflogEntry {
                 from: now.commit.as_ref(),
                 to: Some(to),
                 message,
             };
-            reflog::append(self, name, &entry)?;
+            append_reflog(self, name, &entry)?;
             if name != HEAD {
-                reflog::append(self, HEAD, &entry)?;
+                append_reflog(self, HEAD, &entry)?;
             }
             let draft = write_draft(self, lock, to)?;
             fs::rename(&draft, &file).map_err(Error::at(&file))?;
@@ -94,10 +93,10 @@ impl Repo {
                 what: "a detached HEAD without a commit".to_owned(),
             });
         } else {
-            reflog::append(
+            append_reflog(
                 self,
                 HEAD,
-                &reflog::Entry {
+                &ReflogEntry {
                     from: now.commit.as_ref(),
                     to: None,
                     message,
@@ -151,10 +150,10 @@ impl Repo {
                 });
             }
             None => {
-                reflog::append(
+                append_reflog(
                     self,
                     name,
-                    &reflog::Entry {
+                    &ReflogEntry {
                         from: None,
                         to: Some(at),
                         message,
@@ -165,10 +164,10 @@ impl Repo {
                 sync_ref(self, name)?;
             }
         }
-        reflog::append(
+        append_reflog(
             self,
             HEAD,
-            &reflog::Entry {
+            &ReflogEntry {
                 from: now.commit.as_ref(),
                 to: Some(at),
                 message,
@@ -297,7 +296,7 @@ impl Repo {
 }
 
 /// Writes the commit with the writer of other objects, which publishes it together with them.
-pub(in crate::git) fn write_commit(
+pub(super) fn write_commit(
     repo: &Repo,
     writer: &ObjectWriter,
     tree: &ObjectId,
@@ -342,18 +341,16 @@ impl Repo {
             .map(|line| String::from_utf8_lossy(line).into_owned());
         Ok((parents, subject.unwrap_or_default()))
     }
-}
 
-/// The tree of a commit.
-pub(crate) fn tree_of(repo: &Repo, commit: &ObjectId) -> Result<ObjectId> {
-    let found = repo
-        .inner
-        .find_commit(parse_oid(commit)?)
-        .map_err(Error::git(format!("read commit {commit}")))?;
-    Ok(ObjectId(found.tree_id().to_string()))
-}
+    /// The tree of a commit.
+    pub(crate) fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId> {
+        let found = self
+            .inner
+            .find_commit(parse_oid(commit)?)
+            .map_err(Error::git(format!("read commit {commit}")))?;
+        Ok(ObjectId(found.tree_id().to_string()))
+    }
 
-impl Repo {
     /// Whether a commit is there.
     pub(crate) fn commit_exists(&self, commit: &ObjectId) -> bool {
         let whole = |oid: &Oid| {
@@ -366,4 +363,64 @@ impl Repo {
             .filter(whole)
             .is_some_and(|oid| self.inner.find_commit(oid).is_ok())
     }
+}
+
+/// A move of a reference.
+struct ReflogEntry<'a> {
+    /// Where it was.
+    pub from: Option<&'a ObjectId>,
+    /// Where it goes.
+    pub to: Option<&'a ObjectId>,
+    /// Why.
+    pub message: &'a str,
+}
+
+/// What stands for no commit.
+const NONE: &str = "0000000000000000000000000000000000000000";
+
+/// Appends to the log of HEAD or of a branch, unless the repository keeps none.
+fn append_reflog(repo: &Repo, name: &str, entry: &ReflogEntry<'_>) -> Result<()> {
+    let base = if name == "HEAD" {
+        repo.git_dir()
+    } else {
+        repo.common_dir()
+    };
+    let path = base.join("logs").join(name);
+    let config = repo
+        .inner
+        .config()
+        .map_err(Error::git("read the configuration"))?;
+    // Unset, it means yes where there is a work tree; `always` is no boolean.
+    let wanted = config.get_bool("core.logallrefupdates").unwrap_or(true);
+    if !wanted && !path.exists() {
+        return Ok(());
+    }
+    path.parent()
+        .map_or(Ok(()), create_dir_all)
+        .map_err(Error::at(&path))?;
+    let id = |commit: Option<&ObjectId>| commit.map_or(NONE, |commit| commit.0.as_str()).to_owned();
+    let now = git2::Signature::now(IDENTITY.0, IDENTITY.1)
+        .map_err(Error::git("read the clock"))?
+        .when();
+    let message = entry.message.replace(['\n', '\r'], " ");
+    let line = format!(
+        "{} {} {} <{}> {} +0000\t{message}\n",
+        id(entry.from),
+        id(entry.to),
+        IDENTITY.0,
+        IDENTITY.1,
+        now.seconds()
+    );
+    let is_new = !path.exists();
+    let file = OpenOptions::new().append(true).create(true).open(&path);
+    let given = file.and_then(|file| {
+        if is_new {
+            give_to_sudo_caller(&path).map(|()| file)
+        } else {
+            Ok(file)
+        }
+    });
+    given
+        .and_then(|mut file| file.write_all(line.as_bytes()))
+        .map_err(Error::at(&path))
 }
