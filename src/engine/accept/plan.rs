@@ -5,33 +5,10 @@ use std::path::Path;
 
 use super::choice::{Choice, Chooser, IGNORED, OUTPUT, UNCOMMITTED};
 use super::{Request, Uncommitted, reasons};
-use crate::engine::{
-    attempt::run_summary::{changed_work, outside_of, words_back},
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    record::{checkpoint, lane::OwnCommits},
-};
-use crate::git::{
-    Repo, checkpoint::StoredCheckpoint, program::CommitJournal, repo::CheckpointRef,
-    tree::TreeLookup,
-};
-use crate::model::{
-    attempt::IterationStatus,
-    checkpoint::{Checkpoint, Verdict},
-    hint::Hint,
-    id::CheckpointId,
-    manifest::{Entry, EntryKind, Head, ObjectId},
-    path::{PathReason, RepoPath},
-    run::{Run, RunKey},
-    state::{Named, State},
-};
-use crate::policy::{
-    report::{to_look_at as to_look_at_in, unfinished},
-    restore::glob_of,
-    text::count,
-};
+use crate::engine::{attempt::run_summary::{changed_work, outside_of, words_back}, base::{context::Context, error::{Error, ErrorKind, Result}}, record::{checkpoint, lane::OwnCommits}};
+use crate::git::{checkpoint::StoredCheckpoint, program::CommitJournal, tree::TreeLookup, Repo, repo::CheckpointRef};
+use crate::model::{attempt::IterationStatus, checkpoint::{Checkpoint, Verdict}, hint::Hint, id::CheckpointId, manifest::{Entry, EntryKind, Head, ObjectId}, path::{PathReason, RepoPath}, run::{Run, RunKey}, state::{Named, State}};
+use crate::policy::{report::{to_look_at as to_look_at_in, unfinished}, restore::glob_of, text::count};
 use crate::process::Show;
 
 /// What one commit is made from.
@@ -97,11 +74,7 @@ pub(super) fn plan<'a>(
         as_committed,
         by_hand,
     } = edited(context, (&initial, &good), (run, &own), request)?;
-    let new_branch = request
-        .branch
-        .as_deref()
-        .map(|name| new_branch(context, name))
-        .transpose()?;
+    let new_branch = new_branch(context, request)?;
 
     let begun = begun_at(context, state, &initial, &head)?;
     let since = commits_since_begun(context, begun.as_ref(), &head, run)?;
@@ -191,11 +164,7 @@ pub(super) fn rest<'a>(
         repo.load_checkpoint(&last.commit)?,
     );
     let head = repo.head()?;
-    let new_branch = request
-        .branch
-        .as_deref()
-        .map(|name| new_branch(context, name))
-        .transpose()?;
+    let new_branch = new_branch(context, request)?;
     let accepted = run.accepted_as.commit.as_ref();
     let begun = begun_at(context, state, &initial, &head)?;
     let since = match accepted {
@@ -495,7 +464,10 @@ fn left_by_run(
     })
 }
 
-fn new_branch(context: &Context, name: &str) -> Result<String> {
+fn new_branch(context: &Context, request: &Request) -> Result<Option<String>> {
+    let Some(name) = request.branch.as_deref() else {
+        return Ok(None);
+    };
     let Some(full) = Repo::branch_ref(name) else {
         return Err(Error::new(
             ErrorKind::Usage,
@@ -508,7 +480,7 @@ fn new_branch(context: &Context, name: &str) -> Result<String> {
             Error::new(ErrorKind::AlreadyExists, message).hint(Hint::git(["branch", "--list"]))
         );
     }
-    Ok(full)
+    Ok(Some(full))
 }
 
 /// The commit that a run began at. Where that was another run's, and is folded since, what that run was accepted as has all

@@ -13,34 +13,9 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{ErrorKind, Result},
-        runs::{self, Naming},
-    },
-    checkpoint::{Created, Options, create, due, record_operation},
-    record::{attempt_record::Ending, select, storage::Request},
-    recovery::lost,
-    run::own_loop,
-    runs::prune,
-};
-use crate::model::{
-    agent_record::{AgentError, AgentKind, AgentRecord},
-    checkpoint::{Checkpoint, CheckpointType, trigger},
-    decision::Decision,
-    event::{AttemptEnd, Payload},
-    failure::{EvidenceSource, Failure, FailureEvidence},
-    feedback::CheckKind,
-    hook::{HookAgent, HookEvent, Moment, ToolCall, TurnFailure},
-    id::RunId,
-    run::{AttemptOutcome, Run, RunKey, RunStatus},
-};
-use crate::policy::{
-    classify::classify,
-    hook::{ToolCallRisk, occasion},
-    secrets::redact,
-};
+use crate::engine::{base::{context::Context, error::{ErrorKind, Result}, runs::{self, Naming}}, checkpoint::{Created, Options, create, due, record_operation}, record::{attempt_record::Ending, select, storage::Request}, recovery::lost, run::own_loop, runs::prune};
+use crate::model::{agent_record::{AgentError, AgentKind, AgentRecord}, checkpoint::{Checkpoint, CheckpointType, trigger}, decision::Decision, event::{AttemptEnd, Payload}, failure::{EvidenceSource, Failure, FailureEvidence}, feedback::CheckKind, hook::{HookAgent, HookEvent, Moment, ToolCall, TurnFailure}, id::RunId, run::{AttemptOutcome, Run, RunKey, RunStatus}};
+use crate::policy::{classify::classify, hook::{ToolCallRisk, occasion}, secrets::redact};
 
 /// How long a description of a command may be.
 const LONGEST: usize = 80;
@@ -264,16 +239,7 @@ fn before_git(context: &Context, hook: &str) -> Result<Handled> {
     if !context.settings().checkpoint.enabled {
         return Ok(Handled::nothing(TURNED_OFF));
     }
-    let kind = trigger::kind_of(why);
-    take(
-        context,
-        Request {
-            description: description.to_owned(),
-            trigger: why.to_owned(),
-            kind,
-            ..Request::default()
-        },
-    )
+    take_because(context, why, description, trigger::kind_of(why))
 }
 
 /// A moment of an open run at which nothing is under way. A session that changed nothing so far has no run.
@@ -289,16 +255,7 @@ fn at_rest(context: &Context, why: &'static str, description: &str) -> Result<Ha
         });
     }
     // Retention need not spare it: that is for milestones.
-    let kind = CheckpointType::Task;
-    take(
-        context,
-        Request {
-            description: description.to_owned(),
-            trigger: why.to_owned(),
-            kind,
-            ..Request::default()
-        },
-    )
+    take_because(context, why, description, CheckpointType::Task)
 }
 
 /// What the agent wrote is known as its own from here on. The answer is never that it should go on, so that it does not
@@ -485,6 +442,21 @@ fn stand(context: &Context, handled: &Handled, status: RunStatus) -> Result<()> 
         reason: reason.to_owned(),
     };
     context.record(key, vec![payload])
+}
+
+fn take_because(
+    context: &Context,
+    why: &str,
+    description: &str,
+    kind: CheckpointType,
+) -> Result<Handled> {
+    let request = Request {
+        description: description.to_owned(),
+        trigger: why.to_owned(),
+        kind,
+        ..Request::default()
+    };
+    take(context, request)
 }
 
 fn take(context: &Context, request: Request) -> Result<Handled> {

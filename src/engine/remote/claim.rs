@@ -8,12 +8,8 @@ use super::push::{Synced, What, all_there, confirm, obtain, prepare, push, sync,
 use super::record::{Locked, Pending, Record, lock};
 use super::server;
 use super::server::{Away, Chain, Reached, Server, away};
-use crate::engine::base::{
-    clock::{Moment, WaitLimit},
-    context::Context,
-    error::{Error, ErrorKind, Result},
-};
-use crate::git::remote::{Answer, Remote, Update};
+use crate::engine::base::{clock::{Moment, WaitLimit}, context::Context, error::{Error, ErrorKind, Result}};
+use crate::git::remote::{Answer, Update, Remote};
 use crate::model::{event::Payload, hint::Hint, manifest::ObjectId, remote::Claim, run::RunKey};
 use crate::policy::remote::{Hold, Standing, hold};
 use crate::store::new_id;
@@ -36,6 +32,25 @@ pub(super) struct Wish<'a> {
     pub waits_for_holder: bool,
     /// Whether what lies there is agreed to, by what this clone does not know of it yet.
     pub agrees: &'a dyn Fn(&Chain) -> Result<()>,
+}
+
+impl<'a> Wish<'a> {
+    /// A user's wish, who waits for the holder as long as they said.
+    pub(super) fn of_user(how: TakeOver, agrees: &'a dyn Fn(&Chain) -> Result<()>) -> Self {
+        Self {
+            how,
+            waits_for_holder: true,
+            agrees,
+        }
+    }
+
+    /// A claim that is taken on the way, without a wait.
+    pub(super) fn in_passing(agrees: &'a dyn Fn(&Chain) -> Result<()>) -> Self {
+        Self {
+            waits_for_holder: false,
+            ..Self::of_user(TakeOver::default(), agrees)
+        }
+    }
 }
 
 /// A wait for a server that is away or for another machine, no longer than was asked for.

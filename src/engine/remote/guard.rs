@@ -5,7 +5,7 @@
 //!
 //! Attempts of a loop that runs its own commands, in a run that lies on a remote.
 
-use super::claim::{TakeOver, Wish, claim, held, refuse_behind};
+use super::claim::{Wish, claim, held, refuse_behind};
 use super::push::{Synced, all_there, last_seen, sync, whose};
 use super::record;
 use super::record::{lock, remotes_of};
@@ -66,15 +66,7 @@ fn send_recorded_on(context: &Context, key: &RunKey, remote: &str) -> Result<()>
     }
     let server = Server::of(context, remote)?.for_last_word(LAST_WORD);
     let agrees = |chain: &Chain| refuse_behind(&server, key, ahead, chain);
-    claim(
-        &server,
-        key,
-        &Wish {
-            how: TakeOver::default(),
-            waits_for_holder: false,
-            agrees: &agrees,
-        },
-    )?;
+    claim(&server, key, &Wish::in_passing(&agrees))?;
     if record.nonce.is_none() {
         release_on(context, key, remote, LAST_WORD)
     } else {
@@ -218,15 +210,7 @@ pub(crate) fn before_own_attempt(context: &Context, key: &RunKey) -> Result<()> 
             let hint = Hint::recover(["resume", "--prepare-only", "--remote", &remote]).run(key);
             Err(Error::new(ErrorKind::Conflicts, message).hint(hint))
         };
-        claim(
-            &server,
-            key,
-            &Wish {
-                how: TakeOver::default(),
-                waits_for_holder: false,
-                agrees: &agrees,
-            },
-        )?;
+        claim(&server, key, &Wish::in_passing(&agrees))?;
     }
     Ok(())
 }

@@ -5,32 +5,15 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use super::claim::{
-    TakeOver, Wish, claim, forked, held, is_forked, latest, refuse_behind, to_be_claimed,
-};
+use super::claim::{TakeOver, Wish, claim, forked, held, is_forked, latest, refuse_behind, to_be_claimed};
 use super::push::{Synced, last_seen, places, sync, verified};
 use super::record::{Record, lock, remotes_of};
 use super::server::{Chain, Reached, Server};
 use super::take_over::{keys_of, meant, steal_unconfirmed};
 use super::{record, server, session};
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-        runs::named,
-    },
-    record::liveness::Driving,
-};
+use crate::engine::{base::{context::Context, error::{Error, ErrorKind, Result}, runs::named}, record::liveness::Driving};
+use crate::model::{event::Event, hint::Hint, id::RunId, manifest::ObjectId, remote::Claim, run::{Run, RunKey, RunStatus}, state::State};
 use crate::git::remote::Remote;
-use crate::model::{
-    event::Event,
-    hint::Hint,
-    id::RunId,
-    manifest::ObjectId,
-    remote::Claim,
-    run::{Run, RunKey, RunStatus},
-    state::State,
-};
 use crate::policy::checkpoint_events::fold;
 
 /// A run that lies on a remote.
@@ -453,16 +436,7 @@ pub(crate) fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
             steals: false,
             ..how
         };
-        let sent = claim(
-            &server,
-            key,
-            &Wish {
-                how,
-                waits_for_holder: true,
-                agrees: &agrees,
-            },
-        )?
-        .sent;
+        let sent = claim(&server, key, &Wish::of_user(how, &agrees))?.sent;
         if before.nonce.is_none() {
             session::release(context, key, false);
         }
@@ -510,15 +484,7 @@ pub(crate) fn claim_run(context: &Context, how: TakeOver) -> Result<RemoteReport
     if how.steals && !context.says_yes() {
         return Err(steal_unconfirmed(context, &key, &name));
     }
-    claim(
-        &server,
-        &key,
-        &Wish {
-            how,
-            waits_for_holder: true,
-            agrees: &|_| Ok(()),
-        },
-    )?;
+    claim(&server, &key, &Wish::of_user(how, &|_| Ok(())))?;
     now(&server)
 }
 
@@ -575,15 +541,7 @@ pub(crate) fn release_run(context: &Context, force: bool, how: TakeOver) -> Resu
                 steals: true,
                 ..how
             };
-            claim(
-                &server,
-                &key,
-                &Wish {
-                    how,
-                    waits_for_holder: true,
-                    agrees: &|_| Ok(()),
-                },
-            )?;
+            claim(&server, &key, &Wish::of_user(how, &|_| Ok(())))?;
         }
     }
     if context.dry_run() {
