@@ -74,7 +74,7 @@ impl Conclusion {
     }
 
     /// What the agent reported.
-    pub(super) fn of_report(reported: Reported) -> Self {
+    pub(super) fn of_report(reported: &Reported) -> Self {
         let named = |rule: &str| Evidence {
             rule: rule.to_owned(),
             source: reported.source,

@@ -445,7 +445,7 @@ impl<'a> Feedback<'a> {
         let open = inputs.stage.is_none() && hit.rule.verdict == UNAUTHORIZED;
         let reported = api::from_text(inputs.stderr, inputs.stdout)
             .filter(|_| open && hit.rule.stages == BUILD)?;
-        (reported.verdict == AUTH).then(|| Conclusion::of_report(reported))
+        (reported.verdict == AUTH).then(|| Conclusion::of_report(&reported))
     }
 
     /// Whether Python was to open what is not there, not to start it.

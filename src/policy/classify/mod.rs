@@ -139,7 +139,7 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
         return memory.unwrap_or_else(|| Conclusion::of_fact(fact));
     }
     if let Some(reported) = record.and_then(api::from_record) {
-        return Conclusion::of_report(reported);
+        return Conclusion::of_report(&reported);
     }
     if let Some(fact) =
         process::not_started(evidence).or_else(|| process::shell_status(evidence, None))
@@ -155,7 +155,7 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
     if let Some(record) = api::last_error(inputs.stdout).filter(|_| !structured)
         && let Some(reported) = api::from_record(&record)
     {
-        return Conclusion::of_report(reported);
+        return Conclusion::of_report(&reported);
     }
     let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
     let said_scan = Scan::new(inputs.stderr, stdout, AGENT, false);
@@ -203,7 +203,7 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
         if let Some(machine) = memory_or_machine(errno).filter(|_| errno || vague) {
             return machine;
         }
-        return Conclusion::of_report(reported);
+        return Conclusion::of_report(&reported);
     }
     if let Some(conclusion) = said.or_else(|| memory_or_machine(false)) {
         return conclusion;

@@ -164,7 +164,6 @@ fn step_title(end: &StepEnd) -> String {
     format!("Step {} {found}{back}", words::line(&end.name))
 }
 
-#[expect(clippy::too_many_lines, reason = "one arm for each kind of event")]
 fn moments_of(event: &Event) -> Vec<Moment> {
     let new = |kind, title: &str, detail| vec![Moment::new(event.at, kind, title, detail)];
     let run = |title: &str, detail| new(MomentKind::Run, title, detail);

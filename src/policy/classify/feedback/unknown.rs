@@ -190,7 +190,7 @@ impl<'a> Feedback<'a> {
             }
             // A bare message may well be an agent's.
             if let Some(reported) = api::from_text(self.inputs.stderr, self.inputs.stdout) {
-                return Conclusion::of_report(reported);
+                return Conclusion::of_report(&reported);
             }
         }
         if let Some(conclusion) = self.not_there() {
@@ -354,7 +354,7 @@ fn by_api(inputs: &Inputs<'_>, line: Line<'_>) -> Option<Conclusion> {
         STATUS.first_in(line.bytes)?;
         api::from_text(inputs.stderr, inputs.stdout)
     })?;
-    Some(Conclusion::of_report(reported))
+    Some(Conclusion::of_report(&reported))
 }
 
 /// The rules about longer outputs that the line resembles.
