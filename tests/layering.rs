@@ -222,7 +222,7 @@ const FACADES: [(&str, &str, usize); 4] = [
     ("git", "engine", 66),
     ("store", "engine", 36),
     ("process", "engine", 28),
-    ("engine", "cli", 208),
+    ("engine", "cli", 207),
 ];
 
 /// What a file holds besides tests.
@@ -850,9 +850,10 @@ fn dependencies_point_one_way() {
             .find(|(layer, _)| Some(*layer) == module.first().map(String::as_str))?;
         Some((
             module[0].clone(),
-            rooms
-                .iter()
-                .position(|room| Some(*room) == module.get(1).map(String::as_str)),
+            module.get(1).map(|name| {
+                let place = rooms.iter().position(|room| *room == name.as_str());
+                place.unwrap_or(rooms.len())
+            }),
         ))
     };
     for (from, to) in dependencies(&files)

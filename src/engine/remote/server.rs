@@ -497,7 +497,7 @@ pub(super) fn chain_standing(
 /// none of them. Checkpoints that came with what was seen last there were looked through before.
 ///
 /// # Errors
-/// What does not fit is damage (12); what a newer version wrote is refused_chain (15), and where `[remote] allowed_signers` is set
+/// What does not fit is damage (12); what a newer version wrote is refused (15), and where `[remote] allowed_signers` is set
 /// what nobody of them signed (13).
 pub(super) fn read_chain(
     context: &Context,
