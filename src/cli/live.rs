@@ -26,8 +26,8 @@ use crate::model::time::Timestamp;
 use crate::process::{Footer, Registered, Stderr, Suspension, on_suspend};
 
 use super::keys::{Key, Keys};
-use super::people::wrapped;
 use super::render::{moment, said, seconds};
+use super::terminal_text::wrapped;
 use super::ui::{Ui, escape};
 use status_line::{Doing, View};
 use story::Story;

@@ -8,12 +8,12 @@ mod exit;
 mod generate;
 mod keys;
 mod live;
-mod people;
 mod render;
 mod replies;
 pub(crate) mod schema;
 mod screens;
 mod setup;
+mod terminal_text;
 mod ui;
 mod usage;
 mod warned;
@@ -158,6 +158,7 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
     {
         return commands::run_hook(&cli.global, args, |cwd| setup(&cli.global, None, cwd), ui);
     }
+    let mut told = ui.clone();
     let reply = commands::without_context(command).unwrap_or_else(|| {
         let mut context = settled(&cli.global, Some(command))?;
         if !matches!(command, Command::Trust(_)) {
@@ -171,7 +172,9 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
                 context.warnings().into_iter().for_each(warned::note);
                 context.locate(error)
             });
-        ui.learn(&context);
+        if done.is_err() {
+            told = told.knowing(&context);
+        }
         let repository = if commands::reads(command) {
             context.repository_state().ok()
         } else {
@@ -190,7 +193,7 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
     });
     match reply {
         Ok(reply) => ui.answer(name, reply),
-        Err(error) => ui.error(name, &error),
+        Err(error) => told.error(name, &error),
     }
 }
 
@@ -226,6 +229,7 @@ fn settled(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
 
 /// `recover` alone: where the run stands, or how to begin.
 fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
+    let mut told = ui.clone();
     let status = settled(&cli.global, None).and_then(|context| {
         context.warn_of_others();
         let ui = &ui.clone().colored(context.settings().ui.color);
@@ -242,12 +246,14 @@ fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
                     .warned(warned::with_others(context.warnings()))
             })
         });
-        ui.learn(&context);
-        looked.map_err(|error| context.locate(error))
+        looked.map_err(|error| {
+            told = told.knowing(&context);
+            context.locate(error)
+        })
     });
     match status {
         Ok(Some(reply)) => ui.answer("status", reply),
-        Err(error) if error.kind != engine::ErrorKind::RunNotFound => ui.error("status", &error),
+        Err(error) if error.kind != engine::ErrorKind::RunNotFound => told.error("status", &error),
         _ => {
             let text = "Nothing has been recorded here yet. To begin:\n\n  \
                         recover run --feedback test='make test' -- CMD   supervise a command\n  \

@@ -93,7 +93,6 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
         }
     }
     let accepted = accept_run(context, &request)?;
-    ui.learn(context);
     let text = ui.text(|| text_of(&accepted));
     let exit = if accepted.result.undecided().next().is_some() {
         ExitCode::Partial

@@ -6,31 +6,38 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::agent;
-use crate::engine::base::clock;
-use crate::engine::flow::attempt::{finish, start};
-use crate::engine::record::attempt_record::{Begin, Ending, RecoveryResult};
-use crate::engine::recovery::crash;
-use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::agent_record::AgentRecord;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::decision::Decision;
-use crate::model::event::AttemptEnd;
-use crate::model::failure::{Condition, Failure, FailureEvidence};
-use crate::model::feedback::CheckKind;
-use crate::model::id::CheckpointId;
-use crate::model::run_line::RunLine;
-use crate::policy::classify::{classify as judge, guess_stage};
-use crate::policy::condense::condensed;
-use crate::store::views::attempt_history;
-
-use super::super::args::{
-    AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, ClassifyArgs,
-    EvidenceArgs,
+use super::super::{
+    args::{
+        AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs,
+        ClassifyArgs, EvidenceArgs,
+    },
+    exit::ExitCode,
+    render,
+    ui::{Reply, Ui, escape},
 };
-use super::super::exit::ExitCode;
-use super::super::render;
-use super::super::ui::{Reply, Ui, escape};
+use crate::agent;
+use crate::engine::{
+    Context, Error, ErrorKind, Result,
+    base::clock,
+    flow::attempt::{finish, start},
+    record::attempt_record::{Begin, Ending, RecoveryResult},
+    recovery::crash,
+};
+use crate::model::{
+    agent_record::AgentRecord,
+    checkpoint::Checkpoint,
+    decision::Decision,
+    event::AttemptEnd,
+    failure::{Condition, Failure, FailureEvidence},
+    feedback::CheckKind,
+    id::CheckpointId,
+    run_line::RunLine,
+};
+use crate::policy::{
+    classify::{classify as judge, guess_stage},
+    condense::condensed,
+};
+use crate::store::views::attempt_history;
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AttemptPassReply<'a> {
@@ -57,7 +64,7 @@ pub(crate) struct AttemptFailReply<'a> {
 pub(super) fn execute(context: &Context, args: &AttemptArgs, ui: &Ui) -> Result<Reply> {
     match &args.command {
         AttemptCommand::Start(args) => begin(context, args),
-        AttemptCommand::Pass(args) => pass(context, args),
+        AttemptCommand::Pass(args) => pass(context, args, ui),
         AttemptCommand::Fail(args) => fail(context, args, ui),
         AttemptCommand::List => list(context, ui),
     }
@@ -78,7 +85,7 @@ fn begin(context: &Context, args: &AttemptStartArgs) -> Result<Reply> {
     Ok(Reply::new(started, text))
 }
 
-fn pass(context: &Context, args: &AttemptPassArgs) -> Result<Reply> {
+fn pass(context: &Context, args: &AttemptPassArgs, ui: &Ui) -> Result<Reply> {
     let (headline, approach) = (args.message.clone(), args.approach.clone());
     let end = AttemptEnd {
         approach,
@@ -98,7 +105,10 @@ fn pass(context: &Context, args: &AttemptPassArgs) -> Result<Reply> {
         .map(|checkpoint| checkpoint.id.clone());
     let text = match (&id, &ended.checkpoint_error) {
         _ if context.dry_run() => "Would record a pass and take a good checkpoint.\n".to_owned(),
-        (Some(id), _) => format!("Passed: {id} is the last good checkpoint.\n"),
+        (Some(id), _) => format!(
+            "Passed: {} is the last good checkpoint.\n",
+            ui.knowing(context).id(id)
+        ),
         (None, error) => format!(
             "Passed, without a checkpoint: {}\n",
             error.as_deref().unwrap_or_default()

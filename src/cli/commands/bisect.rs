@@ -4,7 +4,6 @@ use crate::engine::flow::bisect::{Found, Request, bisect as find};
 use crate::engine::{Context, Result};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
 use crate::policy::amounts::count;
 use crate::policy::bisection::Judged;
 use crate::policy::escape::escape;
@@ -37,7 +36,7 @@ pub(super) fn bisect(context: &Context, args: &BisectArgs, ui: &Ui) -> Result<Re
         }
     };
     let found = find(context, &request, &say)?;
-    let text = ui.text(|| text_of(context, &found));
+    let text = ui.text(|| text_of(context, &found, &ui.knowing(context)));
     let exit = if found.candidates.is_empty() {
         ExitCode::Done
     } else {
@@ -46,7 +45,7 @@ pub(super) fn bisect(context: &Context, args: &BisectArgs, ui: &Ui) -> Result<Re
     Ok(Reply::new(found, text).exit(exit))
 }
 
-fn text_of(context: &Context, found: &Found) -> String {
+fn text_of(context: &Context, found: &Found, ui: &Ui) -> String {
     if context.dry_run() {
         return format!(
             "Would look through {} checkpoints of run {}.\n",
@@ -68,19 +67,24 @@ fn text_of(context: &Context, found: &Found) -> String {
             "--patch",
         ]);
         return format!(
-            "The change lies between {} and {bad}: {removed} between them were removed.\nChanges:   {}\n",
-            good.id,
-            context.line(changes)
+            "The change lies between {} and {}: {removed} between them were removed.\nChanges:   {}\n",
+            ui.id(&good.id),
+            ui.id(bad),
+            ui.command(&context.placed(changes))
         );
     }
     let Some(bad) = &found.first_bad else {
-        let all: Vec<&str> = found.candidates.iter().map(CheckpointId::as_str).collect();
+        let all: Vec<String> = found.candidates.iter().map(|id| ui.id(id)).collect();
         return format!(
             "Some could not be tested. The first bad one is one of: {}\n",
             all.join(", ")
         );
     };
-    let mut text = format!("First bad: {} ({})\n", bad.id, escape(&bad.description));
+    let mut text = format!(
+        "First bad: {} ({})\n",
+        ui.id(&bad.id),
+        escape(&ui.description(bad))
+    );
     if let Some(attempt) = bad.attempt {
         text.push_str(&format!(
             "Attempt:   iteration {}, attempt {attempt}\n",
@@ -97,10 +101,13 @@ fn text_of(context: &Context, found: &Found) -> String {
         ]);
         text.push_str(&format!(
             "Last good: {} ({})\n",
-            good.id,
-            escape(&good.description)
+            ui.id(&good.id),
+            escape(&ui.description(good))
         ));
-        text.push_str(&format!("Changes:   {}\n", context.line(changes)));
+        text.push_str(&format!(
+            "Changes:   {}\n",
+            ui.command(&context.placed(changes))
+        ));
     }
     text
 }

@@ -6,47 +6,56 @@ use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::flow::archive::age;
-use crate::engine::flow::checkpoint::{
-    Created, Options, create as take, not_due, pin as set_pin, preview,
+use super::super::{
+    args::{
+        CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PruneArgs,
+        RestoreArgs, ShowArgs,
+    },
+    exit::ExitCode,
+    render,
+    screens::{How, choose_checkpoint, choose_restore},
+    ui::{Paged, Reply, Ui, escape},
 };
-use crate::engine::flow::export::{Format, session_file, to_file, to_stream};
-use crate::engine::flow::inspect::{
-    File, diff as compare, patch_since_previous, show as look, show_nested,
-};
-use crate::engine::flow::prune::prune as remove;
-use crate::engine::flow::restore::restore_with as put_back;
-use crate::engine::flow::verify::verify as check;
-use crate::engine::record::foreign::{KnownCheckpoint, foreign};
-use crate::engine::record::request::Request;
-use crate::engine::record::{nested, select};
-use crate::engine::recovery::crash;
-use crate::engine::restore::nested::NestedRequest;
-use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
-use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::checkpoint::{CapturedTotals, Checkpoint, LaneFields, trigger};
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::manifest::Nested;
-use crate::model::manifest::ObjectId;
-use crate::model::operation::{OperationKind, Scope};
-use crate::model::path::PathReason;
-use crate::model::selector::Selector;
-use crate::model::state::State;
-use crate::policy::amounts::count;
-use crate::policy::redact::{redact, redact_json};
-use crate::policy::retention::Limits;
-
-use super::super::args::{
-    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PruneArgs,
-    RestoreArgs, ShowArgs,
-};
-use super::super::exit::ExitCode;
-use super::super::render;
-use super::super::screens::{How, choose_checkpoint, choose_restore};
-use super::super::ui::{Form, Paged, Reply, Ui, escape};
 use super::exchange::foreign_line;
 use super::restore::reply;
+use crate::engine::{
+    Context, Error, ErrorKind, Result,
+    flow::{
+        archive::age,
+        checkpoint::{Created, Options, create as take, not_due, pin as set_pin, preview},
+        export::{Format, session_file, to_file, to_stream},
+        inspect::{File, diff as compare, patch_since_previous, show as look, show_nested},
+        prune::prune as remove,
+        restore::restore_with as put_back,
+        verify::verify as check,
+    },
+    record::{
+        foreign::{KnownCheckpoint, foreign},
+        nested,
+        request::Request,
+        select,
+    },
+    recovery::crash,
+    restore::{
+        nested::NestedRequest,
+        request::{Commits, Restore, RestoreRequest},
+    },
+};
+use crate::model::{
+    checkpoint::{CapturedTotals, Checkpoint, LaneFields, trigger},
+    hint::Hint,
+    id::CheckpointId,
+    manifest::{Nested, ObjectId},
+    operation::{OperationKind, Scope},
+    path::PathReason,
+    selector::Selector,
+    state::State,
+};
+use crate::policy::{
+    amounts::count,
+    redact::{redact, redact_json},
+    retention::Limits,
+};
 
 /// What `checkpoint create` would do.
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -102,25 +111,28 @@ pub(crate) struct ExportReply<'a> {
 /// Dispatches.
 pub(super) fn execute(context: &mut Context, args: &CheckpointArgs, ui: &Ui) -> Result<Reply> {
     match &args.command {
-        CheckpointCommand::Create(args) => create(context, args),
+        CheckpointCommand::Create(args) => create(context, args, ui),
         CheckpointCommand::List(args) => list(context, args, ui),
         CheckpointCommand::Show(args) => show(context, args, ui),
         CheckpointCommand::Diff(args) => diff(context, args, ui),
         CheckpointCommand::Restore(args) => restore(context, args, ui),
         CheckpointCommand::Prune(args) => prune(context, args, ui),
-        CheckpointCommand::Pin(args) => pin(context, &args.selector, true, args.note.clone()),
-        CheckpointCommand::Unpin(args) => pin(context, &args.selector, false, None),
-        CheckpointCommand::Verify(args) => verify(context, &args.selectors),
+        CheckpointCommand::Pin(args) => pin(context, &args.selector, true, args.note.clone(), ui),
+        CheckpointCommand::Unpin(args) => pin(context, &args.selector, false, None, ui),
+        CheckpointCommand::Verify(args) => verify(context, &args.selectors, ui),
         CheckpointCommand::Export(args) => export(context, args, ui),
     }
 }
 
-fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
+fn create(context: &Context, args: &CreateArgs, ui: &Ui) -> Result<Reply> {
     if context.dry_run() {
         if args.if_due
             && let Some(latest) = not_due(context, args.trigger.as_deref().unwrap_or_default())?
         {
-            let text = format!("None is due: {} is young enough.\n", latest.id);
+            let text = format!(
+                "None is due: {} is young enough.\n",
+                ui.knowing(context).id(&latest.id)
+            );
             return Ok(Reply::new(
                 CreatePlanReply {
                     checkpoint: Some(&latest),
@@ -177,13 +189,13 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
         changed,
         checkpoint,
     } = &created;
+    let id = ui.knowing(context).id(&checkpoint.id);
     let text = if *changed {
         let skipped = match checkpoint.skipped.len() {
             0 => String::new(),
             left => format!(
-                ", {} left out: recover checkpoint show {}",
-                count(left, "path"),
-                checkpoint.id
+                ", {} left out: recover checkpoint show {id}",
+                count(left, "path")
             ),
         };
         let totals = checkpoint.captured;
@@ -193,15 +205,14 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
             (None, None) => String::new(),
         };
         format!(
-            "{} ({}, {} bytes{skipped})\n{also}",
-            checkpoint.id,
+            "{id} ({}, {} bytes{skipped})\n{also}",
             count(totals.files, "file"),
             totals.bytes
         )
     } else if args.if_due && !args.if_changed {
-        format!("None is due: {} is young enough.\n", checkpoint.id)
+        format!("None is due: {id} is young enough.\n")
     } else {
-        format!("Nothing has changed since {}.\n", checkpoint.id)
+        format!("Nothing has changed since {id}.\n")
     };
     let exit = if checkpoint.partial && *changed {
         ExitCode::Partial
@@ -235,8 +246,8 @@ fn list(context: &Context, args: &ListArgs, ui: &Ui) -> Result<Reply> {
         &state,
         run.filter(|_| !args.all_runs).map(|run| &run.key),
     );
-    ui.learn(context);
     let text = ui.text(|| {
+        let ui = &ui.knowing(context);
         let foreign = imported
             .iter()
             .map(|one| format!("{}\n", foreign_line(one)));
@@ -309,9 +320,7 @@ fn show(context: &Context, args: &ShowArgs, ui: &Ui) -> Result<Reply> {
         patch: None,
     };
     let Some(patch) = patch else {
-        return Ok(Reply::new(document, text)
-            .form(Form::Alone)
-            .paged(Paged::Text("show")));
+        return Ok(Reply::new(document, text).paged(Paged::Text("show")));
     };
     // The patch is content; what is said about it is not.
     let mut document =
@@ -405,6 +414,7 @@ fn restore(context: &mut Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> 
     reply(
         context,
         &put_checkpoint_back(context, args, &selector, how)?,
+        ui,
     )
 }
 
@@ -440,6 +450,7 @@ fn pin(
     selector: &Selector,
     pinned: bool,
     note: Option<String>,
+    ui: &Ui,
 ) -> Result<Reply> {
     context.require_something()?;
     let checkpoint = set_pin(context, selector, pinned, note)?;
@@ -449,7 +460,7 @@ fn pin(
         (false, true) => "Pinned",
         (false, false) => "Unpinned",
     };
-    let text = format!("{word} {}.\n", checkpoint.id);
+    let text = format!("{word} {}.\n", ui.knowing(context).id(&checkpoint.id));
     Ok(Reply::new(
         PinReply {
             checkpoint: &checkpoint,
@@ -475,13 +486,13 @@ fn prune(context: &Context, args: &PruneArgs, ui: &Ui) -> Result<Reply> {
     if args.archive.is_some() {
         limits.archive = Some(age(context, &limits)?);
     }
-    ui.learn(context);
+    let ui = &ui.knowing(context);
     let pruned = remove(context, &limits, args.archive.as_deref())?;
     let text = render::prune_text(ui, &pruned, context.dry_run());
     Ok(Reply::new(pruned, text))
 }
 
-fn verify(context: &Context, selectors: &[Selector]) -> Result<Reply> {
+fn verify(context: &Context, selectors: &[Selector], ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let report = check(context, selectors)?;
     let mut text = format!(
@@ -489,8 +500,10 @@ fn verify(context: &Context, selectors: &[Selector]) -> Result<Reply> {
         count(report.checked, "checkpoint"),
         count(report.problems.len(), "problem")
     );
+    let ui = ui.knowing(context);
     for problem in &report.problems {
-        text.push_str(&format!("{}: {}\n", problem.checkpoint_id, problem.message));
+        let id = ui.id(&problem.checkpoint_id);
+        text.push_str(&format!("{id}: {}\n", problem.message));
     }
     let exit = if report.problems.is_empty() {
         ExitCode::Done

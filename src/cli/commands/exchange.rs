@@ -7,19 +7,20 @@ use crate::engine::{Context, Result};
 
 use super::super::args::{ImportArgs, SyncArgs};
 use super::super::replies::PlanReply;
-use super::super::ui::{Reply, escape};
+use super::super::ui::{Reply, Ui, escape};
 use crate::policy::amounts::count;
 
 /// `recover import`.
-pub(super) fn import(context: &Context, args: &ImportArgs) -> Result<Reply> {
+pub(super) fn import(context: &Context, args: &ImportArgs, ui: &Ui) -> Result<Reply> {
     let request = ImportRequest {
         files: args.files.clone(),
         kind: args.kind,
     };
     let imported = take_over(context, &request)?;
     let mut text = String::new();
+    let ui = ui.knowing(context);
     for file in &imported.files {
-        text.push_str(&told(file, context.dry_run()));
+        text.push_str(&told(file, context.dry_run(), &ui));
     }
     Ok(if context.dry_run() {
         Reply::new(PlanReply::of(imported), text)
@@ -28,7 +29,7 @@ pub(super) fn import(context: &Context, args: &ImportArgs) -> Result<Reply> {
     })
 }
 
-fn told(file: &ImportedFile, dry_run: bool) -> String {
+fn told(file: &ImportedFile, dry_run: bool, ui: &Ui) -> String {
     let name = escape(&file.path);
     let kind = file.kind;
     let mut text = if file.changed {
@@ -48,7 +49,7 @@ fn told(file: &ImportedFile, dry_run: bool) -> String {
             parts.push(count(file.checkpoints.len(), "checkpoint record"));
         }
         if !file.returned.is_empty() {
-            let all: Vec<String> = file.returned.iter().map(|id| escape(id.as_str())).collect();
+            let all: Vec<String> = file.returned.iter().map(|id| escape(&ui.id(id))).collect();
             parts.push(format!("back: {}", all.join(", ")));
         }
         format!("{verb} {name} ({kind}; {})\n", parts.join("; "))

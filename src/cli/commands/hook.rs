@@ -114,7 +114,7 @@ pub(super) fn execute(context: &Context, args: &HookArgs, ui: &Ui) -> Result<Rep
 
 fn status_of_all(context: &Context, ui: &Ui) -> Result<Reply> {
     let hooks = status(context)?;
-    let text = ui.text(|| render::hooks_table(ui, &hooks.hooks));
+    let text = ui.text(|| render::hooks_table(&ui.knowing(context), &hooks.hooks));
     Ok(Reply::new(hooks, text))
 }
 

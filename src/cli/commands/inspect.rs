@@ -77,7 +77,7 @@ pub(super) fn init(context: &Context, args: &InitArgs, ui: &Ui) -> Result<Reply>
     let form = if context.dry_run() {
         Form::Verbatim
     } else {
-        Form::People
+        Form::Text
     };
     Ok(Reply::new(written, text).form(form))
 }
@@ -90,7 +90,8 @@ fn offer_hook(context: &Context, agent: &str, found: &mut String, ui: &Ui) -> Re
     else {
         return Ok(String::new());
     };
-    let command = context.line(Hint::recover(["hook", "install", agent]));
+    let command = Hint::recover(["hook", "install", agent]);
+    let command = ui.knowing(context).command(&context.placed(command));
     let advice = format!("Checkpoints before {agent}'s edits and risky commands: {command}\n");
     if !ui.interactive || context.dry_run() {
         return Ok(advice);
@@ -173,7 +174,11 @@ pub(super) fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Resul
     if report.problems.is_empty() && report.repaired.is_empty() && report.rebuilt.is_none() {
         text.push_str("No problems.\n");
     }
-    text.push_str(&render::hooks_text(&report.hooks, context.clock.now()));
+    text.push_str(&render::hooks_text(
+        &ui.knowing(context),
+        &report.hooks,
+        context.clock.now(),
+    ));
     let errors: Vec<&str> = report
         .problems
         .iter()

@@ -59,6 +59,7 @@ pub(super) fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
     let events = first(context, args)?;
     // Who reads it sees the name of the only run once; a script has it in each line.
     let only = only_run(&events).filter(|_| ui.width.is_some());
+    let ui = &ui.knowing(context);
     if let Some(run) = only {
         text.push_str(&format!("Run {}\n", escape(&run.to_string())));
     }
@@ -67,8 +68,8 @@ pub(super) fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
             Error::new(ErrorKind::Corrupt, format!("event {}: {error}", event.seq))
         })?;
         text.push_str(&match only {
-            Some(_) => render::event_line_of_run(event, line),
-            None => render::event_line(event, line),
+            Some(_) => render::event_line_of_run(ui, event, line),
+            None => render::event_line(ui, event, line),
         });
         documents.push(value);
     }
@@ -155,7 +156,7 @@ fn follow(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
 }
 
 fn tell(context: &Context, events: &[(Event, String)], ui: &Ui) -> io::Result<()> {
-    ui.learn(context);
+    let ui = &ui.knowing(context);
     let mut out = io::stdout().lock();
     for (event, line) in events {
         if ui.json {
@@ -164,7 +165,7 @@ fn tell(context: &Context, events: &[(Event, String)], ui: &Ui) -> io::Result<()
             continue;
         }
         out.write_all(
-            ui.for_people(render::event_line(event, line).into(), Form::People)
+            ui.fitted(render::event_line(ui, event, line).into(), Form::Text)
                 .as_bytes(),
         )?;
     }

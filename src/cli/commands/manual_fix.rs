@@ -33,7 +33,7 @@ pub(super) fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Resul
             let message = "--edit goes with a bare manual-fix, or with manual-fix start";
             Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["manual-fix", "--help"])))
         }
-        Some(ManualFixCommand::Status) => Ok(reply(context, &status(context)?)),
+        Some(ManualFixCommand::Status) => Ok(reply(context, &status(context)?, ui)),
         Some(ManualFixCommand::Watch { wait }) => watch::watch(context, *wait, ui),
         Some(ManualFixCommand::Verify) => {
             let fix = verify(context, show(ui))?;
@@ -42,12 +42,12 @@ pub(super) fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Resul
             } else {
                 ExitCode::VerificationFailed
             };
-            Ok(reply(context, &fix).exit(exit))
+            Ok(reply(context, &fix, ui).exit(exit))
         }
         Some(ManualFixCommand::Continue { wait, prepare_only }) => {
             go_on(context, *wait, *prepare_only, show(ui), ui)
         }
-        Some(ManualFixCommand::Abort) => Ok(reply(context, &abort(context)?)),
+        Some(ManualFixCommand::Abort) => Ok(reply(context, &abort(context)?, ui)),
     }
 }
 
@@ -62,10 +62,10 @@ fn opened(context: &Context, edit: bool, look: bool, ui: &Ui) -> Result<Reply> {
     let editor = edit.then(|| Editor::of(context)).transpose()?;
     let fix = start(context)?;
     if context.dry_run() || !(edit || look) {
-        return Ok(reply(context, &fix));
+        return Ok(reply(context, &fix, ui));
     }
     if let Some(editor) = editor {
         editor.open(context, &fix.session, ui)?;
     }
-    Ok(reply(context, &status(context)?))
+    Ok(reply(context, &status(context)?, ui))
 }

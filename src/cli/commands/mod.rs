@@ -409,7 +409,7 @@ fn call(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
         Command::Remote(args) => remote::execute(context, args, ui),
         Command::Log(args) => log::log(context, args, ui),
         Command::Report(args) => report::report(context, args, ui),
-        Command::Import(args) => exchange::import(context, args),
+        Command::Import(args) => exchange::import(context, args, ui),
         Command::Sync(args) => exchange::sync(context, args),
         Command::Trust(args) => trust::trust(context, args, ui),
         Command::Init(args) => inspect::init(context, args, ui),

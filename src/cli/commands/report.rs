@@ -77,7 +77,7 @@ pub(super) fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Re
     }
     // Whoever copies it takes it elsewhere; it is masked already.
     let form = if format == ReportFormat::Md {
-        Form::Alone
+        Form::Text
     } else {
         Form::Content
     };

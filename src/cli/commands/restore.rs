@@ -58,8 +58,8 @@ impl<'a> AfterRestore<'a> {
             |run| resume_command(run, is_unchecked(context, run)),
         );
         let hints = Hints {
-            resume_hint: context.line(Hint::recover(resume).run(run.map(|run| &run.key))),
-            rollback_hint: context.line(Hint::recover([restore.kind.taken_back_by()])),
+            resume_hint: context.placed(Hint::recover(resume).run(run.map(|run| &run.key))),
+            rollback_hint: context.placed(Hint::recover([restore.kind.taken_back_by()])),
         };
         Self {
             run: run.map(RunLine::from),
@@ -71,10 +71,11 @@ impl<'a> AfterRestore<'a> {
 }
 
 /// The answer of anything that puts files back.
-pub(super) fn reply(context: &Context, restore: &Restore) -> Result<Reply> {
+pub(super) fn reply(context: &Context, restore: &Restore, ui: &Ui) -> Result<Reply> {
     let key = restore.run.as_ref().map(|run| &run.key);
-    let lane = render::lane(context, key)?;
-    let text = render::restore_text(restore, context.dry_run())
+    let ui = &ui.knowing(context);
+    let lane = render::lane(context, key, ui)?;
+    let text = render::restore_text(ui, restore, context.dry_run())
         + &render::crossed_text(&restore.result, context.dry_run())
         + &lane.prompt;
     let standing = lane.standing.as_ref();
@@ -145,7 +146,7 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
         options.edits = how.edits;
         options.best_effort = how.best_effort;
     }
-    reply(context, &roll_back(context, &target, &options)?)
+    reply(context, &roll_back(context, &target, &options)?, ui)
 }
 
 /// The flags that the screen does not ask about, as they were given.
@@ -210,8 +211,8 @@ fn asking(
                 ));
             }
             context.confirm();
-            reply(context, &restore(context)?)
+            reply(context, &restore(context)?, ui)
         }
-        restored => reply(context, &restored?),
+        restored => reply(context, &restored?, ui),
     }
 }

@@ -3,46 +3,54 @@
 use std::io::{IsTerminal as _, Read};
 use std::path::Path;
 
-use crate::config::Origin;
-use crate::engine::base::clock;
-use crate::engine::flow::checkpoint;
-use crate::engine::flow::inside::{self, Reach};
-use crate::engine::flow::project_trust;
-use crate::engine::flow::remote::{require_claim, send_recorded};
-use crate::engine::flow::resume::{
-    ResumeRequest, Resumed, home_of_lane, next_actions, resume as resume_run,
+use super::super::{
+    args::{ResumeArgs, RunArgs},
+    exit::ExitCode,
+    live::Watch,
+    render,
+    replies::{
+        PlanReply,
+        run::{ResumeReply, RunPlan, RunReply},
+    },
+    screens::resume::{self as resume_screen, Answer},
+    ui::{Form, Reply, Ui, escape},
 };
-use crate::engine::flow::run::{Digest, DriveOptions, look_at, run as start_run};
-use crate::engine::flow::runs::Chosen;
-use crate::engine::flow::status::status_of;
-use crate::engine::record::run_settings::{called_in, is_unchecked};
-use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::agent_record::AgentKind;
-use crate::model::decision::{Standing, Strategy};
-use crate::model::feedback::FeedbackLoop;
-use crate::model::hint::{Hint, join};
-use crate::model::path::FolderId;
-use crate::model::run::{RunKey, RunSpec, RunStatus};
-use crate::model::spec::PromptMode;
-use crate::policy::classify::guess_loop;
-use crate::policy::nearest::nearest;
-use crate::policy::options::manual_steps;
-use crate::policy::recommended::{end_of_fix, way_back};
-use crate::policy::settings::{AUTO, AgentProfile, CommandLine, Settings};
-use crate::process::Show;
-
-use super::super::args::{ResumeArgs, RunArgs};
-use super::super::exit::ExitCode;
-use super::super::live::Watch;
-use super::super::render;
-use super::super::replies::PlanReply;
-use super::super::replies::run::{ResumeReply, RunPlan, RunReply};
-use super::super::screens::resume::{self as resume_screen, Answer};
-use super::super::ui::{Form, Reply, Ui, escape};
 use super::manual_fix;
 use super::remote::{confirm_steal, how};
 use super::runs::close_chosen;
-use crate::engine::base::clock::WaitLimit;
+use crate::config::Origin;
+use crate::engine::{
+    Context, Error, ErrorKind, Result,
+    base::clock::{self, WaitLimit},
+    flow::{
+        checkpoint,
+        inside::{self, Reach},
+        project_trust,
+        remote::{require_claim, send_recorded},
+        resume::{ResumeRequest, Resumed, home_of_lane, next_actions, resume as resume_run},
+        run::{Digest, DriveOptions, look_at, run as start_run},
+        runs::Chosen,
+        status::status_of,
+    },
+    record::run_settings::{called_in, is_unchecked},
+};
+use crate::model::{
+    agent_record::AgentKind,
+    decision::{Standing, Strategy},
+    feedback::FeedbackLoop,
+    hint::{Hint, join},
+    path::FolderId,
+    run::{RunKey, RunSpec, RunStatus},
+    spec::PromptMode,
+};
+use crate::policy::{
+    classify::guess_loop,
+    nearest::nearest,
+    options::manual_steps,
+    recommended::{end_of_fix, way_back},
+    settings::{AUTO, AgentProfile, CommandLine, Settings},
+};
+use crate::process::Show;
 
 /// `recover run`.
 pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
@@ -88,7 +96,7 @@ pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
         None => ExitCode::of_driven(&driven),
     };
     render::note_report(&driven, ui);
-    let lane = render::lane(context, Some(&driven.run.key))?;
+    let lane = render::lane(context, Some(&driven.run.key), &ui.knowing(context))?;
     let text = if args.passthrough {
         String::new()
     } else {
@@ -466,22 +474,22 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
     if let Some(driven) = &resumed.driven {
         render::note_report(driven, ui);
     }
-    let lane = render::lane(context, Some(&resumed.run.key))?;
+    // A prompt is for an agent to read.
+    let is_prompt = resumed.driven.is_none()
+        && (resumed.standing == Standing::Allowed || resumed.plan.is_some());
+    let (form, ui) = if is_prompt {
+        (Form::Verbatim, ui)
+    } else {
+        (Form::Text, &ui.knowing(context))
+    };
+    let lane = render::lane(context, Some(&resumed.run.key), ui)?;
     let stage = lane
         .standing
         .as_ref()
         .and_then(|standing| standing.details.stage_status.as_deref());
     let has_failed = matches!(stage, Some("failed" | "blocked"));
     let text =
-        resumed_text(context, &resumed, has_failed, ui) + &plan_text(&resumed) + &lane.prompt;
-    // A prompt is for an agent to read.
-    let is_prompt = resumed.driven.is_none()
-        && (resumed.standing == Standing::Allowed || resumed.plan.is_some());
-    let form = if is_prompt {
-        Form::Verbatim
-    } else {
-        Form::People
-    };
+        resumed_text(context, &resumed, has_failed, ui) + &plan_text(&resumed, ui) + &lane.prompt;
     Ok(Reply::new(
         ResumeReply::new(context, &resumed, lane.standing.as_ref()),
         text,
@@ -503,7 +511,7 @@ fn ask(context: &Context, args: &ResumeArgs) -> Result<Option<(RunKey, Answer)>>
 }
 
 /// What a dry run says that would be done.
-fn plan_text(resumed: &Resumed) -> String {
+fn plan_text(resumed: &Resumed, ui: &Ui) -> String {
     let Some(plan) = &resumed.plan else {
         return String::new();
     };
@@ -515,7 +523,7 @@ fn plan_text(resumed: &Resumed) -> String {
     let mut text = format!("Plan: {how}, {goes_on}\n");
     text.push_str(&plan.restore.as_ref().map_or_else(
         || "Files:   as they are\n".to_owned(),
-        |restore| render::restore_text(restore, true),
+        |restore| render::restore_text(ui, restore, true),
     ));
     if !plan.command.is_empty() {
         text.push_str(&format!("Command: {}\n", escape(&join(&plan.command))));
@@ -590,9 +598,12 @@ fn resumed_text(context: &Context, resumed: &Resumed, has_failed: bool, ui: &Ui)
         ));
     }
     for action in next_actions(context, resumed) {
-        text.push_str(&format!("Next: {action}\n"));
+        text.push_str(&format!("Next: {}\n", ui.command(&action)));
     }
     let back = Hint::recover(way_back(resumed.has_good_checkpoint)).run(key);
-    text.push_str(&format!("Roll back: {}\n", context.line(back)));
+    text.push_str(&format!(
+        "Roll back: {}\n",
+        ui.command(&context.placed(back))
+    ));
     text
 }

@@ -31,7 +31,6 @@ pub(super) fn runs(context: &Context, args: &RunsArgs, ui: &Ui) -> Result<Reply>
 /// `recover browse`.
 pub(super) fn browse(context: &Context, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    ui.learn(context);
     screens::browse(context, ui)?;
     Ok(Reply::text(""))
 }

@@ -33,9 +33,8 @@ pub(super) fn status(context: &Context, args: &StatusArgs, ui: &Ui) -> Result<Re
 pub(crate) fn once(context: &Context, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let status = look(context)?;
-    ui.learn(context);
     let now = context.clock.now();
-    let text = ui.text(|| render::status_text(ui, &status, now));
+    let text = ui.text(|| render::status_text(&ui.knowing(context), &status, now));
     Ok(Reply::new(StatusReply::new(context, &status, now), text))
 }
 
@@ -54,7 +53,7 @@ fn watch(context: &Context, ui: &Ui) -> Result<Reply> {
     let mut shown = None;
     loop {
         let text = once(context, ui)?.text;
-        let text = ui.for_people(redact(&text), Form::People).into_owned();
+        let text = ui.fitted(redact(&text), Form::Text).into_owned();
         if shown.as_ref() != Some(&text) {
             let between = match (redraws, &shown) {
                 (true, _) => CLEAR,

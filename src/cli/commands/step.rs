@@ -47,7 +47,7 @@ pub(super) fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply>
     // A lane's record says of any step that it failed.
     let is_told = |step: &&ToldStep| step.stage.is_some() || exit != ExitCode::Done;
     let key = report.step.as_ref().filter(is_told).map(|step| &step.run);
-    let lane = render::lane(context, key)?;
+    let lane = render::lane(context, key, ui)?;
     if exit != ExitCode::Done && !ui.quiet {
         // The commands that resume and roll back, beside the command's own output (C9).
         lane.prompt.lines().for_each(|line| ui.note(line));

@@ -65,14 +65,18 @@ pub(crate) fn hooks_table(ui: &Ui, hooks: &[HookStatus]) -> String {
             Cell::new(path.unwrap_or_else(|| "no".to_owned())),
             Cell::new(hook.version.as_deref().unwrap_or("-")),
             Cell::new(called),
-            Cell::new(escape(hook.note.as_deref().unwrap_or("-"))),
+            Cell::new(
+                hook.note
+                    .as_ref()
+                    .map_or_else(|| "-".to_owned(), |note| escape(&ui.advice(note))),
+            ),
         ]);
     }
     table.text()
 }
 
 /// The hooks that are installed, a line each and one for what is to be done.
-pub(crate) fn hooks_text(hooks: &[HookStatus], now: Timestamp) -> String {
+pub(crate) fn hooks_text(ui: &Ui, hooks: &[HookStatus], now: Timestamp) -> String {
     let mut text = String::new();
     for hook in hooks {
         let path = hook
@@ -90,7 +94,7 @@ pub(crate) fn hooks_text(hooks: &[HookStatus], now: Timestamp) -> String {
             hook.agent
         ));
         if let Some(note) = &hook.note {
-            text.push_str(&format!("  {}\n", escape(note)));
+            text.push_str(&format!("  {}\n", escape(&ui.advice(note))));
         }
     }
     text

@@ -5,19 +5,20 @@ use std::fmt::Write;
 
 use comfy_table::Cell;
 
-use crate::engine::flow::prune::Pruned;
-use crate::engine::flow::restore::COPIED;
-use crate::engine::restore::nested::NestedAction;
-use crate::engine::restore::request::{IndexOutcome, Restore, RestoreResult};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::manifest::ObjectId;
-use crate::model::operation::OperationKind;
-use crate::model::path::PathReason;
-use crate::model::time::Timestamp;
-use crate::policy::amounts::count;
-
 use super::super::ui::{Ui, escape};
 use super::tables::{Column, Table, column, date_time, toned, when, words};
+use crate::engine::{
+    flow::{prune::Pruned, restore::COPIED},
+    restore::{
+        nested::NestedAction,
+        request::{IndexOutcome, Restore, RestoreResult},
+    },
+};
+use crate::model::{
+    checkpoint::Checkpoint, manifest::ObjectId, operation::OperationKind, path::PathReason,
+    time::Timestamp,
+};
+use crate::policy::amounts::count;
 
 /// Checkpoints, oldest first; `superseded` are the ids of those that a rollback went back over. `all_runs`: they may be of
 /// several runs.
@@ -72,7 +73,7 @@ pub(crate) fn checkpoints_table(
             Cell::new(when(checkpoint.created_at, now)),
             Cell::new(format!(
                 "{over}{}{pin}{damaged}",
-                ui.numbered(&escape(&checkpoint.description))
+                escape(&ui.description(checkpoint))
             )),
         ];
         table.add_row(
@@ -204,7 +205,7 @@ fn missing_text(result: &RestoreResult) -> String {
 }
 
 /// What a restore did or would do.
-pub(crate) fn restore_text(restore: &Restore, dry_run: bool) -> String {
+pub(crate) fn restore_text(ui: &Ui, restore: &Restore, dry_run: bool) -> String {
     let result = &restore.result;
     if !restore.changed {
         return unchanged_text(result) + &missing_text(result);
@@ -268,13 +269,14 @@ pub(crate) fn restore_text(restore: &Restore, dry_run: bool) -> String {
         let verb = if dry_run { "would be" } else { verb };
         let _ = writeln!(text, "{over} {verb} superseded; {whose} history stays");
     }
-    text += &taken_back_text(restore, dry_run);
+    text += &taken_back_text(ui, restore, dry_run);
     match &result.safety_checkpoint_id {
         Some(safety) => {
             let _ = writeln!(
                 text,
-                "Restored {} (verified). The state before is kept as {safety}: recover {} restores it.",
-                result.checkpoint_id,
+                "Restored {} (verified). The state before is kept as {}: recover {} restores it.",
+                ui.id(&result.checkpoint_id),
+                ui.id(safety),
                 restore.kind.taken_back_by()
             );
         }
@@ -282,7 +284,7 @@ pub(crate) fn restore_text(restore: &Restore, dry_run: bool) -> String {
             let _ = writeln!(
                 text,
                 "Nothing was changed (dry run); target {}.",
-                result.checkpoint_id
+                ui.id(&result.checkpoint_id)
             );
         }
     }
@@ -322,14 +324,14 @@ pub(crate) fn superseded_text(result: &RestoreResult) -> Option<String> {
 }
 
 /// Which operation an undo takes back, or a redo does again.
-fn taken_back_text(restore: &Restore, dry_run: bool) -> String {
+fn taken_back_text(ui: &Ui, restore: &Restore, dry_run: bool) -> String {
     let Some(operation) = &restore.result.operation else {
         return String::new();
     };
     let to = operation
         .checkpoint_id
         .as_ref()
-        .map(|id| format!(" to {id}"))
+        .map(|id| format!(" to {}", ui.id(id)))
         .unwrap_or_default();
     let what = format!("the {}{to}", operation.command);
     match (restore.kind, dry_run) {
@@ -411,10 +413,10 @@ pub(crate) fn prune_text(ui: &Ui, pruned: &Pruned, dry_run: bool) -> String {
         text.push_str(&format!("Their objects are left to git gc: {why}\n"));
     }
     for milestone in &pruned.archived {
-        let back = escape(&milestone.hint);
+        let back = escape(&ui.command(&milestone.hint));
         text.push_str(&format!(
             "{}: {}\n  back: {back}\n",
-            milestone.id,
+            ui.id(&milestone.id),
             escape(&milestone.path)
         ));
     }

@@ -21,7 +21,11 @@ pub(crate) fn note_report(driven: &Driven, ui: &Ui) {
 
 /// A run for people: how it ended, its attempts, what can be done next.
 pub(crate) fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
-    ui.learn(context);
+    let ui = &ui.knowing(context);
+    let line = |words: &[&str]| {
+        let hint = Hint::recover(words).run(&driven.run.key);
+        ui.command(&context.placed(hint))
+    };
     let outcome = match driven.outcome {
         Outcome::Complete => "complete",
         Outcome::Failed => "failed",
@@ -63,34 +67,24 @@ pub(crate) fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String
         &driven
             .night
             .as_ref()
-            .map(|night| look_at_text(&night.to_look_at))
+            .map(|night| look_at_text(ui, &night.to_look_at))
             .unwrap_or_default(),
     );
-    let key = Some(&driven.run.key);
     if driven.outcome == Outcome::Complete {
         if let Some(night) = &driven.night {
             text.push_str(&format!("{}\n", night.line(None)));
         }
         if let Some(on) = next_command(&driven.run, driven.outlook) {
-            text.push_str(&format!(
-                "Continue:  {}\n",
-                context.line(Hint::recover(on).run(key))
-            ));
+            text.push_str(&format!("Continue:  {}\n", line(&on)));
         }
     } else {
         let on = next_command(&driven.run, driven.outlook).unwrap_or_else(|| vec!["resume"]);
-        text.push_str(&format!(
-            "Continue:  {}\n",
-            context.line(Hint::recover(on).run(key))
-        ));
-        text.push_str(&format!(
-            "Status:    {}\n",
-            context.line(Hint::recover(["status"]).run(key))
-        ));
+        text.push_str(&format!("Continue:  {}\n", line(&on)));
+        text.push_str(&format!("Status:    {}\n", line(&["status"])));
         // Why it stopped says what comes before one.
         if driven.stopped.is_none() {
-            let back = Hint::recover(way_back(driven.has_good_checkpoint)).run(key);
-            text.push_str(&format!("Roll back: {}\n", context.line(back)));
+            let back = way_back(driven.has_good_checkpoint);
+            text.push_str(&format!("Roll back: {}\n", line(&back)));
         }
     }
     text

@@ -6,7 +6,7 @@ use crate::engine::record::lane::{LaneStanding, standing};
 use crate::engine::{Context, Result};
 use crate::model::run::RunKey;
 
-use super::super::ui::escape;
+use super::super::ui::{Ui, escape};
 
 /// Where a lane is; empty for a run that is no lane.
 #[derive(Debug, Default)]
@@ -18,16 +18,19 @@ pub(crate) struct Lane {
 }
 
 /// The lane of a run.
-pub(crate) fn lane(context: &Context, key: Option<&RunKey>) -> Result<Lane> {
+pub(crate) fn lane(context: &Context, key: Option<&RunKey>, ui: &Ui) -> Result<Lane> {
     let Some(key) = key else {
         return Ok(Lane::default());
     };
     let standing = standing(context, &context.load()?.state, key);
-    let prompt = standing.as_ref().map(prompt).unwrap_or_default();
+    let prompt = standing
+        .as_ref()
+        .map(|lane| prompt(lane, ui))
+        .unwrap_or_default();
     Ok(Lane { standing, prompt })
 }
 
-fn prompt(lane: &LaneStanding) -> String {
+fn prompt(lane: &LaneStanding, ui: &Ui) -> String {
     let mut text = String::new();
     let LaneStanding {
         stage,
@@ -55,17 +58,21 @@ fn prompt(lane: &LaneStanding) -> String {
         } else {
             "Next:"
         };
-        let _ = writeln!(text, "{label:<16} {}", escape(command));
+        let _ = writeln!(text, "{label:<16} {}", escape(&ui.command(command)));
     }
     if !next_actions.contains(&hints.resume_hint) {
-        let _ = writeln!(text, "Resume:          {}", escape(&hints.resume_hint));
+        let _ = writeln!(
+            text,
+            "Resume:          {}",
+            escape(&ui.command(&hints.resume_hint))
+        );
     }
     if let Some(stage) = back_to {
         let _ = writeln!(
             text,
             "Back to {}: {}",
             escape(stage),
-            escape(&hints.rollback_hint)
+            escape(&ui.command(&hints.rollback_hint))
         );
     }
     text

@@ -3,26 +3,32 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use crate::agent;
-use crate::engine::attempt::budgets::Retry;
-use crate::engine::base::clock::local_times;
-use crate::engine::flow::remote::RunRemote;
-use crate::engine::flow::status::{Activity, Status};
-use crate::model::agent_record::{Usage, short_count};
-use crate::model::decision::{Budget, BudgetScope};
-use crate::model::decision::{Decision, Standing};
-use crate::model::hint::{Hint, join};
-use crate::model::id::CheckpointId;
-use crate::model::run::{IterationStatus, Run, RunStatus};
-use crate::model::time::Timestamp;
-use crate::policy::recommended::next_command;
-use crate::policy::report::ToLookAt;
-
 use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
 use super::steps::steps_table;
 use super::tables::{moment, when};
-use crate::policy::amounts::{count, size};
+use crate::agent;
+use crate::engine::{
+    attempt::budgets::Retry,
+    base::clock::local_times,
+    flow::{
+        remote::RunRemote,
+        status::{Activity, Status},
+    },
+};
+use crate::model::{
+    agent_record::{Usage, short_count},
+    decision::{Budget, BudgetScope, Decision, Standing},
+    hint::{Hint, join},
+    id::CheckpointId,
+    run::{IterationStatus, Run, RunStatus},
+    time::Timestamp,
+};
+use crate::policy::{
+    amounts::{count, size},
+    recommended::next_command,
+    report::ToLookAt,
+};
 
 /// How many attempts `status` lists: with the failure and the options it fits a small terminal.
 const ATTEMPTS_SHOWN: usize = 8;
@@ -140,7 +146,7 @@ pub(crate) fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
             "It is closed; recover resume opens it again.".to_owned()
         }
         None => {
-            let next = next(status, true).map(|next| format!("\nNext: {next}"));
+            let next = next(status, true).map(|next| format!("\nNext: {}", ui.command(&next)));
             standing_text(&status.retry, now) + &next.unwrap_or_default()
         }
     };
@@ -232,9 +238,9 @@ fn night_text(ui: &Ui, status: &Status) -> String {
     };
     // Who named no run means this one again.
     let next = next(status, status.is_named);
-    ui.plain(&night.line(next.map(|next| next.to_string()).as_deref()))
+    ui.plain(&night.line(next.map(|next| ui.command(&next)).as_deref()))
         + "\n"
-        + &look_at_text(&night.to_look_at)
+        + &look_at_text(ui, &night.to_look_at)
         + "\n"
 }
 
@@ -250,8 +256,8 @@ fn next(status: &Status, is_named: bool) -> Option<Hint> {
 }
 
 /// What a person must look at, a line each.
-pub(super) fn look_at_text(all: &[ToLookAt]) -> String {
-    let line = |one: &ToLookAt| format!("To look at: {}\n", escape(&one.text));
+pub(super) fn look_at_text(ui: &Ui, all: &[ToLookAt]) -> String {
+    let line = |one: &ToLookAt| format!("To look at: {}\n", escape(&ui.advice(&one.text)));
     let mut text: String = all.iter().take(LOOK_AT_LINES).map(line).collect();
     if let Some(more) = all
         .len()

@@ -14,6 +14,7 @@ use crate::engine::record::lane::{Hints, LaneDetails, LaneStanding, Stage};
 use crate::model::checkpoint::CapturedTotals;
 use crate::model::decision::{Decision, Standing, Strategy, Wait};
 use crate::model::feedback::FeedbackResults;
+use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixSession;
 use crate::model::run::RunSpec;
 use crate::model::run_line::{IterationLine, RunLine, iterations};
@@ -110,7 +111,7 @@ pub(crate) struct ResumeReply<'a> {
     /// Why it stopped where a checkpoint or a rollback between attempts failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorBody<'a>>,
-    next_actions: Vec<String>,
+    next_actions: Vec<Hint>,
     #[serde(flatten)]
     hints: Hints,
     #[serde(flatten)]

@@ -19,7 +19,7 @@ use super::{Talk, same_as, size};
 /// Asks which one; `words` is the command, of which the checkpoint is the missing word.
 pub(crate) fn choose(context: &Context, ui: &Ui, words: &[&str]) -> Result<Selector> {
     let targets = all(context)?;
-    ui.learn(context);
+    let ui = &ui.knowing(context);
     let talk = Talk::begin(context, ui)?;
     let id = pick(&talk, &targets, &mut 0)?;
     talk.say_all(&same_as(&with(words, id.as_str(), &[])));
@@ -35,7 +35,7 @@ pub(crate) fn restore(
     plan: &dyn Fn(&Context, &Selector, How) -> Result<Restore>,
 ) -> Result<(Selector, How)> {
     let targets = all(context)?;
-    ui.learn(context);
+    let ui = &ui.knowing(context);
     let talk = Talk::begin(context, ui)?;
     let mut at = 0;
     loop {

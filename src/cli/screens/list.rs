@@ -9,7 +9,7 @@ use crate::policy::redact::redact;
 
 use super::super::keys::Key;
 use super::super::live::{cut, cut_at_word};
-use super::super::people::wrapped;
+use super::super::terminal_text::wrapped;
 use super::{Talk, nothing_changed, size};
 
 /// What was chosen, or asked about.

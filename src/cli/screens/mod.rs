@@ -25,7 +25,7 @@ use crate::model::hint::Hint;
 use crate::process::{Asking, Interrupts};
 
 use super::keys::{Key, Keys};
-use super::people::wrapped;
+use super::terminal_text::wrapped;
 use super::ui::Ui;
 
 pub(super) use browse::browse;

@@ -4,22 +4,17 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
 
-use crate::engine::flow::status::Status;
-use crate::engine::{Error, ErrorKind, Result};
-use crate::model::decision::Strategy;
-use crate::model::failure::Failure;
-use crate::model::hint::Hint;
+use super::super::{live::cut_at_word, render::date_time, terminal_text::wrapped, ui::escape};
+use super::size;
+use crate::engine::{Error, ErrorKind, Result, flow::status::Status};
+use crate::model::{decision::Strategy, failure::Failure, hint::Hint};
 use crate::policy::redact::redact;
 use crate::process::Interrupts;
-
-use super::super::live::cut_at_word;
-use super::super::people::wrapped;
-use super::super::render::date_time;
-use super::super::ui::escape;
-use super::size;
 
 /// So many lines of an error are shown: all of it fits on a small terminal.
 const DETAILS: usize = 3;

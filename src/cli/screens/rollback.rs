@@ -49,7 +49,7 @@ pub(crate) fn choose(
                 .hint(Hint::recover(["checkpoint", "create"])),
         );
     }
-    ui.learn(context);
+    let ui = &ui.knowing(context);
     let talk = Talk::begin(context, ui)?;
     let rows = rows(&talk, &targets);
     let run = &targets.run;
@@ -176,7 +176,7 @@ pub(super) fn label(talk: &Talk<'_>, checkpoint: &Checkpoint, targets: &Targets)
     let pin = checkpoint.pinned.then_some("pinned".to_owned());
     // What is only said once more has no room.
     let is_said = [trigger::INITIAL, trigger::ATTEMPT].contains(&checkpoint.trigger.as_str());
-    let description = (!is_said).then(|| talk.ui.numbered(&checkpoint.description));
+    let description = (!is_said).then(|| talk.ui.description(checkpoint));
     let damaged = checkpoint.damaged.then_some("damaged".to_owned());
     let what = damaged
         .into_iter()

@@ -3,30 +3,33 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::durable::Sync;
-use crate::engine::base::clock::millis;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
-use crate::engine::base::runs::driver;
-use crate::engine::record::own_commits::OwnCommits;
-use crate::engine::record::run_settings::is_unchecked;
-use crate::git::Repo;
-use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::tree::{Objects, TreeLookup, changes, diff_trees};
-use crate::model::checkpoint::{Checkpoint, Verdict};
-use crate::model::decision::BudgetScope;
-use crate::model::hint::Hint;
-use crate::model::manifest::{Change, Entry, EntryKind, ObjectId};
-use crate::model::path::RepoPath;
-use crate::model::run::{IterationStatus, Run, RunStatus};
-use crate::model::state::{Named, State};
-use crate::policy::path_filter::{Selection, glob_of};
-use crate::policy::recommended::{Outlook, ToAccept, next_command};
-use crate::policy::report::{Around, ChangedFiles, Night, Outside, ToLookAt};
-use crate::policy::secret_file::is_secret_path;
-use crate::store::Origin;
-
 use super::budgets::status_of;
+use crate::durable::Sync;
+use crate::engine::{
+    base::{clock::millis, context::Context, error::Result, runs::driver},
+    record::{own_commits::OwnCommits, run_settings::is_unchecked},
+};
+use crate::git::{
+    Repo,
+    checkpoint::StoredCheckpoint,
+    tree::{Objects, TreeLookup, changes, diff_trees},
+};
+use crate::model::{
+    checkpoint::{Checkpoint, Verdict},
+    decision::BudgetScope,
+    hint::Hint,
+    manifest::{Change, Entry, EntryKind, ObjectId},
+    path::RepoPath,
+    run::{IterationStatus, Run, RunStatus},
+    state::{Named, State},
+};
+use crate::policy::{
+    path_filter::{Selection, glob_of},
+    recommended::{Outlook, ToAccept, next_command},
+    report::{Around, ChangedFiles, Night, Outside, ToLookAt},
+    secret_file::is_secret_path,
+};
+use crate::store::Origin;
 
 /// Over so many files no line is counted: everyone of them would be read.
 const LINES_OF: usize = 5_000;
@@ -79,7 +82,7 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
     let mut night = Night::new(run, around);
     night.to_accept = to_accept(context, run, changed);
     let next = next_command(run, outlook(context, state, run, Some(&night)));
-    night.next = next.map(|words| context.line_about(run, &words));
+    night.next = next.map(|words| context.hint_about(run, &words));
     Some(night)
 }
 
@@ -223,7 +226,7 @@ fn lost_work(context: &Context, state: &State, run: &Run) -> Result<Option<ToLoo
     let lost = repo.unlike_on_disk(&initial, &changed_work(context, &initial, &good, true)?)?;
     Ok(ToLookAt::uncommitted(
         &lost,
-        &context.line(Hint::recover(words_back("initial", &lost)).run(&run.key)),
+        context.placed(Hint::recover(words_back("initial", &lost)).run(&run.key)),
     ))
 }
 

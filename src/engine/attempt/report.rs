@@ -58,7 +58,7 @@ pub(in crate::engine) fn make(
         unfinished: liveness::unfinished_operation(context)?.as_deref(),
         changes: &changed(context, state, &spans(state, &events)),
         subtask,
-        command: &|words| context.line_about(run, words),
+        command: &|words| context.hint_about(run, words).to_string(),
         now,
     }))
 }

@@ -8,27 +8,24 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::engine::base::context::Context;
-use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
-use crate::model::decision::Decision;
-use crate::model::failure::Failure;
-use crate::model::feedback::CheckKind;
-use crate::model::feedback::FeedbackLoop;
-use crate::model::hint::{Hint, join};
-use crate::model::lane::{
-    AFTER_START, AFTER_TESTS, BEFORE_START, LaneRecord, PRE_PR, RETRY, is_lane,
-};
-use crate::model::manifest::ObjectId;
-use crate::model::run::{AttemptOutcome, Run, RunKey};
-use crate::model::state::State;
-use crate::model::step::{Step, StepStatus};
-use crate::policy::escape::escape;
-use crate::policy::recommended::resume_command;
-use crate::policy::redact::redact;
-use crate::store::views::{LaneBack, resume_hint, rollback_hint};
-
 use super::attempt_record::{Ending, Started};
-use super::run_settings::{self, is_unchecked, loops_of};
+use super::run_settings;
+use super::run_settings::{is_unchecked, loops_of};
+use crate::engine::base::context::Context;
+use crate::model::{
+    checkpoint::{Checkpoint, LaneFields, trigger},
+    decision::Decision,
+    failure::Failure,
+    feedback::{CheckKind, FeedbackLoop},
+    hint::{Hint, join},
+    lane::{AFTER_START, AFTER_TESTS, BEFORE_START, LaneRecord, PRE_PR, RETRY, is_lane},
+    manifest::ObjectId,
+    run::{AttemptOutcome, Run, RunKey},
+    state::State,
+    step::{Step, StepStatus},
+};
+use crate::policy::{escape::escape, recommended::resume_command, redact::redact};
+use crate::store::views::{LaneBack, resume_hint, rollback_hint};
 
 /// What a record says of a stage that went well.
 pub(crate) const COMPLETE: &str = "complete";
@@ -382,15 +379,15 @@ pub(crate) fn context_for_runner(state: &State, key: &RunKey) -> Vec<String> {
 /// Commands to copy, which work from any folder.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Hints {
-    pub resume_hint: String,
+    pub resume_hint: Hint,
     /// Of a lane: back to its beginning, else to its safest prior stage, else to its first checkpoint.
-    pub rollback_hint: String,
+    pub rollback_hint: Hint,
 }
 
 impl Hints {
     /// The lane's own, where the run is one.
     pub(crate) fn of(context: &Context, run: &Run, lane: Option<&LaneStanding>) -> Self {
-        let command = |words: &[&str]| context.line(Hint::recover(words).run(&run.key));
+        let command = |words: &[&str]| context.placed(Hint::recover(words).run(&run.key));
         lane.map_or_else(
             || Self {
                 resume_hint: command(&resume_command(run, is_unchecked(context, run))),
@@ -419,7 +416,7 @@ pub(crate) struct LaneDetails {
     /// Commands that go on with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
-    pub next_actions: Option<Vec<String>>,
+    pub next_actions: Option<Vec<Hint>>,
     /// Steps that are done and are not run again.
     pub skipped_steps: Vec<String>,
 }
@@ -451,10 +448,10 @@ pub(crate) struct LaneStanding {
 pub(crate) fn standing(context: &Context, state: &State, key: &RunKey) -> Option<LaneStanding> {
     let (run, store) = (state.run(key)?, context.store());
     let record = state.lane_stands(key)?;
-    let resume_hint = resume_hint(run, store).to_string();
+    let resume_hint = resume_hint(run, store);
     let mut left: Vec<&Step> = run.steps.iter().filter(|step| is_left(key, step)).collect();
     left.sort_by_key(|step| step.first_seq);
-    let mut next_actions: Vec<String> = left
+    let mut next_actions: Vec<Hint> = left
         .into_iter()
         .map(|step| again(context, key, step))
         .collect();
@@ -477,7 +474,7 @@ pub(crate) fn standing(context: &Context, state: &State, key: &RunKey) -> Option
         },
         hints: Hints {
             resume_hint,
-            rollback_hint: rollback_hint(state, run, store).to_string(),
+            rollback_hint: rollback_hint(state, run, store),
         },
         back_to: LaneBack::of(state, key).map(|back| match back {
             LaneBack::Beginning => BEFORE_START.to_owned(),
@@ -496,7 +493,7 @@ fn is_left(key: &RunKey, step: &Step) -> bool {
 }
 
 /// The command that runs a step again.
-fn again(context: &Context, key: &RunKey, step: &Step) -> String {
+fn again(context: &Context, key: &RunKey, step: &Step) -> Hint {
     let start = &step.start;
     let mut words = vec!["step", start.name.as_str()];
     if let Some(stage) = &start.stage {
@@ -514,18 +511,16 @@ fn again(context: &Context, key: &RunKey, step: &Step) -> String {
         words.extend(["--compensate", compensate]);
     }
     let place = context.place_of(start.cwd.path());
-    let line = Hint::recover(words)
+    let hint = Hint::recover(words)
         .run(key)
         .arg("--")
         .args(&start.command)
-        .at(place.clone())
-        .to_string();
-    match redact(&line) {
-        Cow::Borrowed(_) => line,
+        .at(place.clone());
+    match redact(&hint.to_string()) {
+        Cow::Borrowed(_) => hint,
         // What is recorded runs again without being shown.
         Cow::Owned(_) => Hint::recover(["step", start.name.as_str()])
             .run(key)
-            .at(place)
-            .to_string(),
+            .at(place),
     }
 }

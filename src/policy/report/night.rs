@@ -5,15 +5,16 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::agent_record::{Tokens, short_count};
-use crate::model::attempt::Attempt;
-use crate::model::manifest::ObjectId;
-use crate::model::path::{PathReason, RepoPath, TOO_MANY};
-use crate::model::run::{IterationStatus, Run};
-use crate::policy::recommended::ToAccept;
-use crate::policy::tamper;
-
 use super::words;
+use crate::model::{
+    agent_record::{Tokens, short_count},
+    attempt::Attempt,
+    hint::{Advice, Hint},
+    manifest::ObjectId,
+    path::{PathReason, RepoPath, TOO_MANY},
+    run::{IterationStatus, Run},
+};
+use crate::policy::{recommended::ToAccept, tamper};
 
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -34,7 +35,7 @@ pub(crate) struct Night {
     /// All of that in one line.
     pub summary: String,
     /// The command to go on with, which works from any folder.
-    pub next: Option<String>,
+    pub next: Option<Hint>,
     /// What there is to accept; nothing while it is not over.
     #[serde(skip)]
     pub to_accept: ToAccept,
@@ -104,16 +105,15 @@ pub(crate) struct ToLookAt {
     /// The commit.
     pub commit: Option<ObjectId>,
     /// In a line.
-    pub text: String,
+    pub text: Advice,
 }
 
 impl ToLookAt {
     /// A person's uncommitted changes that the run changed or removed; `command` brings them back.
-    pub(crate) fn uncommitted(paths: &BTreeSet<RepoPath>, command: &str) -> Option<Self> {
+    pub(crate) fn uncommitted(paths: &BTreeSet<RepoPath>, command: Hint) -> Option<Self> {
         let names = named(paths.iter());
-        let text = format!(
-            "the run changed or removed uncommitted changes of yours: {names}; {command} brings them back"
-        );
+        let what = format!("the run changed or removed uncommitted changes of yours: {names}; ");
+        let text = Advice::with(what, command, " brings them back");
         let kind = LookAtKind::Uncommitted;
         (!paths.is_empty()).then_some(Self {
             kind,
@@ -133,7 +133,7 @@ impl ToLookAt {
             kind: LookAtKind::LeftBehind,
             iteration: None,
             commit: None,
-            text,
+            text: text.into(),
         })
     }
 
@@ -148,7 +148,7 @@ impl ToLookAt {
             kind: LookAtKind::OutsideCommit,
             iteration: None,
             commit: Some(commit),
-            text,
+            text: text.into(),
         }
     }
 
@@ -161,7 +161,7 @@ impl ToLookAt {
                 "{path}/ ({files}, over [checkpoint] max_untracked_files or max_untracked_bytes) is in no checkpoint; \
                  if it can be made again, add the line /{path}/ to .git/info/exclude"
             );
-            Self { kind: LookAtKind::LeftOut, iteration: None, commit: None, text }
+            Self { kind: LookAtKind::LeftOut, iteration: None, commit: None, text: text.into() }
         })
     }
 
@@ -175,7 +175,7 @@ impl ToLookAt {
             kind: LookAtKind::OutsideCommit,
             iteration: None,
             commit: None,
-            text,
+            text: text.into(),
         })
     }
 }
@@ -197,11 +197,11 @@ fn named<'p>(paths: impl ExactSizeIterator<Item = &'p RepoPath>) -> String {
 
 /// What of a run's own record a person must look at.
 pub(crate) fn to_look_at(run: &Run) -> Vec<ToLookAt> {
-    let of = |kind, iteration, text| ToLookAt {
+    let of = |kind, iteration, text: String| ToLookAt {
         kind,
         iteration: Some(iteration),
         commit: None,
-        text,
+        text: text.into(),
     };
     let weakened = run.weakened_attempts().map(|(iteration, attempt)| {
         let notes = words::line(&tamper::tampering_text(&attempt.notes, ", "));

@@ -53,7 +53,7 @@ pub(super) fn go_on(
         context,
         continued.driven.as_ref().map(|driven| &driven.run.key),
     );
-    let text = text(context, &continued.fix);
+    let text = text(context, &continued.fix, ui);
     let Some(driven) = &continued.driven else {
         let document = PreparedReply {
             fix: &continued.fix,
@@ -68,12 +68,12 @@ pub(super) fn go_on(
 }
 
 /// A session and its run, as every `manual-fix` answers.
-pub(super) fn reply(context: &Context, fix: &Fix) -> Reply {
-    Reply::new(fix, text(context, fix))
+pub(super) fn reply(context: &Context, fix: &Fix, ui: &Ui) -> Reply {
+    Reply::new(fix, text(context, fix, ui))
 }
 
 /// Where the session stands, and the next command.
-fn text(context: &Context, fix: &Fix) -> String {
+fn text(context: &Context, fix: &Fix, ui: &Ui) -> String {
     let session = &fix.session;
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -101,16 +101,16 @@ fn text(context: &Context, fix: &Fix) -> String {
             escape(&result.summary)
         );
     }
-    let key = Some(&fix.run.key);
+    let ui = ui.knowing(context);
+    let line = |words: &[&str]| {
+        let hint = Hint::recover(words).run(&fix.run.key);
+        ui.command(&context.placed(hint))
+    };
     let next = match session.status {
         ManualFixStatus::Active if session.verified => {
-            format!(
-                "Verified. Continue: {}",
-                context.line(Hint::recover(["manual-fix", "continue"]).run(key))
-            )
+            format!("Verified. Continue: {}", line(&["manual-fix", "continue"]))
         }
         ManualFixStatus::Active if is_unchecked(context, &fix.run) => {
-            let line = |words: &[&str]| context.line(Hint::recover(words).run(key));
             format!(
                 "No checks are configured that could verify a fix. Fix it in your editor, then end the fix: {}\nand go on \
                  from the files as they are: {}",
@@ -125,10 +125,7 @@ fn text(context: &Context, fix: &Fix) -> String {
             } else {
                 "Fix it in your editor, then"
             };
-            format!(
-                "{said}: {}",
-                context.line(Hint::recover(["manual-fix", "verify"]).run(key))
-            )
+            format!("{said}: {}", line(&["manual-fix", "verify"]))
         }
         ManualFixStatus::Completed => "The run continues with the fix.".to_owned(),
         ManualFixStatus::Aborted => "Abandoned; files stay as they are.".to_owned(),

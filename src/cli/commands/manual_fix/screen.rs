@@ -16,7 +16,7 @@ use crate::process::{Show, Signal};
 
 use super::super::super::exit::ExitCode;
 use super::super::super::keys::{Key, Keys};
-use super::super::super::people::between_words;
+use super::super::super::terminal_text::between_words;
 use super::super::super::ui::{Reply, Ui, escape};
 use super::edit::Editor;
 use super::lines::Lines;
@@ -32,7 +32,7 @@ const LINES: usize = 10;
 pub(super) fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Result<Reply> {
     let fix = start(context)?;
     if context.dry_run() {
-        return Ok(reply(context, &fix));
+        return Ok(reply(context, &fix, ui));
     }
     if let Some(editor) = editor {
         editor.open(context, &fix.session, ui)?;
@@ -64,8 +64,8 @@ pub(super) fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Res
     ui.note(&format!("Same as: {same}"));
     match end {
         End::Continue => go_on(context, None, false, show(ui), ui),
-        End::Abort => Ok(reply(context, &abort(context)?)),
-        End::Leave(exit) => Ok(reply(context, &last).exit(exit)),
+        End::Abort => Ok(reply(context, &abort(context)?, ui)),
+        End::Leave(exit) => Ok(reply(context, &last, ui).exit(exit)),
     }
 }
 

@@ -18,7 +18,7 @@ use anyhow::Context as _;
 use ratatui_core::layout::Rect;
 use ratatui_core::terminal::Terminal;
 
-use crate::engine::flow::browse::{Recorded, recorded};
+use crate::engine::flow::browse::recorded;
 use crate::engine::flow::follow::Follow;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
@@ -46,19 +46,12 @@ pub(crate) fn browse(context: &Context, ui: &Ui) -> Result<()> {
         let message = "recover browse needs a terminal to show runs and to take keys";
         return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["status"])));
     }
-    let mut app = App::new(known(context, ui)?, context.clock.now());
+    let mut app = App::new(recorded(context)?, context.clock.now());
     while let Some(command) = look(context, ui, &mut app)? {
         run(context, ui, command)?;
-        app.update(known(context, ui)?);
+        app.update(recorded(context)?);
     }
     Ok(())
-}
-
-/// What is recorded, which texts for people are about from now on.
-fn known(context: &Context, ui: &Ui) -> Result<Recorded> {
-    let recorded = recorded(context)?;
-    ui.people.know(context, &recorded.state);
-    Ok(recorded)
 }
 
 /// A page as it was last made, with what it was made of.
@@ -131,7 +124,7 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<app::Command
                     let plain = Ui {
                         color: false,
                         width: u16::try_from(columns).ok(),
-                        ..ui.clone()
+                        ..ui.numbering(&app.recorded.state)
                     };
                     let lines = pages::lines(context, &plain, &app.recorded, &wanted.0, app.page);
                     made = Made {
@@ -146,7 +139,7 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<app::Command
                 }
                 glanced = Instant::now();
                 if follow.has_changed() {
-                    app.update(known(context, ui)?);
+                    app.update(recorded(context)?);
                 } else if made.at.is_some_and(|at| at.elapsed() > AGAIN)
                     && app.page == Page::Overview
                 {

@@ -3,30 +3,37 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::engine::attempt::night::{changed_work, outside_of, words_back};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::checkpoint;
-use crate::engine::record::own_commits::OwnCommits;
-use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::program::{CommitJournal, Kept, branch_ref, kept_ref};
-use crate::git::tree::{TreeLookup, diff_trees};
-use crate::model::attempt::IterationStatus;
-use crate::model::checkpoint::{Checkpoint, Verdict};
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::manifest::Head;
-use crate::model::manifest::{Entry, EntryKind, ObjectId};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::{Run, RunKey};
-use crate::model::state::{Named, State};
-use crate::policy::amounts::count;
-use crate::policy::path_filter::glob_of;
-use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
-use crate::process::Show;
-
 use super::choice::{Choice, Chooser, IGNORED, OUTPUT, UNCOMMITTED};
 use super::{Request, Uncommitted, reasons};
+use crate::engine::{
+    attempt::night::{changed_work, outside_of, words_back},
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    record::{checkpoint, own_commits::OwnCommits},
+};
+use crate::git::{
+    checkpoint::StoredCheckpoint,
+    program::{CommitJournal, Kept, branch_ref, kept_ref},
+    tree::{TreeLookup, diff_trees},
+};
+use crate::model::{
+    attempt::IterationStatus,
+    checkpoint::{Checkpoint, Verdict},
+    hint::Hint,
+    id::CheckpointId,
+    manifest::{Entry, EntryKind, Head, ObjectId},
+    path::{PathReason, RepoPath},
+    run::{Run, RunKey},
+    state::{Named, State},
+};
+use crate::policy::{
+    amounts::count,
+    path_filter::glob_of,
+    report::{to_look_at as to_look_at_in, unfinished},
+};
+use crate::process::Show;
 
 /// What one commit is made from.
 #[derive(Debug)]
@@ -590,7 +597,7 @@ fn to_look_at(
         .chain(outside_of(context, own, since)?.to_look_at);
     Ok(unfinished(run)
         .into_iter()
-        .chain(all.map(|one| one.text))
+        .chain(all.map(|one| one.text.to_string()))
         .collect())
 }
 

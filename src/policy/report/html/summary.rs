@@ -2,21 +2,20 @@
 
 use maud::{Markup, html};
 
-use crate::model::agent_record::usage_text;
-use crate::model::decision::Budget;
-use crate::model::failure::Severity;
-use crate::policy::report::data::{CheckpointLine, FailureLine, Report, Stuck, Summary};
-use crate::policy::report::words;
-
 use super::escape::Line;
 use super::parts::{badge, fact, mono, section};
+use crate::model::{agent_record::usage_text, decision::Budget, failure::Severity};
+use crate::policy::report::{
+    data::{CheckpointLine, FailureLine, Report, Stuck, Summary},
+    words,
+};
 
 /// Title, status, one sentence, figures, failure, facts.
 pub(super) fn header(report: &Report, title: &str) -> Markup {
     let summary = &report.summary;
     let content = html! {
         @if let Some(night) = &report.night {
-            @for one in &night.to_look_at { p.look { (badge("warn", "to look at")) " " (Line(&one.text)) } }
+            @for one in &night.to_look_at { p.look { (badge("warn", "to look at")) " " (Line(&one.text.to_string())) } }
         }
         @if let Some(failure) = &summary.failure { (failed(failure)) }
         @for subtask in &report.stuck_subtasks { (stuck(subtask)) }
