@@ -234,7 +234,7 @@ fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
         context.warn_of_others();
         let ui = &ui.clone().colored(context.settings().ui.color);
         let looked = if context.store().exists() {
-            commands::status(&context, ui).map(Some)
+            commands::once(&context, ui).map(Some)
         } else {
             Ok(None)
         };

@@ -11,7 +11,7 @@ use crate::model::selector::Selector;
 use crate::policy::restore_plan::Edits;
 
 use super::restore::BestEffort;
-use super::values::{STAGES, duration, lines, number, size};
+use super::{STAGES, duration, lines, number, size};
 
 /// Create, list, compare, restore, prune checkpoints.
 #[derive(Args, Debug)]

@@ -1,7 +1,10 @@
-//! Runs `retry-status`, `init`, `config`, `doctor`, `completions` and `schema`.
+//! Runs `retry-status`, `init`, `config`, `doctor`, `agents`, `completions`, `schema` and `man`.
 
 use anyhow::Context as _;
+use clap_complete::Shell;
+use comfy_table::Cell;
 
+use crate::engine::flow::agents::{Agent, agents as known};
 use crate::engine::flow::doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as examine};
 use crate::engine::flow::{init as engine_init, retry};
 use crate::engine::recovery::rebuild::RebuildReport;
@@ -13,15 +16,13 @@ use crate::policy::amounts::count;
 use super::super::args::{
     CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, ManArgs, RetryStatusArgs, SchemaArgs,
 };
-use super::super::completion::startup;
 use super::super::exit::ExitCode;
-use super::super::generate;
-use super::super::render;
-use super::super::replies::status::RetryReply;
+use super::super::render::{Table, column};
 use super::super::replies::{CompletionsReply, ConfigReply, ManReply, SchemaReply};
-use super::super::schema;
 use super::super::screens::agrees;
 use super::super::ui::{Form, Reply, Ui, escape};
+use super::super::{generate, render, schema};
+use super::status::RetryReply;
 
 /// `recover retry-status`.
 pub(super) fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> {
@@ -174,7 +175,7 @@ pub(super) fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Resul
     if report.problems.is_empty() && report.repaired.is_empty() && report.rebuilt.is_none() {
         text.push_str("No problems.\n");
     }
-    text.push_str(&render::hooks_text(
+    text.push_str(&super::hook::hooks_text(
         &ui.knowing(context),
         &report.hooks,
         context.clock.now(),
@@ -248,8 +249,24 @@ fn rebuilt_text(rebuilt: &RebuildReport, planned: bool) -> String {
 
 /// `recover completions`.
 pub(super) fn completions(args: &CompletionsArgs) -> Reply {
-    let script = startup::line(args.shell);
+    let script = startup_line(args.shell);
     Reply::new(CompletionsReply { script }, script).content()
+}
+
+/// What a shell's startup file, or its folder of completions, holds: it asks the program that is installed at that
+/// moment, so that no script of another version is ever left behind.
+fn startup_line(shell: Shell) -> &'static str {
+    match shell {
+        Shell::Bash => "eval \"$(COMPLETE=bash recover)\"\n",
+        Shell::Zsh => {
+            "#compdef recover\neval \"$(COMPLETE=zsh recover)\"\n[[ $funcstack[1] != _recover ]] || _recover \"$@\"\n"
+        }
+        Shell::Fish => "command -q recover; and COMPLETE=fish recover | source\n",
+        Shell::Elvish => "eval (E:COMPLETE=elvish recover | slurp)\n",
+        _ => {
+            "$env:COMPLETE = \"powershell\"\nrecover | Out-String | Invoke-Expression\nRemove-Item Env:\\COMPLETE\n"
+        }
+    }
 }
 
 /// `recover schema`.
@@ -288,4 +305,55 @@ pub(super) fn man(args: &ManArgs) -> Result<Reply> {
         },
         "",
     ))
+}
+
+/// `recover agents`.
+pub(super) fn agents(context: &Context, ui: &Ui) -> Result<Reply> {
+    let agents = known(context)?;
+    if context
+        .config()
+        .withheld()
+        .iter()
+        .any(|entry| entry.key.starts_with("agent."))
+    {
+        let (file, way) = (
+            context.config().file.display(),
+            context.line(Hint::recover(["trust"])),
+        );
+        context.warn(format!(
+            "the agents of {file} are not trusted, and not listed: `{way}`"
+        ));
+    }
+    let text = ui.text(|| agents_table(ui, &agents.agents));
+    Ok(Reply::new(agents, text))
+}
+
+/// All of them by name, with the programs that are installed.
+pub(crate) fn agents_table(ui: &Ui, agents: &[Agent]) -> String {
+    let mut table = Table::new(
+        ui,
+        &[
+            column("AGENT", 0),
+            column("PROGRAM", 2),
+            column("INSTALLED", 1),
+            column("VERSION", 3),
+            column("OUTPUT", 5),
+            column("SESSIONS", 4),
+        ],
+    );
+    for agent in agents {
+        let path = agent
+            .path
+            .as_ref()
+            .map(|path| escape(&path.to_string_lossy()));
+        table.add_row([
+            Cell::new(&agent.name),
+            Cell::new(escape(&agent.program)),
+            Cell::new(path.unwrap_or_else(|| "no".to_owned())),
+            Cell::new(agent.version.as_deref().unwrap_or("-")),
+            Cell::new(&agent.output),
+            Cell::new(if agent.sessions { "yes" } else { "no" }),
+        ]);
+    }
+    table.text()
 }

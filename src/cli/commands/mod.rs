@@ -1,9 +1,8 @@
-//! How each command is called: arguments to an engine request, the engine's answer to a document and text. One short file each.
+//! How each command is called: arguments to an engine request, the engine's answer to a document and text.
+//! A file each, or one for a few that belong together.
 
 mod accept;
-mod agents;
 pub(super) mod attempt;
-mod bisect;
 pub(super) mod checkpoint;
 mod exchange;
 pub(super) mod hook;
@@ -11,11 +10,10 @@ mod inspect;
 pub(super) mod log;
 mod manual_fix;
 mod remote;
-pub(super) mod report;
 pub(super) mod restore;
 mod run;
 mod runs;
-mod status;
+pub(super) mod status;
 mod step;
 mod trust;
 
@@ -31,7 +29,7 @@ use super::args::{
 use super::ui::{Reply, Ui};
 
 pub(super) use hook::run as run_hook;
-pub(super) use status::once as status;
+pub(super) use status::once;
 pub(super) use trust::{ask as ask_for_trust, ask_for_consent};
 
 /// The command's name in documents.
@@ -403,19 +401,19 @@ fn call(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
         Command::Runs(args) => runs::runs(context, args, ui),
         Command::Browse(_) => runs::browse(context, ui),
         Command::Accept(args) => accept::accept(context, args, ui),
-        Command::Bisect(args) => bisect::bisect(context, args, ui),
+        Command::Bisect(args) => restore::bisect(context, args, ui),
         Command::Close(args) => runs::close(context, args),
         Command::Forget(args) => runs::forget(context, args, ui),
         Command::Remote(args) => remote::execute(context, args, ui),
         Command::Log(args) => log::log(context, args, ui),
-        Command::Report(args) => report::report(context, args, ui),
+        Command::Report(args) => log::report(context, args, ui),
         Command::Import(args) => exchange::import(context, args, ui),
         Command::Sync(args) => exchange::sync(context, args),
         Command::Trust(args) => trust::trust(context, args, ui),
         Command::Init(args) => inspect::init(context, args, ui),
         Command::Config(args) => Ok(inspect::config(context, args)),
         Command::Doctor(args) => inspect::doctor(context, args, ui),
-        Command::Agents(_) => agents::agents(context, ui),
+        Command::Agents(_) => inspect::agents(context, ui),
         Command::Hook(args) => hook::execute(context, args, ui),
         Command::Completions(args) => Ok(inspect::completions(args)),
         Command::Schema(args) => inspect::schema(args),

@@ -1,17 +1,21 @@
 //! Runs `remote`.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
+use comfy_table::Cell;
+
+use crate::engine::base::clock::WaitLimit;
 use crate::engine::flow::remote::{self, RemoteReport, TakeOver};
 use crate::engine::flow::remote_check;
 use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::time::format_duration;
 
 use super::super::args::{RemoteArgs, RemoteCheckArgs, RemoteCommand};
 use super::super::exit::ExitCode;
-use super::super::render;
+use super::super::render::{Table, column};
 use super::super::screens::agrees;
 use super::super::ui::{Reply, Ui, escape};
-use crate::engine::base::clock::WaitLimit;
 
 /// `recover remote`.
 pub(super) fn execute(context: &mut Context, args: &RemoteArgs, ui: &Ui) -> Result<Reply> {
@@ -35,7 +39,7 @@ pub(super) fn execute(context: &mut Context, args: &RemoteArgs, ui: &Ui) -> Resu
             remote::release_run(context, args.force, how(false, None))?
         }
     };
-    let text = ui.text(|| render::remote_text(ui, &report, context.dry_run()));
+    let text = ui.text(|| remote_text(ui, &report, context.dry_run()));
     Ok(Reply::new(report, text))
 }
 
@@ -122,4 +126,59 @@ fn check(context: &Context, args: &RemoteCheckArgs) -> Result<Reply> {
         "Runs cannot be kept there: something that they need is missing.\n"
     });
     Ok(Reply::new(found, text).exit(code))
+}
+
+/// The runs there, and what was done.
+pub(crate) fn remote_text(ui: &Ui, report: &RemoteReport, is_plan: bool) -> String {
+    let mut text = String::new();
+    let (sent, removed) = if is_plan {
+        ("Would send", "Would remove")
+    } else {
+        ("Sent", "Removed")
+    };
+    for (verb, keys) in [
+        (sent, &report.pushed),
+        ("Fetched", &report.fetched),
+        (removed, &report.pruned),
+    ] {
+        for key in keys {
+            text.push_str(&format!("{verb} run {}.\n", escape(&key.to_string())));
+        }
+    }
+    if report.runs.is_empty() {
+        text.push_str(&format!("No runs on {}.\n", escape(&report.remote)));
+        return text;
+    }
+    let mut table = Table::new(
+        ui,
+        &[
+            column("RUN", 0),
+            column("HELD BY", 0),
+            column("CLAIM", 2),
+            column("UNCHANGED", 3),
+            column("NOT SENT", 1),
+            column("NOT HERE", 1),
+            column("FILES", 4),
+        ],
+    );
+    for run in &report.runs {
+        let holder = match (&run.holder, &run.host) {
+            (Some(_), Some(host)) => escape(host),
+            (None, Some(_)) => "nobody".to_owned(),
+            (_, None) => "not there".to_owned(),
+        };
+        let unchanged = run
+            .seen_unchanged_ms
+            .map(|millis| format_duration(Duration::from_millis(millis / 1000 * 1000)));
+        table.add_row([
+            Cell::new(escape(&run.key.to_string())),
+            Cell::new(holder),
+            Cell::new(run.fencing),
+            Cell::new(unchanged.unwrap_or_else(|| "-".to_owned())),
+            Cell::new(run.ahead),
+            Cell::new(run.behind),
+            Cell::new(if run.partial { "partial" } else { "all" }),
+        ]);
+    }
+    text + &table.text()
 }

@@ -7,11 +7,11 @@ use super::super::{
     args::{ResumeArgs, RunArgs},
     exit::ExitCode,
     live::Watch,
-    render,
-    replies::{
-        PlanReply,
-        run::{ResumeReply, RunPlan, RunReply},
+    render::{
+        self,
+        driven::{ResumeReply, RunPlan, RunReply},
     },
+    replies::PlanReply,
     screens::resume::{self as resume_screen, Answer},
     ui::{Form, Reply, Ui, escape},
 };

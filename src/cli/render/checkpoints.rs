@@ -6,7 +6,7 @@ use std::fmt::Write;
 use comfy_table::Cell;
 
 use super::super::ui::{Ui, escape};
-use super::tables::{Column, Table, column, date_time, toned, when, words};
+use super::{Column, Table, column, date_time, toned, when, words};
 use crate::engine::{
     flow::{prune::Pruned, restore::COPIED},
     restore::{
@@ -16,7 +16,7 @@ use crate::engine::{
 };
 use crate::model::{
     checkpoint::Checkpoint, manifest::ObjectId, operation::OperationKind, path::PathReason,
-    time::Timestamp,
+    step::ToldStep, time::Timestamp,
 };
 use crate::policy::amounts::count;
 
@@ -421,4 +421,35 @@ pub(crate) fn prune_text(ui: &Ui, pruned: &Pruned, dry_run: bool) -> String {
         ));
     }
     text
+}
+
+/// What became of the steps that a restore went back past, or would become of them.
+pub(crate) fn crossed_text(result: &RestoreResult, dry_run: bool) -> String {
+    let mut text = String::new();
+    for one in &result.compensated {
+        let command = escape(one.step.compensate.as_deref().unwrap_or_default());
+        let (verb, end) = match one.succeeded {
+            None if dry_run => ("would undo", String::new()),
+            Some(false) => (
+                "not undone:",
+                format!(" ended with {}", one.compensate_exit_code.unwrap_or(1)),
+            ),
+            _ => ("took back", String::new()),
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{verb} step {}: {command}{end}", named(&one.step));
+    }
+    let cross = if dry_run { "would cross" } else { "crossed" };
+    for one in &result.crossed {
+        let _ = writeln!(text, "{cross} step {} ({})", named(&one.step), one.reason);
+    }
+    text
+}
+
+fn named(step: &ToldStep) -> String {
+    format!(
+        "'{}' of run {}",
+        escape(&step.name),
+        escape(&step.run.to_string())
+    )
 }

@@ -6,7 +6,7 @@ use crate::model::event::Event;
 use crate::policy::redact::redact;
 
 use super::super::ui::{Ui, escape};
-use super::tables::date_time;
+use super::date_time;
 
 /// An event for people; `line` is the ledger's.
 pub(crate) fn event_line(ui: &Ui, event: &Event, line: &str) -> String {

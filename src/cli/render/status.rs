@@ -1,12 +1,11 @@
-//! Where a run stands, for people: its failure, the decision on it, and what can be done next.
+//! Where a run stands, for people: its steps, its failure, the decision on it, and what can be done next.
 
 use std::fmt::Write;
 use std::time::Duration;
 
 use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
-use super::steps::steps_table;
-use super::tables::{moment, when};
+use super::{Table, column, moment, when, words};
 use crate::agent;
 use crate::engine::{
     attempt::budgets::Retry,
@@ -22,6 +21,7 @@ use crate::model::{
     hint::{Hint, join},
     id::CheckpointId,
     run::{IterationStatus, Run, RunStatus},
+    step::Step,
     time::Timestamp,
 };
 use crate::policy::{
@@ -457,4 +457,40 @@ fn standing_text(retry: &Retry, now: Timestamp) -> String {
         Standing::Exhausted => "No attempt is left.".to_owned(),
         Standing::NeedsPerson => "A person is needed.".to_owned(),
     }
+}
+
+/// The steps of a run, in the order in which they began.
+pub(super) fn steps_table(ui: &Ui, run: &Run, now: Timestamp) -> String {
+    let mut table = Table::new(
+        ui,
+        &[
+            column("STEP", 0),
+            words("STATUS", 1),
+            column("RUNS", 4),
+            column("ENDED", 3),
+            column("RESULT", 2),
+        ],
+    );
+    for step in &run.steps {
+        table.add_row([
+            escape(&step.start.name),
+            status_of(step),
+            step.executions.to_string(),
+            when(step.ended_at.unwrap_or(step.started_at), now),
+            step.exit_code
+                .map(|code| format!("exit {code}"))
+                .unwrap_or_default(),
+        ]);
+    }
+    table.text()
+}
+
+fn status_of(step: &Step) -> String {
+    let more = match () {
+        () if step.compensating.is_some() => " (its effect is being undone)",
+        () if step.crossed => " (crossed)",
+        () if step.rolled_back => " (files restored)",
+        () => "",
+    };
+    format!("{}{more}", step.status.as_str())
 }

@@ -3,9 +3,6 @@
 //!
 //! A field that is `Option` and may be skipped is never `null`: it is there with a value, or not at all.
 
-pub(super) mod run;
-pub(super) mod status;
-
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
@@ -185,9 +182,8 @@ pub(crate) struct ManReply<'a> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_document_of_a_written_reply_is_the_document() {
