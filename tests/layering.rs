@@ -62,14 +62,10 @@ const CLOCKS: [&str; 2] = ["SystemTime", "Instant"];
 
 /// Files outside of `durable` that open files by their path, and whose those are. Everything of ours goes through
 /// `durable::Root`, which follows nothing that somebody put in its place.
-const BY_PATH: [(&str, &str); 54] = [
+const BY_PATH: [(&str, &str); 53] = [
     (
         "cli/commands/attempt.rs",
-        "a log that the user names, a pipe maybe",
-    ),
-    (
-        "cli/commands/run.rs",
-        "a prompt that the user names, a pipe maybe",
+        "a log or a prompt that the user names, a pipe maybe",
     ),
     (
         "cli/live/github.rs",

@@ -4,7 +4,6 @@
 pub(crate) mod args;
 mod commands;
 mod completion;
-mod exit;
 mod generate;
 mod keys;
 mod live;
@@ -23,8 +22,8 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::process::ExitCode as ProcessExitCode;
 
-use clap::FromArgMatches;
 use clap::error::ErrorKind;
+use clap::{ArgMatches, FromArgMatches};
 
 use crate::engine::base::context::mask_secrets;
 use crate::engine::flow::{forget, inside};
@@ -37,8 +36,8 @@ use crate::process::{
 };
 
 use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases, help};
-use exit::ExitCode;
-use replies::NothingReply;
+
+use replies::{ExitCode, NothingReply};
 use setup::{context, setup};
 use ui::{Reply, Ui};
 
@@ -79,16 +78,16 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
         ErrorKind::DisplayVersion => Err(error),
         _ => parse_with_all(&args),
     });
-    let cli = match parsed {
-        Ok(cli) => cli,
+    let (cli, name) = match parsed {
+        Ok(parsed) => parsed,
         Err(mut error) => {
             if error.use_stderr() {
                 mask_configured(&args);
             }
             let exit = usage::answer(&args, &mut error);
             // From a hook, 2 would stop the agent.
-            let exit = if exit == ExitCode::Usage && usage::command_of(&args) == "hook run" {
-                ExitCode::Failed
+            let exit = if exit == ExitCode::USAGE && usage::command_of(&args) == "hook run" {
+                ExitCode::FAILED
             } else {
                 exit
             };
@@ -97,10 +96,11 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
     };
     start_tracing(&cli.global);
     let ui = Ui::new(&cli.global);
-    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| dispatch(&cli, &ui)));
+    let caught =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| dispatch(&cli, &name, &ui)));
     let exit = caught.unwrap_or_else(|_| {
         tracing::error!("this is a bug in recover; what it says above helps to find it");
-        ExitCode::Bug
+        ExitCode::BUG
     });
     ProcessExitCode::from(exit.number())
 }
@@ -127,31 +127,44 @@ fn mask_configured(args: &[OsString]) {
         .map(OsString::from)
         .into_iter()
         .chain(places);
-    if let Ok(cli) = parse(&words.collect::<Vec<_>>()) {
+    if let Ok((cli, _)) = parse(&words.collect::<Vec<_>>()) {
         // Whatever is wrong with it, the arguments are wrong as well, and that is said.
         let _ = context(&cli.global, cli.command.as_ref());
     }
 }
 
-fn parse(args: &[OsString]) -> clap::error::Result<Cli> {
+/// What the arguments say, and the name of the command in documents: the words that call it.
+type Parsed = clap::error::Result<(Cli, String)>;
+
+fn parse(args: &[OsString]) -> Parsed {
     // To take the tree of arguments apart at the end is a quarter of the work of parsing with it.
     let mut command = ManuallyDrop::new(args::named_in(args));
-    Cli::from_arg_matches_mut(&mut command.try_get_matches_from_mut(args)?)
+    parsed(command.try_get_matches_from_mut(args)?)
 }
 
-fn parse_with_all(args: &[OsString]) -> clap::error::Result<Cli> {
+fn parsed(mut matches: ArgMatches) -> Parsed {
+    let mut names = Vec::new();
+    let mut at = &matches;
+    while let Some((name, below)) = at.subcommand() {
+        names.push(name);
+        at = below;
+    }
+    let name = names.join(" ");
+    Ok((Cli::from_arg_matches_mut(&mut matches)?, name))
+}
+
+fn parse_with_all(args: &[OsString]) -> Parsed {
     let name = args
         .first()
         .and_then(|path| Path::new(path).file_name()?.to_str())
         .unwrap_or("recover");
-    Cli::from_arg_matches(&help::for_people(name).try_get_matches_from(args)?)
+    parsed(help::for_people(name).try_get_matches_from(args)?)
 }
 
-fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
+fn dispatch(cli: &Cli, name: &str, ui: &Ui) -> ExitCode {
     let Some(command) = &cli.command else {
         return bare(cli, ui);
     };
-    let name = commands::name(command);
     if let Command::Hook(HookArgs {
         command: HookCommand::Run(args),
     }) = command

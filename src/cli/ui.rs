@@ -11,24 +11,23 @@ use rustix::termios::Winsize;
 use serde::Serialize;
 use serde_json::Map;
 
-use crate::engine::record::select::found_unnamed;
-use crate::engine::{Context, Error};
-use crate::git::base::RepositoryState;
-use crate::git::program::pager;
-use crate::model::checkpoint::{Checkpoint, trigger};
-use crate::model::hint::{Advice, Hint, Reader};
-use crate::model::id::CheckpointId;
-use crate::model::state::State;
-use crate::policy::redact::{redact, redact_json_text, redacted_json_text};
-use crate::policy::settings::ColorWhen;
-use crate::process::{Stderr, page};
-
 use super::args::GlobalArgs;
-use super::exit::ExitCode;
-use super::replies::ErrorDocument;
-use super::replies::{Document, Repository, document_text};
+use super::replies::{Document, ErrorDocument, ExitCode, Repository, document_text};
 use super::terminal_text::wrapped;
 use super::warned;
+use crate::engine::{Context, Error, record::select::found_unnamed};
+use crate::git::{base::RepositoryState, program::pager};
+use crate::model::{
+    checkpoint::{Checkpoint, trigger},
+    hint::{Advice, Hint, Reader},
+    id::CheckpointId,
+    state::State,
+};
+use crate::policy::{
+    redact::{redact, redact_json_text, redacted_json_text},
+    settings::ColorWhen,
+};
+use crate::process::{Stderr, page};
 
 pub(super) use crate::policy::escape::{escape, escape_lines};
 
@@ -81,7 +80,7 @@ impl Reply {
             repository: None,
             warnings: Vec::new(),
             text: text.into(),
-            exit: ExitCode::Done,
+            exit: ExitCode::DONE,
             form: Form::Text,
             paged: None,
         }
@@ -277,8 +276,8 @@ impl Ui {
         match written {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 tracing::error!(%error, "what was asked was done, but the answer could not be written");
-                if reply.exit == ExitCode::Done {
-                    ExitCode::Failed
+                if reply.exit == ExitCode::DONE {
+                    ExitCode::FAILED
                 } else {
                     reply.exit
                 }

@@ -11,8 +11,8 @@ use super::super::{
         CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PruneArgs,
         RestoreArgs, ShowArgs,
     },
-    exit::ExitCode,
     render,
+    replies::ExitCode,
     screens::{How, choose_checkpoint, choose_restore},
     ui::{Paged, Reply, Ui, escape},
 };
@@ -42,7 +42,7 @@ use crate::engine::{
     },
 };
 use crate::model::{
-    checkpoint::{CapturedTotals, Checkpoint, LaneFields, trigger},
+    checkpoint::{CapturedTotals, Checkpoint, trigger},
     hint::Hint,
     id::CheckpointId,
     manifest::{Nested, ObjectId},
@@ -163,18 +163,7 @@ fn create(context: &Context, args: &CreateArgs, ui: &Ui) -> Result<Reply> {
             .kind
             .unwrap_or_else(|| trigger::kind_of(args.trigger.as_deref().unwrap_or_default())),
         after_iteration: args.iteration,
-        lane_fields: LaneFields {
-            stage: args.stage.clone(),
-            status: args.status.clone(),
-            base_branch: args.base_branch.clone(),
-            notes: args.notes.clone(),
-            test_command: args.test_command.clone(),
-            exit_code: args.exit_code,
-            head_sha: args.head_sha.clone(),
-            commit_shas: args.commit_sha.clone(),
-            target_branch: args.target_branch.clone(),
-            ..LaneFields::default()
-        },
+        lane_fields: args.lane.clone().into(),
         pinned: args.pin,
         storage: args.storage,
         ..Request::default()
@@ -215,9 +204,9 @@ fn create(context: &Context, args: &CreateArgs, ui: &Ui) -> Result<Reply> {
         format!("Nothing has changed since {id}.\n")
     };
     let exit = if checkpoint.partial && *changed {
-        ExitCode::Partial
+        ExitCode::PARTIAL
     } else {
-        ExitCode::Done
+        ExitCode::DONE
     };
     Ok(Reply::new(created, text).exit(exit))
 }
@@ -506,9 +495,9 @@ fn verify(context: &Context, selectors: &[Selector], ui: &Ui) -> Result<Reply> {
         text.push_str(&format!("{id}: {}\n", problem.message));
     }
     let exit = if report.problems.is_empty() {
-        ExitCode::Done
+        ExitCode::DONE
     } else {
-        ExitCode::Corrupt
+        ExitCode::CORRUPT
     };
     Ok(Reply::new(report, text).exit(exit))
 }
@@ -528,9 +517,9 @@ fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
         let changed = !context.dry_run() && path.is_some();
         let base_commit = checkpoint.base_commit.as_ref();
         let exit = if withheld.is_empty() {
-            ExitCode::Done
+            ExitCode::DONE
         } else {
-            ExitCode::Partial
+            ExitCode::PARTIAL
         };
         for one in withheld {
             Ui::warn(&format!("{} {}", one.path, one.reason));

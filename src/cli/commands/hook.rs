@@ -31,8 +31,8 @@ use super::super::args::{
     GlobalArgs, HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs,
     HookUninstallArgs, PlaceArgs,
 };
-use super::super::exit::ExitCode;
 use super::super::render::{Table, column, date_time, when, words};
+use super::super::replies::{ExitCode, error_code};
 use super::super::ui::{Form, Reply, Ui, escape};
 
 /// How much of stdin is read. A tool call holds what is to be written.
@@ -320,7 +320,7 @@ pub(crate) fn run(
             }
             if ui.json {
                 let trouble = Trouble {
-                    code: super::super::exit::code(error.kind),
+                    code: error_code(error.kind),
                     message: &error.message,
                 };
                 let body = TroubleReply {
@@ -332,7 +332,7 @@ pub(crate) fn run(
         }
         Err(_) => trouble("a bug in recover; what it says above helps to find it"),
     }
-    ExitCode::Done
+    ExitCode::DONE
 }
 
 /// One line on stderr. With stderr closed there is nobody left to report to.

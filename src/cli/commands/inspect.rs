@@ -16,9 +16,8 @@ use crate::policy::amounts::count;
 use super::super::args::{
     CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, ManArgs, RetryStatusArgs, SchemaArgs,
 };
-use super::super::exit::ExitCode;
 use super::super::render::{Table, column};
-use super::super::replies::{CompletionsReply, ConfigReply, ManReply, SchemaReply};
+use super::super::replies::{CompletionsReply, ConfigReply, ExitCode, ManReply, SchemaReply};
 use super::super::screens::agrees;
 use super::super::ui::{Form, Reply, Ui, escape};
 use super::super::{generate, render, schema};
@@ -34,8 +33,8 @@ pub(super) fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<
     let now = context.clock.now();
     let asked = args.check || args.wait.is_some();
     let exit = match retry.under_way {
-        _ if !asked => ExitCode::Done,
-        Some(_) => ExitCode::Locked,
+        _ if !asked => ExitCode::DONE,
+        Some(_) => ExitCode::LOCKED,
         None => ExitCode::of_standing(retry.standing),
     };
     Ok(Reply::new(
@@ -187,17 +186,17 @@ pub(super) fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Resul
         .map(|problem| problem.code)
         .collect();
     let exit = match errors.as_slice() {
-        [] => ExitCode::Done,
-        codes if codes.contains(&NEWER_LEDGER) => ExitCode::Newer,
-        codes if codes.iter().all(|code| *code == NO_SPACE) => ExitCode::NoSpace,
+        [] => ExitCode::DONE,
+        codes if codes.contains(&NEWER_LEDGER) => ExitCode::NEWER,
+        codes if codes.iter().all(|code| *code == NO_SPACE) => ExitCode::NO_SPACE,
         codes
             if codes
                 .iter()
                 .all(|code| [NO_SPACE, READ_ONLY].contains(code)) =>
         {
-            ExitCode::Refused
+            ExitCode::REFUSED
         }
-        _ => ExitCode::Corrupt,
+        _ => ExitCode::CORRUPT,
     };
     Ok(Reply::new(report, text).exit(exit))
 }

@@ -18,10 +18,10 @@ use crate::process::Show;
 
 use self::screen::Editor;
 use super::super::args::{ManualFixArgs, ManualFixCommand};
-use super::super::exit::ExitCode;
 use super::super::live::Watch;
 use super::super::render;
 use super::super::render::driven::{ContinuedReply, PreparedReply};
+use super::super::replies::ExitCode;
 use super::super::ui::{Reply, Ui, escape};
 
 /// Dispatches.
@@ -43,9 +43,9 @@ pub(super) fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Resul
         Some(ManualFixCommand::Verify) => {
             let fix = verify(context, show(ui))?;
             let exit = if fix.session.verified {
-                ExitCode::Done
+                ExitCode::DONE
             } else {
-                ExitCode::VerificationFailed
+                ExitCode::VERIFICATION_FAILED
             };
             Ok(reply(context, &fix, ui).exit(exit))
         }

@@ -8,13 +8,13 @@ use comfy_table::Cell;
 use crate::engine::base::clock::WaitLimit;
 use crate::engine::flow::remote::{self, RemoteReport, TakeOver};
 use crate::engine::flow::remote_check;
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::{Context, ErrorKind, Result};
 use crate::model::time::format_duration;
 
 use super::super::args::{RemoteArgs, RemoteCheckArgs, RemoteCommand};
-use super::super::exit::ExitCode;
 use super::super::render::{Table, column};
-use super::super::screens::agrees;
+use super::super::replies::ExitCode;
+use super::super::screens::require_yes;
 use super::super::ui::{Reply, Ui, escape};
 
 /// `recover remote`.
@@ -47,18 +47,8 @@ pub(super) fn execute(context: &mut Context, args: &RemoteArgs, ui: &Ui) -> Resu
 fn prune(context: &mut Context, ui: &Ui) -> Result<RemoteReport> {
     match remote::prune(context) {
         Err(error) if error.kind == ErrorKind::ConfirmationNeeded && ui.interactive => {
-            if !agrees(
-                context,
-                ui,
-                &format!("{}\n", escape(&error.message)),
-                "Remove it?",
-            )? {
-                return Err(Error::new(
-                    ErrorKind::Interrupted(130),
-                    "cancelled; nothing was changed",
-                ));
-            }
-            context.confirm();
+            let shown = format!("{}\n", escape(&error.message));
+            require_yes(context, ui, &shown, "Remove it?")?;
             remote::prune(context)
         }
         done => done,
@@ -76,14 +66,7 @@ pub(super) fn confirm_steal(context: &mut Context, ui: &Ui) -> Result<()> {
         return Ok(());
     }
     let about = "Whoever holds the run may be at work on it, and would stop with its next push.\n";
-    if !agrees(context, ui, about, "Take it?")? {
-        return Err(Error::new(
-            ErrorKind::Interrupted(130),
-            "cancelled; nothing was changed",
-        ));
-    }
-    context.confirm();
-    Ok(())
+    require_yes(context, ui, about, "Take it?")
 }
 
 fn check(context: &Context, args: &RemoteCheckArgs) -> Result<Reply> {
@@ -116,9 +99,9 @@ fn check(context: &Context, args: &RemoteCheckArgs) -> Result<Reply> {
         );
     }
     let code = if found.usable {
-        ExitCode::Done
+        ExitCode::DONE
     } else {
-        ExitCode::Refused
+        ExitCode::REFUSED
     };
     text.push_str(if found.usable {
         "Runs can be kept there.\n"

@@ -9,7 +9,7 @@ use crate::engine::flow::undo::{How as UndoHow, redo as do_again, undo as take_b
 use crate::engine::record::lane::{Hints, LaneDetails, LaneStanding, Stage};
 use crate::engine::record::run_settings::is_unchecked;
 use crate::engine::restore::request::{Restore, RestoreResult};
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::{Context, ErrorKind, Result};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::operation::Scope;
@@ -20,9 +20,9 @@ use crate::policy::escape::escape;
 use crate::policy::recommended::resume_command;
 
 use super::super::args::{BisectArgs, RollbackArgs, UndoArgs, UndoCommand, word_of};
-use super::super::exit::ExitCode;
 use super::super::render;
-use super::super::screens::{How, agrees, choose_rollback, confirm_rollback};
+use super::super::replies::ExitCode;
+use super::super::screens::{How, choose_rollback, confirm_rollback, require_yes};
 use super::super::ui::{Reply, Ui};
 
 /// A rollback, restore, undo or redo; the plan of one has its result as `plan`.
@@ -103,9 +103,9 @@ pub(super) fn reply(context: &Context, restore: &Restore, ui: &Ui) -> Result<Rep
     };
     // What was to be taken back outside the work tree and was not.
     let exit = if restore.result.success {
-        ExitCode::Done
+        ExitCode::DONE
     } else {
-        ExitCode::Partial
+        ExitCode::PARTIAL
     };
     Ok(reply.exit(exit))
 }
@@ -209,13 +209,7 @@ fn asking(
     match restore(context) {
         Err(error) if error.kind == ErrorKind::ConfirmationNeeded && ui.interactive => {
             let shown = error.message.trim_end_matches("; --yes goes on");
-            if !agrees(context, ui, shown, "Go on?")? {
-                return Err(Error::new(
-                    ErrorKind::Interrupted(130),
-                    "cancelled; nothing was changed",
-                ));
-            }
-            context.confirm();
+            require_yes(context, ui, shown, "Go on?")?;
             reply(context, &restore(context)?, ui)
         }
         restored => reply(context, &restored?, ui),
@@ -248,9 +242,9 @@ pub(super) fn bisect(context: &Context, args: &BisectArgs, ui: &Ui) -> Result<Re
     let found = find(context, &request, &say)?;
     let text = ui.text(|| text_of(context, &found, &ui.knowing(context)));
     let exit = if found.candidates.is_empty() {
-        ExitCode::Done
+        ExitCode::DONE
     } else {
-        ExitCode::Partial
+        ExitCode::PARTIAL
     };
     Ok(Reply::new(found, text).exit(exit))
 }

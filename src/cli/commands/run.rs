@@ -5,16 +5,16 @@ use std::path::Path;
 
 use super::super::{
     args::{ResumeArgs, RunArgs},
-    exit::ExitCode,
     live::Watch,
     render::{
         self,
         driven::{ResumeReply, RunPlan, RunReply},
     },
-    replies::PlanReply,
+    replies::{ExitCode, PlanReply},
     screens::resume::{self as resume_screen, Answer},
     ui::{Form, Reply, Ui, escape},
 };
+use super::attempt::read_file;
 use super::manual_fix;
 use super::remote::{confirm_steal, how};
 use super::runs::close_chosen;
@@ -369,23 +369,10 @@ fn prompt(args: &RunArgs) -> Result<Option<String>> {
 
 /// A file's text, or stdin's for `-`.
 fn read_text(path: &Path) -> Result<String> {
-    let failed = |error: std::io::Error| {
-        Error::new(
-            ErrorKind::Usage,
-            format!(
-                "cannot read {}: {error}; - is standard input",
-                path.display()
-            ),
-        )
-    };
-    if path == Path::new("-") {
+    read_file(path, |mut input| {
         let mut text = String::new();
-        return std::io::stdin()
-            .read_to_string(&mut text)
-            .map(|_| text)
-            .map_err(failed);
-    }
-    std::fs::read_to_string(path).map_err(failed)
+        input.read_to_string(&mut text).map(|_| text)
+    })
 }
 
 /// `recover resume`.
@@ -464,10 +451,10 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
     );
     let exit = match &resumed.driven {
         Some(driven) => ExitCode::of_driven(driven),
-        None if resumed.run.status.is_done() => ExitCode::Done,
+        None if resumed.run.status.is_done() => ExitCode::DONE,
         // A plan is one for when it is allowed.
         None if resumed.plan.is_some() && matches!(resumed.standing, Standing::Wait(_)) => {
-            ExitCode::Done
+            ExitCode::DONE
         }
         None => ExitCode::of_standing(resumed.standing),
     };

@@ -2,20 +2,25 @@
 
 use comfy_table::Cell;
 
-use crate::engine::flow::forget::{Forgotten, forget as forget_runs, plan};
-use crate::engine::flow::remote;
-use crate::engine::flow::runs::{Chosen, Listed, Planned, Runs, close as close_runs, list};
-use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::agent_record::short_count;
-use crate::model::id::RunId;
-use crate::model::time::Timestamp;
-use crate::policy::amounts::{count, size};
-use crate::policy::escape::escape;
-
-use super::super::args::{CloseArgs, ForgetArgs, RunsArgs};
-use super::super::render::{Table, column, toned, when, words};
-use super::super::screens::{self, agrees};
-use super::super::ui::{Paged, Reply, Ui};
+use super::super::{
+    args::{CloseArgs, ForgetArgs, RunsArgs},
+    render::{Table, column, toned, when, words},
+    screens::{self, require_yes},
+    ui::{Paged, Reply, Ui},
+};
+use crate::engine::{
+    Context, Result,
+    flow::{
+        forget::{Forgotten, forget as forget_runs, plan},
+        remote,
+        runs::{Chosen, Listed, Planned, Runs, close as close_runs, list},
+    },
+};
+use crate::model::{agent_record::short_count, id::RunId, time::Timestamp};
+use crate::policy::{
+    amounts::{count, size},
+    escape::escape,
+};
 
 /// `recover runs`.
 pub(super) fn runs(context: &Context, args: &RunsArgs, ui: &Ui) -> Result<Reply> {
@@ -82,18 +87,8 @@ pub(super) fn forget(context: &mut Context, args: &ForgetArgs, ui: &Ui) -> Resul
     if ui.interactive && !context.says_yes() && !context.dry_run() {
         let planned = plan(context, chosen.as_ref())?;
         if planned.changed {
-            if !agrees(
-                context,
-                ui,
-                &told(&planned),
-                "Remove it for good? This cannot be undone.",
-            )? {
-                return Err(Error::new(
-                    ErrorKind::Interrupted(130),
-                    "cancelled; nothing was changed",
-                ));
-            }
-            context.confirm();
+            let question = "Remove it for good? This cannot be undone.";
+            require_yes(context, ui, &told(&planned), question)?;
         }
     }
     let forgotten = forget_runs(context, chosen.as_ref())?;

@@ -7,31 +7,36 @@ use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::attempt::budgets::Retry;
-use crate::engine::flow::follow::{Follow, Noticed};
-use crate::engine::flow::remote::RunRemote;
-use crate::engine::flow::status::{Activity, Status, status as look};
-use crate::engine::record::lane::Hints;
-use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::agent_record::UsageFields;
-use crate::model::decision::{Budget, Decision, Wait};
-use crate::model::failure::Failure;
-use crate::model::feedback::FeedbackResults;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::manual_fix::ManualFixSession;
-use crate::model::run::Parked;
-use crate::model::run_line::{IterationLine, RunLine};
-use crate::model::step::ToldStep;
-use crate::model::time::Timestamp;
-use crate::policy::options::ResumeOption;
-use crate::policy::redact::redact;
-use crate::policy::report::Night;
-
-use super::super::args::StatusArgs;
-use super::super::exit::ExitCode;
-use super::super::render;
-use super::super::ui::{Form, Reply, Ui};
+use super::super::{
+    args::StatusArgs,
+    render,
+    replies::ExitCode,
+    ui::{Form, Reply, Ui},
+};
+use crate::engine::{
+    Context, Error, ErrorKind, Result,
+    attempt::budgets::Retry,
+    flow::{
+        follow::{Follow, Noticed},
+        remote::RunRemote,
+        status::{Activity, Status, status as look},
+    },
+    record::lane::Hints,
+};
+use crate::model::{
+    agent_record::UsageFields,
+    decision::{Budget, Decision, Wait},
+    failure::Failure,
+    feedback::FeedbackResults,
+    hint::Hint,
+    id::CheckpointId,
+    manual_fix::ManualFixSession,
+    run::Parked,
+    run_line::{IterationLine, RunLine},
+    step::ToldStep,
+    time::Timestamp,
+};
+use crate::policy::{options::ResumeOption, redact::redact, report::Night};
 
 /// Clears a terminal and begins at its top.
 const CLEAR: &str = "\x1b[2J\x1b[H";
@@ -92,7 +97,7 @@ fn watch(context: &Context, ui: &Ui) -> Result<Reply> {
 /// The answer of what has printed everything as it came.
 pub(super) fn ended(code: i32) -> Reply {
     Reply::text("").exit(if code == 0 {
-        ExitCode::Done
+        ExitCode::DONE
     } else {
         ExitCode::other(code)
     })

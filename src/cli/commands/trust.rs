@@ -11,7 +11,7 @@ use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::policy::amounts::size;
 
 use super::super::args::TrustArgs;
-use super::super::screens::{Consent, agrees, trusts};
+use super::super::screens::{Consent, agrees, require_yes, trusts};
 use super::super::ui::{Reply, Ui, escape};
 
 /// So many recorded commands are shown to people; the document has all.
@@ -143,13 +143,7 @@ fn trust_state(context: &mut Context, ui: &Ui) -> Result<Reply> {
     {
         let state = look(context)?;
         if state.foreign {
-            if !agrees(context, ui, &told(&state), "Take it over?")? {
-                return Err(Error::new(
-                    ErrorKind::Interrupted(130),
-                    "cancelled; nothing was changed",
-                ));
-            }
-            context.confirm();
+            require_yes(context, ui, &told(&state), "Take it over?")?;
         }
     }
     let trusted = take_over(context)?;

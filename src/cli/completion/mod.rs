@@ -12,7 +12,7 @@ use std::path::Path;
 use clap::{CommandFactory, FromArgMatches};
 use clap_complete::engine::complete;
 use clap_complete::env::{CompleteEnv, Elvish, EnvCompleter, Powershell, Shells};
-use clap_complete::{ArgValueCompleter, CompletionCandidate, Shell};
+use clap_complete::{ArgValueCompleter, CompletionCandidate};
 
 use crate::engine::flow::rollback::{targets, targets_of_worktree};
 use crate::engine::flow::status::status;

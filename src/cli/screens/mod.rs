@@ -123,6 +123,20 @@ pub(super) fn agrees(context: &Context, ui: &Ui, shown: &str, question: &str) ->
     Ok(talk.one_of(&['y', 'n', 'q'])? == 'y')
 }
 
+/// The same where a no is the end (130), and a yes counts as `--yes` from then on.
+pub(super) fn require_yes(
+    context: &mut Context,
+    ui: &Ui,
+    shown: &str,
+    question: &str,
+) -> Result<()> {
+    if !agrees(context, ui, shown, question)? {
+        return Err(nothing_changed(130));
+    }
+    context.confirm();
+    Ok(())
+}
+
 /// What a person said to a question with three answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Consent {
@@ -163,7 +177,7 @@ fn size() -> (usize, usize) {
     })
 }
 
-fn nothing_changed(code: i32) -> Error {
+pub(super) fn nothing_changed(code: i32) -> Error {
     Error::new(
         ErrorKind::Interrupted(code),
         "cancelled; nothing was changed",

@@ -22,8 +22,8 @@ use crate::policy::places::{Place, places};
 use crate::policy::plain_text;
 use crate::process::{Show, Signal};
 
-use super::super::super::exit::ExitCode;
 use super::super::super::keys::{Key, Keys};
+use super::super::super::replies::ExitCode;
 use super::super::super::terminal_text::between_words;
 use super::super::super::ui::{Reply, Ui, escape};
 use super::watch::Lines;
@@ -97,7 +97,7 @@ fn attend(watch: &mut Watch<'_>, context: &Context, ui: &Ui) -> Result<End> {
             Step::Asked('c') => ui.note("Not verified as it is: v runs the checks."),
             Step::Asked('a') => return Ok(End::Abort),
             Step::Asked('q' | END_OF_INPUT) | Step::Ended | Step::GaveUp => {
-                return Ok(End::Leave(ExitCode::Done));
+                return Ok(End::Leave(ExitCode::DONE));
             }
             Step::Asked(_) => ui.note(KEYS),
             Step::Stopped(code) => return Ok(End::Leave(ExitCode::other(code))),

@@ -4,23 +4,29 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::engine::base::clock::WaitLimit;
-use crate::engine::base::progress::{Observer, ProgressEvent};
-use crate::engine::flow::fix_session::{Fix, status};
-use crate::engine::flow::manual_fix::Judged;
-use crate::engine::flow::manual_fix::watch::{Step, Watch};
-use crate::engine::record::run_settings::loops_of_fix;
-use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::hint::Hint;
-use crate::model::manifest::Change;
-use crate::model::manual_fix::ManualFixStatus;
-use crate::model::time::Timestamp;
-use crate::policy::redact::redact;
-
-use super::super::super::exit::ExitCode;
-use super::super::super::render::{said, seconds};
-use super::super::super::ui::{Reply, Ui, escape};
+use super::super::super::{
+    render::{said, seconds},
+    replies::ExitCode,
+    ui::{Reply, Ui, escape},
+};
 use super::show;
+use crate::engine::{
+    Context, Error, ErrorKind, Result,
+    base::{
+        clock::WaitLimit,
+        progress::{Observer, ProgressEvent},
+    },
+    flow::{
+        fix_session::{Fix, status},
+        manual_fix::{
+            Judged,
+            watch::{Step, Watch},
+        },
+    },
+    record::run_settings::loops_of_fix,
+};
+use crate::model::{hint::Hint, manifest::Change, manual_fix::ManualFixStatus, time::Timestamp};
+use crate::policy::redact::redact;
 
 /// Tells changes and results as they come, until a signal, the deadline or (with `wait`) a verified fix ends it.
 pub(super) fn watch(context: &Context, wait: Option<WaitLimit>, ui: &Ui) -> Result<Reply> {
@@ -33,7 +39,7 @@ pub(super) fn watch(context: &Context, wait: Option<WaitLimit>, ui: &Ui) -> Resu
     let deadline = longest.and_then(|longest| Instant::now().checked_add(longest));
     let goal = wait.is_some();
     let exit = if goal && watch.fix()?.session.verified {
-        ExitCode::Done
+        ExitCode::DONE
     } else {
         ui.note(&format!(
             "Watching {}; Ctrl-C ends it, and the session stays open.",
@@ -71,15 +77,15 @@ fn follow(
         match lines.tell(&step) {
             Ok(()) => {}
             // Who read the lines is gone, and has seen enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::Done),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::DONE),
             Err(error) => return Err(Error::io("cannot write to standard output", error)),
         }
         match step {
             Step::Judged(judged) if goal && judged.fix.session.verified => {
-                return Ok(ExitCode::Done);
+                return Ok(ExitCode::DONE);
             }
-            Step::Ended => return Ok(ExitCode::Done),
-            Step::GaveUp => return Ok(ExitCode::GaveUpWaiting),
+            Step::Ended => return Ok(ExitCode::DONE),
+            Step::GaveUp => return Ok(ExitCode::GAVE_UP_WAITING),
             Step::Stopped(code) => return Ok(ExitCode::other(code)),
             _ => {}
         }
