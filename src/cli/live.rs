@@ -49,15 +49,22 @@ impl Watch {
     /// Shows what `context` does from now on.
     pub(super) fn start(context: &Context, ui: &Ui) -> Self {
         Self {
-            display: Display::start(context, ui),
+            display: Display::start(context, ui, false),
             story: Story::start(context, ui, false),
         }
     }
 
-    /// The same beside a command that has our streams to itself, `--passthrough`: nothing is said while all goes well.
+    /// The same beside a command that has the terminal and our streams to itself, `--passthrough`: no line at the bottom and no
+    /// keys, for both are the command's, and nothing is said while all goes well; but why it is tried again, and until when
+    /// nothing happens.
     pub(super) fn beside(context: &Context, ui: &Ui) -> Self {
+        let quiet = Ui {
+            redraws: false,
+            keys: false,
+            ..ui.clone()
+        };
         Self {
-            display: Display::beside(context, ui),
+            display: Display::start(context, &quiet, true),
             story: Story::start(context, ui, true),
         }
     }
@@ -91,27 +98,9 @@ struct Shared {
 }
 
 impl Display {
-    /// The display of what `context` does; `None` where stderr is no terminal, or nobody wants to see anything.
-    fn start(context: &Context, ui: &Ui) -> Option<Self> {
-        Self::shown(context, ui, false)
-    }
-
-    /// The same beside a command that has the terminal to itself, `--passthrough`: no line at the bottom and no keys,
-    /// for both are the command's, and nothing is said while all goes well; but why it is tried again, and until when
-    /// nothing happens.
-    fn beside(context: &Context, ui: &Ui) -> Option<Self> {
-        Self::shown(
-            context,
-            &Ui {
-                redraws: false,
-                keys: false,
-                ..ui.clone()
-            },
-            true,
-        )
-    }
-
-    fn shown(context: &Context, ui: &Ui, sparing: bool) -> Option<Self> {
+    /// The display of what `context` does, with `sparing` of what nobody expects alone; `None` where stderr is no terminal, or
+    /// nobody wants to see anything.
+    fn start(context: &Context, ui: &Ui, sparing: bool) -> Option<Self> {
         if !ui.stderr_terminal || ui.quiet || context.dry_run() {
             return None;
         }

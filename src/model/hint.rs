@@ -137,6 +137,13 @@ impl Hint {
         let commands: Vec<String> = self.0.iter().map(|one| one.for_reader(reader)).collect();
         commands.join(" && ")
     }
+
+    /// The words of the last command behind its program, for a process.
+    pub fn arguments(&self) -> Vec<OsString> {
+        let last = self.0.last();
+        last.map(|command| command.arguments(&Reader::default()))
+            .unwrap_or_default()
+    }
 }
 
 impl Display for Hint {
@@ -147,23 +154,25 @@ impl Display for Hint {
 
 impl Command {
     fn for_reader(&self, reader: &Reader) -> String {
-        let mut line = self.program.to_owned();
-        let mut push = |word: &OsStr| {
-            line.push(' ');
-            line.push_str(&quote(word));
-        };
+        join(
+            [OsString::from(self.program)]
+                .into_iter()
+                .chain(self.arguments(reader)),
+        )
+    }
+
+    fn arguments(&self, reader: &Reader) -> Vec<OsString> {
+        let mut all: Vec<OsString> = Vec::new();
         if let Some(place) = &self.place
             && matches!(self.program, "recover" | "git")
         {
             if !reader.folders.contains(&place.folder) {
-                push("-C".as_ref());
-                push(place.folder.as_ref());
+                all.extend(["-C".into(), place.folder.clone().into()]);
             }
             if let Some(state_dir) = &place.state_dir
                 && self.program == "recover"
             {
-                push("--state-dir".as_ref());
-                push(state_dir.as_ref());
+                all.extend(["--state-dir".into(), state_dir.clone().into()]);
             }
         }
         let named = self.run.as_ref();
@@ -172,16 +181,14 @@ impl Command {
         let own = self.words.iter().position(|word| word == "--");
         for at in 0..=self.words.len() {
             if let Some((_, key)) = named.filter(|(before, _)| *before == at) {
-                key.flags().iter().for_each(|flag| push(flag.as_ref()));
+                all.extend(key.flags().into_iter().map(OsString::from));
             }
-            if let Some(word) = self.words.get(at) {
-                match word.to_str().filter(|_| own.is_none_or(|end| at < end)) {
-                    Some(text) => push(OsStr::new(&*reader.id(text))),
-                    None => push(word),
-                }
-            }
+            all.extend(self.words.get(at).map(|word| {
+                let text = word.to_str().filter(|_| own.is_none_or(|end| at < end));
+                text.map_or_else(|| word.clone(), |text| OsString::from(&*reader.id(text)))
+            }));
         }
-        line
+        all
     }
 }
 

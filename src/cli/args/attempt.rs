@@ -149,7 +149,13 @@ pub(crate) enum HookCommand {
     Print(HookPrintArgs),
     Install(HookInstallArgs),
     Uninstall(HookUninstallArgs),
-    Status(HookStatusArgs),
+    /// Show where the hook is installed and when it was last called.
+    ///
+    /// Codex drops hooks that nobody trusted, and Claude Code those of a folder that was never trusted; neither says so. What
+    /// counts is whether calls were seen.
+    ///
+    /// Example: recover hook status --json
+    Status,
     Run(HookRunArgs),
 }
 
@@ -192,15 +198,6 @@ pub(crate) struct HookUninstallArgs {
     #[command(flatten)]
     pub place: PlaceArgs,
 }
-
-/// Show where the hook is installed and when it was last called.
-///
-/// Codex drops hooks that nobody trusted, and Claude Code those of a folder that was never trusted; neither says so. What
-/// counts is whether calls were seen.
-///
-/// Example: recover hook status --json
-#[derive(Args, Debug)]
-pub(crate) struct HookStatusArgs {}
 
 /// Where the settings are.
 #[derive(Args, Clone, Copy, Debug, Default)]

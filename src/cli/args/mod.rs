@@ -57,15 +57,13 @@ pub(crate) use checkpoint::{
     RestoreArgs, ShowArgs,
 };
 pub(crate) use inspect::{
-    AgentsArgs, ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, ImportArgs, InitArgs,
-    LogArgs, ManArgs, ReportArgs, ReportFormat, RetryStatusArgs, SchemaArgs, StatusArgs, SyncArgs,
-    TrustArgs,
+    ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, ImportArgs, InitArgs, LogArgs, ManArgs,
+    ReportArgs, ReportFormat, RetryStatusArgs, SchemaArgs, StatusArgs, SyncArgs, TrustArgs,
 };
 pub(crate) use restore::{BisectArgs, RollbackArgs, UndoArgs, UndoCommand};
 pub(crate) use run::{ManualFixArgs, ManualFixCommand, ResumeArgs, RunArgs, StepArgs};
 pub(crate) use runs::{
-    AcceptArgs, BrowseArgs, CloseArgs, ForgetArgs, RemoteArgs, RemoteCheckArgs, RemoteCommand,
-    RunsArgs,
+    AcceptArgs, CloseArgs, ForgetArgs, RemoteArgs, RemoteCheckArgs, RemoteCommand, RunsArgs,
 };
 
 /// The flight recorder and undo button for unattended coding runs.
@@ -210,7 +208,11 @@ pub(crate) enum Command {
     Step(StepArgs),
     Status(StatusArgs),
     Runs(RunsArgs),
-    Browse(BrowseArgs),
+    /// Look through runs, attempts and checkpoints on a terminal.
+    ///
+    /// A timeline on the left; the difference, the evidence for a failure, the log or the report on the right. It follows a run
+    /// at work. Nothing is changed but by a command that is shown and agreed to. The key ? lists the keys.
+    Browse,
     Accept(AcceptArgs),
     Bisect(BisectArgs),
     Close(CloseArgs),
@@ -224,7 +226,11 @@ pub(crate) enum Command {
     Init(InitArgs),
     Config(ConfigArgs),
     Doctor(DoctorArgs),
-    Agents(AgentsArgs),
+    /// List the agents that run --agent NAME starts.
+    ///
+    /// Which are installed, and how each is started. A section [agent.NAME] of the configuration adds one, or changes single keys of a built-in one.
+    #[command(after_long_help = inspect::AGENTS_HELP)]
+    Agents,
     Hook(HookArgs),
     Completions(CompletionsArgs),
     Schema(SchemaArgs),

@@ -27,13 +27,6 @@ pub(crate) struct RunsArgs {
     pub limit: Option<usize>,
 }
 
-/// Look through runs, attempts and checkpoints on a terminal.
-///
-/// A timeline on the left; the difference, the evidence for a failure, the log or the report on the right. It follows a run
-/// at work. Nothing is changed but by a command that is shown and agreed to. The key ? lists the keys.
-#[derive(Args, Debug)]
-pub(crate) struct BrowseArgs {}
-
 /// Close runs that you are done with.
 ///
 /// No command is about them any more unless it names them. An open manual fix is aborted. Files stay as they are, and so do good checkpoints; recover resume RUN opens the run
@@ -161,30 +154,32 @@ pub(crate) struct RemoteArgs {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum RemoteCommand {
-    Status(RemoteStatusArgs),
+    /// Show who holds the runs on a remote, and what is not sent.
+    ///
+    /// Without the server it shows what was seen last.
+    Status(RemoteName),
     Push(RemotePushArgs),
-    Fetch(RemoteFetchArgs),
+    /// Fetch and verify what is new on a remote.
+    ///
+    /// Nothing is claimed, and the runs here stay as they are.
+    Fetch(RemoteName),
     Claim(RemoteClaimArgs),
     Release(RemoteReleaseArgs),
-    Prune(RemotePruneArgs),
+    /// Remove runs from a remote that are not kept any longer.
+    ///
+    /// Those that are accepted or closed, and others when their checkpoints are not kept here any longer ([retention]); with --run
+    /// that one, as soon as it has ended. This cannot be undone, and the server may keep deleted objects for weeks: a secret that
+    /// went there has to be changed.
+    Prune(RemoteName),
     Check(RemoteCheckArgs),
 }
 
-/// Which remote.
+// No doc comment: it would be the help of the commands that take it alone.
 #[derive(Args, Debug)]
 pub(crate) struct RemoteName {
     /// Git remote, by its name [default: remote.name of your configuration]
     #[arg(long, value_name = "NAME")]
     pub remote: Option<String>,
-}
-
-/// Show who holds the runs on a remote, and what is not sent.
-///
-/// Without the server it shows what was seen last.
-#[derive(Args, Debug)]
-pub(crate) struct RemoteStatusArgs {
-    #[command(flatten)]
-    pub name: RemoteName,
 }
 
 /// Send what is new of the runs that lie on a remote.
@@ -198,15 +193,6 @@ pub(crate) struct RemotePushArgs {
     /// Wait for the server or the run's holder, at most DUR (then exit 9)
     #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub wait: Option<WaitLimit>,
-}
-
-/// Fetch and verify what is new on a remote.
-///
-/// Nothing is claimed, and the runs here stay as they are.
-#[derive(Args, Debug)]
-pub(crate) struct RemoteFetchArgs {
-    #[command(flatten)]
-    pub name: RemoteName,
 }
 
 /// Claim a run on a remote for this clone.
@@ -237,17 +223,6 @@ pub(crate) struct RemoteReleaseArgs {
     /// Also where another machine holds it
     #[arg(long)]
     pub force: bool,
-}
-
-/// Remove runs from a remote that are not kept any longer.
-///
-/// Those that are accepted or closed, and others when their checkpoints are not kept here any longer ([retention]); with --run
-/// that one, as soon as it has ended. This cannot be undone, and the server may keep deleted objects for weeks: a secret that
-/// went there has to be changed.
-#[derive(Args, Debug)]
-pub(crate) struct RemotePruneArgs {
-    #[command(flatten)]
-    pub name: RemoteName,
 }
 
 /// Find out what a remote's server guarantees.

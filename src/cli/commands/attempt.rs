@@ -315,7 +315,7 @@ fn evidence(args: &EvidenceArgs) -> Result<FailureEvidence> {
 
 /// A log may be larger than the memory.
 fn read(path: &Path) -> Result<Vec<u8>> {
-    read_file(path, |input| condensed(input))
+    read_file(path, condensed)
 }
 
 /// Reads a file that the user names; `-` is standard input.

@@ -105,7 +105,7 @@ pub(super) fn execute(context: &Context, args: &HookArgs, ui: &Ui) -> Result<Rep
         HookCommand::Print(args) => Ok(print(context, args)),
         HookCommand::Install(args) => install(context, args),
         HookCommand::Uninstall(args) => uninstall(context, args),
-        HookCommand::Status(_) => status_of_all(context, ui),
+        HookCommand::Status => status_of_all(context, ui),
         HookCommand::Run(_) => Err(Error::new(
             ErrorKind::Usage,
             "hook run is started by itself",

@@ -35,7 +35,7 @@ pub(super) use trust::{ask as ask_for_trust, ask_for_consent};
 /// Whether a command works in any folder, also one that is no place for a run.
 pub(super) fn needs_settings_only(command: &Command) -> bool {
     match command {
-        Command::Classify(_) | Command::Config(_) | Command::Agents(_) => true,
+        Command::Classify(_) | Command::Config(_) | Command::Agents => true,
         Command::Hook(args) => matches!(args.command, HookCommand::Print(_)),
         _ => false,
     }
@@ -49,7 +49,7 @@ pub(super) fn needs_user_config(command: &Command) -> bool {
         Command::Run(_)
             | Command::Resume(_)
             | Command::Remote(_)
-            | Command::Agents(_)
+            | Command::Agents
             | Command::Config(_)
     )
 }
@@ -68,7 +68,7 @@ pub(super) fn needs_config(command: &Command) -> bool {
         | Command::Runs(_)
         | Command::Log(_)
         | Command::Report(_)
-        | Command::Browse(_)
+        | Command::Browse
         | Command::Rollback(_)
         | Command::Undo(_)
         | Command::Redo(_)
@@ -92,7 +92,7 @@ pub(super) fn needs_config(command: &Command) -> bool {
         | Command::Sync(_)
         | Command::Trust(_)
         | Command::Config(_)
-        | Command::Agents(_) => true,
+        | Command::Agents => true,
     }
 }
 
@@ -107,7 +107,7 @@ pub(super) fn reads(command: &Command) -> bool {
         Command::RetryStatus(args) => !args.reset,
         Command::Checkpoint(args) => matches!(args.command, CheckpointCommand::List(_)),
         Command::Attempt(args) => matches!(args.command, AttemptCommand::List),
-        Command::Hook(args) => matches!(args.command, HookCommand::Status(_)),
+        Command::Hook(args) => matches!(args.command, HookCommand::Status),
         _ => false,
     }
 }
@@ -145,7 +145,7 @@ pub(super) fn supervises(command: &Command) -> bool {
         | Command::Step(_)
         | Command::Accept(_)
         | Command::Bisect(_)
-        | Command::Browse(_)
+        | Command::Browse
         | Command::Remote(_) => true,
         Command::Status(args) => args.watch,
         Command::RetryStatus(args) => args.wait.is_some(),
@@ -175,12 +175,12 @@ pub(super) fn remote(command: &Command) -> Option<&str> {
         Command::Resume(args) => &args.remote,
         Command::Runs(args) => &args.remote,
         Command::Remote(args) => match &args.command {
-            RemoteCommand::Status(args) => &args.name.remote,
+            RemoteCommand::Status(name)
+            | RemoteCommand::Fetch(name)
+            | RemoteCommand::Prune(name) => &name.remote,
             RemoteCommand::Push(args) => &args.name.remote,
-            RemoteCommand::Fetch(args) => &args.name.remote,
             RemoteCommand::Claim(args) => &args.name.remote,
             RemoteCommand::Release(args) => &args.name.remote,
-            RemoteCommand::Prune(args) => &args.name.remote,
             RemoteCommand::Check(args) => &args.name.remote,
         },
         _ => return None,
@@ -264,7 +264,7 @@ pub(super) fn reach(command: &Command) -> Reach {
             HookCommand::Uninstall(_) => Reach::Record,
             HookCommand::Print(_)
             | HookCommand::Install(_)
-            | HookCommand::Status(_)
+            | HookCommand::Status
             | HookCommand::Run(_) => Reach::Nothing,
         },
         // A run of its own within an attempt is supervised like any other one.
@@ -274,14 +274,14 @@ pub(super) fn reach(command: &Command) -> Reach {
         | Command::Step(_)
         | Command::Status(_)
         | Command::Runs(_)
-        | Command::Browse(_)
+        | Command::Browse
         | Command::Bisect(_)
         | Command::Log(_)
         | Command::Report(_)
         | Command::Sync(_)
         | Command::Init(_)
         | Command::Config(_)
-        | Command::Agents(_)
+        | Command::Agents
         | Command::Doctor(_)
         | Command::Completions(_)
         | Command::Schema(_)
@@ -323,7 +323,7 @@ fn call(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
         Command::Step(args) => step::step(context, args, ui),
         Command::Status(args) => status::status(context, args, ui),
         Command::Runs(args) => runs::runs(context, args, ui),
-        Command::Browse(_) => runs::browse(context, ui),
+        Command::Browse => runs::browse(context, ui),
         Command::Accept(args) => accept::accept(context, args, ui),
         Command::Bisect(args) => restore::bisect(context, args, ui),
         Command::Close(args) => runs::close(context, args),
@@ -337,7 +337,7 @@ fn call(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
         Command::Init(args) => inspect::init(context, args, ui),
         Command::Config(args) => Ok(inspect::config(context, args)),
         Command::Doctor(args) => inspect::doctor(context, args, ui),
-        Command::Agents(_) => inspect::agents(context, ui),
+        Command::Agents => inspect::agents(context, ui),
         Command::Hook(args) => hook::execute(context, args, ui),
         Command::Completions(args) => Ok(inspect::completions(args)),
         Command::Schema(args) => inspect::schema(args),

@@ -113,7 +113,7 @@ pub(super) fn reply(context: &Context, restore: &Restore, ui: &Ui) -> Result<Rep
 /// `recover rollback`.
 pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let mut options = Options {
+    let options = Options {
         scope: args.scope,
         paths: args.path.clone(),
         commits: args.commits.unwrap_or_default(),
@@ -123,7 +123,7 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
         precious: args.precious,
         best_effort: args.best_effort.best_effort,
     };
-    let how = How {
+    let mut how = How {
         commits: args.commits,
         edits: args.edits,
         best_effort: options.best_effort,
@@ -137,21 +137,20 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
             let choice = choose_rollback(context, ui, &options, how, &given(args))?;
             context.confirm();
             is_confirmed = true;
-            options.commits = choice.how.commits.unwrap_or_default();
-            options.edits = choice.how.edits;
-            options.best_effort = choice.how.best_effort;
+            how = choice.how;
             choice.target
         }
         (None, None, false) => Target::Safest,
     };
     if ui.interactive && !is_confirmed {
-        let how = confirm_rollback(context, ui, &options, &target, how)?;
+        how = confirm_rollback(context, ui, &options, &target, how)?;
         context.confirm();
-        options.commits = how.commits.unwrap_or_default();
-        options.edits = how.edits;
-        options.best_effort = how.best_effort;
     }
-    reply(context, &roll_back(context, &target, &options)?, ui)
+    reply(
+        context,
+        &roll_back(context, &target, &how.options(&options))?,
+        ui,
+    )
 }
 
 /// The flags that the screen does not ask about, as they were given.

@@ -100,7 +100,7 @@ pub(crate) fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String
         // Why it stopped says what comes before one.
         if driven.stopped.is_none() {
             let back = way_back(driven.has_good_checkpoint);
-            text.push_str(&format!("Roll back: {}\n", line(&back)));
+            text.push_str(&format!("Roll back: {}\n", line(back)));
         }
     }
     text

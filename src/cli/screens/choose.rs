@@ -16,7 +16,7 @@ use crate::policy::restore_plan::Edits;
 use super::super::args::word_of;
 use super::super::render::{crossed_text, in_words, superseded_text, unchanged_text, when};
 use super::super::ui::{Ui, escape};
-use super::{List, Picked, Talk, same_as, size};
+use super::{List, Picked, Talk, nothing_changed, same_as, size};
 
 /// What a person chose.
 #[derive(Debug)]
@@ -387,7 +387,7 @@ pub(super) fn confirm(talk: &Talk<'_>, how: How, plan: Plan<'_>) -> Result<Optio
 
 /// The same for a target that was given: there is no other one.
 pub(super) fn confirm_given(talk: &Talk<'_>, how: How, plan: Plan<'_>) -> Result<How> {
-    asked(talk, how, plan, false)?.ok_or_else(|| super::nothing_changed(130))
+    asked(talk, how, plan, false)?.ok_or_else(|| nothing_changed(130))
 }
 
 fn asked(talk: &Talk<'_>, mut how: How, plan: Plan<'_>, another: bool) -> Result<Option<How>> {
@@ -410,7 +410,7 @@ fn asked(talk: &Talk<'_>, mut how: How, plan: Plan<'_>, another: bool) -> Result
                 return match talk.one_of(keys(&['b', 'y', 'n', 'q'], another))? {
                     'y' => Ok(Some(how)),
                     'b' => Ok(None),
-                    _ => Err(super::nothing_changed(130)),
+                    _ => Err(nothing_changed(130)),
                 };
             }
             Err(error) => match settle(talk, how, &error, another)? {
@@ -441,68 +441,54 @@ fn settle(talk: &Talk<'_>, how: How, error: &Error, another: bool) -> Result<Opt
     if error.paths.len() > NAMED {
         talk.say(&format!("  and {} more", error.paths.len() - NAMED));
     }
-    match error.kind {
-        ErrorKind::HandEdits => {
-            talk.ask(&format!(
-                "k keep them, d discard them (recover undo brings them back), {back}q quit"
-            ));
-            Ok(match talk.one_of(keys(&['b', 'k', 'd', 'q'], another))? {
-                'k' => Some(How {
-                    edits: Edits::Keep,
-                    ..how
-                }),
-                'd' => Some(How {
-                    edits: Edits::Discard,
-                    ..how
-                }),
-                'b' => None,
-                _ => return Err(super::nothing_changed(130)),
-            })
-        }
+    let edits = |edits| How { edits, ..how };
+    let commits = |commits| How {
+        commits: Some(commits),
+        ..how
+    };
+    let (question, answers) = match error.kind {
+        ErrorKind::HandEdits => (
+            "k keep them, d discard them (recover undo brings them back), ",
+            vec![('k', edits(Edits::Keep)), ('d', edits(Edits::Discard))],
+        ),
         ErrorKind::Blocked => {
-            talk.ask(&format!(
-                "e everything else, those stay as they are, {back}q quit"
-            ));
-            Ok(match talk.one_of(keys(&['b', 'e', 'q'], another))? {
-                'e' => Some(How {
-                    best_effort: true,
-                    ..how
-                }),
-                'b' => None,
-                _ => return Err(super::nothing_changed(130)),
-            })
-        }
-        ErrorKind::HeadMoved => {
-            talk.ask(&format!(
-                "k only the files, HEAD stays; d HEAD goes back, the commits stay reachable; r a new commit on top \
-                 reverts it; {}q quit",
-                back.replace(',', ";")
-            ));
-            Ok(
-                match talk.one_of(keys(&['b', 'k', 'd', 'r', 'q'], another))? {
-                    'k' => Some(How {
-                        commits: Some(Commits::Keep),
-                        ..how
-                    }),
-                    'd' => Some(How {
-                        commits: Some(Commits::Drop),
-                        ..how
-                    }),
-                    'r' => Some(How {
-                        commits: Some(Commits::Revert),
-                        ..how
-                    }),
-                    'b' => None,
-                    _ => return Err(super::nothing_changed(130)),
-                },
+            let best_effort = true;
+            (
+                "e everything else, those stay as they are, ",
+                vec![('e', How { best_effort, ..how })],
             )
         }
+        ErrorKind::HeadMoved => (
+            "k only the files, HEAD stays; d HEAD goes back, the commits stay reachable; r a new commit on top reverts it; ",
+            vec![
+                ('k', commits(Commits::Keep)),
+                ('d', commits(Commits::Drop)),
+                ('r', commits(Commits::Revert)),
+            ],
+        ),
         _ => {
             if let Some(hint) = error.hint.clone() {
                 talk.say_all(&format!("hint: {}", talk.context.line(hint)));
             }
-            Ok(None)
+            return Ok(None);
         }
+    };
+    // As what is before it is separated.
+    let back = if question.ends_with("; ") {
+        back.replace(',', ";")
+    } else {
+        back.to_owned()
+    };
+    talk.ask(&format!("{question}{back}q quit"));
+    let mut wanted: Vec<char> = answers.iter().map(|(key, _)| *key).collect();
+    wanted.extend(another.then_some('b'));
+    wanted.push('q');
+    match talk.one_of(&wanted)? {
+        'b' => Ok(None),
+        key => match answers.into_iter().find(|(answer, _)| *answer == key) {
+            Some((_, how)) => Ok(Some(how)),
+            None => Err(nothing_changed(130)),
+        },
     }
 }
 

@@ -68,7 +68,7 @@ struct Made {
 }
 
 /// Shows everything until a command is to be run; `None` where somebody leaves.
-fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<app::Command>> {
+fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<Hint>> {
     let (_taken, keys) = Keys::channel().context("cannot talk to the terminal")?;
     let mut terminal = Ansi::enter()
         .and_then(Terminal::new)
@@ -155,19 +155,12 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<app::Command
 }
 
 /// Runs a command on the ordinary screen and waits for a key.
-fn run(context: &Context, ui: &Ui, asked: app::Command) -> Result<()> {
-    let shown = asked.to_string();
-    let place = asked.place.unwrap_or_else(|| context.place());
-    let program = std::env::current_exe().context("cannot find this program")?;
-    let mut command = Command::new(program);
-    command.arg("-C").arg(&place.folder);
-    if let Some(state_dir) = &place.state_dir {
-        command.arg("--state-dir").arg(state_dir);
-    }
+fn run(context: &Context, ui: &Ui, asked: Hint) -> Result<()> {
     // With stderr closed there is nobody left to read it.
-    let _ = writeln!(io::stderr(), "$ {shown}");
-    let status = command
-        .args(asked.words)
+    let _ = writeln!(io::stderr(), "$ {asked}");
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let status = Command::new(program)
+        .args(context.placed(asked).arguments())
         .status()
         .context("cannot start this program")?;
     let talk = Talk::begin(context, ui)?;
