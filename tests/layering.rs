@@ -65,11 +65,7 @@ const CLOCKS: [&str; 2] = ["SystemTime", "Instant"];
 const BY_PATH: [(&str, &str); 53] = [
     (
         "cli/commands/attempt.rs",
-        "a log that the user names, a pipe maybe",
-    ),
-    (
-        "cli/commands/run.rs",
-        "a prompt that the user names, a pipe maybe",
+        "a log or a prompt that the user names, a pipe maybe",
     ),
     (
         "cli/live/github.rs",

@@ -1,8 +1,7 @@
 //! Man pages, made from the clap tree.
 
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use anyhow::Context as _;
 use clap_mangen::Man;
@@ -12,7 +11,7 @@ use crate::config;
 use crate::engine::{Error, Result};
 
 use super::args::help;
-use super::exit::ExitCode;
+use super::replies::ExitCode;
 use super::schema;
 
 /// What `recover` reads from the environment.

@@ -1,4 +1,4 @@
-//! The live display of a run on a terminal.
+//! The live display of a run on a terminal, and its story in lines where nobody watches.
 //! A line at the bottom says where the run stands, results come above it, and single keys steer it.
 //!
 //! Everything goes to stderr, and above the line the command's own output comes as it is. The line is ASCII, takes one
@@ -6,9 +6,8 @@
 
 mod github;
 mod status_line;
-mod story;
 
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -16,21 +15,23 @@ use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use clap::builder::styling::AnsiColor;
+use status_line::{Doing, View, What};
 
 use crate::engine::Context;
 use crate::engine::base::clock::local_times;
 use crate::engine::base::progress::{Observer, Progress, ProgressEvent};
+use crate::engine::inspect::report_of_key;
 use crate::model::feedback::FeedbackResult;
 use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
+use crate::policy::report::markdown;
 use crate::process::{Footer, Registered, Stderr, Suspension, on_suspend};
 
+use self::github::Github;
 use super::keys::{Key, Keys};
-use super::people::wrapped;
 use super::render::{moment, said, seconds};
+use super::terminal_text::wrapped;
 use super::ui::{Ui, escape};
-use status_line::{Doing, View};
-use story::Story;
 
 pub(super) use status_line::{cut, cut_at_word};
 
@@ -48,15 +49,22 @@ impl Watch {
     /// Shows what `context` does from now on.
     pub(super) fn start(context: &Context, ui: &Ui) -> Self {
         Self {
-            display: Display::start(context, ui),
+            display: Display::start(context, ui, false),
             story: Story::start(context, ui, false),
         }
     }
 
-    /// The same beside a command that has our streams to itself, `--passthrough`: nothing is said while all goes well.
+    /// The same beside a command that has the terminal and our streams to itself, `--passthrough`: no line at the bottom and no
+    /// keys, for both are the command's, and nothing is said while all goes well; but why it is tried again, and until when
+    /// nothing happens.
     pub(super) fn beside(context: &Context, ui: &Ui) -> Self {
+        let quiet = Ui {
+            redraws: false,
+            keys: false,
+            ..ui.clone()
+        };
         Self {
-            display: Display::beside(context, ui),
+            display: Display::start(context, &quiet, true),
             story: Story::start(context, ui, true),
         }
     }
@@ -90,27 +98,9 @@ struct Shared {
 }
 
 impl Display {
-    /// The display of what `context` does; `None` where stderr is no terminal, or nobody wants to see anything.
-    fn start(context: &Context, ui: &Ui) -> Option<Self> {
-        Self::shown(context, ui, false)
-    }
-
-    /// The same beside a command that has the terminal to itself, `--passthrough`: no line at the bottom and no keys,
-    /// for both are the command's, and nothing is said while all goes well; but why it is tried again, and until when
-    /// nothing happens.
-    fn beside(context: &Context, ui: &Ui) -> Option<Self> {
-        Self::shown(
-            context,
-            &Ui {
-                redraws: false,
-                keys: false,
-                ..ui.clone()
-            },
-            true,
-        )
-    }
-
-    fn shown(context: &Context, ui: &Ui, sparing: bool) -> Option<Self> {
+    /// The display of what `context` does, with `sparing` of what nobody expects alone; `None` where stderr is no terminal, or
+    /// nobody wants to see anything.
+    fn start(context: &Context, ui: &Ui, sparing: bool) -> Option<Self> {
         if !ui.stderr_terminal || ui.quiet || context.dry_run() {
             return None;
         }
@@ -308,8 +298,6 @@ impl Doing {
     }
 }
 
-use status_line::What;
-
 impl View {
     /// Takes note; the answer is what stays to be read, with times as `shown` has them.
     fn take(
@@ -428,11 +416,93 @@ impl View {
     }
 }
 
+/// The story of a run, printed as it goes on.
+#[derive(Debug)]
+pub(super) struct Story(Arc<StoryLines>);
+
+#[derive(Debug)]
+struct StoryLines {
+    view: Mutex<View>,
+    github: Option<Github>,
+    /// What is as it should be is not printed.
+    sparing: bool,
+}
+
+impl Story {
+    /// Tells what `context` does from now on, or with `sparing` only what nobody expects; `None` where somebody watches,
+    /// or nobody wants to know.
+    pub(super) fn start(context: &Context, ui: &Ui, sparing: bool) -> Option<Self> {
+        if ui.stderr_terminal || ui.quiet || context.dry_run() {
+            return None;
+        }
+        let github = Github::of(context);
+        if github.is_some() {
+            // With stderr closed there is nobody left to report to.
+            let _ = Stderr::write_as_is(Github::masks().as_bytes());
+        }
+        let told = Arc::new(StoryLines {
+            view: Mutex::default(),
+            github,
+            sparing,
+        });
+        context.progress.observe(Arc::<StoryLines>::clone(&told));
+        Some(Self(told))
+    }
+
+    /// What a job of GitHub wants of a run that is over: its report in the job's summary.
+    pub(super) fn end(&self, context: &Context, key: Option<&RunKey>) {
+        let Some(github) = &self.0.github else { return };
+        write(github.end_group());
+        match key.map(|key| report_of_key(context, key)).transpose() {
+            Ok(Some(report)) => github.summarize(context, &markdown(&report)),
+            Ok(None) => {}
+            Err(error) => context.warn(format!(
+                "the run has no report for the job's summary: {error}"
+            )),
+        }
+    }
+}
+
+impl Observer for StoryLines {
+    fn on_event(&self, now: Timestamp, progress: ProgressEvent<'_>) {
+        let mut lines = lock(&self.view).take(&progress, |at| at.to_string());
+        if let ProgressEvent::LoopEnded { name, result } = progress {
+            let verdict = if result.passed { "passed" } else { "FAILED" };
+            lines.push(format!(
+                "Check {name} {verdict}: {} ({})",
+                said(result),
+                seconds(result.duration)
+            ));
+        }
+        let (before, after) = self
+            .github
+            .as_ref()
+            .map(|github| github.around(&progress))
+            .unwrap_or_default();
+        write(&before);
+        if !(self.sparing && is_usual(&progress)) {
+            // A line each, whatever others said.
+            let timed: Vec<String> = lines
+                .iter()
+                .map(|line| format!("[{now}] {}\n", escape(line)))
+                .collect();
+            write(&timed.concat());
+        }
+        write(&after);
+    }
+}
+
+/// With stderr closed there is nobody left to report to.
+fn write(text: &str) {
+    if !text.is_empty() {
+        let _ = Stderr.write_all(text.as_bytes());
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use unicode_width::UnicodeWidthStr;
-
     use super::*;
+    use unicode_width::UnicodeWidthStr;
 
     #[test]
     fn what_others_said_is_fitted_as_it_is_shown() {

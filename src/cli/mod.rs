@@ -4,16 +4,15 @@
 pub(crate) mod args;
 mod commands;
 mod completion;
-mod exit;
 mod generate;
 mod keys;
 mod live;
-mod people;
 mod render;
 mod replies;
 pub(crate) mod schema;
 mod screens;
 mod setup;
+mod terminal_text;
 mod ui;
 mod usage;
 mod warned;
@@ -24,9 +23,8 @@ use std::path::Path;
 use std::process::ExitCode as ProcessExitCode;
 
 use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases, help};
-use clap::{FromArgMatches, error::ErrorKind};
-use exit::ExitCode;
-use replies::NothingReply;
+use clap::{ArgMatches, FromArgMatches, error::ErrorKind};
+use replies::{ExitCode, NothingReply};
 use setup::{context, setup};
 use ui::{Reply, Ui};
 
@@ -75,16 +73,16 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
         ErrorKind::DisplayVersion => Err(error),
         _ => parse_with_all(&args),
     });
-    let cli = match parsed {
-        Ok(cli) => cli,
+    let (cli, name) = match parsed {
+        Ok(parsed) => parsed,
         Err(mut error) => {
             if error.use_stderr() {
                 mask_configured(&args);
             }
             let exit = usage::answer(&args, &mut error);
             // From a hook, 2 would stop the agent.
-            let exit = if exit == ExitCode::Usage && usage::command_of(&args) == "hook run" {
-                ExitCode::Failed
+            let exit = if exit == ExitCode::USAGE && usage::command_of(&args) == "hook run" {
+                ExitCode::FAILED
             } else {
                 exit
             };
@@ -93,10 +91,11 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
     };
     start_tracing(&cli.global);
     let ui = Ui::new(&cli.global);
-    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| dispatch(&cli, &ui)));
+    let caught =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| dispatch(&cli, &name, &ui)));
     let exit = caught.unwrap_or_else(|_| {
         tracing::error!("this is a bug in recover; what it says above helps to find it");
-        ExitCode::Bug
+        ExitCode::BUG
     });
     ProcessExitCode::from(exit.number())
 }
@@ -123,37 +122,51 @@ fn mask_configured(args: &[OsString]) {
         .map(OsString::from)
         .into_iter()
         .chain(places);
-    if let Ok(cli) = parse(&words.collect::<Vec<_>>()) {
+    if let Ok((cli, _)) = parse(&words.collect::<Vec<_>>()) {
         // Whatever is wrong with it, the arguments are wrong as well, and that is said.
         let _ = context(&cli.global, cli.command.as_ref());
     }
 }
 
-fn parse(args: &[OsString]) -> clap::error::Result<Cli> {
+/// What the arguments say, and the name of the command in documents: the words that call it.
+type Parsed = clap::error::Result<(Cli, String)>;
+
+fn parse(args: &[OsString]) -> Parsed {
     // To take the tree of arguments apart at the end is a quarter of the work of parsing with it.
     let mut command = ManuallyDrop::new(args::named_in(args));
-    Cli::from_arg_matches_mut(&mut command.try_get_matches_from_mut(args)?)
+    parsed(command.try_get_matches_from_mut(args)?)
 }
 
-fn parse_with_all(args: &[OsString]) -> clap::error::Result<Cli> {
+fn parsed(mut matches: ArgMatches) -> Parsed {
+    let mut names = Vec::new();
+    let mut at = &matches;
+    while let Some((name, below)) = at.subcommand() {
+        names.push(name);
+        at = below;
+    }
+    let name = names.join(" ");
+    Ok((Cli::from_arg_matches_mut(&mut matches)?, name))
+}
+
+fn parse_with_all(args: &[OsString]) -> Parsed {
     let name = args
         .first()
         .and_then(|path| Path::new(path).file_name()?.to_str())
         .unwrap_or("recover");
-    Cli::from_arg_matches(&help::for_people(name).try_get_matches_from(args)?)
+    parsed(help::for_people(name).try_get_matches_from(args)?)
 }
 
-fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
+fn dispatch(cli: &Cli, name: &str, ui: &Ui) -> ExitCode {
     let Some(command) = &cli.command else {
         return bare(cli, ui);
     };
-    let name = commands::name(command);
     if let Command::Hook(HookArgs {
         command: HookCommand::Run(args),
     }) = command
     {
         return commands::run_hook(&cli.global, args, |cwd| setup(&cli.global, None, cwd), ui);
     }
+    let mut told = ui.clone();
     let reply = commands::without_context(command).unwrap_or_else(|| {
         let mut context = settled(&cli.global, Some(command))?;
         if !matches!(command, Command::Trust(_)) {
@@ -167,7 +180,9 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
                 context.warnings().into_iter().for_each(warned::note);
                 context.locate(error)
             });
-        ui.learn(&context);
+        if done.is_err() {
+            told = told.knowing(&context);
+        }
         let repository = if commands::reads(command) {
             context.repository_state().ok()
         } else {
@@ -186,7 +201,7 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
     });
     match reply {
         Ok(reply) => ui.answer(name, reply),
-        Err(error) => ui.error(name, &error),
+        Err(error) => told.error(name, &error),
     }
 }
 
@@ -222,11 +237,12 @@ fn settled(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
 
 /// `recover` alone: where the run stands, or how to begin.
 fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
+    let mut told = ui.clone();
     let status = settled(&cli.global, None).and_then(|context| {
         context.warn_of_others();
         let ui = &ui.clone().colored(context.settings().ui.color);
         let looked = if context.store().exists() {
-            commands::status(&context, ui).map(Some)
+            commands::once(&context, ui).map(Some)
         } else {
             Ok(None)
         };
@@ -238,12 +254,14 @@ fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
                     .warned(warned::with_others(context.warnings()))
             })
         });
-        ui.learn(&context);
-        looked.map_err(|error| context.locate(error))
+        looked.map_err(|error| {
+            told = told.knowing(&context);
+            context.locate(error)
+        })
     });
     match status {
         Ok(Some(reply)) => ui.answer("status", reply),
-        Err(error) if error.kind != engine::ErrorKind::RunNotFound => ui.error("status", &error),
+        Err(error) if error.kind != engine::ErrorKind::RunNotFound => told.error("status", &error),
         _ => {
             let text = "Nothing has been recorded here yet. To begin:\n\n  \
                         recover run --feedback test='make test' -- CMD   supervise a command\n  \

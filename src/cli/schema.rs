@@ -10,10 +10,11 @@ use schemars::{
 };
 use serde_json::{Map, Value, json};
 
-use super::commands::{attempt, checkpoint, hook, log, report, restore};
+use super::commands::{attempt, checkpoint, hook, log, restore, status};
+use super::render::driven;
 use super::replies::{
     CompletionsReply, ConfigReply, ErrorDocument, NothingReply, PlanReply, Repository,
-    SCHEMA_VERSION, SchemaReply, run, status,
+    SCHEMA_VERSION, SchemaReply,
 };
 use crate::engine::{
     accept::Accepted,
@@ -46,11 +47,11 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     (
         "run",
         &[
-            run::RunReply::json_schema,
-            PlanReply::<run::RunPlan<'_>>::json_schema,
+            driven::RunReply::json_schema,
+            PlanReply::<driven::RunPlan<'_>>::json_schema,
         ],
     ),
-    ("resume", &[run::ResumeReply::json_schema]),
+    ("resume", &[driven::ResumeReply::json_schema]),
     ("rollback", RESTORE),
     ("undo", RESTORE),
     ("redo", RESTORE),
@@ -79,8 +80,8 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     (
         "manual-fix continue",
         &[
-            run::ContinuedReply::json_schema,
-            run::PreparedReply::json_schema,
+            driven::ContinuedReply::json_schema,
+            driven::PreparedReply::json_schema,
         ],
     ),
     ("retry-status", &[status::RetryReply::json_schema]),
@@ -106,8 +107,8 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     (
         "report",
         &[
-            report::ReportReply::json_schema,
-            report::ReportFileReply::json_schema,
+            log::ReportReply::json_schema,
+            log::ReportFileReply::json_schema,
         ],
     ),
     (

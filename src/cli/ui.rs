@@ -1,27 +1,33 @@
 //! Output: one answer on stdout (a document with `--json`, else text), everything else on stderr.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::builder::styling::{AnsiColor, Style};
 use rustix::termios::Winsize;
 use serde::Serialize;
 use serde_json::Map;
 
-use crate::engine::{Context, Error};
-use crate::git::base::RepositoryState;
-use crate::git::program::pager;
-use crate::model::id::CheckpointId;
-use crate::policy::secrets::{redact, redact_json_text, redacted_json_text};
-use crate::policy::settings::ColorWhen;
-use crate::process::{Stderr, page};
-
 use super::args::GlobalArgs;
-use super::exit::ExitCode;
-use super::people::{People, wrapped};
-use super::replies::ErrorDocument;
-use super::replies::{Document, Repository, document_text};
+use super::replies::{Document, ErrorDocument, ExitCode, Repository, document_text};
+use super::terminal_text::wrapped;
 use super::warned;
+use crate::engine::{Context, Error, record::select::found_unnamed};
+use crate::git::{base::RepositoryState, program::pager};
+use crate::model::{
+    checkpoint::{Checkpoint, trigger},
+    hint::{Advice, Hint, Reader},
+    id::CheckpointId,
+    state::State,
+};
+use crate::policy::{
+    secrets::{redact, redact_json_text, redacted_json_text},
+    settings::ColorWhen,
+};
+use crate::process::{Stderr, page};
 
 pub(super) use crate::policy::text::{escape, escape_lines};
 
@@ -48,10 +54,8 @@ pub(super) struct Reply {
 /// What a text is, and what may be done to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// For whoever sits there: shorter where they know the rest.
-    People,
-    /// It stands by itself, wherever it is read: only its lines are fitted to a terminal.
-    Alone,
+    /// Its lines are fitted to a terminal.
+    Text,
     /// Its lines are for a program to read.
     Verbatim,
     /// The same, and nothing of it is masked.
@@ -76,8 +80,8 @@ impl Reply {
             repository: None,
             warnings: Vec::new(),
             text: text.into(),
-            exit: ExitCode::Done,
-            form: Form::People,
+            exit: ExitCode::DONE,
+            form: Form::Text,
             paged: None,
         }
     }
@@ -169,8 +173,8 @@ pub(super) struct Ui {
     pub rows: u16,
     /// Columns of the terminal that is stderr.
     pub stderr_width: Option<u16>,
-    /// What a person who reads a text knows already.
-    pub people: People,
+    /// What a person who reads a text on a terminal knows already.
+    pub reader: Arc<Reader>,
 }
 
 impl Ui {
@@ -211,7 +215,7 @@ impl Ui {
                 && !is_unattended(),
             rows: size.map_or(0, |size| if size.ws_row == 0 { 24 } else { size.ws_row }),
             stderr_width: stderr_columns(),
-            people: People::default(),
+            reader: Arc::default(),
         };
         ui.colored(ColorWhen::Auto)
     }
@@ -259,7 +263,7 @@ impl Ui {
             let end = if reply.text.ends_with('\n') { "" } else { "\n" };
             let text = match reply.form {
                 Form::Content => Cow::Borrowed(reply.text.as_str()),
-                _ => self.for_people(redact(&reply.text), reply.form),
+                _ => self.fitted(redact(&reply.text), reply.form),
             };
             let text = format!("{text}{end}");
             if self.is_paged(&text, reply.paged) {
@@ -272,8 +276,8 @@ impl Ui {
         match written {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 tracing::error!(%error, "what was asked was done, but the answer could not be written");
-                if reply.exit == ExitCode::Done {
-                    ExitCode::Failed
+                if reply.exit == ExitCode::DONE {
+                    ExitCode::FAILED
                 } else {
                     reply.exit
                 }
@@ -300,36 +304,82 @@ impl Ui {
         })
     }
 
-    /// Has a look at what a person knows who reads a text on this terminal. A script needs all that it gets.
-    pub(super) fn learn(&self, context: &Context) {
-        if !self.json && (self.width.is_some() || self.stderr_terminal) {
-            self.people.learn(context);
+    /// For a person on a terminal, who knows the run and the folder that they are in, and for whom checkpoints have numbers. A
+    /// script needs all that it gets.
+    #[must_use]
+    pub(super) fn knowing(&self, context: &Context) -> Self {
+        let is_read = !self.json && (self.width.is_some() || self.stderr_terminal);
+        let mut knowing = self.clone();
+        if is_read
+            && context.store().exists()
+            && let Ok(loaded) = context.load()
+        {
+            knowing.reader = Arc::new(Reader {
+                folders: folders_here(),
+                run: found_unnamed(context, &loaded.state),
+                numbers: numbers(&loaded.state),
+            });
         }
+        knowing
+    }
+
+    /// For a person who knows the numbers of checkpoints alone.
+    #[must_use]
+    pub(super) fn numbering(&self, state: &State) -> Self {
+        Self {
+            reader: Arc::new(Reader {
+                numbers: numbers(state),
+                ..Reader::default()
+            }),
+            ..self.clone()
+        }
+    }
+
+    /// Whoever reads stdout.
+    fn reader(&self) -> Arc<Reader> {
+        let reader = self.width.map(|_| Arc::clone(&self.reader));
+        reader.unwrap_or_default()
     }
 
     /// What stands for a checkpoint on stdout: its number for people, its id for scripts.
     pub(super) fn id(&self, id: &CheckpointId) -> String {
-        if self.width.is_some() {
-            self.people.id(id)
-        } else {
-            id.to_string()
+        self.word(id.as_str())
+    }
+
+    /// The same for a word that may be an id.
+    pub(super) fn word(&self, word: &str) -> String {
+        self.reader().id(word).into_owned()
+    }
+
+    /// The commands of a hint on stdout.
+    pub(super) fn command(&self, hint: &Hint) -> String {
+        hint.for_reader(&self.reader())
+    }
+
+    /// A sentence with a command on stdout.
+    pub(super) fn advice(&self, advice: &Advice) -> String {
+        advice.for_reader(&self.reader())
+    }
+
+    /// The description of a checkpoint. That of a safety checkpoint ends with the id of the one that was restored.
+    pub(super) fn description(&self, checkpoint: &Checkpoint) -> String {
+        self.described(&checkpoint.trigger, &checkpoint.description)
+    }
+
+    /// The same of one that was taken for this reason.
+    pub(super) fn described(&self, reason: &str, description: &str) -> String {
+        match description.rsplit_once(' ') {
+            Some((before, id)) if reason == trigger::SAFETY => {
+                format!("{before} {}", self.word(id))
+            }
+            _ => description.to_owned(),
         }
     }
 
-    /// A text with such numbers, for a table, whose columns are as wide as what is in them.
-    pub(super) fn numbered(&self, text: &str) -> String {
-        if self.width.is_some() {
-            self.people.numbered(text)
-        } else {
-            text.to_owned()
-        }
-    }
-
-    /// A text as it is printed on stdout: where that is a terminal, for whoever sits there.
-    pub(super) fn for_people<'a>(&self, text: Cow<'a, str>, form: Form) -> Cow<'a, str> {
-        match (self.width, form) {
-            (Some(width), Form::People) => Cow::Owned(self.people.text(&text, width.into())),
-            (Some(width), Form::Alone) => Cow::Owned(wrapped(&text, width.into())),
+    /// A text as it is printed on stdout, fitted to the terminal where that is one.
+    pub(super) fn fitted<'a>(&self, text: Cow<'a, str>, form: Form) -> Cow<'a, str> {
+        match self.width {
+            Some(width) if form == Form::Text => Cow::Owned(wrapped(&text, width.into())),
             _ => text,
         }
     }
@@ -388,7 +438,6 @@ impl Ui {
     /// Prints an error: on stderr for people, as a document with `--json`.
     pub(super) fn error(&self, command: &str, error: &Error) -> ExitCode {
         let exit = ExitCode::from(error.kind);
-        let hint = error.hint.as_ref().map(ToString::to_string);
         if self.json {
             let warnings = warned::with_others(Vec::new());
             let document = Document::new(
@@ -435,23 +484,47 @@ impl Ui {
         if error.paths.len() > 20 {
             text.push_str(&format!("  … and {} more\n", error.paths.len() - 20));
         }
-        if let Some(hint) = &hint {
+        if let Some(hint) = &error.hint {
+            let reader = self.stderr_width.map(|_| Arc::clone(&self.reader));
+            let hint = hint.for_reader(&reader.unwrap_or_default());
             let cyan = AnsiColor::Cyan.on_default().bold();
             text.push_str(&format!(
                 "{}: {}\n",
                 label(cyan, "hint"),
-                escape_lines(hint)
+                escape_lines(&hint)
             ));
         }
         let text = redact(&text);
         let text = match self.stderr_width {
-            Some(width) => Cow::Owned(self.people.text(&text, width.into())),
+            Some(width) => Cow::Owned(wrapped(&text, width.into())),
             None => text,
         };
         // With stderr closed there is nobody left to report to.
         let _ = io::stderr().write_all(text.as_bytes());
         exit
     }
+}
+
+fn numbers(state: &State) -> HashMap<String, u64> {
+    let all = state.checkpoints.values();
+    all.map(|one| (one.id.to_string(), one.seq)).collect()
+}
+
+/// The current folder and those above it up to the project's: from above that another project is meant.
+fn folders_here() -> Vec<PathBuf> {
+    let Ok(here) = std::env::current_dir() else {
+        return Vec::new();
+    };
+    let is_project = |folder: &&Path| {
+        [".git", ".ultraplan"]
+            .iter()
+            .any(|name| folder.join(name).symlink_metadata().is_ok())
+    };
+    let project = here.ancestors().position(|folder| is_project(&folder));
+    let above = here.ancestors().map(Path::to_owned);
+    above
+        .take(project.map_or(usize::MAX, |at| at + 1))
+        .collect()
 }
 
 fn columns(size: Winsize) -> u16 {

@@ -6,16 +6,13 @@ use std::io::Write as _;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::policy::secrets::redact;
-use crate::process::{Stderr, find_program};
-
 use super::args::VALUE_FLAGS;
-use super::exit::ExitCode;
 use super::generate;
-use super::replies::Document;
-use super::replies::{ErrorBody, ErrorDocument};
+use super::replies::{Document, ErrorBody, ErrorDocument, ExitCode};
 use super::ui::write_document;
 use crate::model::hint::join;
+use crate::policy::secrets::redact;
+use crate::process::{Stderr, find_program};
 
 /// Words that other tools have for what is called otherwise here: the command, and what it does.
 const OTHER_WORDS: [(&[&str], &str, &str); 9] = [
@@ -66,7 +63,7 @@ pub(super) fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
     if !error.use_stderr() {
         // Help and version are answers. A closed pipe ends quietly.
         let _ = error.print();
-        return ExitCode::Done;
+        return ExitCode::DONE;
     }
     if let Some(meant) = meant(args, error) {
         error.insert(
@@ -117,7 +114,7 @@ pub(super) fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
         Cow::Borrowed(_) => error.print(),
         Cow::Owned(redacted) => Stderr.write_all(redacted.as_bytes()),
     };
-    ExitCode::Usage
+    ExitCode::USAGE
 }
 
 /// What was probably meant: a command that stands after no `--`, or that is called otherwise elsewhere.

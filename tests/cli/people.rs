@@ -515,3 +515,52 @@ fn the_heading_of_a_screen_is_whole() {
         "{said}"
     );
 }
+
+// What others wrote is shown as they wrote it, whatever it looks like.
+#[test]
+fn texts_of_others_keep_the_ids_and_flags_in_them() {
+    let env = quick();
+    env.recover(&["checkpoint", "create", "--run", "r1"])
+        .expect(0);
+    let list = env.json(0, &["checkpoint", "list", "--run", "r1"]);
+    let id = list["checkpoints"][0]["id"].as_str().expect("an id");
+    let here = env.work().display();
+    let said = format!("recover -C {here} log --run r1 {id}");
+    env.recover(&["checkpoint", "create", "--run", "r1", "-m", &said])
+        .expect(0);
+    env.recover(&[
+        "checkpoint",
+        "pin",
+        "latest",
+        "--run",
+        "r1",
+        "--note",
+        &said,
+    ])
+    .expect(0);
+    env.recover(&["attempt", "start", "--run", "r1"]).expect(0);
+    env.recover(&["attempt", "fail", "--run", "r1", "--message", &said])
+        .expect(0);
+    for args in [
+        &["status"][..],
+        &["retry-status"],
+        &["checkpoint", "list"],
+        &["log"],
+    ] {
+        let Some(lines) = shown(&env, args, 400) else {
+            return;
+        };
+        assert!(
+            lines.iter().any(|line| line.contains(&said)),
+            "{args:?}: {lines:#?}"
+        );
+    }
+    // What recover says itself is short.
+    let status = shown(&env, &["status"], 400).expect("a terminal");
+    let own: Vec<&String> = status.iter().filter(|line| !line.contains(&said)).collect();
+    assert!(
+        own.iter().any(|line| line.starts_with("Next: recover "))
+            && own.iter().all(|line| !line.contains("--run")),
+        "{status:#?}"
+    );
+}

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use crate::engine::restore::request::Commits;
-use crate::model::checkpoint::{CheckpointType, StorageType};
-use crate::model::selector::Selector;
-use crate::policy::restore::Edits;
-
 use super::restore::BestEffort;
-use super::values::{STAGES, duration, lines, number, size};
+use super::{STAGES, duration, lines, number, size};
+use crate::engine::restore::request::Commits;
+use crate::model::{
+    checkpoint::{CheckpointType, LaneFields, StorageType},
+    selector::Selector,
+};
+use crate::policy::restore::Edits;
 
 /// Create, list, compare, restore, prune checkpoints.
 #[derive(Args, Debug)]
@@ -78,39 +79,32 @@ pub(crate) struct CreateArgs {
     #[arg(long)]
     pub pin: bool,
 
+    #[command(flatten)]
+    pub lane: LaneArgs,
+}
+
+/// What a lane records with a checkpoint.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Lane contract")]
+pub(crate) struct LaneArgs {
     /// Stage of the lane
-    #[arg(long, value_name = "S", value_parser = STAGES, hide_short_help = true, help_heading = "Lane contract")]
+    #[arg(long, value_name = "S", value_parser = STAGES, hide_short_help = true)]
     pub stage: Option<String>,
 
     /// Status of the lane
-    #[arg(long, value_name = "S", value_parser = ["ready", "in_progress", "failed", "blocked", "complete", "rolled_back", "retrying"], hide_short_help = true, help_heading = "Lane contract")]
+    #[arg(long, value_name = "S", value_parser = ["ready", "in_progress", "failed", "blocked", "complete", "rolled_back", "retrying"], hide_short_help = true)]
     pub status: Option<String>,
 
     /// Branch the lane is based on
-    #[arg(
-        long,
-        value_name = "B",
-        hide_short_help = true,
-        help_heading = "Lane contract"
-    )]
+    #[arg(long, value_name = "B", hide_short_help = true)]
     pub base_branch: Option<String>,
 
     /// Free-form notes
-    #[arg(
-        long,
-        value_name = "T",
-        hide_short_help = true,
-        help_heading = "Lane contract"
-    )]
+    #[arg(long, value_name = "T", hide_short_help = true)]
     pub notes: Option<String>,
 
     /// Test command that was run
-    #[arg(
-        long,
-        value_name = "C",
-        hide_short_help = true,
-        help_heading = "Lane contract"
-    )]
+    #[arg(long, value_name = "C", hide_short_help = true)]
     pub test_command: Option<String>,
 
     /// Exit code of the test command
@@ -118,32 +112,38 @@ pub(crate) struct CreateArgs {
         long,
         value_name = "N",
         allow_hyphen_values = true,
-        hide_short_help = true,
-        help_heading = "Lane contract"
+        hide_short_help = true
     )]
     pub exit_code: Option<i32>,
 
     /// HEAD of the lane
-    #[arg(
-        long,
-        value_name = "S",
-        hide_short_help = true,
-        help_heading = "Lane contract"
-    )]
+    #[arg(long, value_name = "S", hide_short_help = true)]
     pub head_sha: Option<String>,
 
     /// Commits of the lane
-    #[arg(long, value_name = "S", num_args = 1.., hide_short_help = true, help_heading = "Lane contract")]
+    #[arg(long, value_name = "S", num_args = 1.., hide_short_help = true)]
     pub commit_sha: Vec<String>,
 
     /// Branch to merge into
-    #[arg(
-        long,
-        value_name = "B",
-        hide_short_help = true,
-        help_heading = "Lane contract"
-    )]
+    #[arg(long, value_name = "B", hide_short_help = true)]
     pub target_branch: Option<String>,
+}
+
+impl From<LaneArgs> for LaneFields {
+    fn from(args: LaneArgs) -> Self {
+        Self {
+            stage: args.stage,
+            status: args.status,
+            base_branch: args.base_branch,
+            notes: args.notes,
+            test_command: args.test_command,
+            exit_code: args.exit_code,
+            head_sha: args.head_sha,
+            commit_shas: args.commit_sha,
+            target_branch: args.target_branch,
+            ..Self::default()
+        }
+    }
 }
 
 /// List checkpoints, oldest first.

@@ -10,7 +10,7 @@ use clap::builder::styling::{AnsiColor, Style, Styles};
 use clap::{Command, CommandFactory};
 use rustix::termios::{Winsize, tcgetwinsize};
 
-use super::super::people::{between_words, wrapped};
+use super::super::terminal_text::{between_words, wrapped};
 use super::Cli;
 use super::examples::{self, Example};
 

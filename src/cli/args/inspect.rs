@@ -1,4 +1,4 @@
-//! Arguments of the commands that only read or set up: `status`, `log`, `report`, `retry-status`, `init`, `config`, `doctor`.
+//! Arguments of the commands that read what is recorded, set a project up, or exchange files with other programs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,9 +8,11 @@ use clap_complete::Shell;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::attempt::EvidenceArgs;
-use super::values::{duration, lines};
 use crate::engine::base::clock::WaitLimit;
+use crate::model::import::ImportKind;
+
+use super::attempt::EvidenceArgs;
+use super::{duration, lines};
 
 /// Show whether and when another attempt is allowed.
 #[derive(Args, Debug, Default)]
@@ -178,4 +180,74 @@ pub(crate) struct ManArgs {
     /// The folder
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
+}
+
+/// Where a program that has no profile here gets one.
+pub(super) const AGENTS_HELP: &str = r#"Examples:
+  # what is installed, and how each is started
+  recover agents
+  # the same, for a script
+  recover agents --json
+
+A program that recover does not know, say mybot, which takes its task as a file and prints text:
+
+  [agent.mybot]
+  args = ["--batch", "--task", "{prompt_file}"]
+  prompt = "file"
+  edit_args = ["--allow-edits"]
+  yolo_args = ["--allow-everything"]
+  resume_args = ["--continue", "{session}"]
+  exit_codes = { 3 = "RATE_LIMITED", 4 = "AUTH_FAILED" }
+
+recover run --agent mybot --prompt "Make the tests pass" then starts mybot --batch --task FILE --allow-edits."#;
+
+/// Trust what a project's configuration starts.
+///
+/// Values of .ultraplan/recover.toml that start programs, widen rights or mask what is shown (checks, [runner] command,
+/// fallback, agent and shell, [agent.NAME], [notify], [redact], skip_permissions) came with the project, perhaps with a clone:
+/// they count only once they are trusted. recover trust shows them, with what changed since, and remembers them for this repository and all its work
+/// trees; any change of one of them ends it. A command that would start an untrusted one asks on a terminal, and is refused
+/// elsewhere (13); --trust, or RECOVER_TRUST=1 in the environment, is enough for one call. What is typed on the command line,
+/// and what your own configuration says, needs no trust.
+///
+/// State that came with a clone, an archive or a cache only holds back: its cooldowns and counts are honoured, nothing that
+/// is recorded in it is run, and nothing is added to it. --state takes it over whole, as if it had been made here, and on a
+/// terminal asks first; with --dry-run it shows what is in it, and which recorded commands could be run then. In CI, where a
+/// cache brings the state directory, RECOVER_TRUST=1 in the environment is enough for a call.
+#[derive(Args, Debug)]
+pub(crate) struct TrustArgs {
+    /// Take the state directory over: its runs, checkpoints and recorded commands
+    #[arg(long, conflicts_with = "revoke")]
+    pub state: bool,
+
+    /// Forget what was trusted of this repository's configuration
+    #[arg(long)]
+    pub revoke: bool,
+}
+
+/// Import files of other tools and archived checkpoints.
+///
+/// Battles, attempt histories, lane records, session checkpoints and a loop's cooldown. Formats are detected by content. All files are validated before anything is recorded; importing a file again adds only
+/// what is new. Checkpoints of other tools become records; git restores their content where their commits are in this
+/// repository. --run names the run for attempt histories and cooldowns. A bundle of `checkpoint prune --archive` or
+/// `checkpoint export --bundle` restores its checkpoint, pinned.
+#[derive(Args, Debug)]
+pub(crate) struct ImportArgs {
+    /// Files to import; a folder stands for the JSON files and bundles in it
+    #[arg(value_name = "FILE", required = true, value_hint = clap::ValueHint::AnyPath)]
+    pub files: Vec<PathBuf>,
+
+    /// Format of the files [default: detected]
+    #[arg(long, value_name = "KIND", value_enum)]
+    pub kind: Option<ImportKind>,
+}
+
+/// Rewrite the exported files from the ledger.
+///
+/// Those that differed are listed.
+#[derive(Args, Debug, Default)]
+pub(crate) struct SyncArgs {
+    /// Write all of them, including session checkpoints, into this folder
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub to: Option<PathBuf>,
 }

@@ -1,17 +1,18 @@
-//! Arguments of `run` and `resume`.
+//! Arguments of the commands that run something and go on: `run`, `resume`, `step`, `manual-fix`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
-use crate::model::decision::Strategy;
-use crate::model::feedback::CheckKind;
-use crate::model::id::RunId;
-use crate::model::run::{OnFailure, SessionMode};
-
-use super::values::{duration, number};
+use super::{duration, number};
 use crate::engine::base::clock::WaitLimit;
+use crate::model::{
+    decision::Strategy,
+    feedback::CheckKind,
+    id::RunId,
+    run::{OnFailure, SessionMode},
+};
 
 /// Run a command under supervision.
 ///
@@ -271,4 +272,99 @@ fn strategy(text: &str) -> Result<Strategy, String> {
             names.join(", ")
         )
     })
+}
+
+/// Run CMD once per run.
+///
+/// A step that has succeeded is skipped with exit code 0 the next time. Steps are identified by run, phase, lane and name. A failed step runs again; one that was interrupted says so before it
+/// runs again. Without CMD it runs as it was recorded, with its flags. If two processes run the same step, the second waits for the first. The exit code is CMD's own (128 + n
+/// for signal n). CMD gets RECOVER_RUN_ID, RECOVER_PHASE, RECOVER_LANE and RECOVER_STEP.
+#[derive(Args, Debug)]
+pub(crate) struct StepArgs {
+    /// Name of the step
+    #[arg(value_name = "NAME")]
+    pub name: String,
+
+    /// Record this stage of the lane when CMD ends
+    ///
+    /// Complete if it succeeded, else failed.
+    #[arg(long, hide_possible_values = true, value_name = "S", value_parser = super::STAGES)]
+    pub stage: Option<String>,
+
+    /// Branch to merge the lane into [default: its base]
+    #[arg(long, value_name = "B", requires = "stage")]
+    pub target_branch: Option<String>,
+
+    /// Restore the files unless CMD succeeds
+    ///
+    /// Whoever changed them meanwhile; files that are ignored, over the size limit or in a nested repository are not
+    /// covered.
+    #[arg(long)]
+    pub atomic: bool,
+
+    /// What CMD will do; recorded before it runs
+    #[arg(long, value_name = "T", requires = "atomic")]
+    pub intent: Option<String>,
+
+    /// Files covered by --atomic (globs) [default: all]
+    #[arg(long, value_name = "GLOB", num_args = 1.., requires = "atomic")]
+    pub path: Vec<String>,
+
+    /// Shell command that reverts the step's effects
+    ///
+    /// Those outside the work tree; a rollback past the step runs it.
+    #[arg(long, value_name = "CMD2")]
+    pub compensate: Option<String>,
+
+    /// Command to run [default: the recorded one]
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<String>,
+}
+
+/// Fix a failed run by hand: edit, verify, continue.
+#[derive(Args, Debug)]
+pub(crate) struct ManualFixArgs {
+    #[command(subcommand)]
+    pub command: Option<ManualFixCommand>,
+
+    /// Open $VISUAL or $EDITOR at the first error
+    #[arg(long)]
+    pub edit: bool,
+}
+
+/// What to do about a manual fix.
+#[derive(Debug, Subcommand)]
+#[command(defer = true)]
+pub(crate) enum ManualFixCommand {
+    /// Start a session, or return the open one
+    Start {
+        /// Open $VISUAL or $EDITOR at the first error
+        #[arg(long)]
+        edit: bool,
+    },
+    /// Show the session and the changes since it began
+    Status,
+    /// Report changes, and run the checks once the tree is idle
+    ///
+    /// Ends on a signal; the session stays open.
+    Watch {
+        /// Exit with 0 once the fix is verified (with 9 after DUR)
+        #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+        wait: Option<WaitLimit>,
+    },
+    /// Run the checks on the work tree; exits with 0 or 100
+    Verify,
+    /// Record the verified fix, and go on with the next iterations
+    Continue {
+        /// Wait instead of exiting with 6
+        ///
+        /// For the cooldown or the limit's reset, at most DUR (then exit 9).
+        #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+        wait: Option<WaitLimit>,
+        /// Print the next prompt without running anything
+        #[arg(long)]
+        prepare_only: bool,
+    },
+    /// Abort the session; files stay as they are
+    Abort,
 }

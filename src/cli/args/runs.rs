@@ -1,8 +1,13 @@
-//! Arguments of `runs`, `close` and `forget`.
+//! Arguments of the commands about runs as a whole: `runs`, `browse`, `close`, `forget`, `accept`, `remote`.
 
-use clap::Args;
+use std::path::PathBuf;
 
-use super::values::{lines, name};
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::engine::accept::Uncommitted;
+use crate::engine::base::clock::WaitLimit;
+
+use super::{lines, name, size};
 
 /// List the runs, newest first.
 ///
@@ -21,13 +26,6 @@ pub(crate) struct RunsArgs {
     #[arg(long, value_name = "N", value_parser = lines, allow_negative_numbers = true)]
     pub limit: Option<usize>,
 }
-
-/// Look through runs, attempts and checkpoints on a terminal.
-///
-/// A timeline on the left; the difference, the evidence for a failure, the log or the report on the right. It follows a run
-/// at work. Nothing is changed but by a command that is shown and agreed to. The key ? lists the keys.
-#[derive(Args, Debug)]
-pub(crate) struct BrowseArgs {}
 
 /// Close runs that you are done with.
 ///
@@ -57,4 +55,188 @@ pub(crate) struct ForgetArgs {
     /// Remove every trace of recover in this repository
     #[arg(long, conflicts_with = "run_id")]
     pub all: bool,
+}
+
+/// `--uncommitted`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WhichWork {
+    /// Your changes
+    Keep,
+    /// The run's version
+    Replace,
+}
+
+impl From<WhichWork> for Uncommitted {
+    fn from(which: WhichWork) -> Self {
+        match which {
+            WhichWork::Keep => Self::Keep,
+            WhichWork::Replace => Self::Replace,
+        }
+    }
+}
+
+/// Commit what a run did
+///
+/// The difference from its beginning to its last good checkpoint becomes ordinary commits on the current branch, or on a new
+/// one.
+///
+/// The commit holds what git add makes of the checkpoint's files: changed, deleted and new ones. Left out are what looks like a
+/// secret, new files over [accept] max_new_file (exit code 3 for both), those that [accept] leave_out names, and what a
+/// rollback could not remove. What was uncommitted before the run, or was edited since, stays uncommitted. Your hooks run and
+/// your commits are signed as in git commit; what a formatter changes is part of the commit. The checks of the run run on what
+/// is committed, in a temporary work tree where yours has something else; where one fails (100) nothing is changed. Without
+/// RUN it is the run that recover runs marks.
+#[derive(Args, Debug)]
+pub(crate) struct AcceptArgs {
+    /// Run to accept
+    #[arg(value_name = "RUN", value_parser = name)]
+    pub run_id: Option<String>,
+
+    /// Make one commit of everything [default]
+    ///
+    /// The run's own commits are folded into it, and kept under refs/recover/.
+    #[arg(long, hide_short_help = true, overrides_with = "per_iteration")]
+    pub squash: bool,
+
+    /// Make one commit for each iteration
+    ///
+    /// On top of the run's own commits.
+    #[arg(long, overrides_with = "squash")]
+    pub per_iteration: bool,
+
+    /// Begin this branch, and switch to it
+    #[arg(long, value_name = "B")]
+    pub branch: Option<String>,
+
+    /// Message [default: made from the record]
+    #[arg(short, long, value_name = "MSG")]
+    pub message: Option<String>,
+
+    /// Also take this file
+    ///
+    /// Or the large new ones in this folder. What looks like a secret is taken only by its own name. Repeatable.
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with = "all", value_hint = clap::ValueHint::AnyPath)]
+    pub include: Vec<PathBuf>,
+
+    /// Also take large new files
+    #[arg(long)]
+    pub all: bool,
+
+    /// Which version of your uncommitted changes counts
+    ///
+    /// Needed where the run changed files that had uncommitted changes before it: keep brings your changes back, uncommitted, and leaves the run's version beside them as FILE.run; replace commits what
+    /// the run made of them. Yours stay in the run's first checkpoint.
+    #[arg(long, value_name = "WHICH", value_enum)]
+    pub uncommitted: Option<WhichWork>,
+
+    /// Do not run the checks of the run
+    #[arg(long)]
+    pub no_checks: bool,
+
+    /// Shell command to run before the checks in a temporary work tree
+    #[arg(long, value_name = "CMD", hide_short_help = true)]
+    pub prepare: Option<String>,
+}
+
+/// Keep runs on a git server, so that they outlive this machine.
+///
+/// A run that lies on a git remote goes on in any clone: recover resume --remote NAME --run R. One machine holds it at a
+/// time. Nothing is sent unless --remote or your own configuration names a remote, and before the first time you are shown what
+/// would leave.
+#[derive(Args, Debug)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct RemoteArgs {
+    #[command(subcommand)]
+    pub command: RemoteCommand,
+}
+
+/// What to do about runs on a remote.
+#[derive(Debug, Subcommand)]
+#[command(defer = true)]
+pub(crate) enum RemoteCommand {
+    /// Show who holds the runs on a remote, and what is not sent.
+    ///
+    /// Without the server it shows what was seen last.
+    Status(RemoteName),
+    Push(RemotePushArgs),
+    /// Fetch and verify what is new on a remote.
+    ///
+    /// Nothing is claimed, and the runs here stay as they are.
+    Fetch(RemoteName),
+    Claim(RemoteClaimArgs),
+    Release(RemoteReleaseArgs),
+    /// Remove runs from a remote that are not kept any longer.
+    ///
+    /// Those that are accepted or closed, and others when their checkpoints are not kept here any longer ([retention]); with --run
+    /// that one, as soon as it has ended. This cannot be undone, and the server may keep deleted objects for weeks: a secret that
+    /// went there has to be changed.
+    Prune(RemoteName),
+    Check(RemoteCheckArgs),
+}
+
+// No doc comment: it would be the help of the commands that take it alone.
+#[derive(Args, Debug)]
+pub(crate) struct RemoteName {
+    /// Git remote, by its name [default: remote.name of your configuration]
+    #[arg(long, value_name = "NAME")]
+    pub remote: Option<String>,
+}
+
+/// Send what is new of the runs that lie on a remote.
+///
+/// With --run that run, also for the first time. A run that this clone does not hold is claimed for it, and released.
+#[derive(Args, Debug)]
+pub(crate) struct RemotePushArgs {
+    #[command(flatten)]
+    pub name: RemoteName,
+
+    /// Wait for the server or the run's holder, at most DUR (then exit 9)
+    #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub wait: Option<WaitLimit>,
+}
+
+/// Claim a run on a remote for this clone.
+///
+/// Its events are in the record here then; files stay as they are. recover resume --remote goes on with it.
+#[derive(Args, Debug)]
+pub(crate) struct RemoteClaimArgs {
+    #[command(flatten)]
+    pub name: RemoteName,
+
+    /// Take it from a holder that may be at work
+    #[arg(long)]
+    pub steal: bool,
+
+    /// Wait for the server or the run's holder, at most DUR (then exit 9)
+    #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub wait: Option<WaitLimit>,
+}
+
+/// Give the claim of a run back.
+///
+/// With what is new of it. Any machine may go on with the run then.
+#[derive(Args, Debug)]
+pub(crate) struct RemoteReleaseArgs {
+    #[command(flatten)]
+    pub name: RemoteName,
+
+    /// Also where another machine holds it
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Find out what a remote's server guarantees.
+///
+/// On a reference for the moment it is tried whether one can be made, is visible at once, can be followed by another state,
+/// and whether of two pushes from one state the server refuses one: what a run needs. Then whether it takes an object of
+/// --size bytes, and whether it deletes the reference again, which only prune would need. Ends with 13 where something is
+/// missing that a run needs.
+#[derive(Args, Debug)]
+pub(crate) struct RemoteCheckArgs {
+    #[command(flatten)]
+    pub name: RemoteName,
+
+    /// Bytes of the object that is sent, which nothing compresses; 0 sends none
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = size)]
+    pub size: u64,
 }

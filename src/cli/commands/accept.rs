@@ -5,8 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::super::{
     args::AcceptArgs,
-    exit::ExitCode,
-    screens::agrees,
+    replies::ExitCode,
+    screens::{agrees, nothing_changed, require_yes},
     ui::{Reply, Ui},
 };
 use super::manual_fix::show;
@@ -68,18 +68,8 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
             request.uncommitted = ask_uncommitted(context, ui, &planned)?;
         }
         if !planned.result.look_at.is_empty() {
-            if !agrees(
-                context,
-                ui,
-                &told(&planned.result, false),
-                "Commit it all the same?",
-            )? {
-                return Err(Error::new(
-                    ErrorKind::Interrupted(130),
-                    "cancelled; nothing was changed",
-                ));
-            }
-            context.confirm();
+            let shown = told(&planned.result, false);
+            require_yes(context, ui, &shown, "Commit it all the same?")?;
         }
         let undecided: Vec<RepoPath> = planned
             .result
@@ -98,12 +88,11 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
         }
     }
     let accepted = accept_run(context, &request)?;
-    ui.learn(context);
     let text = ui.text(|| text_of(&accepted));
     let exit = if accepted.result.undecided().next().is_some() {
-        ExitCode::Partial
+        ExitCode::PARTIAL
     } else {
-        ExitCode::Done
+        ExitCode::DONE
     };
     Ok(Reply::new(accepted, text).exit(exit))
 }
@@ -128,10 +117,7 @@ fn ask_uncommitted(context: &Context, ui: &Ui, planned: &Accepted) -> Result<Unc
     )? {
         return Ok(Uncommitted::Replace);
     }
-    Err(Error::new(
-        ErrorKind::Interrupted(130),
-        "cancelled; nothing was changed",
-    ))
+    Err(nothing_changed(130))
 }
 
 /// A path of the work tree, as it was given from the folder that the command was called in.

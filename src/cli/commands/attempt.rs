@@ -1,6 +1,8 @@
 //! Runs `attempt` and `classify`.
 
 use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -11,8 +13,8 @@ use super::super::{
         AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs,
         ClassifyArgs, EvidenceArgs,
     },
-    exit::ExitCode,
     render,
+    replies::ExitCode,
     ui::{Reply, Ui, escape},
 };
 use crate::agent;
@@ -64,7 +66,7 @@ pub(crate) struct AttemptFailReply<'a> {
 pub(super) fn execute(context: &Context, args: &AttemptArgs, ui: &Ui) -> Result<Reply> {
     match &args.command {
         AttemptCommand::Start(args) => begin(context, args),
-        AttemptCommand::Pass(args) => pass(context, args),
+        AttemptCommand::Pass(args) => pass(context, args, ui),
         AttemptCommand::Fail(args) => fail(context, args, ui),
         AttemptCommand::List => list(context, ui),
     }
@@ -85,7 +87,7 @@ fn begin(context: &Context, args: &AttemptStartArgs) -> Result<Reply> {
     Ok(Reply::new(started, text))
 }
 
-fn pass(context: &Context, args: &AttemptPassArgs) -> Result<Reply> {
+fn pass(context: &Context, args: &AttemptPassArgs, ui: &Ui) -> Result<Reply> {
     let (headline, approach) = (args.message.clone(), args.approach.clone());
     let end = AttemptEnd {
         approach,
@@ -105,16 +107,19 @@ fn pass(context: &Context, args: &AttemptPassArgs) -> Result<Reply> {
         .map(|checkpoint| checkpoint.id.clone());
     let text = match (&id, &ended.checkpoint_error) {
         _ if context.dry_run() => "Would record a pass and take a good checkpoint.\n".to_owned(),
-        (Some(id), _) => format!("Passed: {id} is the last good checkpoint.\n"),
+        (Some(id), _) => format!(
+            "Passed: {} is the last good checkpoint.\n",
+            ui.knowing(context).id(id)
+        ),
         (None, error) => format!(
             "Passed, without a checkpoint: {}\n",
             error.as_deref().unwrap_or_default()
         ),
     };
     let exit = if id.is_some() || context.dry_run() {
-        ExitCode::Done
+        ExitCode::DONE
     } else {
-        ExitCode::Partial
+        ExitCode::PARTIAL
     };
     let text = text + &render::conditions_text(&ended.end.conditions, &ended.end.notes);
     let document = AttemptPassReply {
@@ -172,7 +177,7 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
         Some(decision) if args.check => {
             ExitCode::of_failed(decision.standing(context.clock.now(), None))
         }
-        _ => ExitCode::Done,
+        _ => ExitCode::DONE,
     };
     if let Some(path) = &ended.report {
         ui.note(&format!("report: {}", path.display()));
@@ -310,21 +315,24 @@ fn evidence(args: &EvidenceArgs) -> Result<FailureEvidence> {
 
 /// A log may be larger than the memory.
 fn read(path: &Path) -> Result<Vec<u8>> {
-    let failed = |error: std::io::Error| {
-        Error::new(
-            ErrorKind::Usage,
-            format!(
-                "cannot read {}: {error}; - is standard input",
-                path.display()
-            ),
-        )
+    read_file(path, condensed)
+}
+
+/// Reads a file that the user names; `-` is standard input.
+pub(super) fn read_file<T>(
+    path: &Path,
+    read: impl FnOnce(Box<dyn Read>) -> io::Result<T>,
+) -> Result<T> {
+    let opened: io::Result<Box<dyn Read>> = if path == Path::new("-") {
+        Ok(Box::new(io::stdin()))
+    } else {
+        File::open(path).map(|file| Box::new(file) as Box<dyn Read>)
     };
-    if path == Path::new("-") {
-        return condensed(std::io::stdin().lock()).map_err(failed);
-    }
-    std::fs::File::open(path)
-        .and_then(condensed)
-        .map_err(failed)
+    opened.and_then(read).map_err(|error| {
+        let path = path.display();
+        let message = format!("cannot read {path}: {error}; - is standard input");
+        Error::new(ErrorKind::Usage, message)
+    })
 }
 
 /// `SIGKILL`, `KILL` and `9` are the same.

@@ -11,10 +11,10 @@ use super::super::{
         CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PruneArgs,
         RestoreArgs, ShowArgs,
     },
-    exit::ExitCode,
     render,
+    replies::ExitCode,
     screens::{How, choose_checkpoint, choose_restore},
-    ui::{Form, Paged, Reply, Ui, escape},
+    ui::{Paged, Reply, Ui, escape},
 };
 use super::exchange::foreign_line;
 use super::restore::reply;
@@ -38,7 +38,7 @@ use crate::engine::{
     runs::prune::prune as remove,
 };
 use crate::model::{
-    checkpoint::{CapturedTotals, Checkpoint, LaneFields, trigger},
+    checkpoint::{CapturedTotals, Checkpoint, trigger},
     hint::Hint,
     id::CheckpointId,
     manifest::{Nested, ObjectId},
@@ -107,25 +107,28 @@ pub(crate) struct ExportReply<'a> {
 /// Dispatches.
 pub(super) fn execute(context: &mut Context, args: &CheckpointArgs, ui: &Ui) -> Result<Reply> {
     match &args.command {
-        CheckpointCommand::Create(args) => create(context, args),
+        CheckpointCommand::Create(args) => create(context, args, ui),
         CheckpointCommand::List(args) => list(context, args, ui),
         CheckpointCommand::Show(args) => show(context, args, ui),
         CheckpointCommand::Diff(args) => diff(context, args, ui),
         CheckpointCommand::Restore(args) => restore(context, args, ui),
         CheckpointCommand::Prune(args) => prune(context, args, ui),
-        CheckpointCommand::Pin(args) => pin(context, &args.selector, true, args.note.clone()),
-        CheckpointCommand::Unpin(args) => pin(context, &args.selector, false, None),
-        CheckpointCommand::Verify(args) => verify(context, &args.selectors),
+        CheckpointCommand::Pin(args) => pin(context, &args.selector, true, args.note.clone(), ui),
+        CheckpointCommand::Unpin(args) => pin(context, &args.selector, false, None, ui),
+        CheckpointCommand::Verify(args) => verify(context, &args.selectors, ui),
         CheckpointCommand::Export(args) => export(context, args, ui),
     }
 }
 
-fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
+fn create(context: &Context, args: &CreateArgs, ui: &Ui) -> Result<Reply> {
     if context.dry_run() {
         if args.if_due
             && let Some(latest) = not_due(context, args.trigger.as_deref().unwrap_or_default())?
         {
-            let text = format!("None is due: {} is young enough.\n", latest.id);
+            let text = format!(
+                "None is due: {} is young enough.\n",
+                ui.knowing(context).id(&latest.id)
+            );
             return Ok(Reply::new(
                 CreatePlanReply {
                     checkpoint: Some(&latest),
@@ -156,18 +159,7 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
             .kind
             .unwrap_or_else(|| trigger::kind_of(args.trigger.as_deref().unwrap_or_default())),
         after_iteration: args.iteration,
-        lane_fields: LaneFields {
-            stage: args.stage.clone(),
-            status: args.status.clone(),
-            base_branch: args.base_branch.clone(),
-            notes: args.notes.clone(),
-            test_command: args.test_command.clone(),
-            exit_code: args.exit_code,
-            head_sha: args.head_sha.clone(),
-            commit_shas: args.commit_sha.clone(),
-            target_branch: args.target_branch.clone(),
-            ..LaneFields::default()
-        },
+        lane_fields: args.lane.clone().into(),
         pinned: args.pin,
         storage: args.storage,
         ..Request::default()
@@ -182,13 +174,13 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
         changed,
         checkpoint,
     } = &created;
+    let id = ui.knowing(context).id(&checkpoint.id);
     let text = if *changed {
         let skipped = match checkpoint.skipped.len() {
             0 => String::new(),
             left => format!(
-                ", {} left out: recover checkpoint show {}",
-                count(left, "path"),
-                checkpoint.id
+                ", {} left out: recover checkpoint show {id}",
+                count(left, "path")
             ),
         };
         let totals = checkpoint.captured;
@@ -198,20 +190,19 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
             (None, None) => String::new(),
         };
         format!(
-            "{} ({}, {} bytes{skipped})\n{also}",
-            checkpoint.id,
+            "{id} ({}, {} bytes{skipped})\n{also}",
             count(totals.files, "file"),
             totals.bytes
         )
     } else if args.if_due && !args.if_changed {
-        format!("None is due: {} is young enough.\n", checkpoint.id)
+        format!("None is due: {id} is young enough.\n")
     } else {
-        format!("Nothing has changed since {}.\n", checkpoint.id)
+        format!("Nothing has changed since {id}.\n")
     };
     let exit = if checkpoint.partial && *changed {
-        ExitCode::Partial
+        ExitCode::PARTIAL
     } else {
-        ExitCode::Done
+        ExitCode::DONE
     };
     Ok(Reply::new(created, text).exit(exit))
 }
@@ -240,8 +231,8 @@ fn list(context: &Context, args: &ListArgs, ui: &Ui) -> Result<Reply> {
         &state,
         run.filter(|_| !args.all_runs).map(|run| &run.key),
     );
-    ui.learn(context);
     let text = ui.text(|| {
+        let ui = &ui.knowing(context);
         let foreign = imported
             .iter()
             .map(|one| format!("{}\n", foreign_line(one)));
@@ -314,9 +305,7 @@ fn show(context: &Context, args: &ShowArgs, ui: &Ui) -> Result<Reply> {
         patch: None,
     };
     let Some(patch) = patch else {
-        return Ok(Reply::new(document, text)
-            .form(Form::Alone)
-            .paged(Paged::Text("show")));
+        return Ok(Reply::new(document, text).paged(Paged::Text("show")));
     };
     // The patch is content; what is said about it is not.
     let mut document =
@@ -410,6 +399,7 @@ fn restore(context: &mut Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> 
     reply(
         context,
         &put_checkpoint_back(context, args, &selector, how)?,
+        ui,
     )
 }
 
@@ -445,6 +435,7 @@ fn pin(
     selector: &Selector,
     pinned: bool,
     note: Option<String>,
+    ui: &Ui,
 ) -> Result<Reply> {
     context.require_something()?;
     let checkpoint = set_pin(context, selector, pinned, note)?;
@@ -454,7 +445,7 @@ fn pin(
         (false, true) => "Pinned",
         (false, false) => "Unpinned",
     };
-    let text = format!("{word} {}.\n", checkpoint.id);
+    let text = format!("{word} {}.\n", ui.knowing(context).id(&checkpoint.id));
     Ok(Reply::new(
         PinReply {
             checkpoint: &checkpoint,
@@ -480,13 +471,13 @@ fn prune(context: &Context, args: &PruneArgs, ui: &Ui) -> Result<Reply> {
     if args.archive.is_some() {
         limits.archive = Some(archive_age(context, &limits)?);
     }
-    ui.learn(context);
+    let ui = &ui.knowing(context);
     let pruned = remove(context, &limits, args.archive.as_deref())?;
     let text = render::prune_text(ui, &pruned, context.dry_run());
     Ok(Reply::new(pruned, text))
 }
 
-fn verify(context: &Context, selectors: &[Selector]) -> Result<Reply> {
+fn verify(context: &Context, selectors: &[Selector], ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let report = check(context, selectors)?;
     let mut text = format!(
@@ -494,13 +485,15 @@ fn verify(context: &Context, selectors: &[Selector]) -> Result<Reply> {
         count(report.checked, "checkpoint"),
         count(report.problems.len(), "problem")
     );
+    let ui = ui.knowing(context);
     for problem in &report.problems {
-        text.push_str(&format!("{}: {}\n", problem.checkpoint_id, problem.message));
+        let id = ui.id(&problem.checkpoint_id);
+        text.push_str(&format!("{id}: {}\n", problem.message));
     }
     let exit = if report.problems.is_empty() {
-        ExitCode::Done
+        ExitCode::DONE
     } else {
-        ExitCode::Corrupt
+        ExitCode::CORRUPT
     };
     Ok(Reply::new(report, text).exit(exit))
 }
@@ -520,9 +513,9 @@ fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
         let changed = !context.dry_run() && path.is_some();
         let base_commit = checkpoint.base_commit.as_ref();
         let exit = if withheld.is_empty() {
-            ExitCode::Done
+            ExitCode::DONE
         } else {
-            ExitCode::Partial
+            ExitCode::PARTIAL
         };
         for one in withheld {
             Ui::warn(&format!("{} {}", one.path, one.reason));

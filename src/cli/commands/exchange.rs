@@ -1,28 +1,32 @@
 //! Runs `import` and `sync`.
 
+use super::super::ui::Ui;
 use super::super::{
     args::{ImportArgs, SyncArgs},
     replies::PlanReply,
     ui::{Reply, escape},
 };
-use crate::engine::exchange::import::{ImportRequest, ImportedFile, import as take_over};
 use crate::engine::{
     Context, Result,
-    exchange::views::{KeptAside, sync as write_views},
+    exchange::{
+        import::{ImportRequest, ImportedFile, import as take_over},
+        views::{KeptAside, sync as write_views},
+    },
     record::select::KnownCheckpoint,
 };
 use crate::policy::text::count;
 
 /// `recover import`.
-pub(super) fn import(context: &Context, args: &ImportArgs) -> Result<Reply> {
+pub(super) fn import(context: &Context, args: &ImportArgs, ui: &Ui) -> Result<Reply> {
     let request = ImportRequest {
         files: args.files.clone(),
         kind: args.kind,
     };
     let imported = take_over(context, &request)?;
     let mut text = String::new();
+    let ui = ui.knowing(context);
     for file in &imported.files {
-        text.push_str(&told(file, context.dry_run()));
+        text.push_str(&told(file, context.dry_run(), &ui));
     }
     Ok(if context.dry_run() {
         Reply::new(PlanReply::of(imported), text)
@@ -31,7 +35,7 @@ pub(super) fn import(context: &Context, args: &ImportArgs) -> Result<Reply> {
     })
 }
 
-fn told(file: &ImportedFile, dry_run: bool) -> String {
+fn told(file: &ImportedFile, dry_run: bool, ui: &Ui) -> String {
     let name = escape(&file.path);
     let kind = file.kind;
     let mut text = if file.changed {
@@ -51,7 +55,7 @@ fn told(file: &ImportedFile, dry_run: bool) -> String {
             parts.push(count(file.checkpoints.len(), "checkpoint record"));
         }
         if !file.returned.is_empty() {
-            let all: Vec<String> = file.returned.iter().map(|id| escape(id.as_str())).collect();
+            let all: Vec<String> = file.returned.iter().map(|id| escape(&ui.id(id))).collect();
             parts.push(format!("back: {}", all.join(", ")));
         }
         format!("{verb} {name} ({kind}; {})\n", parts.join("; "))

@@ -1,12 +1,13 @@
 //! Runs `hook`.
 
-use std::cell::Cell;
+use std::cell;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use comfy_table::Cell;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -16,8 +17,8 @@ use super::super::{
         GlobalArgs, HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs,
         HookUninstallArgs, PlaceArgs,
     },
-    exit::ExitCode,
-    render,
+    render::{Table, column, date_time, when, words},
+    replies::{ExitCode, error_code},
     ui::{Form, Reply, Ui, escape},
 };
 use crate::agent::hooks::read;
@@ -29,13 +30,13 @@ use crate::engine::{
         Handled, handle,
         install::{FileChange, Place, Task, carry_out, printed, settings_file},
         is_first, name,
-        status::{is_unsaid, record_call, status},
+        status::{HookStatus, is_unsaid, record_call, status},
     },
 };
 use crate::model::{
     hint::quote,
     hook::{HookAgent, HookEvent, Moment},
-    time::format_duration,
+    time::{Timestamp, format_duration},
 };
 use crate::policy::secrets::redact;
 use crate::process::Interrupts;
@@ -110,7 +111,7 @@ pub(super) fn execute(context: &Context, args: &HookArgs, ui: &Ui) -> Result<Rep
         HookCommand::Print(args) => Ok(print(context, args)),
         HookCommand::Install(args) => install(context, args),
         HookCommand::Uninstall(args) => uninstall(context, args),
-        HookCommand::Status(_) => status_of_all(context, ui),
+        HookCommand::Status => status_of_all(context, ui),
         HookCommand::Run(_) => Err(Error::new(
             ErrorKind::Usage,
             "hook run is started by itself",
@@ -120,7 +121,7 @@ pub(super) fn execute(context: &Context, args: &HookArgs, ui: &Ui) -> Result<Rep
 
 fn status_of_all(context: &Context, ui: &Ui) -> Result<Reply> {
     let hooks = status(context)?;
-    let text = ui.text(|| render::hooks_table(ui, &hooks.hooks));
+    let text = ui.text(|| hooks_table(&ui.knowing(context), &hooks.hooks));
     Ok(Reply::new(hooks, text))
 }
 
@@ -294,7 +295,7 @@ pub(crate) fn run(
     ui: &Ui,
 ) -> ExitCode {
     let watchdog = Watchdog::start(args.deadline);
-    let says = Cell::new(true);
+    let says = cell::Cell::new(true);
     let answer = || answer(global, args, setup, &watchdog, &says);
     let answered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(answer));
     match answered {
@@ -325,7 +326,7 @@ pub(crate) fn run(
             }
             if ui.json {
                 let trouble = Trouble {
-                    code: super::super::exit::code(error.kind),
+                    code: error_code(error.kind),
                     message: &error.message,
                 };
                 let body = TroubleReply {
@@ -337,7 +338,7 @@ pub(crate) fn run(
         }
         Err(_) => trouble("a bug in recover; what it says above helps to find it"),
     }
-    ExitCode::Done
+    ExitCode::DONE
 }
 
 /// One line on stderr. With stderr closed there is nobody left to report to.
@@ -355,7 +356,7 @@ fn answer(
     args: &HookRunArgs,
     setup: impl FnOnce(PathBuf) -> Setup,
     watchdog: &Watchdog,
-    says: &Cell<bool>,
+    says: &cell::Cell<bool>,
 ) -> Result<(HookEvent, Handled)> {
     let agent = args.agent;
     let event = event(agent, args.event.as_deref())?;
@@ -483,4 +484,64 @@ impl Watchdog {
         // Who does not listen any more ends the process.
         let _ = self.0.send(limit);
     }
+}
+
+/// The hooks of all agents, a row each.
+pub(crate) fn hooks_table(ui: &Ui, hooks: &[HookStatus]) -> String {
+    let mut table = Table::new(
+        ui,
+        &[
+            column("AGENT", 0),
+            column("INSTALLED", 1),
+            column("VERSION", 3),
+            column("LAST CALLED", 2),
+            words("NOTE", 4),
+        ],
+    );
+    for hook in hooks {
+        let path = hook
+            .path
+            .as_ref()
+            .map(|path| escape(&path.to_string_lossy()));
+        let called = hook
+            .last_called
+            .map_or_else(|| "never".to_owned(), date_time);
+        table.add_row([
+            Cell::new(hook.agent),
+            Cell::new(path.unwrap_or_else(|| "no".to_owned())),
+            Cell::new(hook.version.as_deref().unwrap_or("-")),
+            Cell::new(called),
+            Cell::new(
+                hook.note
+                    .as_ref()
+                    .map_or_else(|| "-".to_owned(), |note| escape(&ui.advice(note))),
+            ),
+        ]);
+    }
+    table.text()
+}
+
+/// The hooks that are installed, a line each and one for what is to be done.
+pub(crate) fn hooks_text(ui: &Ui, hooks: &[HookStatus], now: Timestamp) -> String {
+    let mut text = String::new();
+    for hook in hooks {
+        let path = hook
+            .path
+            .as_ref()
+            .map(|path| escape(&path.to_string_lossy()))
+            .unwrap_or_default();
+        let program = escape(hook.program.as_deref().unwrap_or("-"));
+        let called = hook.last_called.map_or_else(
+            || "never called".to_owned(),
+            |at| format!("last called {}", when(at, now)),
+        );
+        text.push_str(&format!(
+            "Hook of {}: in {path}, calls {program}, {called}\n",
+            hook.agent
+        ));
+        if let Some(note) = &hook.note {
+            text.push_str(&format!("  {}\n", escape(&ui.advice(note))));
+        }
+    }
+    text
 }

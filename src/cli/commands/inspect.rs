@@ -1,22 +1,25 @@
-//! Runs `retry-status`, `init`, `config`, `doctor`, `completions` and `schema`.
+//! Runs `retry-status`, `init`, `config`, `doctor`, `agents`, `completions`, `schema` and `man`.
 
 use anyhow::Context as _;
+use clap_complete::Shell;
+use comfy_table::Cell;
 
 use super::super::{
     args::{
         CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, ManArgs, RetryStatusArgs, SchemaArgs,
     },
-    completion::startup,
-    exit::ExitCode,
-    generate, render,
-    replies::{CompletionsReply, ConfigReply, ManReply, SchemaReply, status::RetryReply},
+    generate,
+    render::{self, Table, column},
+    replies::{CompletionsReply, ConfigReply, ExitCode, ManReply, SchemaReply},
     schema,
     screens::agrees,
     ui::{Form, Reply, Ui, escape},
 };
+use super::status::RetryReply;
 use crate::engine::{
     Context, Error, ErrorKind, Result,
     doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as examine},
+    hook::status::{Agent, agents as known},
     init as engine_init,
     recovery::rebuild::RebuildReport,
     run::retry,
@@ -34,8 +37,8 @@ pub(super) fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<
     let now = context.clock.now();
     let asked = args.check || args.wait.is_some();
     let exit = match retry.under_way {
-        _ if !asked => ExitCode::Done,
-        Some(_) => ExitCode::Locked,
+        _ if !asked => ExitCode::DONE,
+        Some(_) => ExitCode::LOCKED,
         None => ExitCode::of_standing(retry.standing),
     };
     Ok(Reply::new(
@@ -78,7 +81,7 @@ pub(super) fn init(context: &Context, args: &InitArgs, ui: &Ui) -> Result<Reply>
     let form = if context.dry_run() {
         Form::Verbatim
     } else {
-        Form::People
+        Form::Text
     };
     Ok(Reply::new(written, text).form(form))
 }
@@ -91,7 +94,8 @@ fn offer_hook(context: &Context, agent: &str, found: &mut String, ui: &Ui) -> Re
     else {
         return Ok(String::new());
     };
-    let command = context.line(Hint::recover(["hook", "install", agent]));
+    let command = Hint::recover(["hook", "install", agent]);
+    let command = ui.knowing(context).command(&context.placed(command));
     let advice = format!("Checkpoints before {agent}'s edits and risky commands: {command}\n");
     if !ui.interactive || context.dry_run() {
         return Ok(advice);
@@ -174,7 +178,11 @@ pub(super) fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Resul
     if report.problems.is_empty() && report.repaired.is_empty() && report.rebuilt.is_none() {
         text.push_str("No problems.\n");
     }
-    text.push_str(&render::hooks_text(&report.hooks, context.clock.now()));
+    text.push_str(&super::hook::hooks_text(
+        &ui.knowing(context),
+        &report.hooks,
+        context.clock.now(),
+    ));
     let errors: Vec<&str> = report
         .problems
         .iter()
@@ -182,17 +190,17 @@ pub(super) fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Resul
         .map(|problem| problem.code)
         .collect();
     let exit = match errors.as_slice() {
-        [] => ExitCode::Done,
-        codes if codes.contains(&NEWER_LEDGER) => ExitCode::Newer,
-        codes if codes.iter().all(|code| *code == NO_SPACE) => ExitCode::NoSpace,
+        [] => ExitCode::DONE,
+        codes if codes.contains(&NEWER_LEDGER) => ExitCode::NEWER,
+        codes if codes.iter().all(|code| *code == NO_SPACE) => ExitCode::NO_SPACE,
         codes
             if codes
                 .iter()
                 .all(|code| [NO_SPACE, READ_ONLY].contains(code)) =>
         {
-            ExitCode::Refused
+            ExitCode::REFUSED
         }
-        _ => ExitCode::Corrupt,
+        _ => ExitCode::CORRUPT,
     };
     Ok(Reply::new(report, text).exit(exit))
 }
@@ -244,8 +252,24 @@ fn rebuilt_text(rebuilt: &RebuildReport, planned: bool) -> String {
 
 /// `recover completions`.
 pub(super) fn completions(args: &CompletionsArgs) -> Reply {
-    let script = startup::line(args.shell);
+    let script = startup_line(args.shell);
     Reply::new(CompletionsReply { script }, script).content()
+}
+
+/// What a shell's startup file, or its folder of completions, holds: it asks the program that is installed at that
+/// moment, so that no script of another version is ever left behind.
+fn startup_line(shell: Shell) -> &'static str {
+    match shell {
+        Shell::Bash => "eval \"$(COMPLETE=bash recover)\"\n",
+        Shell::Zsh => {
+            "#compdef recover\neval \"$(COMPLETE=zsh recover)\"\n[[ $funcstack[1] != _recover ]] || _recover \"$@\"\n"
+        }
+        Shell::Fish => "command -q recover; and COMPLETE=fish recover | source\n",
+        Shell::Elvish => "eval (E:COMPLETE=elvish recover | slurp)\n",
+        _ => {
+            "$env:COMPLETE = \"powershell\"\nrecover | Out-String | Invoke-Expression\nRemove-Item Env:\\COMPLETE\n"
+        }
+    }
 }
 
 /// `recover schema`.
@@ -284,4 +308,55 @@ pub(super) fn man(args: &ManArgs) -> Result<Reply> {
         },
         "",
     ))
+}
+
+/// `recover agents`.
+pub(super) fn agents(context: &Context, ui: &Ui) -> Result<Reply> {
+    let agents = known(context)?;
+    if context
+        .config()
+        .withheld()
+        .iter()
+        .any(|entry| entry.key.starts_with("agent."))
+    {
+        let (file, way) = (
+            context.config().file.display(),
+            context.line(Hint::recover(["trust"])),
+        );
+        context.warn(format!(
+            "the agents of {file} are not trusted, and not listed: `{way}`"
+        ));
+    }
+    let text = ui.text(|| agents_table(ui, &agents.agents));
+    Ok(Reply::new(agents, text))
+}
+
+/// All of them by name, with the programs that are installed.
+pub(crate) fn agents_table(ui: &Ui, agents: &[Agent]) -> String {
+    let mut table = Table::new(
+        ui,
+        &[
+            column("AGENT", 0),
+            column("PROGRAM", 2),
+            column("INSTALLED", 1),
+            column("VERSION", 3),
+            column("OUTPUT", 5),
+            column("SESSIONS", 4),
+        ],
+    );
+    for agent in agents {
+        let path = agent
+            .path
+            .as_ref()
+            .map(|path| escape(&path.to_string_lossy()));
+        table.add_row([
+            Cell::new(&agent.name),
+            Cell::new(escape(&agent.program)),
+            Cell::new(path.unwrap_or_else(|| "no".to_owned())),
+            Cell::new(agent.version.as_deref().unwrap_or("-")),
+            Cell::new(&agent.output),
+            Cell::new(if agent.sessions { "yes" } else { "no" }),
+        ]);
+    }
+    table.text()
 }

@@ -1,6 +1,8 @@
-//! `recover log`: what has happened, and what happens.
+//! What was recorded: `log` as it is, `report` in sentences (A6, S13, B1).
 
+use std::borrow::Cow;
 use std::io::{self, Write};
+use std::path::Path;
 
 use anyhow::Context as _;
 use schemars::JsonSchema;
@@ -8,14 +10,16 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::super::{
-    args::LogArgs,
+    args::{LogArgs, ReportArgs, ReportFormat},
     render,
+    replies::Document,
     ui::{Form, Paged, Reply, Ui, escape},
 };
 use super::status::ended;
 use crate::engine::{
     Context, Error, ErrorKind, Result,
     base::runs,
+    inspect::{pull_request_of, report_of_run, report_to_file},
     status::{Follow, Noticed},
 };
 use crate::model::{
@@ -23,7 +27,10 @@ use crate::model::{
     run::RunKey,
     time::Timestamp,
 };
-use crate::policy::secrets::redact_json;
+use crate::policy::{
+    report::{Report, html, markdown},
+    secrets::{redact, redact_json, redacted_json_text},
+};
 
 /// What is recorded, an event each as it is in the ledger.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -64,6 +71,7 @@ pub(super) fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
     let events = first(context, args)?;
     // Who reads it sees the name of the only run once; a script has it in each line.
     let only = only_run(&events).filter(|_| ui.width.is_some());
+    let ui = &ui.knowing(context);
     if let Some(run) = only {
         text.push_str(&format!("Run {}\n", escape(&run.to_string())));
     }
@@ -72,8 +80,8 @@ pub(super) fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
             Error::new(ErrorKind::Corrupt, format!("event {}: {error}", event.seq))
         })?;
         text.push_str(&match only {
-            Some(_) => render::event_line_of_run(event, line),
-            None => render::event_line(event, line),
+            Some(_) => render::event_line_of_run(ui, event, line),
+            None => render::event_line(ui, event, line),
         });
         documents.push(value);
     }
@@ -160,7 +168,7 @@ fn follow(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
 }
 
 fn tell(context: &Context, events: &[(Event, String)], ui: &Ui) -> io::Result<()> {
-    ui.learn(context);
+    let ui = &ui.knowing(context);
     let mut out = io::stdout().lock();
     for (event, line) in events {
         if ui.json {
@@ -169,9 +177,118 @@ fn tell(context: &Context, events: &[(Event, String)], ui: &Ui) -> io::Result<()
             continue;
         }
         out.write_all(
-            ui.for_people(render::event_line(event, line).into(), Form::People)
+            ui.fitted(render::event_line(ui, event, line).into(), Form::Text)
                 .as_bytes(),
         )?;
     }
     out.flush()
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ReportReply<'a> {
+    report: &'a Report,
+    /// The format of `content`, where one was requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<ReportFormat>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+}
+
+/// A report that was written to a file.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ReportFileReply<'a> {
+    changed: bool,
+    path: Cow<'a, str>,
+    format: ReportFormat,
+}
+
+/// `recover report`.
+pub(super) fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Reply> {
+    context.require_something()?;
+    let report = report_of_run(context, args.subtask.as_deref())?;
+    let file = args
+        .output
+        .as_deref()
+        .filter(|path| *path != Path::new("-"));
+    let format = args
+        .format
+        .or_else(|| file.and_then(by_extension))
+        .unwrap_or(ReportFormat::Md);
+    if let Some(file) = file {
+        let path = report_to_file(context, file, &written(context, &report, format)?)?;
+        let verb = if context.dry_run() {
+            "Would write"
+        } else {
+            "Wrote"
+        };
+        let document = ReportFileReply {
+            changed: !context.dry_run(),
+            path: path.to_string_lossy(),
+            format,
+        };
+        return Ok(Reply::new(document, format!("{verb} {}\n", path.display())));
+    }
+    if ui.json {
+        // Whoever asks for a form gets it, inside of the one document.
+        let format = args.format.filter(|format| *format != ReportFormat::Json);
+        let asked = format
+            .map(|format| written(context, &report, format))
+            .transpose()?;
+        return Ok(Reply::new(
+            ReportReply {
+                report: &report,
+                format,
+                content: asked,
+            },
+            "",
+        ));
+    }
+    // Whoever copies it takes it elsewhere; it is masked already.
+    let form = if format == ReportFormat::Md {
+        Form::Text
+    } else {
+        Form::Content
+    };
+    let mut text = written(context, &report, format)?;
+    // The mark is for whoever looks for the report among other texts.
+    if ui.width.is_some() && format == ReportFormat::Md && text.starts_with("<!--") {
+        text = text.split_off(text.find('\n').map_or(0, |end| end + 1));
+    }
+    Ok(Reply::text(text).form(form).paged(Paged::Text("show")))
+}
+
+fn written(context: &Context, report: &Report, format: ReportFormat) -> Result<String> {
+    match format {
+        ReportFormat::Md => Ok(redact(&markdown(report)).into_owned()),
+        // It is masked as it is written: what is escaped looks otherwise.
+        ReportFormat::Html => Ok(html(report)),
+        ReportFormat::Pr => Ok(redact(&pull_request_of(context)?).into_owned()),
+        ReportFormat::Json => {
+            let document = Document::new(
+                "report",
+                ReportReply {
+                    report,
+                    format: None,
+                    content: None,
+                },
+                &[],
+            );
+            let text = redacted_json_text(&document);
+            Ok(text.context("cannot write the report as JSON")? + "\n")
+        }
+    }
+}
+
+fn by_extension(path: &Path) -> Option<ReportFormat> {
+    match path
+        .extension()?
+        .to_string_lossy()
+        .to_ascii_lowercase()
+        .as_str()
+    {
+        "md" | "markdown" => Some(ReportFormat::Md),
+        "html" | "htm" => Some(ReportFormat::Html),
+        "json" => Some(ReportFormat::Json),
+        _ => None,
+    }
 }

@@ -1,23 +1,34 @@
-//! Runs `manual-fix`.
+//! Runs `manual-fix`; here what each of its commands answers.
 
-mod edit;
-mod lines;
-mod reply;
 mod screen;
 mod watch;
 
-use crate::engine::manual_fix::{abort, start, verify};
-use crate::engine::run::fix_session::status;
-use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::hint::Hint;
+use std::fmt::Write;
+use std::time::Duration;
 
-pub(super) use self::reply::show;
-use self::reply::{go_on, reply};
-use super::super::args::{ManualFixArgs, ManualFixCommand};
-use super::super::exit::ExitCode;
-use super::super::ui::{Reply, Ui};
-
-use self::edit::Editor;
+use self::screen::Editor;
+use super::super::{
+    args::{ManualFixArgs, ManualFixCommand},
+    live::Watch,
+    render::{
+        self,
+        driven::{ContinuedReply, PreparedReply},
+    },
+    replies::ExitCode,
+    ui::{Reply, Ui, escape},
+};
+use crate::engine::{
+    Context, Error, ErrorKind, Result,
+    base::clock::WaitLimit,
+    manual_fix::{abort, resume_with_fix, start, verify},
+    record::run_settings::is_unchecked,
+    run::{
+        Digest, DriveOptions,
+        fix_session::{Fix, status},
+    },
+};
+use crate::model::{hint::Hint, manual_fix::ManualFixStatus};
+use crate::process::Show;
 
 /// Dispatches.
 pub(super) fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Result<Reply> {
@@ -33,21 +44,21 @@ pub(super) fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Resul
             let message = "--edit goes with a bare manual-fix, or with manual-fix start";
             Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["manual-fix", "--help"])))
         }
-        Some(ManualFixCommand::Status) => Ok(reply(context, &status(context)?)),
+        Some(ManualFixCommand::Status) => Ok(reply(context, &status(context)?, ui)),
         Some(ManualFixCommand::Watch { wait }) => watch::watch(context, *wait, ui),
         Some(ManualFixCommand::Verify) => {
             let fix = verify(context, show(ui))?;
             let exit = if fix.session.verified {
-                ExitCode::Done
+                ExitCode::DONE
             } else {
-                ExitCode::VerificationFailed
+                ExitCode::VERIFICATION_FAILED
             };
-            Ok(reply(context, &fix).exit(exit))
+            Ok(reply(context, &fix, ui).exit(exit))
         }
         Some(ManualFixCommand::Continue { wait, prepare_only }) => {
             go_on(context, *wait, *prepare_only, show(ui), ui)
         }
-        Some(ManualFixCommand::Abort) => Ok(reply(context, &abort(context)?)),
+        Some(ManualFixCommand::Abort) => Ok(reply(context, &abort(context)?, ui)),
     }
 }
 
@@ -62,10 +73,125 @@ fn opened(context: &Context, edit: bool, look: bool, ui: &Ui) -> Result<Reply> {
     let editor = edit.then(|| Editor::of(context)).transpose()?;
     let fix = start(context)?;
     if context.dry_run() || !(edit || look) {
-        return Ok(reply(context, &fix));
+        return Ok(reply(context, &fix, ui));
     }
     if let Some(editor) = editor {
         editor.open(context, &fix.session, ui)?;
     }
-    Ok(reply(context, &status(context)?))
+    Ok(reply(context, &status(context)?, ui))
+}
+
+/// Where the feedback loops' output goes: it is not the answer.
+pub(crate) fn show(ui: &Ui) -> Show {
+    if ui.quiet {
+        Show::Nothing
+    } else {
+        Show::Stderr
+    }
+}
+
+/// Resumes the run with the fix.
+pub(super) fn go_on(
+    context: &Context,
+    wait: Option<WaitLimit>,
+    prepare_only: bool,
+    show: Show,
+    ui: &Ui,
+) -> Result<Reply> {
+    let longest: Option<Duration> = wait.and_then(WaitLimit::longest);
+    let options = DriveOptions {
+        no_wait: false,
+        show,
+        longest_wait: longest,
+        digest: Digest::Profile,
+    };
+    let watch = if prepare_only {
+        Watch::default()
+    } else {
+        Watch::start(context, ui)
+    };
+    let continued = resume_with_fix(context, &options, prepare_only)?;
+    watch.end(
+        context,
+        continued.driven.as_ref().map(|driven| &driven.run.key),
+    );
+    let text = text(context, &continued.fix, ui);
+    let Some(driven) = &continued.driven else {
+        let document = PreparedReply {
+            fix: &continued.fix,
+            outcome: (),
+        };
+        return Ok(Reply::new(document, text));
+    };
+    render::note_report(driven, ui);
+    let document = ContinuedReply::new(context, &continued.fix, driven);
+    let text = text + &render::driven_text(context, driven, ui);
+    Ok(Reply::new(document, text).exit(ExitCode::of_driven(driven)))
+}
+
+/// A session and its run, as every `manual-fix` answers.
+pub(super) fn reply(context: &Context, fix: &Fix, ui: &Ui) -> Reply {
+    Reply::new(fix, text(context, fix, ui))
+}
+
+/// Where the session stands, and the next command.
+fn text(context: &Context, fix: &Fix, ui: &Ui) -> String {
+    let session = &fix.session;
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    if let Some(issue) = &session.issue {
+        let _ = writeln!(text, "Issue: {}", escape(&issue.message));
+    }
+    for change in &session.detected_changes {
+        let lines = match (change.added, change.deleted) {
+            (Some(added), Some(deleted)) => format!(" (+{added}, -{deleted} lines)"),
+            _ => String::new(),
+        };
+        let _ = writeln!(
+            text,
+            "  {} {}{lines}",
+            change.kind.as_str(),
+            escape(&change.path.to_lossy())
+        );
+    }
+    for (name, result) in &session.verification_results {
+        let mark = if result.passed { "passed" } else { "FAILED" };
+        let seconds = result.duration.as_secs_f64();
+        let _ = writeln!(
+            text,
+            "  {mark} {name}: {} ({seconds:.1}s)",
+            escape(&result.summary)
+        );
+    }
+    let ui = ui.knowing(context);
+    let line = |words: &[&str]| {
+        let hint = Hint::recover(words).run(&fix.run.key);
+        ui.command(&context.placed(hint))
+    };
+    let next = match session.status {
+        ManualFixStatus::Active if session.verified => {
+            format!("Verified. Continue: {}", line(&["manual-fix", "continue"]))
+        }
+        ManualFixStatus::Active if is_unchecked(context, &fix.run) => {
+            format!(
+                "No checks are configured that could verify a fix. Fix it in your editor, then end the fix: {}\nand go on \
+                 from the files as they are: {}",
+                line(&["manual-fix", "abort"]),
+                line(&["resume", "--strategy", "continue_next"])
+            )
+        }
+        ManualFixStatus::Active => {
+            let tried = !session.verification_results.is_empty();
+            let said = if tried {
+                "Verification failed. Try again"
+            } else {
+                "Fix it in your editor, then"
+            };
+            format!("{said}: {}", line(&["manual-fix", "verify"]))
+        }
+        ManualFixStatus::Completed => "The run continues with the fix.".to_owned(),
+        ManualFixStatus::Aborted => "Abandoned; files stay as they are.".to_owned(),
+    };
+    let _ = writeln!(text, "{next}");
+    text
 }

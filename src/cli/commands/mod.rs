@@ -1,9 +1,8 @@
-//! How each command is called: arguments to an engine request, the engine's answer to a document and text. One short file each.
+//! How each command is called: arguments to an engine request, the engine's answer to a document and text.
+//! A file each, or one for a few that belong together.
 
 mod accept;
-mod agents;
 pub(super) mod attempt;
-mod bisect;
 pub(super) mod checkpoint;
 mod exchange;
 pub(super) mod hook;
@@ -11,109 +10,33 @@ mod inspect;
 pub(super) mod log;
 mod manual_fix;
 mod remote;
-pub(super) mod report;
 pub(super) mod restore;
 mod run;
 mod runs;
-mod status;
+pub(super) mod status;
 mod step;
 mod trust;
-
-use crate::engine::remote::{require_claim, send_recorded};
-use crate::engine::runs::Chosen;
-use crate::engine::trust::Reach;
-use crate::engine::{Context, Result};
-use crate::model::id::RunId;
 
 use super::args::{
     AttemptCommand, CheckpointCommand, Command, HookCommand, ManualFixCommand, RemoteCommand,
 };
 use super::ui::{Reply, Ui};
+use crate::engine::{
+    Context, Result,
+    remote::{require_claim, send_recorded},
+    runs::Chosen,
+    trust::Reach,
+};
+use crate::model::id::RunId;
 
 pub(super) use hook::run as run_hook;
-pub(super) use status::once as status;
+pub(super) use status::once;
 pub(super) use trust::{ask as ask_for_trust, ask_for_consent};
-
-/// The command's name in documents.
-pub(super) fn name(command: &Command) -> &'static str {
-    match command {
-        Command::Run(_) => "run",
-        Command::Resume(_) => "resume",
-        Command::Rollback(_) => "rollback",
-        Command::Undo(_) => "undo",
-        Command::Redo(_) => "redo",
-        Command::Checkpoint(args) => match &args.command {
-            CheckpointCommand::Create(_) => "checkpoint create",
-            CheckpointCommand::List(_) => "checkpoint list",
-            CheckpointCommand::Show(_) => "checkpoint show",
-            CheckpointCommand::Diff(_) => "checkpoint diff",
-            CheckpointCommand::Restore(_) => "checkpoint restore",
-            CheckpointCommand::Prune(_) => "checkpoint prune",
-            CheckpointCommand::Pin(_) => "checkpoint pin",
-            CheckpointCommand::Unpin(_) => "checkpoint unpin",
-            CheckpointCommand::Verify(_) => "checkpoint verify",
-            CheckpointCommand::Export(_) => "checkpoint export",
-        },
-        Command::ManualFix(args) => match &args.command {
-            None => "manual-fix",
-            Some(ManualFixCommand::Start { .. }) => "manual-fix start",
-            Some(ManualFixCommand::Status) => "manual-fix status",
-            Some(ManualFixCommand::Watch { .. }) => "manual-fix watch",
-            Some(ManualFixCommand::Verify) => "manual-fix verify",
-            Some(ManualFixCommand::Continue { .. }) => "manual-fix continue",
-            Some(ManualFixCommand::Abort) => "manual-fix abort",
-        },
-        Command::RetryStatus(_) => "retry-status",
-        Command::Attempt(args) => match &args.command {
-            AttemptCommand::Start(_) => "attempt start",
-            AttemptCommand::Pass(_) => "attempt pass",
-            AttemptCommand::Fail(_) => "attempt fail",
-            AttemptCommand::List => "attempt list",
-        },
-        Command::Classify(_) => "classify",
-        Command::Step(_) => "step",
-        Command::Status(_) => "status",
-        Command::Runs(_) => "runs",
-        Command::Browse(_) => "browse",
-        Command::Accept(_) => "accept",
-        Command::Bisect(_) => "bisect",
-        Command::Close(_) => "close",
-        Command::Forget(_) => "forget",
-        Command::Remote(args) => match &args.command {
-            RemoteCommand::Status(_) => "remote status",
-            RemoteCommand::Push(_) => "remote push",
-            RemoteCommand::Fetch(_) => "remote fetch",
-            RemoteCommand::Claim(_) => "remote claim",
-            RemoteCommand::Release(_) => "remote release",
-            RemoteCommand::Prune(_) => "remote prune",
-            RemoteCommand::Check(_) => "remote check",
-        },
-        Command::Log(_) => "log",
-        Command::Report(_) => "report",
-        Command::Import(_) => "import",
-        Command::Sync(_) => "sync",
-        Command::Trust(_) => "trust",
-        Command::Init(_) => "init",
-        Command::Config(_) => "config",
-        Command::Doctor(_) => "doctor",
-        Command::Agents(_) => "agents",
-        Command::Hook(args) => match &args.command {
-            HookCommand::Print(_) => "hook print",
-            HookCommand::Install(_) => "hook install",
-            HookCommand::Uninstall(_) => "hook uninstall",
-            HookCommand::Status(_) => "hook status",
-            HookCommand::Run(_) => "hook run",
-        },
-        Command::Completions(_) => "completions",
-        Command::Schema(_) => "schema",
-        Command::Man(_) => "man",
-    }
-}
 
 /// Whether a command works in any folder, also one that is no place for a run.
 pub(super) fn needs_settings_only(command: &Command) -> bool {
     match command {
-        Command::Classify(_) | Command::Config(_) | Command::Agents(_) => true,
+        Command::Classify(_) | Command::Config(_) | Command::Agents => true,
         Command::Hook(args) => matches!(args.command, HookCommand::Print(_)),
         _ => false,
     }
@@ -127,7 +50,7 @@ pub(super) fn needs_user_config(command: &Command) -> bool {
         Command::Run(_)
             | Command::Resume(_)
             | Command::Remote(_)
-            | Command::Agents(_)
+            | Command::Agents
             | Command::Config(_)
     )
 }
@@ -146,7 +69,7 @@ pub(super) fn needs_config(command: &Command) -> bool {
         | Command::Runs(_)
         | Command::Log(_)
         | Command::Report(_)
-        | Command::Browse(_)
+        | Command::Browse
         | Command::Rollback(_)
         | Command::Undo(_)
         | Command::Redo(_)
@@ -170,7 +93,7 @@ pub(super) fn needs_config(command: &Command) -> bool {
         | Command::Sync(_)
         | Command::Trust(_)
         | Command::Config(_)
-        | Command::Agents(_) => true,
+        | Command::Agents => true,
     }
 }
 
@@ -185,7 +108,7 @@ pub(super) fn reads(command: &Command) -> bool {
         Command::RetryStatus(args) => !args.reset,
         Command::Checkpoint(args) => matches!(args.command, CheckpointCommand::List(_)),
         Command::Attempt(args) => matches!(args.command, AttemptCommand::List),
-        Command::Hook(args) => matches!(args.command, HookCommand::Status(_)),
+        Command::Hook(args) => matches!(args.command, HookCommand::Status),
         _ => false,
     }
 }
@@ -223,7 +146,7 @@ pub(super) fn supervises(command: &Command) -> bool {
         | Command::Step(_)
         | Command::Accept(_)
         | Command::Bisect(_)
-        | Command::Browse(_)
+        | Command::Browse
         | Command::Remote(_) => true,
         Command::Status(args) => args.watch,
         Command::RetryStatus(args) => args.wait.is_some(),
@@ -253,12 +176,12 @@ pub(super) fn remote(command: &Command) -> Option<&str> {
         Command::Resume(args) => &args.remote,
         Command::Runs(args) => &args.remote,
         Command::Remote(args) => match &args.command {
-            RemoteCommand::Status(args) => &args.name.remote,
+            RemoteCommand::Status(name)
+            | RemoteCommand::Fetch(name)
+            | RemoteCommand::Prune(name) => &name.remote,
             RemoteCommand::Push(args) => &args.name.remote,
-            RemoteCommand::Fetch(args) => &args.name.remote,
             RemoteCommand::Claim(args) => &args.name.remote,
             RemoteCommand::Release(args) => &args.name.remote,
-            RemoteCommand::Prune(args) => &args.name.remote,
             RemoteCommand::Check(args) => &args.name.remote,
         },
         _ => return None,
@@ -342,7 +265,7 @@ pub(super) fn reach(command: &Command) -> Reach {
             HookCommand::Uninstall(_) => Reach::Record,
             HookCommand::Print(_)
             | HookCommand::Install(_)
-            | HookCommand::Status(_)
+            | HookCommand::Status
             | HookCommand::Run(_) => Reach::Nothing,
         },
         // A run of its own within an attempt is supervised like any other one.
@@ -352,14 +275,14 @@ pub(super) fn reach(command: &Command) -> Reach {
         | Command::Step(_)
         | Command::Status(_)
         | Command::Runs(_)
-        | Command::Browse(_)
+        | Command::Browse
         | Command::Bisect(_)
         | Command::Log(_)
         | Command::Report(_)
         | Command::Sync(_)
         | Command::Init(_)
         | Command::Config(_)
-        | Command::Agents(_)
+        | Command::Agents
         | Command::Doctor(_)
         | Command::Completions(_)
         | Command::Schema(_)
@@ -401,21 +324,21 @@ fn call(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
         Command::Step(args) => step::step(context, args, ui),
         Command::Status(args) => status::status(context, args, ui),
         Command::Runs(args) => runs::runs(context, args, ui),
-        Command::Browse(_) => runs::browse(context, ui),
+        Command::Browse => runs::browse(context, ui),
         Command::Accept(args) => accept::accept(context, args, ui),
-        Command::Bisect(args) => bisect::bisect(context, args, ui),
+        Command::Bisect(args) => restore::bisect(context, args, ui),
         Command::Close(args) => runs::close(context, args),
         Command::Forget(args) => runs::forget(context, args, ui),
         Command::Remote(args) => remote::execute(context, args, ui),
         Command::Log(args) => log::log(context, args, ui),
-        Command::Report(args) => report::report(context, args, ui),
-        Command::Import(args) => exchange::import(context, args),
+        Command::Report(args) => log::report(context, args, ui),
+        Command::Import(args) => exchange::import(context, args, ui),
         Command::Sync(args) => exchange::sync(context, args),
         Command::Trust(args) => trust::trust(context, args, ui),
         Command::Init(args) => inspect::init(context, args, ui),
         Command::Config(args) => Ok(inspect::config(context, args)),
         Command::Doctor(args) => inspect::doctor(context, args, ui),
-        Command::Agents(_) => agents::agents(context, ui),
+        Command::Agents => inspect::agents(context, ui),
         Command::Hook(args) => hook::execute(context, args, ui),
         Command::Completions(args) => Ok(inspect::completions(args)),
         Command::Schema(args) => inspect::schema(args),

@@ -1,16 +1,23 @@
 //! Runs `remote`.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
-use crate::engine::base::clock::WaitLimit;
-use crate::engine::remote::{self, RemoteReport, TakeOver, check};
-use crate::engine::{Context, Error, ErrorKind, Result};
+use comfy_table::Cell;
 
-use super::super::args::{RemoteArgs, RemoteCheckArgs, RemoteCommand};
-use super::super::exit::ExitCode;
-use super::super::render;
-use super::super::screens::agrees;
-use super::super::ui::{Reply, Ui, escape};
+use super::super::{
+    args::{RemoteArgs, RemoteCheckArgs, RemoteCommand},
+    render::{Table, column},
+    replies::ExitCode,
+    screens::require_yes,
+    ui::{Reply, Ui, escape},
+};
+use crate::engine::{
+    Context, ErrorKind, Result,
+    base::clock::WaitLimit,
+    remote::{self, RemoteReport, TakeOver, check},
+};
+use crate::model::time::format_duration;
 
 /// `recover remote`.
 pub(super) fn execute(context: &mut Context, args: &RemoteArgs, ui: &Ui) -> Result<Reply> {
@@ -34,7 +41,7 @@ pub(super) fn execute(context: &mut Context, args: &RemoteArgs, ui: &Ui) -> Resu
             remote::release_run(context, args.force, how(false, None))?
         }
     };
-    let text = ui.text(|| render::remote_text(ui, &report, context.dry_run()));
+    let text = ui.text(|| remote_text(ui, &report, context.dry_run()));
     Ok(Reply::new(report, text))
 }
 
@@ -42,18 +49,8 @@ pub(super) fn execute(context: &mut Context, args: &RemoteArgs, ui: &Ui) -> Resu
 fn prune(context: &mut Context, ui: &Ui) -> Result<RemoteReport> {
     match remote::prune(context) {
         Err(error) if error.kind == ErrorKind::ConfirmationNeeded && ui.interactive => {
-            if !agrees(
-                context,
-                ui,
-                &format!("{}\n", escape(&error.message)),
-                "Remove it?",
-            )? {
-                return Err(Error::new(
-                    ErrorKind::Interrupted(130),
-                    "cancelled; nothing was changed",
-                ));
-            }
-            context.confirm();
+            let shown = format!("{}\n", escape(&error.message));
+            require_yes(context, ui, &shown, "Remove it?")?;
             remote::prune(context)
         }
         done => done,
@@ -71,14 +68,7 @@ pub(super) fn confirm_steal(context: &mut Context, ui: &Ui) -> Result<()> {
         return Ok(());
     }
     let about = "Whoever holds the run may be at work on it, and would stop with its next push.\n";
-    if !agrees(context, ui, about, "Take it?")? {
-        return Err(Error::new(
-            ErrorKind::Interrupted(130),
-            "cancelled; nothing was changed",
-        ));
-    }
-    context.confirm();
-    Ok(())
+    require_yes(context, ui, about, "Take it?")
 }
 
 fn check(context: &Context, args: &RemoteCheckArgs) -> Result<Reply> {
@@ -111,9 +101,9 @@ fn check(context: &Context, args: &RemoteCheckArgs) -> Result<Reply> {
         );
     }
     let code = if found.usable {
-        ExitCode::Done
+        ExitCode::DONE
     } else {
-        ExitCode::Refused
+        ExitCode::REFUSED
     };
     text.push_str(if found.usable {
         "Runs can be kept there.\n"
@@ -121,4 +111,59 @@ fn check(context: &Context, args: &RemoteCheckArgs) -> Result<Reply> {
         "Runs cannot be kept there: something that they need is missing.\n"
     });
     Ok(Reply::new(found, text).exit(code))
+}
+
+/// The runs there, and what was done.
+pub(crate) fn remote_text(ui: &Ui, report: &RemoteReport, is_plan: bool) -> String {
+    let mut text = String::new();
+    let (sent, removed) = if is_plan {
+        ("Would send", "Would remove")
+    } else {
+        ("Sent", "Removed")
+    };
+    for (verb, keys) in [
+        (sent, &report.pushed),
+        ("Fetched", &report.fetched),
+        (removed, &report.pruned),
+    ] {
+        for key in keys {
+            text.push_str(&format!("{verb} run {}.\n", escape(&key.to_string())));
+        }
+    }
+    if report.runs.is_empty() {
+        text.push_str(&format!("No runs on {}.\n", escape(&report.remote)));
+        return text;
+    }
+    let mut table = Table::new(
+        ui,
+        &[
+            column("RUN", 0),
+            column("HELD BY", 0),
+            column("CLAIM", 2),
+            column("UNCHANGED", 3),
+            column("NOT SENT", 1),
+            column("NOT HERE", 1),
+            column("FILES", 4),
+        ],
+    );
+    for run in &report.runs {
+        let holder = match (&run.holder, &run.host) {
+            (Some(_), Some(host)) => escape(host),
+            (None, Some(_)) => "nobody".to_owned(),
+            (_, None) => "not there".to_owned(),
+        };
+        let unchanged = run
+            .seen_unchanged_ms
+            .map(|millis| format_duration(Duration::from_millis(millis / 1000 * 1000)));
+        table.add_row([
+            Cell::new(escape(&run.key.to_string())),
+            Cell::new(holder),
+            Cell::new(run.fencing),
+            Cell::new(unchanged.unwrap_or_else(|| "-".to_owned())),
+            Cell::new(run.ahead),
+            Cell::new(run.behind),
+            Cell::new(if run.partial { "partial" } else { "all" }),
+        ]);
+    }
+    text + &table.text()
 }

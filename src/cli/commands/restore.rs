@@ -1,17 +1,18 @@
-//! Runs `rollback`, `undo` and `redo`.
+//! Runs the commands that go back: `rollback`, `undo`, `redo`, and `bisect`, which finds out where to.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::{
-    args::{RollbackArgs, UndoArgs, UndoCommand, word_of},
-    exit::ExitCode,
+    args::{BisectArgs, RollbackArgs, UndoArgs, UndoCommand, word_of},
     render,
-    screens::{How, agrees, choose_rollback, confirm_rollback},
+    replies::ExitCode,
+    screens::{How, choose_rollback, confirm_rollback, require_yes},
     ui::{Reply, Ui},
 };
 use crate::engine::{
-    Context, Error, ErrorKind, Result,
+    Context, ErrorKind, Result,
+    bisect::{Found, Request, bisect as find},
     record::{
         lane::{Hints, LaneDetails, LaneStanding, Stage},
         run_settings::is_unchecked,
@@ -22,8 +23,12 @@ use crate::engine::{
         undo::{How as UndoHow, redo as do_again, undo as take_back},
     },
 };
-use crate::model::{hint::Hint, operation::Scope, run_line::RunLine};
-use crate::policy::retry::resume_command;
+use crate::model::{checkpoint::Checkpoint, hint::Hint, operation::Scope, run_line::RunLine};
+use crate::policy::{
+    bisection::Judged,
+    retry::resume_command,
+    text::{count, escape},
+};
 
 /// A rollback, restore, undo or redo; the plan of one has its result as `plan`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -63,8 +68,8 @@ impl<'a> AfterRestore<'a> {
             |run| resume_command(run, is_unchecked(context, run)),
         );
         let hints = Hints {
-            resume_hint: context.line(Hint::recover(resume).run(run.map(|run| &run.key))),
-            rollback_hint: context.line(Hint::recover([restore.kind.taken_back_by()])),
+            resume_hint: context.placed(Hint::recover(resume).run(run.map(|run| &run.key))),
+            rollback_hint: context.placed(Hint::recover([restore.kind.taken_back_by()])),
         };
         Self {
             run: run.map(RunLine::from),
@@ -76,10 +81,11 @@ impl<'a> AfterRestore<'a> {
 }
 
 /// The answer of anything that puts files back.
-pub(super) fn reply(context: &Context, restore: &Restore) -> Result<Reply> {
+pub(super) fn reply(context: &Context, restore: &Restore, ui: &Ui) -> Result<Reply> {
     let key = restore.run.as_ref().map(|run| &run.key);
-    let lane = render::lane(context, key)?;
-    let text = render::restore_text(restore, context.dry_run())
+    let ui = &ui.knowing(context);
+    let lane = render::lane(context, key, ui)?;
+    let text = render::restore_text(ui, restore, context.dry_run())
         + &render::crossed_text(&restore.result, context.dry_run())
         + &lane.prompt;
     let standing = lane.standing.as_ref();
@@ -102,9 +108,9 @@ pub(super) fn reply(context: &Context, restore: &Restore) -> Result<Reply> {
     };
     // What was to be taken back outside the work tree and was not.
     let exit = if restore.result.success {
-        ExitCode::Done
+        ExitCode::DONE
     } else {
-        ExitCode::Partial
+        ExitCode::PARTIAL
     };
     Ok(reply.exit(exit))
 }
@@ -112,7 +118,7 @@ pub(super) fn reply(context: &Context, restore: &Restore) -> Result<Reply> {
 /// `recover rollback`.
 pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let mut options = Options {
+    let options = Options {
         scope: args.scope,
         paths: args.path.clone(),
         commits: args.commits.unwrap_or_default(),
@@ -122,7 +128,7 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
         precious: args.precious,
         best_effort: args.best_effort.best_effort,
     };
-    let how = How {
+    let mut how = How {
         commits: args.commits,
         edits: args.edits,
         best_effort: options.best_effort,
@@ -136,21 +142,20 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
             let choice = choose_rollback(context, ui, &options, how, &given(args))?;
             context.confirm();
             is_confirmed = true;
-            options.commits = choice.how.commits.unwrap_or_default();
-            options.edits = choice.how.edits;
-            options.best_effort = choice.how.best_effort;
+            how = choice.how;
             choice.target
         }
         (None, None, false) => Target::Safest,
     };
     if ui.interactive && !is_confirmed {
-        let how = confirm_rollback(context, ui, &options, &target, how)?;
+        how = confirm_rollback(context, ui, &options, &target, how)?;
         context.confirm();
-        options.commits = how.commits.unwrap_or_default();
-        options.edits = how.edits;
-        options.best_effort = how.best_effort;
     }
-    reply(context, &roll_back(context, &target, &options)?)
+    reply(
+        context,
+        &roll_back(context, &target, &how.options(&options))?,
+        ui,
+    )
 }
 
 /// The flags that the screen does not ask about, as they were given.
@@ -208,15 +213,109 @@ fn asking(
     match restore(context) {
         Err(error) if error.kind == ErrorKind::ConfirmationNeeded && ui.interactive => {
             let shown = error.message.trim_end_matches("; --yes goes on");
-            if !agrees(context, ui, shown, "Go on?")? {
-                return Err(Error::new(
-                    ErrorKind::Interrupted(130),
-                    "cancelled; nothing was changed",
-                ));
-            }
-            context.confirm();
-            reply(context, &restore(context)?)
+            require_yes(context, ui, shown, "Go on?")?;
+            reply(context, &restore(context)?, ui)
         }
-        restored => reply(context, &restored?),
+        restored => reply(context, &restored?, ui),
     }
+}
+
+/// `recover bisect`.
+pub(super) fn bisect(context: &Context, args: &BisectArgs, ui: &Ui) -> Result<Reply> {
+    context.require_something()?;
+    let request = Request {
+        good: args.good.clone(),
+        bad: args.bad.clone(),
+        prepare: args.prepare.clone(),
+        command: args.command.clone(),
+    };
+    let say = |left: usize, checkpoint: &Checkpoint, judged: Judged| {
+        let word = match judged {
+            Judged::Good => "good",
+            Judged::Bad => "bad",
+            Judged::Skipped => "skipped",
+        };
+        if !ui.quiet {
+            Ui::say(&format!(
+                "{word}: {} ({}); at most {left} left",
+                checkpoint.id,
+                escape(&checkpoint.description)
+            ));
+        }
+    };
+    let found = find(context, &request, &say)?;
+    let text = ui.text(|| text_of(context, &found, &ui.knowing(context)));
+    let exit = if found.candidates.is_empty() {
+        ExitCode::DONE
+    } else {
+        ExitCode::PARTIAL
+    };
+    Ok(Reply::new(found, text).exit(exit))
+}
+
+fn text_of(context: &Context, found: &Found, ui: &Ui) -> String {
+    if context.dry_run() {
+        return format!(
+            "Would look through {} checkpoints of run {}.\n",
+            found.checkpoints,
+            escape(&found.run.key.to_string())
+        );
+    }
+    if let (Some(good), Some(bad), 1..) = (
+        &found.last_good,
+        found.candidates.first(),
+        found.removed_between,
+    ) {
+        let removed = count(found.removed_between, "checkpoint");
+        let changes = Hint::recover([
+            "checkpoint",
+            "diff",
+            good.id.as_str(),
+            bad.as_str(),
+            "--patch",
+        ]);
+        return format!(
+            "The change lies between {} and {}: {removed} between them were removed.\nChanges:   {}\n",
+            ui.id(&good.id),
+            ui.id(bad),
+            ui.command(&context.placed(changes))
+        );
+    }
+    let Some(bad) = &found.first_bad else {
+        let all: Vec<String> = found.candidates.iter().map(|id| ui.id(id)).collect();
+        return format!(
+            "Some could not be tested. The first bad one is one of: {}\n",
+            all.join(", ")
+        );
+    };
+    let mut text = format!(
+        "First bad: {} ({})\n",
+        ui.id(&bad.id),
+        escape(&ui.description(bad))
+    );
+    if let Some(attempt) = bad.attempt {
+        text.push_str(&format!(
+            "Attempt:   iteration {}, attempt {attempt}\n",
+            bad.after_iteration
+        ));
+    }
+    if let Some(good) = &found.last_good {
+        let changes = Hint::recover([
+            "checkpoint",
+            "diff",
+            good.id.as_str(),
+            bad.id.as_str(),
+            "--patch",
+        ]);
+        text.push_str(&format!(
+            "Last good: {} ({})\n",
+            ui.id(&good.id),
+            escape(&ui.description(good))
+        ));
+        text.push_str(&format!(
+            "Changes:   {}\n",
+            ui.command(&context.placed(changes))
+        ));
+    }
+    text
 }

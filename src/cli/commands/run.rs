@@ -5,16 +5,16 @@ use std::path::Path;
 
 use super::super::{
     args::{ResumeArgs, RunArgs},
-    exit::ExitCode,
     live::Watch,
-    render,
-    replies::{
-        PlanReply,
-        run::{ResumeReply, RunPlan, RunReply},
+    render::{
+        self,
+        driven::{ResumeReply, RunPlan, RunReply},
     },
+    replies::{ExitCode, PlanReply},
     screens::resume::{self as resume_screen, Answer},
     ui::{Form, Reply, Ui, escape},
 };
+use super::attempt::read_file;
 use super::manual_fix;
 use super::remote::{confirm_steal, how};
 use super::runs::close_chosen;
@@ -92,7 +92,7 @@ pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
         None => ExitCode::of_driven(&driven),
     };
     render::note_report(&driven, ui);
-    let lane = render::lane(context, Some(&driven.run.key))?;
+    let lane = render::lane(context, Some(&driven.run.key), &ui.knowing(context))?;
     let text = if args.passthrough {
         String::new()
     } else {
@@ -365,23 +365,10 @@ fn prompt(args: &RunArgs) -> Result<Option<String>> {
 
 /// A file's text, or stdin's for `-`.
 fn read_text(path: &Path) -> Result<String> {
-    let failed = |error: std::io::Error| {
-        Error::new(
-            ErrorKind::Usage,
-            format!(
-                "cannot read {}: {error}; - is standard input",
-                path.display()
-            ),
-        )
-    };
-    if path == Path::new("-") {
+    read_file(path, |mut input| {
         let mut text = String::new();
-        return std::io::stdin()
-            .read_to_string(&mut text)
-            .map(|_| text)
-            .map_err(failed);
-    }
-    std::fs::read_to_string(path).map_err(failed)
+        input.read_to_string(&mut text).map(|_| text)
+    })
 }
 
 /// `recover resume`.
@@ -460,32 +447,32 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
     );
     let exit = match &resumed.driven {
         Some(driven) => ExitCode::of_driven(driven),
-        None if resumed.run.status.is_done() => ExitCode::Done,
+        None if resumed.run.status.is_done() => ExitCode::DONE,
         // A plan is one for when it is allowed.
         None if resumed.plan.is_some() && matches!(resumed.standing, Standing::Wait(_)) => {
-            ExitCode::Done
+            ExitCode::DONE
         }
         None => ExitCode::of_standing(resumed.standing),
     };
     if let Some(driven) = &resumed.driven {
         render::note_report(driven, ui);
     }
-    let lane = render::lane(context, Some(&resumed.run.key))?;
+    // A prompt is for an agent to read.
+    let is_prompt = resumed.driven.is_none()
+        && (resumed.standing == Standing::Allowed || resumed.plan.is_some());
+    let (form, ui) = if is_prompt {
+        (Form::Verbatim, ui)
+    } else {
+        (Form::Text, &ui.knowing(context))
+    };
+    let lane = render::lane(context, Some(&resumed.run.key), ui)?;
     let stage = lane
         .standing
         .as_ref()
         .and_then(|standing| standing.details.stage_status.as_deref());
     let has_failed = matches!(stage, Some("failed" | "blocked"));
     let text =
-        resumed_text(context, &resumed, has_failed, ui) + &plan_text(&resumed) + &lane.prompt;
-    // A prompt is for an agent to read.
-    let is_prompt = resumed.driven.is_none()
-        && (resumed.standing == Standing::Allowed || resumed.plan.is_some());
-    let form = if is_prompt {
-        Form::Verbatim
-    } else {
-        Form::People
-    };
+        resumed_text(context, &resumed, has_failed, ui) + &plan_text(&resumed, ui) + &lane.prompt;
     Ok(Reply::new(
         ResumeReply::new(context, &resumed, lane.standing.as_ref()),
         text,
@@ -507,7 +494,7 @@ fn ask(context: &Context, args: &ResumeArgs) -> Result<Option<(RunKey, Answer)>>
 }
 
 /// What a dry run says that would be done.
-fn plan_text(resumed: &Resumed) -> String {
+fn plan_text(resumed: &Resumed, ui: &Ui) -> String {
     let Some(plan) = &resumed.plan else {
         return String::new();
     };
@@ -519,7 +506,7 @@ fn plan_text(resumed: &Resumed) -> String {
     let mut text = format!("Plan: {how}, {goes_on}\n");
     text.push_str(&plan.restore.as_ref().map_or_else(
         || "Files:   as they are\n".to_owned(),
-        |restore| render::restore_text(restore, true),
+        |restore| render::restore_text(ui, restore, true),
     ));
     if !plan.command.is_empty() {
         text.push_str(&format!("Command: {}\n", escape(&join(&plan.command))));
@@ -594,9 +581,12 @@ fn resumed_text(context: &Context, resumed: &Resumed, has_failed: bool, ui: &Ui)
         ));
     }
     for action in next_actions(context, resumed) {
-        text.push_str(&format!("Next: {action}\n"));
+        text.push_str(&format!("Next: {}\n", ui.command(&action)));
     }
     let back = Hint::recover(way_back(resumed.has_good_checkpoint)).run(key);
-    text.push_str(&format!("Roll back: {}\n", context.line(back)));
+    text.push_str(&format!(
+        "Roll back: {}\n",
+        ui.command(&context.placed(back))
+    ));
     text
 }

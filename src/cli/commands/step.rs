@@ -1,15 +1,15 @@
 //! Runs `step`.
 
+use super::super::replies::ExitCode;
 use super::super::{
     args::StepArgs,
-    exit::ExitCode,
     render,
     ui::{Reply, Ui},
 };
-use crate::engine::step::{
-    Notice, StepPlan, StepReport, StepRequest, Would, as_recorded, step as run_once,
+use crate::engine::{
+    Context, Result,
+    step::{Notice, StepPlan, StepReport, StepRequest, Would, as_recorded, step as run_once},
 };
-use crate::engine::{Context, Result};
 use crate::model::{
     hint::join,
     step::{Step, StepStatus, ToldStep},
@@ -44,14 +44,14 @@ pub(super) fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply>
     told(&request, &report, ui);
     let exit = match report.exit_code {
         Some(code) if code != 0 => ExitCode::other(code),
-        _ if report.stage_error.is_some() => ExitCode::Partial,
-        _ => ExitCode::Done,
+        _ if report.stage_error.is_some() => ExitCode::PARTIAL,
+        _ => ExitCode::DONE,
     };
     // A lane's record says of any step that it failed.
-    let is_told = |step: &&ToldStep| step.stage.is_some() || exit != ExitCode::Done;
+    let is_told = |step: &&ToldStep| step.stage.is_some() || exit != ExitCode::DONE;
     let key = report.step.as_ref().filter(is_told).map(|step| &step.run);
-    let lane = render::lane(context, key)?;
-    if exit != ExitCode::Done && !ui.quiet {
+    let lane = render::lane(context, key, ui)?;
+    if exit != ExitCode::DONE && !ui.quiet {
         // The commands that resume and roll back, beside the command's own output (C9).
         lane.prompt.lines().for_each(|line| ui.note(line));
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::super::{
     args::TrustArgs,
-    screens::{Consent, agrees, trusts},
+    screens::{Consent, agrees, require_yes, trusts},
     ui::{Reply, Ui, escape},
 };
 use crate::engine::{
@@ -147,13 +147,7 @@ fn trust_state(context: &mut Context, ui: &Ui) -> Result<Reply> {
     {
         let state = look_at_state(context)?;
         if state.foreign {
-            if !agrees(context, ui, &told(&state), "Take it over?")? {
-                return Err(Error::new(
-                    ErrorKind::Interrupted(130),
-                    "cancelled; nothing was changed",
-                ));
-            }
-            context.confirm();
+            require_yes(context, ui, &told(&state), "Take it over?")?;
         }
     }
     let trusted = take_over_state(context)?;

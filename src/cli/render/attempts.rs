@@ -1,16 +1,18 @@
-//! Attempts for people: what each of a run came to, and the history of a subtask's.
+//! Attempts for people: what each of a run came to, what its checks said, and the history of a subtask's.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use comfy_table::Cell;
 
 use crate::model::attempt::Attempt;
 use crate::model::failure::Condition;
+use crate::model::feedback::FeedbackResult;
 use crate::model::run::{AttemptOutcome, Run};
 use crate::store::views::AttemptHistory;
 
 use super::super::ui::{Ui, escape};
-use super::tables::{Table, column, date_time, in_words, toned, words};
+use super::{Table, column, date_time, in_words, toned, words};
 
 /// The iterations of a run, a line an attempt.
 pub(super) fn iterations_text(ui: &Ui, run: &Run) -> String {
@@ -188,4 +190,25 @@ pub(crate) fn attempts_text(ui: &Ui, history: &AttemptHistory<'_>) -> String {
         );
     }
     text
+}
+
+/// The counts where they are known, and the summary where it says something else.
+pub(crate) fn said(result: &FeedbackResult) -> String {
+    let counts = match (result.passed_count, result.failed_count) {
+        (None, None) => return escape(&result.summary),
+        (Some(passed), Some(failed)) => format!("{passed} passed, {failed} failed"),
+        (Some(passed), None) => format!("{passed} passed"),
+        // What counts errors alone, as a compiler does, says nothing of what is well.
+        (None, Some(failed)) => format!("{failed} failed"),
+    };
+    if result.flaky || result.exit_code.is_none() {
+        format!("{counts}: {}", escape(&result.summary))
+    } else {
+        counts
+    }
+}
+
+/// `1.2s`.
+pub(crate) fn seconds(duration: Duration) -> String {
+    format!("{:.1}s", duration.as_secs_f64())
 }

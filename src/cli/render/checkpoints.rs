@@ -6,7 +6,7 @@ use std::fmt::Write;
 use comfy_table::Cell;
 
 use super::super::ui::{Ui, escape};
-use super::tables::{Column, Table, column, date_time, toned, when, words};
+use super::{Column, Table, column, date_time, toned, when, words};
 use crate::engine::{
     restore::{
         nested::NestedAction,
@@ -17,7 +17,7 @@ use crate::engine::{
 };
 use crate::model::{
     checkpoint::Checkpoint, manifest::ObjectId, operation::OperationKind, path::PathReason,
-    time::Timestamp,
+    step::ToldStep, time::Timestamp,
 };
 use crate::policy::text::count;
 
@@ -74,7 +74,7 @@ pub(crate) fn checkpoints_table(
             Cell::new(when(checkpoint.created_at, now)),
             Cell::new(format!(
                 "{over}{}{pin}{damaged}",
-                ui.numbered(&escape(&checkpoint.description))
+                escape(&ui.description(checkpoint))
             )),
         ];
         table.add_row(
@@ -206,7 +206,7 @@ fn missing_text(result: &RestoreResult) -> String {
 }
 
 /// What a restore did or would do.
-pub(crate) fn restore_text(restore: &Restore, dry_run: bool) -> String {
+pub(crate) fn restore_text(ui: &Ui, restore: &Restore, dry_run: bool) -> String {
     let result = &restore.result;
     if !restore.changed {
         return unchanged_text(result) + &missing_text(result);
@@ -270,13 +270,14 @@ pub(crate) fn restore_text(restore: &Restore, dry_run: bool) -> String {
         let verb = if dry_run { "would be" } else { verb };
         let _ = writeln!(text, "{over} {verb} superseded; {whose} history stays");
     }
-    text += &taken_back_text(restore, dry_run);
+    text += &taken_back_text(ui, restore, dry_run);
     match &result.safety_checkpoint_id {
         Some(safety) => {
             let _ = writeln!(
                 text,
-                "Restored {} (verified). The state before is kept as {safety}: recover {} restores it.",
-                result.checkpoint_id,
+                "Restored {} (verified). The state before is kept as {}: recover {} restores it.",
+                ui.id(&result.checkpoint_id),
+                ui.id(safety),
                 restore.kind.taken_back_by()
             );
         }
@@ -284,7 +285,7 @@ pub(crate) fn restore_text(restore: &Restore, dry_run: bool) -> String {
             let _ = writeln!(
                 text,
                 "Nothing was changed (dry run); target {}.",
-                result.checkpoint_id
+                ui.id(&result.checkpoint_id)
             );
         }
     }
@@ -324,14 +325,14 @@ pub(crate) fn superseded_text(result: &RestoreResult) -> Option<String> {
 }
 
 /// Which operation an undo takes back, or a redo does again.
-fn taken_back_text(restore: &Restore, dry_run: bool) -> String {
+fn taken_back_text(ui: &Ui, restore: &Restore, dry_run: bool) -> String {
     let Some(operation) = &restore.result.operation else {
         return String::new();
     };
     let to = operation
         .checkpoint_id
         .as_ref()
-        .map(|id| format!(" to {id}"))
+        .map(|id| format!(" to {}", ui.id(id)))
         .unwrap_or_default();
     let what = format!("the {}{to}", operation.command);
     match (restore.kind, dry_run) {
@@ -413,12 +414,43 @@ pub(crate) fn prune_text(ui: &Ui, pruned: &Pruned, dry_run: bool) -> String {
         text.push_str(&format!("Their objects are left to git gc: {why}\n"));
     }
     for milestone in &pruned.archived {
-        let back = escape(&milestone.hint);
+        let back = escape(&ui.command(&milestone.hint));
         text.push_str(&format!(
             "{}: {}\n  back: {back}\n",
-            milestone.id,
+            ui.id(&milestone.id),
             escape(&milestone.path)
         ));
     }
     text
+}
+
+/// What became of the steps that a restore went back past, or would become of them.
+pub(crate) fn crossed_text(result: &RestoreResult, dry_run: bool) -> String {
+    let mut text = String::new();
+    for one in &result.compensated {
+        let command = escape(one.step.compensate.as_deref().unwrap_or_default());
+        let (verb, end) = match one.succeeded {
+            None if dry_run => ("would undo", String::new()),
+            Some(false) => (
+                "not undone:",
+                format!(" ended with {}", one.compensate_exit_code.unwrap_or(1)),
+            ),
+            _ => ("took back", String::new()),
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{verb} step {}: {command}{end}", named(&one.step));
+    }
+    let cross = if dry_run { "would cross" } else { "crossed" };
+    for one in &result.crossed {
+        let _ = writeln!(text, "{cross} step {} ({})", named(&one.step), one.reason);
+    }
+    text
+}
+
+fn named(step: &ToldStep) -> String {
+    format!(
+        "'{}' of run {}",
+        escape(&step.name),
+        escape(&step.run.to_string())
+    )
 }

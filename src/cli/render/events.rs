@@ -2,32 +2,31 @@
 
 use serde_json::Value;
 
+use super::super::ui::{Ui, escape};
+use super::date_time;
 use crate::model::event::Event;
 use crate::policy::secrets::redact;
 
-use super::super::ui::escape;
-use super::tables::date_time;
-
 /// An event for people; `line` is the ledger's.
-pub(crate) fn event_line(event: &Event, line: &str) -> String {
+pub(crate) fn event_line(ui: &Ui, event: &Event, line: &str) -> String {
     let run = event
         .run
         .as_ref()
         .map(ToString::to_string)
         .unwrap_or_default();
-    said(event, line, &run)
+    said(ui, event, line, &run)
 }
 
 /// The same where everybody knows of which run it is.
-pub(crate) fn event_line_of_run(event: &Event, line: &str) -> String {
-    said(event, line, "")
+pub(crate) fn event_line_of_run(ui: &Ui, event: &Event, line: &str) -> String {
+    said(ui, event, line, "")
 }
 
-fn said(event: &Event, line: &str, run: &str) -> String {
+fn said(ui: &Ui, event: &Event, line: &str, run: &str) -> String {
     // What was read as an event is JSON.
     let value: Value = serde_json::from_str(line).unwrap_or_default();
     let kind = value["type"].as_str().unwrap_or_default();
-    let what = about(&value["payload"]);
+    let what = about(ui, &value["payload"]);
     let parts: Vec<&str> = [run, &what]
         .into_iter()
         .filter(|part| !part.is_empty())
@@ -42,7 +41,7 @@ fn said(event: &Event, line: &str, run: &str) -> String {
 }
 
 /// What an event says, in a few words: which iteration, what came of it, which checkpoint, why.
-fn about(payload: &Value) -> String {
+fn about(ui: &Ui, payload: &Value) -> String {
     const FIELDS: [&str; 16] = [
         "/name",
         "/status",
@@ -70,16 +69,22 @@ fn about(payload: &Value) -> String {
                 .map(|number| format!("{name} {number}")),
         );
     }
+    let trigger = payload
+        .pointer("/checkpoint/trigger")
+        .and_then(Value::as_str);
     let texts = FIELDS
         .iter()
-        .filter_map(|field| payload.pointer(field))
-        .filter_map(Value::as_str);
+        .filter_map(|field| Some((*field, payload.pointer(field)?.as_str()?)));
     // One line of each is enough: all of it is in the ledger, and in --json.
+    let texts = texts.filter_map(|(field, text)| Some((field, text.lines().next()?)));
     parts.extend(
         texts
-            .filter_map(|text| text.lines().next())
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned),
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(field, text)| match field {
+                "/checkpoint/id" | "/checkpoint_id" | "/operation/checkpoint_id" => ui.word(text),
+                "/checkpoint/description" => ui.described(trigger.unwrap_or_default(), text),
+                _ => text.to_owned(),
+            }),
     );
     // A reason that is only the status once more is none.
     if let Some(status) = payload["status"].as_str() {
@@ -91,12 +96,15 @@ fn about(payload: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
     use serde_json::json;
 
+    use super::super::super::args::Cli;
     use super::*;
 
     #[test]
     fn an_event_says_what_it_is_about() {
+        let ui = Ui::new(&Cli::parse_from(["recover"]).global);
         for (payload, expected) in [
             (json!({"name": "deploy", "argv": ["x"]}), "deploy"),
             (
@@ -117,7 +125,7 @@ mod tests {
             ),
             (json!({}), ""),
         ] {
-            assert_eq!(about(&payload), expected);
+            assert_eq!(about(&ui, &payload), expected);
         }
     }
 }

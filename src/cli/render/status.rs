@@ -1,12 +1,11 @@
-//! Where a run stands, for people: its failure, the decision on it, and what can be done next.
+//! Where a run stands, for people: its steps, its failure, the decision on it, and what can be done next.
 
 use std::fmt::Write;
 use std::time::Duration;
 
 use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
-use super::steps::steps_table;
-use super::tables::{moment, when};
+use super::{Table, column, moment, when, words};
 use crate::agent;
 use crate::engine::{
     attempt::run_summary::Retry,
@@ -20,6 +19,7 @@ use crate::model::{
     hint::{Hint, join},
     id::CheckpointId,
     run::{IterationStatus, Run, RunStatus},
+    step::Step,
     time::Timestamp,
 };
 use crate::policy::{
@@ -144,7 +144,7 @@ pub(crate) fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
             "It is closed; recover resume opens it again.".to_owned()
         }
         None => {
-            let next = next(status, true).map(|next| format!("\nNext: {next}"));
+            let next = next(status, true).map(|next| format!("\nNext: {}", ui.command(&next)));
             standing_text(&status.retry, now) + &next.unwrap_or_default()
         }
     };
@@ -236,9 +236,9 @@ fn night_text(ui: &Ui, status: &Status) -> String {
     };
     // Who named no run means this one again.
     let next = next(status, status.is_named);
-    ui.plain(&night.line(next.map(|next| next.to_string()).as_deref()))
+    ui.plain(&night.line(next.map(|next| ui.command(&next)).as_deref()))
         + "\n"
-        + &look_at_text(&night.to_look_at)
+        + &look_at_text(ui, &night.to_look_at)
         + "\n"
 }
 
@@ -254,8 +254,8 @@ fn next(status: &Status, is_named: bool) -> Option<Hint> {
 }
 
 /// What a person must look at, a line each.
-pub(super) fn look_at_text(all: &[ToLookAt]) -> String {
-    let line = |one: &ToLookAt| format!("To look at: {}\n", escape(&one.text));
+pub(super) fn look_at_text(ui: &Ui, all: &[ToLookAt]) -> String {
+    let line = |one: &ToLookAt| format!("To look at: {}\n", escape(&ui.advice(&one.text)));
     let mut text: String = all.iter().take(LOOK_AT_LINES).map(line).collect();
     if let Some(more) = all
         .len()
@@ -455,4 +455,40 @@ fn standing_text(retry: &Retry, now: Timestamp) -> String {
         Standing::Exhausted => "No attempt is left.".to_owned(),
         Standing::NeedsPerson => "A person is needed.".to_owned(),
     }
+}
+
+/// The steps of a run, in the order in which they began.
+pub(super) fn steps_table(ui: &Ui, run: &Run, now: Timestamp) -> String {
+    let mut table = Table::new(
+        ui,
+        &[
+            column("STEP", 0),
+            words("STATUS", 1),
+            column("RUNS", 4),
+            column("ENDED", 3),
+            column("RESULT", 2),
+        ],
+    );
+    for step in &run.steps {
+        table.add_row([
+            escape(&step.start.name),
+            status_of(step),
+            step.executions.to_string(),
+            when(step.ended_at.unwrap_or(step.started_at), now),
+            step.exit_code
+                .map(|code| format!("exit {code}"))
+                .unwrap_or_default(),
+        ]);
+    }
+    table.text()
+}
+
+fn status_of(step: &Step) -> String {
+    let more = match () {
+        () if step.compensating.is_some() => " (its effect is being undone)",
+        () if step.crossed => " (crossed)",
+        () if step.rolled_back => " (files restored)",
+        () => "",
+    };
+    format!("{}{more}", step.status.as_str())
 }

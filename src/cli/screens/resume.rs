@@ -9,9 +9,9 @@ use rustix::{
     io::Errno,
 };
 
-use super::super::{live::cut_at_word, people::wrapped, render::date_time, ui::escape};
-use super::size;
-use crate::engine::{Error, ErrorKind, Result, status::Status};
+use super::super::{live::cut_at_word, render::date_time, terminal_text::wrapped, ui::escape};
+use super::{nothing_changed, size};
+use crate::engine::{Error, Result, status::Status};
 use crate::model::{decision::Strategy, failure::Failure, hint::Hint};
 use crate::policy::secrets::redact;
 use crate::process::Interrupts;
@@ -42,7 +42,7 @@ pub(crate) fn ask(status: &Status, interrupts: &Interrupts) -> Result<Option<Ans
     let mut input = BufReader::new(Typed { interrupts });
     let chosen = choose(status, &mut input, &mut io::stderr());
     match interrupts.pending() {
-        Some(signal) => Err(cancelled(signal.exit_code())),
+        Some(signal) => Err(nothing_changed(signal.exit_code())),
         None => chosen,
     }
 }
@@ -102,11 +102,11 @@ fn choose(
         )
         .map_err(failed)?;
         let Some(answer) = line(input, output).map_err(failed)? else {
-            return Err(cancelled(130));
+            return Err(nothing_changed(130));
         };
         let number = match (answer.as_str(), recommended) {
             ("c" | "close", _) => return Ok(Some(Answer::Close)),
-            ("q" | "quit", _) => return Err(cancelled(130)),
+            ("q" | "quit", _) => return Err(nothing_changed(130)),
             ("", Some(at)) => at + 1,
             (text, _) => text.parse().unwrap_or(0),
         };
@@ -204,16 +204,10 @@ fn line(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<Option<
     Ok(Some(text.trim().to_owned()))
 }
 
-fn cancelled(code: i32) -> Error {
-    Error::new(
-        ErrorKind::Interrupted(code),
-        "cancelled; nothing was changed",
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::ErrorKind;
     use crate::engine::attempt::run_summary::Retry;
     use crate::model::agent_record::Usage;
     use crate::model::decision::Standing;

@@ -5,10 +5,33 @@ use std::path::Path;
 
 use super::choice::{Choice, Chooser, IGNORED, OUTPUT, UNCOMMITTED};
 use super::{Request, Uncommitted, reasons};
-use crate::engine::{attempt::run_summary::{changed_work, outside_of, words_back}, base::{context::Context, error::{Error, ErrorKind, Result}}, record::{checkpoint, lane::OwnCommits}};
-use crate::git::{checkpoint::StoredCheckpoint, program::CommitJournal, tree::TreeLookup, Repo, repo::CheckpointRef};
-use crate::model::{attempt::IterationStatus, checkpoint::{Checkpoint, Verdict}, hint::Hint, id::CheckpointId, manifest::{Entry, EntryKind, Head, ObjectId}, path::{PathReason, RepoPath}, run::{Run, RunKey}, state::{Named, State}};
-use crate::policy::{report::{to_look_at as to_look_at_in, unfinished}, restore::glob_of, text::count};
+use crate::engine::{
+    attempt::run_summary::{changed_work, outside_of, words_back},
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    record::{checkpoint, lane::OwnCommits},
+};
+use crate::git::{
+    Repo, checkpoint::StoredCheckpoint, program::CommitJournal, repo::CheckpointRef,
+    tree::TreeLookup,
+};
+use crate::model::{
+    attempt::IterationStatus,
+    checkpoint::{Checkpoint, Verdict},
+    hint::Hint,
+    id::CheckpointId,
+    manifest::{Entry, EntryKind, Head, ObjectId},
+    path::{PathReason, RepoPath},
+    run::{Run, RunKey},
+    state::{Named, State},
+};
+use crate::policy::{
+    report::{to_look_at as to_look_at_in, unfinished},
+    restore::glob_of,
+    text::count,
+};
 use crate::process::Show;
 
 /// What one commit is made from.
@@ -564,7 +587,7 @@ fn to_look_at(
         .chain(outside_of(context, own, since)?.to_look_at);
     Ok(unfinished(run)
         .into_iter()
-        .chain(all.map(|one| one.text))
+        .chain(all.map(|one| one.text.to_string()))
         .collect())
 }
 

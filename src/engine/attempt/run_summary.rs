@@ -96,7 +96,7 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
     let mut night = Night::new(run, around);
     night.to_accept = to_accept(context, run, changed);
     let next = next_command(run, outlook(context, state, run, Some(&night)));
-    night.next = next.map(|words| context.line_about(run, &words));
+    night.next = next.map(|words| context.hint_about(run, &words));
     Some(night)
 }
 
@@ -240,7 +240,7 @@ fn lost_work(context: &Context, state: &State, run: &Run) -> Result<Option<ToLoo
     let lost = repo.unlike_on_disk(&initial, &changed_work(context, &initial, &good, true)?)?;
     Ok(ToLookAt::uncommitted(
         &lost,
-        &context.line(Hint::recover(words_back("initial", &lost)).run(&run.key)),
+        context.placed(Hint::recover(words_back("initial", &lost)).run(&run.key)),
     ))
 }
 
@@ -491,7 +491,7 @@ pub(in crate::engine) fn make_report(
         unfinished: liveness::unfinished_operation(context)?.as_deref(),
         changes: &attempt_changes(context, state, &spans(state, &events)),
         subtask,
-        command: &|words| context.line_about(run, words),
+        command: &|words| context.hint_about(run, words).to_string(),
         now,
     }))
 }

@@ -257,7 +257,7 @@ pub(crate) struct Archived {
     /// The bundle, absolute.
     pub path: String,
     /// How git takes it back under `refs/archived/`.
-    pub hint: String,
+    pub hint: Hint,
 }
 
 /// What came of the milestones that are old enough.
@@ -317,7 +317,7 @@ pub(in crate::engine) fn archive(
         }
         let path = write_bundle(context, checkpoint, &folder)?;
         let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
-        let hint = context.line(
+        let hint = context.placed(
             Hint::git(["fetch"])
                 .arg(&path)
                 .arg(format!("{name}:refs/archived/{id}")),

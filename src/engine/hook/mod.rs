@@ -13,9 +13,34 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::{base::{context::Context, error::{ErrorKind, Result}, runs::{self, Naming}}, checkpoint::{Created, Options, create, due, record_operation}, record::{attempt_record::Ending, select, storage::Request}, recovery::lost, run::own_loop, runs::prune};
-use crate::model::{agent_record::{AgentError, AgentKind, AgentRecord}, checkpoint::{Checkpoint, CheckpointType, trigger}, decision::Decision, event::{AttemptEnd, Payload}, failure::{EvidenceSource, Failure, FailureEvidence}, feedback::CheckKind, hook::{HookAgent, HookEvent, Moment, ToolCall, TurnFailure}, id::RunId, run::{AttemptOutcome, Run, RunKey, RunStatus}};
-use crate::policy::{classify::classify, hook::{ToolCallRisk, occasion}, secrets::redact};
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{ErrorKind, Result},
+        runs::{self, Naming},
+    },
+    checkpoint::{Created, Options, create, due, record_operation},
+    record::{attempt_record::Ending, select, storage::Request},
+    recovery::lost,
+    run::own_loop,
+    runs::prune,
+};
+use crate::model::{
+    agent_record::{AgentError, AgentKind, AgentRecord},
+    checkpoint::{Checkpoint, CheckpointType, trigger},
+    decision::Decision,
+    event::{AttemptEnd, Payload},
+    failure::{EvidenceSource, Failure, FailureEvidence},
+    feedback::CheckKind,
+    hook::{HookAgent, HookEvent, Moment, ToolCall, TurnFailure},
+    id::RunId,
+    run::{AttemptOutcome, Run, RunKey, RunStatus},
+};
+use crate::policy::{
+    classify::classify,
+    hook::{ToolCallRisk, occasion},
+    secrets::redact,
+};
 
 /// How long a description of a command may be.
 const LONGEST: usize = 80;

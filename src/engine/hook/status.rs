@@ -15,7 +15,7 @@ use crate::agent::detect;
 use crate::durable::{Root, Sync};
 use crate::engine::base::{context::Context, error::Result};
 use crate::model::{
-    hint::Hint,
+    hint::{Advice, Hint},
     hook::HookAgent,
     run::{Attempt, AttemptOutcome, Run},
     state::State,
@@ -44,7 +44,7 @@ pub(crate) struct HookStatus {
     /// The version of `recover` that was called then; `None` for one that did not say.
     pub called_version: Option<String>,
     /// What is to be done.
-    pub note: Option<String>,
+    pub note: Option<Advice>,
 }
 
 /// The last call.
@@ -94,10 +94,11 @@ fn look(context: &Context) -> Result<Vec<HookStatus>> {
         let note = match &found {
             Some(_) if problem.is_some() => problem
                 .as_ref()
-                .map(|problem| format!("protects nothing here: {problem}")),
-            None => Some(context.line(Hint::recover(["hook", "install", agent.as_str()]))),
-            Some(found) => wrong_program(context, agent, found, call.as_ref())
-                .or_else(|| not_called(context, &state, agent, found, call.as_ref())),
+                .map(|problem| format!("protects nothing here: {problem}").into()),
+            None => Some(Advice::with("", install(context, agent), "")),
+            Some(found) => wrong_program(context, agent, found, call.as_ref()).or_else(|| {
+                not_called(context, &state, agent, found, call.as_ref()).map(Into::into)
+            }),
         };
         let (path, program) = found.map_or((None, None), |found| (Some(found.path), found.program));
         let (last_called, called_version) =
@@ -116,22 +117,25 @@ fn look(context: &Context) -> Result<Vec<HookStatus>> {
     Ok(HookAgent::ALL.into_iter().map(of).collect())
 }
 
+fn install(context: &Context, agent: HookAgent) -> Hint {
+    context.placed(Hint::recover(["hook", "install", agent.as_str()]))
+}
+
 /// What is called is not there, or is another `recover` than this one.
 fn wrong_program(
     context: &Context,
     agent: HookAgent,
     found: &Installed,
     call: Option<&Call>,
-) -> Option<String> {
+) -> Option<Advice> {
     let program = found.program.as_deref()?;
-    let again = context.line(Hint::recover(["hook", "install", agent.as_str()]));
+    let again = install(context, agent);
     let search = context.env("PATH").map(std::ffi::OsString::from);
     // What a shell would have to work out is not looked for.
     let named = first_program(program)?;
     let Ok(called) = find_program(&named, context.worktree(), search.as_deref()) else {
-        return Some(format!(
-            "calls {named}, which is not there: the hook does nothing; {again}"
-        ));
+        let what = format!("calls {named}, which is not there: the hook does nothing; ");
+        return Some(Advice::with(what, again, ""));
     };
     let own = std::fs::canonicalize(own_program().ok()?).ok()?;
     if std::fs::canonicalize(&called).is_ok_and(|called| called == own) {
@@ -143,12 +147,13 @@ fn wrong_program(
     let version = version
         .map(|version| format!(", version {version} when it was called last"))
         .unwrap_or_default();
-    Some(format!(
-        "calls {}{version}; this is {}, version {}; {again}",
+    let what = format!(
+        "calls {}{version}; this is {}, version {}; ",
         called.display(),
         own.display(),
         env!("CARGO_PKG_VERSION")
-    ))
+    );
+    Some(Advice::with(what, again, ""))
 }
 
 /// No call was seen, or none since the agent was at work here.

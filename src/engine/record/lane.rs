@@ -382,15 +382,15 @@ pub(crate) fn context_for_runner(state: &State, key: &RunKey) -> Vec<String> {
 /// Commands to copy, which work from any folder.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Hints {
-    pub resume_hint: String,
+    pub resume_hint: Hint,
     /// Of a lane: back to its beginning, else to its safest prior stage, else to its first checkpoint.
-    pub rollback_hint: String,
+    pub rollback_hint: Hint,
 }
 
 impl Hints {
     /// The lane's own, where the run is one.
     pub(crate) fn of(context: &Context, run: &Run, lane: Option<&LaneStanding>) -> Self {
-        let command = |words: &[&str]| context.line(Hint::recover(words).run(&run.key));
+        let command = |words: &[&str]| context.placed(Hint::recover(words).run(&run.key));
         lane.map_or_else(
             || Self {
                 resume_hint: command(&resume_command(run, is_unchecked(context, run))),
@@ -419,7 +419,7 @@ pub(crate) struct LaneDetails {
     /// Commands that go on with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
-    pub next_actions: Option<Vec<String>>,
+    pub next_actions: Option<Vec<Hint>>,
     /// Steps that are done and are not run again.
     pub skipped_steps: Vec<String>,
 }
@@ -451,10 +451,10 @@ pub(crate) struct LaneStanding {
 pub(crate) fn standing(context: &Context, state: &State, key: &RunKey) -> Option<LaneStanding> {
     let (run, store) = (state.run(key)?, context.store());
     let record = state.lane_stands(key)?;
-    let resume_hint = resume_hint(run, store).to_string();
+    let resume_hint = resume_hint(run, store);
     let mut left: Vec<&Step> = run.steps.iter().filter(|step| is_left(key, step)).collect();
     left.sort_by_key(|step| step.first_seq);
-    let mut next_actions: Vec<String> = left
+    let mut next_actions: Vec<Hint> = left
         .into_iter()
         .map(|step| again(context, key, step))
         .collect();
@@ -477,7 +477,7 @@ pub(crate) fn standing(context: &Context, state: &State, key: &RunKey) -> Option
         },
         hints: Hints {
             resume_hint,
-            rollback_hint: rollback_hint(state, run, store).to_string(),
+            rollback_hint: rollback_hint(state, run, store),
         },
         back_to: LaneBack::of(state, key).map(|back| match back {
             LaneBack::Beginning => BEFORE_START.to_owned(),
@@ -496,7 +496,7 @@ fn is_left(key: &RunKey, step: &Step) -> bool {
 }
 
 /// The command that runs a step again.
-fn again(context: &Context, key: &RunKey, step: &Step) -> String {
+fn again(context: &Context, key: &RunKey, step: &Step) -> Hint {
     let start = &step.start;
     let mut words = vec!["step", start.name.as_str()];
     if let Some(stage) = &start.stage {
@@ -514,19 +514,17 @@ fn again(context: &Context, key: &RunKey, step: &Step) -> String {
         words.extend(["--compensate", compensate]);
     }
     let place = context.place_of(start.cwd.path());
-    let line = Hint::recover(words)
+    let hint = Hint::recover(words)
         .run(key)
         .arg("--")
         .args(&start.command)
-        .at(place.clone())
-        .to_string();
-    match redact(&line) {
-        Cow::Borrowed(_) => line,
+        .at(place.clone());
+    match redact(&hint.to_string()) {
+        Cow::Borrowed(_) => hint,
         // What is recorded runs again without being shown.
         Cow::Owned(_) => Hint::recover(["step", start.name.as_str()])
             .run(key)
-            .at(place)
-            .to_string(),
+            .at(place),
     }
 }
 

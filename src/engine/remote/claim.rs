@@ -8,8 +8,12 @@ use super::push::{Synced, What, all_there, confirm, obtain, prepare, push, sync,
 use super::record::{Locked, Pending, Record, lock};
 use super::server;
 use super::server::{Away, Chain, Reached, Server, away};
-use crate::engine::base::{clock::{Moment, WaitLimit}, context::Context, error::{Error, ErrorKind, Result}};
-use crate::git::remote::{Answer, Update, Remote};
+use crate::engine::base::{
+    clock::{Moment, WaitLimit},
+    context::Context,
+    error::{Error, ErrorKind, Result},
+};
+use crate::git::remote::{Answer, Remote, Update};
 use crate::model::{event::Payload, hint::Hint, manifest::ObjectId, remote::Claim, run::RunKey};
 use crate::policy::remote::{Hold, Standing, hold};
 use crate::store::new_id;

@@ -5,15 +5,32 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use super::claim::{TakeOver, Wish, claim, forked, held, is_forked, latest, refuse_behind, to_be_claimed};
+use super::claim::{
+    TakeOver, Wish, claim, forked, held, is_forked, latest, refuse_behind, to_be_claimed,
+};
 use super::push::{Synced, last_seen, places, sync, verified};
 use super::record::{Record, lock, remotes_of};
 use super::server::{Chain, Reached, Server};
 use super::take_over::{keys_of, meant, steal_unconfirmed};
 use super::{record, server, session};
-use crate::engine::{base::{context::Context, error::{Error, ErrorKind, Result}, runs::named}, record::liveness::Driving};
-use crate::model::{event::Event, hint::Hint, id::RunId, manifest::ObjectId, remote::Claim, run::{Run, RunKey, RunStatus}, state::State};
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+        runs::named,
+    },
+    record::liveness::Driving,
+};
 use crate::git::remote::Remote;
+use crate::model::{
+    event::Event,
+    hint::Hint,
+    id::RunId,
+    manifest::ObjectId,
+    remote::Claim,
+    run::{Run, RunKey, RunStatus},
+    state::State,
+};
 use crate::policy::checkpoint_events::fold;
 
 /// A run that lies on a remote.

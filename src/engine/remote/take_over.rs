@@ -12,11 +12,33 @@ use super::record;
 use super::record::lock;
 use super::server::{Chain, Reached, Server, misnamed};
 use super::session::{release, remote_for};
-use crate::engine::{base::{context::Context, error::{Error, ErrorKind, Result}, runs::{named, run_of}}, record::{liveness::Driving, run_settings::shell_of, select}, recovery, restore::request::RestoreRequest, rollback::on_request::restore, trust::agreed::{not_agreed, note_agreed, print, require_agreed, trusted}};
-use crate::model::{checkpoint::Checkpoint, event::Payload, hint::{Hint, join}, id::RunId, manifest::ObjectId, operation::OperationKind, path::{PathReason, RepoPath}, remote::ChainedEvent, run::{RunKey, RunSpec}, state::State};
-use crate::policy::{remote::key_of, settings::CommandLine, restore::Edits};
-use crate::process::{Program, Show, Supervised};
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+        runs::{named, run_of},
+    },
+    record::{liveness::Driving, run_settings::shell_of, select},
+    recovery,
+    restore::request::RestoreRequest,
+    rollback::on_request::restore,
+    trust::agreed::{not_agreed, note_agreed, print, require_agreed, trusted},
+};
 use crate::git::remote::Remote;
+use crate::model::{
+    checkpoint::Checkpoint,
+    event::Payload,
+    hint::{Hint, join},
+    id::RunId,
+    manifest::ObjectId,
+    operation::OperationKind,
+    path::{PathReason, RepoPath},
+    remote::ChainedEvent,
+    run::{RunKey, RunSpec},
+    state::State,
+};
+use crate::policy::{remote::key_of, restore::Edits, settings::CommandLine};
+use crate::process::{Program, Show, Supervised};
 
 /// Claims the run that is meant, where it lies on a remote, and has its events here and its files in place; nobody else in this
 /// clone drives it then. `None`: none that is meant lies on a remote.

@@ -577,7 +577,7 @@ fn effective_strategy(run: &Run, request: &ResumeRequest) -> Option<Strategy> {
 }
 
 /// Commands that a person may want next.
-pub(crate) fn next_actions(context: &Context, resumed: &Resumed) -> Vec<String> {
+pub(crate) fn next_actions(context: &Context, resumed: &Resumed) -> Vec<Hint> {
     let outcome = resumed.driven.as_ref().map(|driven| driven.outcome);
     if resumed.run.status.is_done() || outcome == Some(Outcome::Complete) {
         return Vec::new();
@@ -602,8 +602,8 @@ pub(crate) fn next_actions(context: &Context, resumed: &Resumed) -> Vec<String> 
     actions
 }
 
-fn ways_on(context: &Context, resumed: &Resumed, outlook: Outlook) -> Vec<String> {
-    let line = |words: Vec<&str>| context.line_about(&resumed.run, &words);
+fn ways_on(context: &Context, resumed: &Resumed, outlook: Outlook) -> Vec<Hint> {
+    let line = |words: Vec<&str>| context.hint_about(&resumed.run, &words);
     let is_fixed = resumed.run.is_being_fixed();
     match resumed.standing {
         Standing::Wait(_) => {

@@ -13,10 +13,28 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::{DriveOptions, commands};
-use crate::engine::{base::{context::Context, error::{Error, ErrorKind, Result}, progress::ProgressEvent, runs::run_of}, record::{checkpoint, run_settings::{identity, log_name, loops_of, shell_of, start_folder}}};
-use crate::model::{checkpoint::{Checkpoint, Verdict, trigger}, event::Payload, failure::FailureEvidence, feedback::{CheckKind, FeedbackLoop, FeedbackResult, FeedbackResults}, hint::Hint, run::{Run, RunKey}};
-use crate::process::{Exit, Program, Show, SpawnErrorKind, Supervised};
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+        progress::ProgressEvent,
+        runs::run_of,
+    },
+    record::{
+        checkpoint,
+        run_settings::{identity, log_name, loops_of, shell_of, start_folder},
+    },
+};
+use crate::model::{
+    checkpoint::{Checkpoint, Verdict, trigger},
+    event::Payload,
+    failure::FailureEvidence,
+    feedback::{CheckKind, FeedbackLoop, FeedbackResult, FeedbackResults},
+    hint::Hint,
+    run::{Run, RunKey},
+};
 use crate::policy::{classify::summarize, text::plain_text};
+use crate::process::{Exit, Program, Show, SpawnErrorKind, Supervised};
 
 /// What the summary of a loop begins with that is missing.
 const CANNOT_START: &str = "cannot be started: ";

@@ -6,10 +6,36 @@ use std::sync::Arc;
 
 use super::notify::{Happened, notify_with};
 use super::{between_attempts, retry};
-use crate::engine::{attempt::{begin, beginning, conditions, end as end_attempt, end_locked, judge, random, recovery_result, run_summary}, base::{context::Context, error::{Error, ErrorKind, Result}, heartbeat::is_alive, runs::run_of}, record::{attempt_record::{Begin, Ended, Ending, Started}, storage::{Prepared, Request}, checkpoint, events, select}, recovery, remote::{before_own_attempt, before_own_end, send_own_beginning, send_own_end}, restore::automatic};
-use crate::model::{checkpoint::trigger, event::AttemptEnd, failure::Failure, hint::Hint, run::{Run, RunKey}, state::State};
-use crate::policy::{settings::SafeMode, classify};
-use crate::store::{views::write_views, Exclusive, NewEvent};
+use crate::engine::{
+    attempt::{
+        begin, beginning, conditions, end as end_attempt, end_locked, judge, random,
+        recovery_result, run_summary,
+    },
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+        heartbeat::is_alive,
+        runs::run_of,
+    },
+    record::{
+        attempt_record::{Begin, Ended, Ending, Started},
+        checkpoint, events, select,
+        storage::{Prepared, Request},
+    },
+    recovery,
+    remote::{before_own_attempt, before_own_end, send_own_beginning, send_own_end},
+    restore::automatic,
+};
+use crate::model::{
+    checkpoint::trigger,
+    event::AttemptEnd,
+    failure::Failure,
+    hint::Hint,
+    run::{Run, RunKey},
+    state::State,
+};
+use crate::policy::{classify, settings::SafeMode};
+use crate::store::{Exclusive, NewEvent, views::write_views};
 
 /// `attempt start`: records the beginning of an attempt of a loop that runs its own commands; before it, where the run has
 /// no checkpoint yet, what it begins with.

@@ -9,8 +9,7 @@ use super::data::{
 };
 use super::words;
 use super::words::MARK;
-use crate::model::agent_record::usage_text;
-use crate::model::time::Timestamp;
+use crate::model::{agent_record::usage_text, time::Timestamp};
 use crate::policy::text::{escape, escape_lines};
 
 fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
@@ -51,10 +50,10 @@ fn title(kind: ReportKind) -> &'static str {
 /// What came of it, and what a person must look at.
 fn night(out: &mut String, report: &Report) {
     let Some(night) = &report.night else { return };
-    let next = night.next.as_deref().map(code);
+    let next = night.next.as_ref().map(|next| code(&next.to_string()));
     line!(out, "{}\n", night.line(next.as_deref()));
     for one in &night.to_look_at {
-        line!(out, "- **To look at:** {}", text(&one.text));
+        line!(out, "- **To look at:** {}", text(&one.text.to_string()));
     }
     if !night.to_look_at.is_empty() {
         out.push('\n');

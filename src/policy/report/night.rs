@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::model::agent_record::{Tokens, short_count};
 use crate::model::attempt::Attempt;
+use crate::model::hint::{Advice, Hint};
 use crate::model::manifest::ObjectId;
 use crate::model::path::{PathReason, RepoPath, TOO_MANY};
 use crate::model::run::{IterationStatus, Run};
@@ -34,7 +35,7 @@ pub(crate) struct Night {
     /// All of that in one line.
     pub summary: String,
     /// The command to go on with, which works from any folder.
-    pub next: Option<String>,
+    pub next: Option<Hint>,
     /// What there is to accept; nothing while it is not over.
     #[serde(skip)]
     pub to_accept: ToAccept,
@@ -104,25 +105,24 @@ pub(crate) struct ToLookAt {
     /// The commit.
     pub commit: Option<ObjectId>,
     /// In a line.
-    pub text: String,
+    pub text: Advice,
 }
 
 impl ToLookAt {
-    fn new(kind: LookAtKind, text: String) -> Self {
+    fn new(kind: LookAtKind, text: impl Into<Advice>) -> Self {
         Self {
             kind,
             iteration: None,
             commit: None,
-            text,
+            text: text.into(),
         }
     }
 
     /// A person's uncommitted changes that the run changed or removed; `command` brings them back.
-    pub(crate) fn uncommitted(paths: &BTreeSet<RepoPath>, command: &str) -> Option<Self> {
+    pub(crate) fn uncommitted(paths: &BTreeSet<RepoPath>, command: Hint) -> Option<Self> {
         let names = named(paths.iter());
-        let text = format!(
-            "the run changed or removed uncommitted changes of yours: {names}; {command} brings them back"
-        );
+        let what = format!("the run changed or removed uncommitted changes of yours: {names}; ");
+        let text = Advice::with(what, command, " brings them back");
         (!paths.is_empty()).then(|| Self::new(LookAtKind::Uncommitted, text))
     }
 
@@ -188,7 +188,7 @@ fn named<'p>(paths: impl ExactSizeIterator<Item = &'p RepoPath>) -> String {
 
 /// What of a run's own record a person must look at.
 pub(crate) fn to_look_at(run: &Run) -> Vec<ToLookAt> {
-    let of = |kind, iteration, text| ToLookAt {
+    let of = |kind, iteration, text: String| ToLookAt {
         iteration: Some(iteration),
         ..ToLookAt::new(kind, text)
     };

@@ -1,21 +1,30 @@
-//! `manual-fix watch`.
+//! `manual-fix watch`: the changes and results, a line each.
 
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::engine::base::clock::WaitLimit;
-use crate::engine::manual_fix::watch::{Step, Watch};
-use crate::engine::record::run_settings::loops_of_fix;
-use crate::engine::run::fix_session::{Fix, status};
-use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::hint::Hint;
-use crate::model::manual_fix::ManualFixStatus;
-
-use super::super::super::exit::ExitCode;
-use super::super::super::ui::{Reply, Ui};
-use super::lines::Lines;
-use super::reply::show;
+use super::super::super::{
+    render::{said, seconds},
+    replies::ExitCode,
+    ui::{Reply, Ui, escape},
+};
+use super::show;
+use crate::engine::{
+    Context, Error, ErrorKind, Result,
+    base::{
+        clock::WaitLimit,
+        progress::{Observer, ProgressEvent},
+    },
+    manual_fix::{
+        Judged,
+        watch::{Step, Watch},
+    },
+    record::run_settings::loops_of_fix,
+    run::fix_session::{Fix, status},
+};
+use crate::model::{hint::Hint, manifest::Change, manual_fix::ManualFixStatus, time::Timestamp};
+use crate::policy::secrets::redact;
 
 /// Tells changes and results as they come, until a signal, the deadline or (with `wait`) a verified fix ends it.
 pub(super) fn watch(context: &Context, wait: Option<WaitLimit>, ui: &Ui) -> Result<Reply> {
@@ -28,7 +37,7 @@ pub(super) fn watch(context: &Context, wait: Option<WaitLimit>, ui: &Ui) -> Resu
     let deadline = longest.and_then(|longest| Instant::now().checked_add(longest));
     let goal = wait.is_some();
     let exit = if goal && watch.fix()?.session.verified {
-        ExitCode::Done
+        ExitCode::DONE
     } else {
         ui.note(&format!(
             "Watching {}; Ctrl-C ends it, and the session stays open.",
@@ -66,15 +75,15 @@ fn follow(
         match lines.tell(&step) {
             Ok(()) => {}
             // Who read the lines is gone, and has seen enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::Done),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::DONE),
             Err(error) => return Err(Error::io("cannot write to standard output", error)),
         }
         match step {
             Step::Judged(judged) if goal && judged.fix.session.verified => {
-                return Ok(ExitCode::Done);
+                return Ok(ExitCode::DONE);
             }
-            Step::Ended => return Ok(ExitCode::Done),
-            Step::GaveUp => return Ok(ExitCode::GaveUpWaiting),
+            Step::Ended => return Ok(ExitCode::DONE),
+            Step::GaveUp => return Ok(ExitCode::GAVE_UP_WAITING),
             Step::Stopped(code) => return Ok(ExitCode::other(code)),
             _ => {}
         }
@@ -109,4 +118,111 @@ fn is_open(fix: &Fix) -> Result<()> {
         format!("no manual fix of run {key} is open"),
     )
     .hint(Hint::recover(["manual-fix", "start"]).run(key)))
+}
+
+/// Where the lines go.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Lines {
+    /// They are the answer.
+    Stdout,
+    /// Stdout belongs to something else.
+    Stderr,
+    /// Nobody wants them.
+    Nowhere,
+}
+
+impl Lines {
+    /// Beside a document they go to stderr.
+    pub(super) fn of(ui: &Ui) -> Self {
+        match (ui.json, ui.quiet) {
+            (false, _) => Self::Stdout,
+            (true, false) => Self::Stderr,
+            (true, true) => Self::Nowhere,
+        }
+    }
+
+    /// Writes what a step reports, if anything.
+    pub(super) fn tell(self, step: &Step) -> io::Result<()> {
+        self.write(&text(step))
+    }
+
+    fn write(self, text: &str) -> io::Result<()> {
+        let text = redact(text);
+        match self {
+            Self::Stdout => {
+                let mut out = io::stdout().lock();
+                out.write_all(text.as_bytes()).and_then(|()| out.flush())
+            }
+            // With stderr closed there is nobody left to report to.
+            Self::Stderr => io::stderr().write_all(text.as_bytes()).or(Ok(())),
+            Self::Nowhere => Ok(()),
+        }
+    }
+}
+
+/// Tells what each feedback loop said as soon as it has said it.
+impl Observer for Lines {
+    fn on_event(&self, _now: Timestamp, event: ProgressEvent<'_>) {
+        if let ProgressEvent::LoopEnded { name, result } = event {
+            let mark = if result.passed { "passed" } else { "FAILED" };
+            let line = format!(
+                "{mark} {}: {} ({})\n",
+                escape(name),
+                said(result),
+                seconds(result.duration)
+            );
+            // Whether anybody still reads is asked with the next step.
+            let _ = self.write(&line);
+        }
+    }
+}
+
+/// The lines of a step.
+fn text(step: &Step) -> String {
+    match step {
+        Step::Polling(reason, interval) => {
+            format!(
+                "polling: {}; files are compared every {}\n",
+                escape(reason),
+                seconds(*interval)
+            )
+        }
+        Step::Changed(change) => changed(change),
+        Step::Reverted(change) => format!("reverted {}\n", escape(&change.path.to_lossy())),
+        Step::Verifying(names) => format!("verifying {}\n", escape(&names.join(", "))),
+        Step::Judged(judged) => judged_text(judged),
+        Step::Restless => {
+            "files change whenever the checks run: if they write them, let git ignore them\n"
+                .to_owned()
+        }
+        Step::Ended => "the session has ended\n".to_owned(),
+        Step::Asked(_) | Step::GaveUp | Step::Stopped(_) => String::new(),
+    }
+}
+
+fn changed(change: &Change) -> String {
+    let lines = match (change.added, change.deleted) {
+        (Some(added), Some(deleted)) => format!(" +{added} -{deleted}"),
+        _ => String::new(),
+    };
+    let from = change
+        .old_path
+        .as_ref()
+        .map(|old| format!("{} -> ", escape(old)))
+        .unwrap_or_default();
+    format!(
+        "{} {from}{}{lines}\n",
+        change.kind.as_str(),
+        escape(&change.path.to_lossy())
+    )
+}
+
+fn judged_text(judged: &Judged) -> String {
+    let session = &judged.fix.session;
+    match (judged.outdated, session.verified) {
+        (true, _) => "outdated: files changed while the checks ran; they run again\n",
+        (false, true) => "verified\n",
+        (false, false) => "not verified\n",
+    }
+    .to_owned()
 }

@@ -1,15 +1,11 @@
 //! Where somebody is who browses, and what each key does. Pure: nothing is read or drawn here.
 
 use std::collections::BTreeSet;
-use std::fmt;
-
-use crate::engine::inspect::Recorded;
-use crate::model::hint::{Hint, Place};
-use crate::model::run::RunKey;
-use crate::model::time::Timestamp;
 
 use super::super::super::keys::Key;
 use super::timeline::{Node, Row, label, rows};
+use crate::engine::inspect::Recorded;
+use crate::model::{hint::Hint, run::RunKey, time::Timestamp};
 
 /// What is shown on the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,25 +60,7 @@ pub(super) enum Outcome {
     /// The end.
     Leave,
     /// This is to be run; it asks by itself, or was agreed to.
-    Run(Command),
-}
-
-/// A command of `recover`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Command {
-    /// The work tree that it is about, where that is another one than this.
-    pub place: Option<Place>,
-    pub words: Vec<String>,
-}
-
-impl fmt::Display for Command {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hint = Hint::recover(&self.words);
-        match &self.place {
-            Some(place) => hint.at(place.clone()).fmt(f),
-            None => hint.fmt(f),
-        }
-    }
+    Run(Hint),
 }
 
 /// What the last line asks or says.
@@ -92,7 +70,7 @@ pub(super) enum Prompt {
     /// Which row is looked for, while it is typed.
     Search(String),
     /// Whether this command is to be run.
-    Agree(Command),
+    Agree(Hint),
     /// Something to read.
     Note(String),
 }
@@ -353,7 +331,7 @@ impl App {
     }
 
     /// Asks whether a command is to be run, where there is one.
-    fn ask(&mut self, command: impl FnOnce(&Self, &Row) -> Option<Command>) {
+    fn ask(&mut self, command: impl FnOnce(&Self, &Row) -> Option<Hint>) {
         let Some(row) = self.row().cloned() else {
             return;
         };
@@ -368,22 +346,17 @@ impl App {
     }
 
     /// A command about the run of a row.
-    fn command(&self, words: &[&str], row: &Row) -> Command {
+    fn command(&self, words: &[&str], row: &Row) -> Hint {
         let run = self.recorded.state.run(&row.run);
-        let place = run
-            .and_then(|run| self.recorded.elsewhere.get(&run.worktree))
-            .cloned();
-        Command {
-            place,
-            words: words
-                .iter()
-                .map(|word| (*word).to_owned())
-                .chain(row.run.flags())
-                .collect(),
+        let elsewhere = run.and_then(|run| self.recorded.elsewhere.get(&run.worktree));
+        let hint = Hint::recover(words).run(&*row.run);
+        match elsewhere {
+            Some(place) => hint.at(place.clone()),
+            None => hint,
         }
     }
 
-    fn pin(&self, row: &Row) -> Option<Command> {
+    fn pin(&self, row: &Row) -> Option<Hint> {
         let Node::Checkpoint(seq) = row.node else {
             return None;
         };
@@ -393,7 +366,7 @@ impl App {
     }
 
     /// Shows its plan and asks by itself.
-    fn rollback(&self) -> Option<Command> {
+    fn rollback(&self) -> Option<Hint> {
         let row = self.row()?;
         let number =
             |number: u32| self.command(&["rollback", "--iteration", &number.to_string()], row);

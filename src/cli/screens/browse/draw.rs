@@ -7,7 +7,7 @@ use ratatui_core::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::super::super::live::{cut, cut_at_word};
-use super::super::super::people::{between_words, wrapped};
+use super::super::super::terminal_text::{between_words, wrapped};
 use super::app::{App, Page, Prompt};
 use super::timeline::{Pieces, Tone, label};
 

@@ -1,9 +1,8 @@
 //! `recover browse`: runs, iterations, attempts and checkpoints on the left; diff, evidence, log or report on the right.
 //!
 //! It only reads. What a key does that writes is a command of `recover`, which is shown, asked about and run on the
-//! ordinary screen.
+//! ordinary screen. It is drawn with the escape codes that all terminals know, on stderr, as stdout is the answer's.
 
-mod ansi;
 mod app;
 mod draw;
 mod pages;
@@ -15,20 +14,25 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use ratatui_core::layout::Rect;
-use ratatui_core::terminal::Terminal;
-
-use crate::engine::inspect::{Recorded, recorded};
-use crate::engine::status::Follow;
-use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::hint::Hint;
-
-use super::super::keys::{Key, Keys};
-use super::super::ui::Ui;
-use super::Talk;
-use ansi::Ansi;
 use app::{App, Outcome, Page, Subject};
 use draw::{Places, draw, fit};
+use ratatui_core::{
+    backend::{Backend, ClearType, WindowSize},
+    buffer::Cell,
+    layout::{Position, Rect, Size},
+    style::{Color, Modifier},
+    terminal::Terminal,
+};
+use rustix::termios::tcgetwinsize;
+
+use super::super::{
+    keys::{Key, Keys},
+    ui::Ui,
+};
+use super::Talk;
+use crate::engine::{Context, Error, ErrorKind, Result, inspect::recorded, status::Follow};
+use crate::model::hint::Hint;
+use crate::process::{Registered, Suspension, on_suspend};
 
 /// How long without a key before a page is made.
 const IDLE: Duration = Duration::from_millis(40);
@@ -46,19 +50,12 @@ pub(crate) fn browse(context: &Context, ui: &Ui) -> Result<()> {
         let message = "recover browse needs a terminal to show runs and to take keys";
         return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["status"])));
     }
-    let mut app = App::new(known(context, ui)?, context.clock.now());
+    let mut app = App::new(recorded(context)?, context.clock.now());
     while let Some(command) = look(context, ui, &mut app)? {
         run(context, ui, command)?;
-        app.update(known(context, ui)?);
+        app.update(recorded(context)?);
     }
     Ok(())
-}
-
-/// What is recorded, which texts for people are about from now on.
-fn known(context: &Context, ui: &Ui) -> Result<Recorded> {
-    let recorded = recorded(context)?;
-    ui.people.know(context, &recorded.state);
-    Ok(recorded)
 }
 
 /// A page as it was last made, with what it was made of.
@@ -72,7 +69,7 @@ struct Made {
 }
 
 /// Shows everything until a command is to be run; `None` where somebody leaves.
-fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<app::Command>> {
+fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<Hint>> {
     let (_taken, keys) = Keys::channel().context("cannot talk to the terminal")?;
     let mut terminal = Ansi::enter()
         .and_then(Terminal::new)
@@ -131,7 +128,7 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<app::Command
                     let plain = Ui {
                         color: false,
                         width: u16::try_from(columns).ok(),
-                        ..ui.clone()
+                        ..ui.numbering(&app.recorded.state)
                     };
                     let lines = pages::lines(context, &plain, &app.recorded, &wanted.0, app.page);
                     made = Made {
@@ -146,7 +143,7 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<app::Command
                 }
                 glanced = Instant::now();
                 if follow.has_changed() {
-                    app.update(known(context, ui)?);
+                    app.update(recorded(context)?);
                 } else if made.at.is_some_and(|at| at.elapsed() > AGAIN)
                     && app.page == Page::Overview
                 {
@@ -159,19 +156,12 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<app::Command
 }
 
 /// Runs a command on the ordinary screen and waits for a key.
-fn run(context: &Context, ui: &Ui, asked: app::Command) -> Result<()> {
-    let shown = asked.to_string();
-    let place = asked.place.unwrap_or_else(|| context.place());
-    let program = std::env::current_exe().context("cannot find this program")?;
-    let mut command = Command::new(program);
-    command.arg("-C").arg(&place.folder);
-    if let Some(state_dir) = &place.state_dir {
-        command.arg("--state-dir").arg(state_dir);
-    }
+fn run(context: &Context, ui: &Ui, asked: Hint) -> Result<()> {
     // With stderr closed there is nobody left to read it.
-    let _ = writeln!(io::stderr(), "$ {shown}");
-    let status = command
-        .args(asked.words)
+    let _ = writeln!(io::stderr(), "$ {asked}");
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let status = Command::new(program)
+        .args(context.placed(asked).arguments())
         .status()
         .context("cannot start this program")?;
     let talk = Talk::begin(context, ui)?;
@@ -182,4 +172,156 @@ fn run(context: &Context, ui: &Ui, asked: app::Command) -> Result<()> {
         None => "It was ended by a signal. Any key goes back.".to_owned(),
     });
     talk.any_key()
+}
+
+/// Another screen, without a cursor; what was there before stays.
+const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
+const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
+
+/// The screen of its own, until this is dropped, while this process is stopped, or it is ended by a signal.
+pub(super) struct Ansi {
+    /// What is not written yet.
+    pending: Vec<u8>,
+    registered: Option<Registered>,
+}
+
+impl Ansi {
+    pub(super) fn enter() -> io::Result<Self> {
+        let registered = on_suspend(|what| {
+            let codes = if what == Suspension::Begins {
+                LEAVE
+            } else {
+                ENTER
+            };
+            // A terminal that went away needs nothing any more.
+            let _ = put(codes);
+        })?;
+        put(ENTER)?;
+        Ok(Self {
+            pending: Vec::new(),
+            registered: Some(registered),
+        })
+    }
+
+    fn codes(&mut self, codes: &str) {
+        self.pending.extend(codes.as_bytes());
+    }
+}
+
+impl Drop for Ansi {
+    fn drop(&mut self) {
+        // Nobody comes back to this screen after it is left.
+        drop(self.registered.take());
+        // As above.
+        let _ = put(LEAVE);
+    }
+}
+
+fn put(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stderr().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+/// The codes for a colour of the terminal's 16 and for what a text looks like.
+fn style(color: Color, modifier: Modifier) -> String {
+    let mut codes = String::from("\x1b[0");
+    for (set, code) in [
+        (Modifier::BOLD, ";1"),
+        (Modifier::DIM, ";2"),
+        (Modifier::REVERSED, ";7"),
+    ] {
+        codes.push_str(if modifier.contains(set) { code } else { "" });
+    }
+    codes.push_str(match color {
+        Color::Red => ";31",
+        Color::Green => ";32",
+        Color::Yellow => ";33",
+        Color::Cyan => ";36",
+        _ => "",
+    });
+    codes + "m"
+}
+
+impl Backend for Ansi {
+    type Error = io::Error;
+
+    fn draw<'a, I: Iterator<Item = (u16, u16, &'a Cell)>>(&mut self, content: I) -> io::Result<()> {
+        let mut looks = None;
+        let mut next = None;
+        for (x, y, cell) in content {
+            if next != Some((x, y)) {
+                self.codes(&format!("\x1b[{};{}H", y + 1, x + 1));
+            }
+            // A wide character takes the cell after it, too.
+            next =
+                (unicode_width::UnicodeWidthStr::width(cell.symbol()) == 1).then_some((x + 1, y));
+            let wanted = (cell.fg, cell.modifier);
+            if looks.replace(wanted) != Some(wanted) {
+                self.codes(&style(cell.fg, cell.modifier));
+            }
+            self.codes(cell.symbol());
+        }
+        // Where nothing changed nothing is written.
+        if looks.is_some() {
+            self.codes("\x1b[0m");
+        }
+        Ok(())
+    }
+
+    fn hide_cursor(&mut self) -> io::Result<()> {
+        // It is, for as long as this screen is there.
+        Ok(())
+    }
+
+    fn show_cursor(&mut self) -> io::Result<()> {
+        self.codes("\x1b[?25h");
+        Ok(())
+    }
+
+    fn get_cursor_position(&mut self) -> io::Result<Position> {
+        // Nobody asks on a screen that is ours alone.
+        Ok(Position::ORIGIN)
+    }
+
+    fn set_cursor_position<P: Into<Position>>(&mut self, position: P) -> io::Result<()> {
+        let Position { x, y } = position.into();
+        self.codes(&format!("\x1b[{};{}H", y + 1, x + 1));
+        Ok(())
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        self.clear_region(ClearType::All)
+    }
+
+    fn clear_region(&mut self, what: ClearType) -> io::Result<()> {
+        self.codes(match what {
+            ClearType::All => "\x1b[2J",
+            ClearType::AfterCursor => "\x1b[J",
+            ClearType::BeforeCursor => "\x1b[1J",
+            ClearType::CurrentLine => "\x1b[2K",
+            ClearType::UntilNewLine => "\x1b[K",
+        });
+        Ok(())
+    }
+
+    fn size(&self) -> io::Result<Size> {
+        let size = tcgetwinsize(io::stderr())?;
+        let or = |given: u16, usual| if given == 0 { usual } else { given };
+        Ok(Size::new(or(size.ws_col, 80), or(size.ws_row, 24)))
+    }
+
+    fn window_size(&mut self) -> io::Result<WindowSize> {
+        Ok(WindowSize {
+            columns_rows: self.size()?,
+            pixels: Size::ZERO,
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        put(&std::mem::take(&mut self.pending))
+    }
 }

@@ -51,13 +51,6 @@ pub(super) fn lines(
         Subject::Row(row) => of_row(context, ui, recorded, row, page),
     };
     let text = text.unwrap_or_else(|error| format!("error: {}", error.message));
-    // Its own id is what an overview of a checkpoint is about.
-    let is_own = matches!(subject, Subject::Row(row) if matches!(row.node, Node::Checkpoint(_)));
-    let text = if page == Page::Overview && !is_own {
-        ui.numbered(&text)
-    } else {
-        text
-    };
     let cut = |line: &str| {
         line.char_indices()
             .nth(LONGEST)
@@ -359,9 +352,8 @@ fn log(context: &Context, ui: &Ui, state: &State, run: &Run, row: &Row) -> Resul
 
 fn recorded_log(context: &Context, ui: &Ui, state: &State, key: &RunKey) -> Result<String> {
     let events = events(context, state, key)?;
-    let lines: String = events
+    let lines = events
         .iter()
-        .map(|(event, line)| render::event_line_of_run(event, line))
-        .collect();
-    Ok(ui.numbered(&lines))
+        .map(|(event, line)| render::event_line_of_run(ui, event, line));
+    Ok(lines.collect())
 }

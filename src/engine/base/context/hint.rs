@@ -41,15 +41,20 @@ impl Context {
         is_other.then(|| self.place_of(run.worktree.path()))
     }
 
-    /// `recover` with these words about a run, as a line that works from any folder.
-    pub fn line_about(&self, run: &Run, words: &[&str]) -> String {
+    /// `recover` with these words about a run; it works from any folder.
+    pub fn hint_about(&self, run: &Run, words: &[&str]) -> Hint {
         let place = self.elsewhere(run).unwrap_or_else(|| self.place());
-        Hint::recover(words).run(&run.key).at(place).to_string()
+        Hint::recover(words).run(&run.key).at(place)
+    }
+
+    /// The hint with the place that it is about, so that it works from any folder.
+    pub fn placed(&self, hint: Hint) -> Hint {
+        hint.at(self.place())
     }
 
     /// The hint as a line that works from any folder.
     pub fn line(&self, hint: Hint) -> String {
-        hint.at(self.place()).to_string()
+        self.placed(hint).to_string()
     }
 
     /// The error with a hint that works from any folder.

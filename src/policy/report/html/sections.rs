@@ -17,7 +17,7 @@ pub(super) fn header(report: &Report, title: &str) -> Markup {
     let summary = &report.summary;
     let content = html! {
         @if let Some(night) = &report.night {
-            @for one in &night.to_look_at { p.look { (badge("warn", "to look at")) " " (Line(&one.text)) } }
+            @for one in &night.to_look_at { p.look { (badge("warn", "to look at")) " " (Line(&one.text.to_string())) } }
         }
         @if let Some(failure) = &summary.failure { (failed(failure)) }
         @for subtask in &report.stuck_subtasks { (stuck(subtask)) }

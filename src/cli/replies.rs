@@ -1,0 +1,419 @@
+//! What a script reads: JSON documents (`--json`), and exit codes with the words of errors.
+//! Here are how every document begins and ends, and those that are no answer of the engine and stand beside no command.
+//!
+//! A field that is `Option` and may be skipped is never `null`: it is there with a value, or not at all.
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::engine::run::{Driven, Outcome};
+use crate::engine::{Context, Error, ErrorKind};
+use crate::git::base::RepositoryState;
+use crate::model::decision::Standing;
+use crate::model::path::PathReason;
+
+pub(super) use crate::model::SCHEMA_VERSION;
+
+/// A document as it is printed.
+#[derive(Debug, Serialize)]
+pub(super) struct Document<'a, T> {
+    /// [`SCHEMA_VERSION`].
+    schema_version: u32,
+    /// The command that answers.
+    command: &'a str,
+    /// What it answers.
+    #[serde(flatten)]
+    reply: T,
+    /// What it warned of.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    warnings: &'a [String],
+}
+
+impl<'a, T> Document<'a, T> {
+    /// The document of `command`.
+    pub(super) fn new(command: &'a str, reply: T, warnings: &'a [String]) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            command,
+            reply,
+            warnings,
+        }
+    }
+}
+
+/// What a command would do that has nothing else to report in a dry run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct PlanReply<T> {
+    /// `false`.
+    changed: bool,
+    plan: T,
+}
+
+impl<T> PlanReply<T> {
+    pub(super) fn of(plan: T) -> Self {
+        Self {
+            changed: false,
+            plan,
+        }
+    }
+}
+
+/// The repository that holds the checkpoints, in the documents of commands that read what is recorded without it.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "repository")]
+pub(super) struct Repository {
+    /// Whether it can be used.
+    pub state: RepositoryState,
+}
+
+/// The text of a document whose reply is written already, as an object for people.
+pub(super) fn document_text(
+    command: &str,
+    reply: &str,
+    repository: Option<Repository>,
+    warnings: &[String],
+) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct End<'a> {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        repository: Option<Repository>,
+        #[serde(skip_serializing_if = "<[String]>::is_empty")]
+        warnings: &'a [String],
+    }
+    let begin = serde_json::to_string_pretty(&Document::new(command, (), &[]))?;
+    let end = serde_json::to_string_pretty(&End {
+        repository,
+        warnings,
+    })?;
+    let fields = [begin.as_str(), reply, &end]
+        .into_iter()
+        .filter_map(|text| text.strip_prefix('{')?.strip_suffix("\n}"));
+    Ok(format!("{{{}\n}}", fields.collect::<Vec<_>>().join(",")))
+}
+
+/// An error; `schema_version` and `command` are there as in every document.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ErrorDocument<'a> {
+    pub error: ErrorBody<'a>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct ErrorBody<'a> {
+    /// A fixed word.
+    pub code: &'a str,
+    /// What the process ends with.
+    pub exit_code: u8,
+    pub message: &'a str,
+    /// What to do about it: a command to copy where there is one.
+    pub hint: Option<Cow<'a, str>>,
+    /// The paths that it is about.
+    #[serde(skip_serializing_if = "<[PathReason]>::is_empty")]
+    pub paths: &'a [PathReason],
+}
+
+impl<'a> ErrorBody<'a> {
+    /// An error that is a part of another document; its hint works from any folder.
+    pub(crate) fn of(context: &Context, error: &'a Error) -> Self {
+        let hint = error
+            .hint
+            .as_ref()
+            .map(|hint| context.line(hint.clone()).into());
+        Self {
+            hint,
+            ..error.into()
+        }
+    }
+}
+
+impl<'a> From<&'a Error> for ErrorBody<'a> {
+    fn from(error: &'a Error) -> Self {
+        Self {
+            code: error_code(error.kind),
+            exit_code: ExitCode::from(error.kind).number(),
+            message: &error.message,
+            hint: error.hint.as_ref().map(|hint| hint.to_string().into()),
+            paths: &error.paths,
+        }
+    }
+}
+
+/// Nothing is recorded yet.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct NothingReply {
+    pub run: (),
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ConfigReply<'a> {
+    pub path: Cow<'a, str>,
+    /// The user's own file, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_path: Option<Cow<'a, str>>,
+    pub config: Map<String, Value>,
+    /// What the project's file sets and does not count, because it is not trusted.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub untrusted: Map<String, Value>,
+    /// Where each value comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<std::collections::BTreeMap<String, String>>")]
+    pub origins: Option<Map<String, Value>>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CompletionsReply<'a> {
+    pub script: &'a str,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SchemaReply {
+    #[schemars(with = "Map<String, Value>")]
+    pub schema: Value,
+}
+
+/// A folder that was written to.
+#[derive(Debug, Serialize)]
+pub(crate) struct ManReply<'a> {
+    pub path: Cow<'a, str>,
+}
+
+/// What the process ends with; a number without a name is a child's own, or 128 and that of a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ExitCode(u8);
+
+impl ExitCode {
+    pub(super) const DONE: Self = Self(0);
+    pub(super) const FAILED: Self = Self(1);
+    pub(super) const USAGE: Self = Self(2);
+    pub(super) const PARTIAL: Self = Self(3);
+    pub(super) const NOT_FOUND: Self = Self(4);
+    pub(super) const RETRY_ALLOWED: Self = Self(5);
+    pub(super) const WAIT: Self = Self(6);
+    pub(super) const EXHAUSTED: Self = Self(7);
+    pub(super) const NEEDS_PERSON: Self = Self(8);
+    pub(super) const GAVE_UP_WAITING: Self = Self(9);
+    pub(super) const NO_REPOSITORY: Self = Self(10);
+    pub(super) const LOCKED: Self = Self(11);
+    pub(super) const CORRUPT: Self = Self(12);
+    pub(super) const REFUSED: Self = Self(13);
+    pub(super) const NO_SPACE: Self = Self(14);
+    pub(super) const NEWER: Self = Self(15);
+    pub(super) const CUT_OFF: Self = Self(16);
+    pub(super) const BUG: Self = Self(70);
+    pub(super) const VERIFICATION_FAILED: Self = Self(100);
+
+    /// Every code with its meaning, as the man page and the README list them.
+    pub(super) const DOCUMENTED: [(Self, &'static str); 22] = [
+        (Self::DONE, "Done, or nothing to do."),
+        (
+            Self::FAILED,
+            "Failed for another reason; treat unknown codes as this.",
+        ),
+        (Self::USAGE, "Usage or configuration error."),
+        (
+            Self::PARTIAL,
+            "Done in part; the document lists what was not, each with a reason.",
+        ),
+        (
+            Self::NOT_FOUND,
+            "Run, checkpoint, session or task not found, or ambiguous.",
+        ),
+        (
+            Self::RETRY_ALLOWED,
+            "The attempt failed; a retry is allowed now.",
+        ),
+        (
+            Self::WAIT,
+            "Wait: cooldown, backoff or parked; the document has retry_after and wait_ms.",
+        ),
+        (Self::EXHAUSTED, "Budget exhausted."),
+        (
+            Self::NEEDS_PERSON,
+            "A person is needed: escalated, not recoverable, manual fix open.",
+        ),
+        (Self::GAVE_UP_WAITING, "Gave up waiting."),
+        (
+            Self::NO_REPOSITORY,
+            "No state or repository here and the command needs one.",
+        ),
+        (Self::LOCKED, "Another process holds the lock."),
+        (
+            Self::CORRUPT,
+            "State or objects are corrupt; recover doctor reports what.",
+        ),
+        (
+            Self::REFUSED,
+            "Refused: unsafe, not confirmed, or not applicable.",
+        ),
+        (Self::NO_SPACE, "No space, or a size limit."),
+        (
+            Self::NEWER,
+            "State was written by a newer version; nothing was changed.",
+        ),
+        (
+            Self::CUT_OFF,
+            "An earlier operation was cut off; recover doctor --repair or recover undo finishes it.",
+        ),
+        (Self::BUG, "A bug in recover."),
+        (Self::VERIFICATION_FAILED, "Checks failed."),
+        (Self(129), "Interrupted by SIGHUP: its terminal was closed."),
+        (Self(130), "Interrupted by SIGINT."),
+        (Self(143), "Interrupted by SIGTERM."),
+    ];
+
+    /// The number.
+    pub(super) fn number(self) -> u8 {
+        self.0
+    }
+
+    /// From a number that is one already.
+    pub(super) fn other(number: i32) -> Self {
+        Self(u8::try_from(number).unwrap_or(1))
+    }
+
+    /// What a standing means for a script.
+    pub(super) fn of_standing(standing: Standing) -> Self {
+        match standing {
+            Standing::Allowed => Self::DONE,
+            Standing::Wait(_) => Self::WAIT,
+            Standing::Exhausted => Self::EXHAUSTED,
+            Standing::NeedsPerson => Self::NEEDS_PERSON,
+        }
+    }
+
+    /// What a failed attempt means for a script.
+    pub(super) fn of_failed(standing: Standing) -> Self {
+        match standing {
+            Standing::Allowed => Self::RETRY_ALLOWED,
+            other => Self::of_standing(other),
+        }
+    }
+
+    /// What the end of a run means for a script.
+    pub(super) fn of_driven(driven: &Driven) -> Self {
+        match driven.outcome {
+            _ if driven.unstartable.is_some() => Self::USAGE,
+            _ if driven.stopped.is_some() => Self::NEEDS_PERSON,
+            Outcome::Complete => Self::DONE,
+            Outcome::Cancelled => Self::other(driven.interrupted.unwrap_or(130)),
+            Outcome::Escalated => Self::NEEDS_PERSON,
+            Outcome::Failed if driven.run.failure.is_none() => Self::EXHAUSTED,
+            Outcome::Failed => Self::of_failed(driven.standing),
+            Outcome::Paused | Outcome::Parked => match (driven.interrupted, driven.standing) {
+                (Some(code), _) => Self::other(code),
+                (None, Standing::NeedsPerson) => Self::NEEDS_PERSON,
+                (None, _) => Self::WAIT,
+            },
+        }
+    }
+}
+
+impl From<ErrorKind> for ExitCode {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Failed => Self::FAILED,
+            ErrorKind::Usage | ErrorKind::Config => Self::USAGE,
+            ErrorKind::Partial => Self::PARTIAL,
+            ErrorKind::RunNotFound
+            | ErrorKind::Ambiguous
+            | ErrorKind::NoCheckpoint
+            | ErrorKind::NoSession
+            | ErrorKind::NoSubtask
+            | ErrorKind::NothingToUndo => Self::NOT_FOUND,
+            ErrorKind::Wait => Self::WAIT,
+            ErrorKind::Exhausted => Self::EXHAUSTED,
+            ErrorKind::NeedsPerson | ErrorKind::NotCaptured => Self::NEEDS_PERSON,
+            ErrorKind::GaveUpWaiting => Self::GAVE_UP_WAITING,
+            ErrorKind::NoRepository | ErrorKind::UnsupportedRepository => Self::NO_REPOSITORY,
+            ErrorKind::Locked | ErrorKind::Claimed | ErrorKind::InsideAttempt => Self::LOCKED,
+            ErrorKind::Corrupt => Self::CORRUPT,
+            ErrorKind::NoSpace => Self::NO_SPACE,
+            ErrorKind::Newer => Self::NEWER,
+            ErrorKind::CutOff => Self::CUT_OFF,
+            ErrorKind::ChecksFail => Self::VERIFICATION_FAILED,
+            ErrorKind::Interrupted(code) => Self::other(code),
+            refusal => {
+                debug_assert!(refusal.is_refusal(), "{refusal:?} has no exit code");
+                Self::REFUSED
+            }
+        }
+    }
+}
+
+/// The error's word in JSON.
+pub(super) fn error_code(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Failed => "failed",
+        ErrorKind::Usage => "usage",
+        ErrorKind::Config => "config",
+        ErrorKind::Partial => "partial",
+        ErrorKind::RunNotFound => "run_not_found",
+        ErrorKind::Ambiguous => "ambiguous",
+        ErrorKind::NoCheckpoint | ErrorKind::NotCaptured => "no_checkpoint",
+        ErrorKind::NoSession => "no_session",
+        ErrorKind::NoSubtask => "subtask_not_found",
+        ErrorKind::NothingToUndo => "nothing_to_undo",
+        ErrorKind::Wait => "wait",
+        ErrorKind::Exhausted => "exhausted",
+        ErrorKind::NeedsPerson => "needs_person",
+        ErrorKind::GaveUpWaiting => "gave_up_waiting",
+        ErrorKind::NoRepository => "no_repository",
+        ErrorKind::UnsupportedRepository => "unsupported_repository",
+        ErrorKind::Locked => "locked",
+        ErrorKind::Claimed => "claimed",
+        ErrorKind::InsideAttempt => "inside_attempt",
+        ErrorKind::Corrupt => "corrupt",
+        ErrorKind::HeadMoved => "head_moved",
+        ErrorKind::HandEdits => "hand_edits",
+        ErrorKind::Conflicts => "conflicts",
+        ErrorKind::Blocked => "blocked",
+        ErrorKind::UnsafePath => "unsafe_path",
+        ErrorKind::OperationInProgress => "operation_in_progress",
+        ErrorKind::SafeMode => "safe_mode",
+        ErrorKind::ConfirmationNeeded | ErrorKind::ConsentNeeded => "confirmation_needed",
+        ErrorKind::RemoteRefused => "remote_refused",
+        ErrorKind::NotFailed => "not_failed",
+        ErrorKind::NotVerified => "not_verified",
+        ErrorKind::ChecksFail => "checks_failed",
+        ErrorKind::AlreadyExists => "already_exists",
+        ErrorKind::NoIdentity => "no_identity",
+        ErrorKind::ForeignOwner => "foreign_owner",
+        ErrorKind::ForeignState => "foreign_state",
+        ErrorKind::NotTrusted => "not_trusted",
+        ErrorKind::NoSpace => "no_space",
+        ErrorKind::Newer => "newer",
+        ErrorKind::CutOff => "cut_off",
+        ErrorKind::Interrupted(_) => "interrupted",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_document_of_a_written_reply_is_the_document() {
+        let warned = ["careful".to_owned()];
+        for reply in [
+            json!({}),
+            json!({"a": {"b": []}, "c": "}\n"}),
+            json!({"list": [1, {}]}),
+        ] {
+            for warnings in [&[][..], &warned] {
+                let text = document_text(
+                    "x y",
+                    &serde_json::to_string_pretty(&reply).unwrap(),
+                    None,
+                    warnings,
+                )
+                .unwrap();
+                let whole = Document::new("x y", &reply, warnings);
+                assert_eq!(text, serde_json::to_string_pretty(&whole).unwrap());
+            }
+        }
+    }
+}

@@ -1,0 +1,566 @@
+//! Choosing where to go back to: a list of checkpoints, what would happen, and whether it may (B11).
+
+use std::fmt::Write;
+
+use crate::engine::inspect::diff;
+use crate::engine::recovery;
+use crate::engine::restore::request::{Commits, Restore};
+use crate::engine::rollback::{Options, Target, Targets, rollback, targets};
+use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::selector::Selector;
+use crate::policy::restore::Edits;
+
+use super::super::args::word_of;
+use super::super::render::{crossed_text, in_words, superseded_text, unchanged_text, when};
+use super::super::ui::{Ui, escape};
+use super::{List, Picked, Talk, nothing_changed, same_as, size};
+
+/// What a person chose.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    /// Where to.
+    pub target: Target,
+    /// And how.
+    pub how: How,
+}
+
+/// A line of the list.
+struct Row {
+    target: Target,
+    words: Vec<String>,
+    label: String,
+    good: bool,
+    /// What happens to the run.
+    after: String,
+}
+
+/// Asks. `options` and `words` are what was given by flags already.
+pub(crate) fn choose_rollback(
+    context: &Context,
+    ui: &Ui,
+    options: &Options,
+    how: How,
+    words: &[String],
+) -> Result<Choice> {
+    let mut targets = targets(context)?;
+    targets
+        .checkpoints
+        .retain(|checkpoint| !checkpoint.is_safety());
+    if targets.checkpoints.is_empty() {
+        return Err(
+            Error::new(ErrorKind::NoCheckpoint, "No checkpoint available")
+                .hint(Hint::recover(["checkpoint", "create"])),
+        );
+    }
+    let ui = &ui.knowing(context);
+    let talk = Talk::begin(context, ui)?;
+    let rows = rows(&talk, &targets);
+    let run = &targets.run;
+    let total = run
+        .spec
+        .iterations_total
+        .map_or_else(String::new, |total| format!(" of {total}"));
+    talk.ask(&format!(
+        "Rollback of run {}: {}, iteration {}{total}",
+        run.key,
+        in_words(run.status.as_str()),
+        run.shown_iteration()
+    ));
+    talk.ask("Nothing is changed before you say yes. Where to?");
+    talk.say("");
+    let labels: Vec<String> = rows.iter().map(|row| ui.shown(&row.label)).collect();
+    let mut at = rows.iter().position(|row| row.good).unwrap_or(0);
+    loop {
+        let help = "arrows or j/k, Enter shows what will happen, q leaves";
+        let Picked::Item(picked) = List::new(&talk, &labels, &[], help, at).pick()? else {
+            continue;
+        };
+        at = picked;
+        let row = &rows[at];
+        let plan =
+            |context: &Context, how: How| rollback(context, &row.target, &how.options(options));
+        talk.say("");
+        talk.ask(&labels[at]);
+        if options.scope.covers_files() && options.paths.is_empty() {
+            talk.ask(&row.after);
+        }
+        let Some(how) = confirm(&talk, how, &plan)? else {
+            continue;
+        };
+        let same: Vec<String> = ["rollback".to_owned()]
+            .into_iter()
+            .chain(row.words.clone())
+            .chain(words.to_vec())
+            .chain(how.words())
+            .collect();
+        talk.say_all(&same_as(&same));
+        return Ok(Choice {
+            target: row.target.clone(),
+            how,
+        });
+    }
+}
+
+/// Asks about a target that was given. What changes nothing, and what is refused whatever a person says, is left to the
+/// rollback itself.
+pub(crate) fn confirm_rollback(
+    context: &Context,
+    ui: &Ui,
+    options: &Options,
+    target: &Target,
+    how: How,
+) -> Result<How> {
+    let plan = |context: &Context, how: How| rollback(context, target, &how.options(options));
+    let may_be_asked = match plan(&context.rehearsal()?, how) {
+        Ok(restore) => restore.changed,
+        Err(error) => matches!(
+            error.kind,
+            ErrorKind::HandEdits | ErrorKind::HeadMoved | ErrorKind::Blocked
+        ),
+    };
+    if may_be_asked {
+        confirm_given(&Talk::begin(context, ui)?, how, &plan)
+    } else {
+        Ok(how)
+    }
+}
+
+/// Newest first; the whole run last.
+fn rows(talk: &Talk<'_>, targets: &Targets) -> Vec<Row> {
+    let run = &targets.run;
+    let current = run.shown_iteration();
+    let from =
+        |number: u32| format!("The run continues from iteration {number}; its history stays.");
+    let mut rows = vec![Row {
+        target: Target::Iteration(current),
+        words: vec!["--iteration".to_owned(), current.to_string()],
+        label: format!("undo iteration {current} only"),
+        good: false,
+        after: from(current),
+    }];
+    for checkpoint in targets.checkpoints.iter().rev() {
+        rows.push(Row {
+            target: Target::Checkpoint(Selector::Id(checkpoint.id.to_string())),
+            words: vec!["--to".to_owned(), checkpoint.id.to_string()],
+            label: label(talk, checkpoint, targets),
+            good: targets.last_good.as_ref() == Some(&checkpoint.id),
+            after: from(
+                checkpoint
+                    .after_iteration
+                    .saturating_add(1)
+                    .min(run.current_iteration.max(1)),
+            ),
+        });
+    }
+    if targets.initial.is_some() {
+        rows.push(Row {
+            target: Target::Full,
+            words: vec!["--full".to_owned()],
+            label: "undo the entire run".to_owned(),
+            good: false,
+            after: "The run starts fresh from iteration 1; its history stays.".to_owned(),
+        });
+    }
+    rows
+}
+
+/// What matters most first: a narrow terminal cuts the rest.
+pub(super) fn label(talk: &Talk<'_>, checkpoint: &Checkpoint, targets: &Targets) -> String {
+    let initial = targets.initial.as_ref() == Some(&checkpoint.id);
+    let (number, seq) = (checkpoint.after_iteration, checkpoint.seq);
+    let (verdict, age) = (
+        checkpoint.verdict.as_str(),
+        when(checkpoint.created_at, talk.context.clock.now()),
+    );
+    let over = targets
+        .superseded
+        .contains(&checkpoint.id)
+        .then_some("superseded".to_owned());
+    let pin = checkpoint.pinned.then_some("pinned".to_owned());
+    // What is only said once more has no room.
+    let is_said = [trigger::INITIAL, trigger::ATTEMPT].contains(&checkpoint.trigger.as_str());
+    let description = (!is_said).then(|| talk.ui.description(checkpoint));
+    let damaged = checkpoint.damaged.then_some("damaged".to_owned());
+    let what = damaged
+        .into_iter()
+        .chain(over)
+        .chain(pin)
+        .chain(description)
+        .collect::<Vec<_>>()
+        .join(", ");
+    if size().0 < 70 {
+        let place = if initial {
+            "before".to_owned()
+        } else {
+            format!("after {number}")
+        };
+        return format!("{place:<8} {verdict:<10} @{seq:<3} {age} {what}");
+    }
+    let place = if initial {
+        "before the run".to_owned()
+    } else {
+        format!("after iteration {number}")
+    };
+    format!("{place:<18} {verdict:<10} {age:<15} @{seq:<4} {what}")
+}
+
+/// Asks which one; `words` is the command, of which the checkpoint is the missing word.
+pub(crate) fn choose_checkpoint(context: &Context, ui: &Ui, words: &[&str]) -> Result<Selector> {
+    let targets = all(context)?;
+    let ui = &ui.knowing(context);
+    let talk = Talk::begin(context, ui)?;
+    let id = pick(&talk, &targets, &mut 0)?;
+    talk.say_all(&same_as(&with(words, id.as_str(), &[])));
+    Ok(Selector::Id(id.into()))
+}
+
+/// Asks which one, and whether what would happen may; `flags` are those that were given already.
+pub(crate) fn choose_restore(
+    context: &Context,
+    ui: &Ui,
+    how: How,
+    flags: &[String],
+    plan: &dyn Fn(&Context, &Selector, How) -> Result<Restore>,
+) -> Result<(Selector, How)> {
+    let targets = all(context)?;
+    let ui = &ui.knowing(context);
+    let talk = Talk::begin(context, ui)?;
+    let mut at = 0;
+    loop {
+        let id = pick(&talk, &targets, &mut at)?;
+        let selector = Selector::Id(id.to_string());
+        let Some(how) = confirm(&talk, how, &|context, how| plan(context, &selector, how))? else {
+            continue;
+        };
+        let flags: Vec<String> = flags.iter().cloned().chain(how.words()).collect();
+        talk.say_all(&same_as(&with(
+            &["checkpoint", "restore"],
+            id.as_str(),
+            &flags,
+        )));
+        return Ok((selector, how));
+    }
+}
+
+fn with(words: &[&str], id: &str, flags: &[String]) -> Vec<String> {
+    let words = words.iter().map(|word| (*word).to_owned());
+    words.chain([id.to_owned()]).chain(flags.to_vec()).collect()
+}
+
+/// Newest first.
+fn all(context: &Context) -> Result<Targets> {
+    let mut targets = targets(context)?;
+    targets.checkpoints.reverse();
+    if targets.checkpoints.is_empty() {
+        return Err(
+            Error::new(ErrorKind::NoCheckpoint, "No checkpoint available")
+                .hint(Hint::recover(["checkpoint", "create"])),
+        );
+    }
+    Ok(targets)
+}
+
+fn pick(talk: &Talk<'_>, targets: &Targets, at: &mut usize) -> Result<CheckpointId> {
+    let checkpoints = &targets.checkpoints;
+    let labels: Vec<String> = checkpoints
+        .iter()
+        .map(|checkpoint| talk.ui.shown(&label(talk, checkpoint, targets)))
+        .collect();
+    talk.say("Which checkpoint?");
+    loop {
+        let help = "arrows or j/k, d what changed since, p as a patch, Enter, q leaves";
+        match List::new(talk, &labels, &['d', 'p'], help, *at).pick()? {
+            Picked::Item(picked) => {
+                *at = picked;
+                return Ok(checkpoints[picked].id.clone());
+            }
+            Picked::Asked(what, picked) => {
+                *at = picked;
+                preview(talk, &checkpoints[picked], what == 'p')?;
+            }
+        }
+    }
+}
+
+/// What differs between a checkpoint and the work tree, as much as the terminal has room for beside the list.
+fn preview(talk: &Talk<'_>, checkpoint: &Checkpoint, patch: bool) -> Result<()> {
+    let room = size().1.saturating_sub(4).max(4);
+    let settled = recovery::load_recovered(talk.context)?;
+    let Some(checkpoint) = settled.checkpoint(&checkpoint.id) else {
+        talk.say("It is gone.");
+        return Ok(());
+    };
+    let difference = diff(talk.context, checkpoint, None, &[], patch)?;
+    talk.say("");
+    talk.say(&format!("From @{} to the work tree:", checkpoint.seq));
+    let lines: Vec<String> = match &difference.patch {
+        Some(patch) => patch
+            .lines()
+            .map(|line| escape(&line.replace('\t', "    ")))
+            .collect(),
+        None => difference
+            .changes
+            .iter()
+            .map(|change| {
+                let lines = match (change.added, change.deleted) {
+                    (Some(added), Some(deleted)) => format!(" +{added} -{deleted}"),
+                    _ => String::new(),
+                };
+                format!(
+                    "{} {}{lines}",
+                    change.kind.as_str(),
+                    escape(&change.path.to_lossy())
+                )
+            })
+            .collect(),
+    };
+    for line in lines.iter().take(room) {
+        talk.say(&format!("  {line}"));
+    }
+    if lines.is_empty() {
+        talk.say("  No differences.");
+    }
+    if lines.len() > room {
+        let flag = if patch { " --patch" } else { "" };
+        talk.say(&format!(
+            "  and {} lines more: recover checkpoint diff {}{flag}",
+            lines.len() - room,
+            checkpoint.id
+        ));
+    }
+    talk.say("Any key goes back to the list.");
+    talk.any_key()
+}
+
+/// So many paths of a kind are named.
+const NAMED: usize = 6;
+
+/// What a person decided about what would otherwise be refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct How {
+    /// About commits.
+    pub commits: Option<Commits>,
+    /// About hand edits.
+    pub edits: Edits,
+    /// About paths that cannot be replaced.
+    pub best_effort: bool,
+}
+
+impl How {
+    /// Flags that say the same.
+    pub(crate) fn words(self) -> Vec<String> {
+        let mut words = Vec::new();
+        if let Some(commits) = self.commits {
+            words.extend(["--commits".to_owned(), word_of(&commits)]);
+        }
+        if self.edits != Edits::Refuse {
+            words.extend(["--edits".to_owned(), word_of(&self.edits)]);
+        }
+        if self.best_effort {
+            words.push("--best-effort".to_owned());
+        }
+        words
+    }
+
+    /// What a rollback is asked for, with this.
+    pub(crate) fn options(self, given: &Options) -> Options {
+        let commits = self.commits.unwrap_or(given.commits);
+        Options {
+            commits,
+            edits: self.edits,
+            best_effort: self.best_effort,
+            ..given.clone()
+        }
+    }
+}
+
+/// What would be done, and how.
+pub(super) type Plan<'a> = &'a dyn Fn(&Context, How) -> Result<Restore>;
+
+/// Shows what `plan` would do and asks; `None` where another target is wanted.
+pub(super) fn confirm(talk: &Talk<'_>, how: How, plan: Plan<'_>) -> Result<Option<How>> {
+    asked(talk, how, plan, true)
+}
+
+/// The same for a target that was given: there is no other one.
+pub(super) fn confirm_given(talk: &Talk<'_>, how: How, plan: Plan<'_>) -> Result<How> {
+    asked(talk, how, plan, false)?.ok_or_else(|| nothing_changed(130))
+}
+
+fn asked(talk: &Talk<'_>, mut how: How, plan: Plan<'_>, another: bool) -> Result<Option<How>> {
+    let rehearsal = talk.context.rehearsal()?;
+    loop {
+        match plan(&rehearsal, how) {
+            Ok(restore) if !restore.changed => {
+                talk.say_all(unchanged_text(&restore.result).trim_end());
+                return Ok(None);
+            }
+            Ok(restore) => {
+                talk.say("");
+                talk.say("What will happen:");
+                for line in what_will_happen(&restore) {
+                    talk.ask(&format!("- {line}"));
+                }
+                talk.say("");
+                let back = if another { "b another one, " } else { "" };
+                talk.ask(&format!("Do it? y yes, {back}q leave everything as it is"));
+                return match talk.one_of(keys(&['b', 'y', 'n', 'q'], another))? {
+                    'y' => Ok(Some(how)),
+                    'b' => Ok(None),
+                    _ => Err(nothing_changed(130)),
+                };
+            }
+            Err(error) => match settle(talk, how, &error, another)? {
+                Some(settled) => how = settled,
+                None => return Ok(None),
+            },
+        }
+    }
+}
+
+/// The keys, without the first one where there is no other target.
+fn keys(all: &[char], another: bool) -> &[char] {
+    if another { all } else { &all[1..] }
+}
+
+/// Asks about what is in the way; `None` where another target is wanted.
+fn settle(talk: &Talk<'_>, how: How, error: &Error, another: bool) -> Result<Option<How>> {
+    let back = if another { "b another one, " } else { "" };
+    talk.say("");
+    talk.ask(&format!("Not as it is: {}", error.message));
+    for reason in error.paths.iter().take(NAMED) {
+        talk.say(&format!(
+            "  {}: {}",
+            escape(&reason.path.to_lossy()),
+            escape(&reason.reason)
+        ));
+    }
+    if error.paths.len() > NAMED {
+        talk.say(&format!("  and {} more", error.paths.len() - NAMED));
+    }
+    let edits = |edits| How { edits, ..how };
+    let commits = |commits| How {
+        commits: Some(commits),
+        ..how
+    };
+    let (question, answers) = match error.kind {
+        ErrorKind::HandEdits => (
+            "k keep them, d discard them (recover undo brings them back), ",
+            vec![('k', edits(Edits::Keep)), ('d', edits(Edits::Discard))],
+        ),
+        ErrorKind::Blocked => {
+            let best_effort = true;
+            (
+                "e everything else, those stay as they are, ",
+                vec![('e', How { best_effort, ..how })],
+            )
+        }
+        ErrorKind::HeadMoved => (
+            "k only the files, HEAD stays; d HEAD goes back, the commits stay reachable; r a new commit on top reverts it; ",
+            vec![
+                ('k', commits(Commits::Keep)),
+                ('d', commits(Commits::Drop)),
+                ('r', commits(Commits::Revert)),
+            ],
+        ),
+        _ => {
+            if let Some(hint) = error.hint.clone() {
+                talk.say_all(&format!("hint: {}", talk.context.line(hint)));
+            }
+            return Ok(None);
+        }
+    };
+    // As what is before it is separated.
+    let back = if question.ends_with("; ") {
+        back.replace(',', ";")
+    } else {
+        back.to_owned()
+    };
+    talk.ask(&format!("{question}{back}q quit"));
+    let mut wanted: Vec<char> = answers.iter().map(|(key, _)| *key).collect();
+    wanted.extend(another.then_some('b'));
+    wanted.push('q');
+    match talk.one_of(&wanted)? {
+        'b' => Ok(None),
+        key => match answers.into_iter().find(|(answer, _)| *answer == key) {
+            Some((_, how)) => Ok(Some(how)),
+            None => Err(nothing_changed(130)),
+        },
+    }
+}
+
+/// A plan in sentences.
+fn what_will_happen(restore: &Restore) -> Vec<String> {
+    let result = &restore.result;
+    let mut lines = Vec::new();
+    let mut named = |verb: &str, paths: Vec<String>| {
+        if paths.is_empty() {
+            return;
+        }
+        let count = if paths.len() == 1 {
+            "1 file".to_owned()
+        } else {
+            format!("{} files", paths.len())
+        };
+        let mut line = format!(
+            "{count} will be {verb}: {}",
+            paths[..paths.len().min(NAMED)].join(", ")
+        );
+        if paths.len() > NAMED {
+            // Writing to a String cannot fail.
+            let _ = write!(line, " and {} more", paths.len() - NAMED);
+        }
+        lines.push(line);
+    };
+    named(
+        "written",
+        result
+            .written
+            .iter()
+            .map(|path| escape(&path.to_lossy()))
+            .collect(),
+    );
+    named(
+        "deleted",
+        result
+            .deleted
+            .iter()
+            .map(|path| escape(&path.to_lossy()))
+            .collect(),
+    );
+    let kept = |kept: &crate::model::path::PathReason| {
+        format!(
+            "{} ({})",
+            escape(&kept.path.to_lossy()),
+            escape(&kept.reason)
+        )
+    };
+    named("left as is", result.kept.iter().map(kept).collect());
+    if lines.is_empty() {
+        lines.push("No file changes".to_owned());
+    }
+    let (before, after) = (&result.head.before, &result.head.after);
+    match (before, after) {
+        (Some(before), Some(after)) if before != after => {
+            lines.push(format!(
+                "HEAD moves from {} to {}",
+                before.short(),
+                after.short()
+            ));
+        }
+        (before, after) if before != after => lines.push("HEAD moves".to_owned()),
+        (Some(before), _) => lines.push(format!("HEAD stays at {}", before.short())),
+        _ => {}
+    }
+    lines.extend(
+        superseded_text(result).map(|over| format!("Superseded: {over}; the history stays")),
+    );
+    lines.extend(crossed_text(result, true).lines().map(str::to_owned));
+    lines.push(
+        "First everything is saved in a safety checkpoint: recover undo restores it".to_owned(),
+    );
+    lines
+}
