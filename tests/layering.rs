@@ -62,7 +62,7 @@ const CLOCKS: [&str; 2] = ["SystemTime", "Instant"];
 
 /// Files outside of `durable` that open files by their path, and whose those are. Everything of ours goes through
 /// `durable::Root`, which follows nothing that somebody put in its place.
-const BY_PATH: [(&str, &str); 53] = [
+const BY_PATH: [(&str, &str); 46] = [
     (
         "cli/commands/attempt.rs",
         "a log or a prompt that the user names, a pipe maybe",

@@ -5,6 +5,7 @@
 //! environment and the flags are laid over the defaults (`layers`), each with its origin; and the commented template and the reference are
 //! printed from it (`template`). The result is [`Settings`], plain data that the policy and the engine take.
 
+mod agents;
 mod error;
 mod guarded;
 mod layers;
@@ -238,7 +239,7 @@ impl Config {
             .said
             .iter()
             .filter(|(path, _)| schema::named(path).is_some());
-        preset::profiles(own.map(|(path, entry)| (path.as_str(), &entry.value)))
+        agents::profiles(own.map(|(path, entry)| (path.as_str(), &entry.value)))
             .map_err(|error| self.internal(&error))
     }
 

@@ -20,14 +20,14 @@ use crate::model::path::short_part;
 use crate::model::run::{NONE, RunKey};
 use crate::model::state::State;
 
-use super::StoreError;
+use super::error::StoreError;
 use super::packed_lines::DecodeError;
 use super::registry::Origin;
 use super::registry::Registry;
 use super::second_copy::{SecondCopy, Standing};
 use super::state_cache::StateCache;
+use super::view_names::{LANES, RECOVERY};
 use super::written::{Written, is_blank, is_damaged};
-use super::{LANES, RECOVERY};
 use crate::store::second_copy::Unsynced;
 use files::{Files, Look, Reader};
 

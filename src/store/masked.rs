@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
-use super::StoreError;
+use super::error::StoreError;
 use super::ledger::Store;
 use super::ledger_line::{self, Line};
 use super::packed_lines::lines_of;

@@ -10,7 +10,7 @@ use crate::durable::{FileLock, Root, Sync};
 use crate::model::event::{EVENT_SCHEMA, Event};
 use crate::model::time::Timestamp;
 
-use super::StoreError;
+use super::error::StoreError;
 use super::ledger::{Owned, Store};
 use super::ledger_line::{self, Line};
 use super::packed_lines::{self, DecodeError, lines_of};

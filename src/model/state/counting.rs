@@ -1,6 +1,6 @@
-//! What `good` and `latest` mean, the one rule for all commands (see [`Line`](crate::model::history)).
+//! What `good` and `latest` mean, the one rule for all commands (see [`Line`](crate::model::checkpoint::Line)).
 //!
-//! The other words are in `state::select`.
+//! `State::select` gives the other words their meaning.
 //! Whatever picks a checkpoint by itself picks it here.
 
 use std::collections::BTreeMap;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::durable::{Refused, Root};
 
-use super::super::StoreError;
+use super::super::error::StoreError;
 use super::super::registry::Origin;
 use super::super::second_copy::{Standing, standing};
 use super::Store;

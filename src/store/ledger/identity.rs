@@ -8,7 +8,7 @@ use std::io;
 
 use crate::durable::{Sync, is_temporary};
 
-use super::super::StoreError;
+use super::super::error::StoreError;
 use super::super::registry::Origin;
 use super::super::registry::{ID_BYTES, Registry, new_id, unless_absent};
 use super::Store;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Once};
 
 use crate::durable::Sync;
 
-use super::super::StoreError;
+use super::super::error::StoreError;
 use super::super::packed_lines::decompress_all;
 use super::super::rebuild::salvage;
 use super::super::second_copy::{SecondCopy, Standing};

@@ -16,7 +16,7 @@ use crate::model::run::Run;
 use crate::model::state::State;
 use crate::policy::secrets::redact;
 
-use super::super::StoreError;
+use super::super::error::StoreError;
 use super::super::ledger::Store;
 
 const KEPT: &str = "active.json";

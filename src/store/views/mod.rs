@@ -13,9 +13,9 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::json;
 
-use super::StoreError;
+use super::error::StoreError;
 use super::ledger::{Store, file_name_of};
-use super::{ACTIVE, ATTEMPTS, RECOVERY};
+use super::view_names::{ACTIVE, ATTEMPTS, RECOVERY};
 use crate::durable::Sync;
 use crate::model::id::TaskId;
 use crate::model::import::ImportKind;

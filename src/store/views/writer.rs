@@ -12,7 +12,7 @@ use crate::model::hint::Hint;
 use crate::model::run::RunKey;
 use crate::model::state::State;
 
-use super::super::StoreError;
+use super::super::error::StoreError;
 use super::super::ledger::{Exclusive, Store};
 use super::super::written::{Written, is_blank, is_damaged, print_of};
 use super::{View, of_run, shared};
