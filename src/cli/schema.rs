@@ -16,23 +16,25 @@ use super::replies::{
     CompletionsReply, ConfigReply, ErrorDocument, NothingReply, PlanReply, Repository,
     SCHEMA_VERSION, SchemaReply,
 };
-use crate::engine::{
-    accept::Accepted,
-    bisect::Found,
-    checkpoint::Created,
-    doctor::{Report as DoctorReport, VerifyReport},
-    exchange::{import::Imported, views::Synced},
-    forget::Forgotten,
-    hook::status::{Agents, Hooks},
-    init::Initialised,
-    inspect::Difference,
-    record::attempt_record::Started,
-    remote::{RemoteReport, check::Checked},
-    run::{fix_session::Fix, notify::Notification},
-    runs::{Closed, Runs, prune::Pruned},
-    step::StepReport,
-    trust::{ProjectTrust, Trusted},
-};
+use crate::engine::accept::Accepted;
+use crate::engine::bisect::Found;
+use crate::engine::checkpoint::Created;
+use crate::engine::doctor::{Report as DoctorReport, VerifyReport};
+use crate::engine::exchange::import::Imported;
+use crate::engine::exchange::views::Synced;
+use crate::engine::forget::Forgotten;
+use crate::engine::hook::status::{Agents, Hooks};
+use crate::engine::init::Initialised;
+use crate::engine::inspect::Difference;
+use crate::engine::record::attempt_record::Started;
+use crate::engine::remote::RemoteReport;
+use crate::engine::remote::check::Checked;
+use crate::engine::run::fix_session::Fix;
+use crate::engine::run::notify::Notification;
+use crate::engine::runs::prune::Pruned;
+use crate::engine::runs::{Closed, Runs};
+use crate::engine::step::StepReport;
+use crate::engine::trust::{ProjectTrust, Trusted};
 use crate::model::failure::Failure;
 use crate::store::views::AttemptHistory;
 

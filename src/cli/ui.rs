@@ -15,18 +15,16 @@ use super::args::GlobalArgs;
 use super::replies::{Document, ErrorDocument, ExitCode, Repository, document_text};
 use super::terminal_text::wrapped;
 use super::warned;
-use crate::engine::{Context, Error, record::select::found_unnamed};
-use crate::git::{base::RepositoryState, program::pager};
-use crate::model::{
-    checkpoint::{Checkpoint, trigger},
-    hint::{Advice, Hint, Reader},
-    id::CheckpointId,
-    state::State,
-};
-use crate::policy::{
-    secrets::{redact, redact_json_text, redacted_json_text},
-    settings::ColorWhen,
-};
+use crate::engine::record::select::found_unnamed;
+use crate::engine::{Context, Error};
+use crate::git::base::RepositoryState;
+use crate::git::program::pager;
+use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::hint::{Advice, Hint, Reader};
+use crate::model::id::CheckpointId;
+use crate::model::state::State;
+use crate::policy::secrets::{redact, redact_json_text, redacted_json_text};
+use crate::policy::settings::ColorWhen;
 use crate::process::{Stderr, page};
 
 pub(super) use crate::policy::text::{escape, escape_lines};

@@ -11,26 +11,22 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{Lack, lack};
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    hook::{self, status::HookStatus},
-    record::{git_state, liveness, nested, seed_json, select, stored::mark_suspect},
-    recovery::{
-        self, lost,
-        rebuild::{self, RebuildReport},
-    },
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::hook;
+use crate::engine::hook::status::HookStatus;
+use crate::engine::record::stored::mark_suspect;
+use crate::engine::record::{git_state, liveness, nested, seed_json, select};
+use crate::engine::recovery::rebuild::{self, RebuildReport};
+use crate::engine::recovery::{self, lost};
 use crate::git;
-use crate::git::{Repo, WorktreeLock, base::RepositoryState, repo::ref_name};
-use crate::model::{
-    checkpoint::{Checkpoint, DAMAGED, UNDAMAGED},
-    event::Payload,
-    id::CheckpointId,
-    selector::Selector,
-};
+use crate::git::base::RepositoryState;
+use crate::git::repo::ref_name;
+use crate::git::{Repo, WorktreeLock};
+use crate::model::checkpoint::{Checkpoint, DAMAGED, UNDAMAGED};
+use crate::model::event::Payload;
+use crate::model::id::CheckpointId;
+use crate::model::selector::Selector;
 use crate::policy::text::count;
 use crate::store::views::rewrite_views;
 

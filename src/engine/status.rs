@@ -13,39 +13,31 @@ use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::{
-    attempt::{
-        preconditions::reconsider,
-        run_summary::{Retry, night, outlook},
-    },
-    base::{clock::millis, context::Context, error::Result, runs},
-    exchange::views,
-    record::{
-        git_state, liveness,
-        run_settings::{attempt_folder, log_name, loops_of},
-        select,
-    },
-    recovery,
-    remote::{RunRemote, run_remotes},
-    run::retry,
-    runs::size_of,
-};
-use crate::model::{
-    agent_record::Usage,
-    feedback::FeedbackLoop,
-    hint::Place,
-    id::{CheckpointId, RunId},
-    manual_fix::{ManualFixSession, ManualFixStatus},
-    run::{Run, RunKey},
-    state::State,
-    time::Timestamp,
-};
-use crate::policy::{
-    report::Night,
-    retry::{Outlook, ResumeOption, end_of_fix, manual_steps, resume_options},
-    secrets::redact,
-    text::escape,
-};
+use crate::engine::attempt::preconditions::reconsider;
+use crate::engine::attempt::run_summary::{Retry, night, outlook};
+use crate::engine::base::clock::millis;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::engine::base::runs;
+use crate::engine::exchange::views;
+use crate::engine::record::run_settings::{attempt_folder, log_name, loops_of};
+use crate::engine::record::{git_state, liveness, select};
+use crate::engine::recovery;
+use crate::engine::remote::{RunRemote, run_remotes};
+use crate::engine::run::retry;
+use crate::engine::runs::size_of;
+use crate::model::agent_record::Usage;
+use crate::model::feedback::FeedbackLoop;
+use crate::model::hint::Place;
+use crate::model::id::{CheckpointId, RunId};
+use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
+use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::report::Night;
+use crate::policy::retry::{Outlook, ResumeOption, end_of_fix, manual_steps, resume_options};
+use crate::policy::secrets::redact;
+use crate::policy::text::escape;
 use crate::process::is_alive;
 use crate::watch::Watcher;
 

@@ -7,7 +7,9 @@ use clap::{Args, Subcommand, builder::PossibleValuesParser};
 
 use super::{duration, number};
 use crate::engine::hook::install::Place;
-use crate::model::{agent_record::AgentKind, feedback::CheckKind, hook::HookAgent};
+use crate::model::agent_record::AgentKind;
+use crate::model::feedback::CheckKind;
+use crate::model::hook::HookAgent;
 
 /// Record the attempts of a loop of your own.
 #[derive(Args, Debug)]

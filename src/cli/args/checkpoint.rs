@@ -8,10 +8,8 @@ use clap::{Args, Subcommand, ValueHint};
 use super::restore::BestEffort;
 use super::{STAGES, duration, lines, number, size};
 use crate::engine::restore::request::Commits;
-use crate::model::{
-    checkpoint::{CheckpointType, LaneFields, StorageType},
-    selector::Selector,
-};
+use crate::model::checkpoint::{CheckpointType, LaneFields, StorageType};
+use crate::model::selector::Selector;
 use crate::policy::restore::Edits;
 
 /// Create, list, compare, restore, prune checkpoints.

@@ -4,7 +4,8 @@ use clap::{ArgGroup, Args};
 
 use super::number;
 use crate::engine::restore::request::Commits;
-use crate::model::{operation::Scope, selector::Selector};
+use crate::model::operation::Scope;
+use crate::model::selector::Selector;
 use crate::policy::restore::Edits;
 
 /// Restore the work tree from a checkpoint.

@@ -7,12 +7,10 @@ use clap::{Args, Subcommand};
 
 use super::{duration, number};
 use crate::engine::base::clock::WaitLimit;
-use crate::model::{
-    decision::Strategy,
-    feedback::CheckKind,
-    id::RunId,
-    run::{OnFailure, SessionMode},
-};
+use crate::model::decision::Strategy;
+use crate::model::feedback::CheckKind;
+use crate::model::id::RunId;
+use crate::model::run::{OnFailure, SessionMode};
 
 /// Run a command under supervision.
 ///

@@ -3,24 +3,18 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use super::super::{
-    args::AcceptArgs,
-    replies::ExitCode,
-    screens::{agrees, nothing_changed, require_yes},
-    ui::{Reply, Ui},
-};
+use super::super::args::AcceptArgs;
+use super::super::replies::ExitCode;
+use super::super::screens::{agrees, nothing_changed, require_yes};
+use super::super::ui::{Reply, Ui};
 use super::manual_fix::show;
-use crate::engine::{
-    Context, Error, ErrorKind, Result,
-    accept::{
-        AcceptResult, Accepted, Request, Uncommitted, accept as accept_run, changed_work_patch,
-        explained,
-    },
+use crate::engine::accept::{
+    AcceptResult, Accepted, Request, Uncommitted, accept as accept_run, changed_work_patch,
+    explained,
 };
-use crate::model::{
-    id::RunId,
-    path::{PathReason, RepoPath},
-};
+use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::id::RunId;
+use crate::model::path::{PathReason, RepoPath};
 use crate::policy::text::escape;
 
 /// `recover accept`.

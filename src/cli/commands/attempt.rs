@@ -8,37 +8,28 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::{
-    args::{
-        AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs,
-        ClassifyArgs, EvidenceArgs,
-    },
-    render,
-    replies::ExitCode,
-    ui::{Reply, Ui, escape},
+use super::super::args::{
+    AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, ClassifyArgs,
+    EvidenceArgs,
 };
+use super::super::render;
+use super::super::replies::ExitCode;
+use super::super::ui::{Reply, Ui, escape};
 use crate::agent;
-use crate::engine::{
-    Context, Error, ErrorKind, Result,
-    base::clock,
-    record::attempt_record::{Begin, Ending, RecoveryResult},
-    recovery,
-    run::own_loop::{finish, start},
-};
-use crate::model::{
-    agent_record::AgentRecord,
-    checkpoint::Checkpoint,
-    decision::Decision,
-    event::AttemptEnd,
-    failure::{Condition, Failure, FailureEvidence},
-    feedback::CheckKind,
-    id::CheckpointId,
-    run_line::RunLine,
-};
-use crate::policy::{
-    classify::{classify as judge, guess_stage},
-    text::condensed,
-};
+use crate::engine::base::clock;
+use crate::engine::record::attempt_record::{Begin, Ending, RecoveryResult};
+use crate::engine::run::own_loop::{finish, start};
+use crate::engine::{Context, Error, ErrorKind, Result, recovery};
+use crate::model::agent_record::AgentRecord;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::decision::Decision;
+use crate::model::event::AttemptEnd;
+use crate::model::failure::{Condition, Failure, FailureEvidence};
+use crate::model::feedback::CheckKind;
+use crate::model::id::CheckpointId;
+use crate::model::run_line::RunLine;
+use crate::policy::classify::{classify as judge, guess_stage};
+use crate::policy::text::condensed;
 use crate::store::views::attempt_history;
 
 #[derive(Debug, Serialize, JsonSchema)]

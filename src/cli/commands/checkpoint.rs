@@ -6,52 +6,43 @@ use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::{
-    args::{
-        CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PruneArgs,
-        RestoreArgs, ShowArgs,
-    },
-    render,
-    replies::ExitCode,
-    screens::{How, choose_checkpoint, choose_restore},
-    ui::{Paged, Reply, Ui, escape},
+use super::super::args::{
+    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PruneArgs,
+    RestoreArgs, ShowArgs,
 };
+use super::super::render;
+use super::super::replies::ExitCode;
+use super::super::screens::{How, choose_checkpoint, choose_restore};
+use super::super::ui::{Paged, Reply, Ui, escape};
 use super::exchange::foreign_line;
 use super::restore::reply;
-use crate::engine::{
-    Context, Error, ErrorKind, Result,
-    checkpoint::{Created, Options, create as take, not_due, pin as set_pin, preview},
-    doctor::verify as check,
-    exchange::{Format, archive_age, session_file, to_file, to_stream},
-    inspect::{File, diff as compare, patch_since_previous, show as look, show_nested},
-    record::{
-        nested,
-        select::{self, KnownCheckpoint, foreign},
-        storage::Request,
-    },
-    recovery,
-    restore::{
-        nested::NestedRequest,
-        request::{Commits, Restore, RestoreRequest},
-    },
-    rollback::on_request::restore_with as put_back,
-    runs::prune::prune as remove,
+use crate::engine::checkpoint::{
+    Created, Options, create as take, not_due, pin as set_pin, preview,
 };
-use crate::model::{
-    checkpoint::{CapturedTotals, Checkpoint, trigger},
-    hint::Hint,
-    id::CheckpointId,
-    manifest::{Nested, ObjectId},
-    operation::{OperationKind, Scope},
-    path::PathReason,
-    selector::Selector,
-    state::State,
+use crate::engine::doctor::verify as check;
+use crate::engine::exchange::{Format, archive_age, session_file, to_file, to_stream};
+use crate::engine::inspect::{
+    File, diff as compare, patch_since_previous, show as look, show_nested,
 };
-use crate::policy::{
-    retention::Limits,
-    secrets::{redact, redact_json},
-    text::count,
-};
+use crate::engine::record::nested;
+use crate::engine::record::select::{self, KnownCheckpoint, foreign};
+use crate::engine::record::storage::Request;
+use crate::engine::restore::nested::NestedRequest;
+use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
+use crate::engine::rollback::on_request::restore_with as put_back;
+use crate::engine::runs::prune::prune as remove;
+use crate::engine::{Context, Error, ErrorKind, Result, recovery};
+use crate::model::checkpoint::{CapturedTotals, Checkpoint, trigger};
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::manifest::{Nested, ObjectId};
+use crate::model::operation::{OperationKind, Scope};
+use crate::model::path::PathReason;
+use crate::model::selector::Selector;
+use crate::model::state::State;
+use crate::policy::retention::Limits;
+use crate::policy::secrets::{redact, redact_json};
+use crate::policy::text::count;
 
 /// What `checkpoint create` would do.
 #[derive(Debug, Default, Serialize, JsonSchema)]

@@ -1,19 +1,13 @@
 //! Runs `import` and `sync`.
 
+use super::super::args::{ImportArgs, SyncArgs};
+use super::super::replies::PlanReply;
 use super::super::ui::Ui;
-use super::super::{
-    args::{ImportArgs, SyncArgs},
-    replies::PlanReply,
-    ui::{Reply, escape},
-};
-use crate::engine::{
-    Context, Result,
-    exchange::{
-        import::{ImportRequest, ImportedFile, import as take_over},
-        views::{KeptAside, sync as write_views},
-    },
-    record::select::KnownCheckpoint,
-};
+use super::super::ui::{Reply, escape};
+use crate::engine::exchange::import::{ImportRequest, ImportedFile, import as take_over};
+use crate::engine::exchange::views::{KeptAside, sync as write_views};
+use crate::engine::record::select::KnownCheckpoint;
+use crate::engine::{Context, Result};
 use crate::policy::text::count;
 
 /// `recover import`.

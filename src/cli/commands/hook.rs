@@ -12,32 +12,22 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::super::{
-    args::{
-        GlobalArgs, HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs,
-        HookUninstallArgs, PlaceArgs,
-    },
-    render::{Table, column, date_time, when, words},
-    replies::{ExitCode, error_code},
-    ui::{Form, Reply, Ui, escape},
+use super::super::args::{
+    GlobalArgs, HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs,
+    HookUninstallArgs, PlaceArgs,
 };
+use super::super::render::{Table, column, date_time, when, words};
+use super::super::replies::{ExitCode, error_code};
+use super::super::ui::{Form, Reply, Ui, escape};
 use crate::agent::hooks::read;
-use crate::engine::{
-    Context, Error, ErrorKind, Result,
-    base::context::{BrokenConfig, Setup},
-    forget,
-    hook::{
-        Handled, handle,
-        install::{FileChange, Place, Task, carry_out, printed, settings_file},
-        is_first, name,
-        status::{HookStatus, is_unsaid, record_call, status},
-    },
-};
-use crate::model::{
-    hint::quote,
-    hook::{HookAgent, HookEvent, Moment},
-    time::{Timestamp, format_duration},
-};
+use crate::engine::base::context::{BrokenConfig, Setup};
+use crate::engine::hook::install::{FileChange, Place, Task, carry_out, printed, settings_file};
+use crate::engine::hook::status::{HookStatus, is_unsaid, record_call, status};
+use crate::engine::hook::{Handled, handle, is_first, name};
+use crate::engine::{Context, Error, ErrorKind, Result, forget};
+use crate::model::hint::quote;
+use crate::model::hook::{HookAgent, HookEvent, Moment};
+use crate::model::time::{Timestamp, format_duration};
 use crate::policy::secrets::redact;
 use crate::process::Interrupts;
 

@@ -4,27 +4,22 @@ use anyhow::Context as _;
 use clap_complete::Shell;
 use comfy_table::Cell;
 
-use super::super::{
-    args::{
-        CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, ManArgs, RetryStatusArgs, SchemaArgs,
-    },
-    generate,
-    render::{self, Table, column},
-    replies::{CompletionsReply, ConfigReply, ExitCode, ManReply, SchemaReply},
-    schema,
-    screens::agrees,
-    ui::{Form, Reply, Ui, escape},
+use super::super::args::{
+    CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, ManArgs, RetryStatusArgs, SchemaArgs,
 };
+use super::super::render::{self, Table, column};
+use super::super::replies::{CompletionsReply, ConfigReply, ExitCode, ManReply, SchemaReply};
+use super::super::screens::agrees;
+use super::super::ui::{Form, Reply, Ui, escape};
+use super::super::{generate, schema};
 use super::status::RetryReply;
-use crate::engine::{
-    Context, Error, ErrorKind, Result,
-    doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as examine},
-    hook::status::{Agent, agents as known},
-    init as engine_init,
-    recovery::rebuild::RebuildReport,
-    run::retry,
-};
-use crate::model::{hint::Hint, hook::HookAgent};
+use crate::engine::doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as examine};
+use crate::engine::hook::status::{Agent, agents as known};
+use crate::engine::recovery::rebuild::RebuildReport;
+use crate::engine::run::retry;
+use crate::engine::{Context, Error, ErrorKind, Result, init as engine_init};
+use crate::model::hint::Hint;
+use crate::model::hook::HookAgent;
 use crate::policy::text::count;
 
 /// `recover retry-status`.

@@ -9,28 +9,20 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::super::{
-    args::{LogArgs, ReportArgs, ReportFormat},
-    render,
-    replies::Document,
-    ui::{Form, Paged, Reply, Ui, escape},
-};
+use super::super::args::{LogArgs, ReportArgs, ReportFormat};
+use super::super::render;
+use super::super::replies::Document;
+use super::super::ui::{Form, Paged, Reply, Ui, escape};
 use super::status::ended;
-use crate::engine::{
-    Context, Error, ErrorKind, Result,
-    base::runs,
-    inspect::{pull_request_of, report_of_run, report_to_file},
-    status::{Follow, Noticed},
-};
-use crate::model::{
-    event::{Event, EventSource},
-    run::RunKey,
-    time::Timestamp,
-};
-use crate::policy::{
-    report::{Report, html, markdown},
-    secrets::{redact, redact_json, redacted_json_text},
-};
+use crate::engine::base::runs;
+use crate::engine::inspect::{pull_request_of, report_of_run, report_to_file};
+use crate::engine::status::{Follow, Noticed};
+use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::event::{Event, EventSource};
+use crate::model::run::RunKey;
+use crate::model::time::Timestamp;
+use crate::policy::report::{Report, html, markdown};
+use crate::policy::secrets::{redact, redact_json, redacted_json_text};
 
 /// What is recorded, an event each as it is in the ledger.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -7,27 +7,20 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use self::screen::Editor;
-use super::super::{
-    args::{ManualFixArgs, ManualFixCommand},
-    live::Watch,
-    render::{
-        self,
-        driven::{ContinuedReply, PreparedReply},
-    },
-    replies::ExitCode,
-    ui::{Reply, Ui, escape},
-};
-use crate::engine::{
-    Context, Error, ErrorKind, Result,
-    base::clock::WaitLimit,
-    manual_fix::{abort, resume_with_fix, start, verify},
-    record::run_settings::is_unchecked,
-    run::{
-        Digest, DriveOptions,
-        fix_session::{Fix, status},
-    },
-};
-use crate::model::{hint::Hint, manual_fix::ManualFixStatus};
+use super::super::args::{ManualFixArgs, ManualFixCommand};
+use super::super::live::Watch;
+use super::super::render;
+use super::super::render::driven::{ContinuedReply, PreparedReply};
+use super::super::replies::ExitCode;
+use super::super::ui::{Reply, Ui, escape};
+use crate::engine::base::clock::WaitLimit;
+use crate::engine::manual_fix::{abort, resume_with_fix, start, verify};
+use crate::engine::record::run_settings::is_unchecked;
+use crate::engine::run::fix_session::{Fix, status};
+use crate::engine::run::{Digest, DriveOptions};
+use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::hint::Hint;
+use crate::model::manual_fix::ManualFixStatus;
 use crate::process::Show;
 
 /// Dispatches.

@@ -21,12 +21,10 @@ use super::args::{
     AttemptCommand, CheckpointCommand, Command, HookCommand, ManualFixCommand, RemoteCommand,
 };
 use super::ui::{Reply, Ui};
-use crate::engine::{
-    Context, Result,
-    remote::{require_claim, send_recorded},
-    runs::Chosen,
-    trust::Reach,
-};
+use crate::engine::remote::{require_claim, send_recorded};
+use crate::engine::runs::Chosen;
+use crate::engine::trust::Reach;
+use crate::engine::{Context, Result};
 use crate::model::id::RunId;
 
 pub(super) use hook::run as run_hook;

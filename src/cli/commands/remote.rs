@@ -5,18 +5,14 @@ use std::time::Duration;
 
 use comfy_table::Cell;
 
-use super::super::{
-    args::{RemoteArgs, RemoteCheckArgs, RemoteCommand},
-    render::{Table, column},
-    replies::ExitCode,
-    screens::require_yes,
-    ui::{Reply, Ui, escape},
-};
-use crate::engine::{
-    Context, ErrorKind, Result,
-    base::clock::WaitLimit,
-    remote::{self, RemoteReport, TakeOver, check},
-};
+use super::super::args::{RemoteArgs, RemoteCheckArgs, RemoteCommand};
+use super::super::render::{Table, column};
+use super::super::replies::ExitCode;
+use super::super::screens::require_yes;
+use super::super::ui::{Reply, Ui, escape};
+use crate::engine::base::clock::WaitLimit;
+use crate::engine::remote::{self, RemoteReport, TakeOver, check};
+use crate::engine::{Context, ErrorKind, Result};
 use crate::model::time::format_duration;
 
 /// `recover remote`.

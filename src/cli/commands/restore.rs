@@ -3,32 +3,25 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::{
-    args::{BisectArgs, RollbackArgs, UndoArgs, UndoCommand, word_of},
-    render,
-    replies::ExitCode,
-    screens::{How, choose_rollback, confirm_rollback, require_yes},
-    ui::{Reply, Ui},
-};
-use crate::engine::{
-    Context, ErrorKind, Result,
-    bisect::{Found, Request, bisect as find},
-    record::{
-        lane::{Hints, LaneDetails, LaneStanding, Stage},
-        run_settings::is_unchecked,
-    },
-    restore::request::{Restore, RestoreResult},
-    rollback::{
-        Options, Target, is_of_lane, rollback as roll_back,
-        undo::{How as UndoHow, redo as do_again, undo as take_back},
-    },
-};
-use crate::model::{checkpoint::Checkpoint, hint::Hint, operation::Scope, run_line::RunLine};
-use crate::policy::{
-    bisection::Judged,
-    retry::resume_command,
-    text::{count, escape},
-};
+use super::super::args::{BisectArgs, RollbackArgs, UndoArgs, UndoCommand, word_of};
+use super::super::render;
+use super::super::replies::ExitCode;
+use super::super::screens::{How, choose_rollback, confirm_rollback, require_yes};
+use super::super::ui::{Reply, Ui};
+use crate::engine::bisect::{Found, Request, bisect as find};
+use crate::engine::record::lane::{Hints, LaneDetails, LaneStanding, Stage};
+use crate::engine::record::run_settings::is_unchecked;
+use crate::engine::restore::request::{Restore, RestoreResult};
+use crate::engine::rollback::undo::{How as UndoHow, redo as do_again, undo as take_back};
+use crate::engine::rollback::{Options, Target, is_of_lane, rollback as roll_back};
+use crate::engine::{Context, ErrorKind, Result};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::hint::Hint;
+use crate::model::operation::Scope;
+use crate::model::run_line::RunLine;
+use crate::policy::bisection::Judged;
+use crate::policy::retry::resume_command;
+use crate::policy::text::{count, escape};
 
 /// A rollback, restore, undo or redo; the plan of one has its result as `plan`.
 #[derive(Debug, Serialize, JsonSchema)]

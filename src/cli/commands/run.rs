@@ -3,49 +3,41 @@
 use std::io::{IsTerminal as _, Read};
 use std::path::Path;
 
-use super::super::{
-    args::{ResumeArgs, RunArgs},
-    live::Watch,
-    render::{
-        self,
-        driven::{ResumeReply, RunPlan, RunReply},
-    },
-    replies::{ExitCode, PlanReply},
-    screens::resume::{self as resume_screen, Answer},
-    ui::{Form, Reply, Ui, escape},
-};
+use super::super::args::{ResumeArgs, RunArgs};
+use super::super::live::Watch;
+use super::super::render;
+use super::super::render::driven::{ResumeReply, RunPlan, RunReply};
+use super::super::replies::{ExitCode, PlanReply};
+use super::super::screens::resume as resume_screen;
+use super::super::screens::resume::Answer;
+use super::super::ui::{Form, Reply, Ui, escape};
 use super::attempt::read_file;
 use super::manual_fix;
 use super::remote::{confirm_steal, how};
 use super::runs::close_chosen;
 use crate::config::Origin;
-use crate::engine::{
-    Context, Error, ErrorKind, Result,
-    base::clock::{self, WaitLimit},
-    checkpoint,
-    record::run_settings::{called_in, is_unchecked},
-    remote::{require_claim, send_recorded},
-    resume::{ResumeRequest, Resumed, home_of_lane, next_actions, resume as resume_run},
-    run::{Digest, DriveOptions, look_at, run as start_run},
-    runs::Chosen,
-    status::status_of,
-    trust::{self, Reach},
+use crate::engine::base::clock::{self, WaitLimit};
+use crate::engine::record::run_settings::{called_in, is_unchecked};
+use crate::engine::remote::{require_claim, send_recorded};
+use crate::engine::resume::{
+    ResumeRequest, Resumed, home_of_lane, next_actions, resume as resume_run,
 };
-use crate::model::{
-    agent_record::AgentKind,
-    decision::{Standing, Strategy},
-    feedback::FeedbackLoop,
-    hint::{Hint, join},
-    path::FolderId,
-    run::{RunKey, RunSpec, RunStatus},
-    spec::PromptMode,
-};
-use crate::policy::{
-    classify::guess_loop,
-    retry::{end_of_fix, manual_steps, way_back},
-    settings::{AUTO, AgentProfile, CommandLine, Settings},
-    text::nearest,
-};
+use crate::engine::run::{Digest, DriveOptions, look_at, run as start_run};
+use crate::engine::runs::Chosen;
+use crate::engine::status::status_of;
+use crate::engine::trust::{self, Reach};
+use crate::engine::{Context, Error, ErrorKind, Result, checkpoint};
+use crate::model::agent_record::AgentKind;
+use crate::model::decision::{Standing, Strategy};
+use crate::model::feedback::FeedbackLoop;
+use crate::model::hint::{Hint, join};
+use crate::model::path::FolderId;
+use crate::model::run::{RunKey, RunSpec, RunStatus};
+use crate::model::spec::PromptMode;
+use crate::policy::classify::guess_loop;
+use crate::policy::retry::{end_of_fix, manual_steps, way_back};
+use crate::policy::settings::{AUTO, AgentProfile, CommandLine, Settings};
+use crate::policy::text::nearest;
 use crate::process::Show;
 
 /// `recover run`.

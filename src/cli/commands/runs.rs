@@ -2,19 +2,16 @@
 
 use comfy_table::Cell;
 
-use super::super::{
-    args::{CloseArgs, ForgetArgs, RunsArgs},
-    render::{Table, column, toned, when, words},
-    screens::{self, require_yes},
-    ui::{Paged, Reply, Ui},
-};
-use crate::engine::{
-    Context, Result,
-    forget::{Forgotten, forget as forget_runs, plan},
-    remote,
-    runs::{Chosen, Listed, Planned, Runs, close as close_runs, list},
-};
-use crate::model::{agent_record::short_count, id::RunId, time::Timestamp};
+use super::super::args::{CloseArgs, ForgetArgs, RunsArgs};
+use super::super::render::{Table, column, toned, when, words};
+use super::super::screens::{self, require_yes};
+use super::super::ui::{Paged, Reply, Ui};
+use crate::engine::forget::{Forgotten, forget as forget_runs, plan};
+use crate::engine::runs::{Chosen, Listed, Planned, Runs, close as close_runs, list};
+use crate::engine::{Context, Result, remote};
+use crate::model::agent_record::short_count;
+use crate::model::id::RunId;
+use crate::model::time::Timestamp;
 use crate::policy::text::{count, escape, size};
 
 /// `recover runs`.

@@ -7,33 +7,29 @@ use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::{
-    args::StatusArgs,
-    render,
-    replies::ExitCode,
-    ui::{Form, Reply, Ui},
-};
-use crate::engine::{
-    Context, Error, ErrorKind, Result,
-    attempt::run_summary::Retry,
-    record::lane::Hints,
-    remote::RunRemote,
-    status::{Activity, Follow, Noticed, Status, status as look},
-};
-use crate::model::{
-    agent_record::UsageFields,
-    decision::{Budget, Decision, Wait},
-    failure::Failure,
-    feedback::FeedbackResults,
-    hint::Hint,
-    id::CheckpointId,
-    manual_fix::ManualFixSession,
-    run::Parked,
-    run_line::{IterationLine, RunLine},
-    step::ToldStep,
-    time::Timestamp,
-};
-use crate::policy::{report::Night, retry::ResumeOption, secrets::redact};
+use super::super::args::StatusArgs;
+use super::super::render;
+use super::super::replies::ExitCode;
+use super::super::ui::{Form, Reply, Ui};
+use crate::engine::attempt::run_summary::Retry;
+use crate::engine::record::lane::Hints;
+use crate::engine::remote::RunRemote;
+use crate::engine::status::{Activity, Follow, Noticed, Status, status as look};
+use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::agent_record::UsageFields;
+use crate::model::decision::{Budget, Decision, Wait};
+use crate::model::failure::Failure;
+use crate::model::feedback::FeedbackResults;
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::manual_fix::ManualFixSession;
+use crate::model::run::Parked;
+use crate::model::run_line::{IterationLine, RunLine};
+use crate::model::step::ToldStep;
+use crate::model::time::Timestamp;
+use crate::policy::report::Night;
+use crate::policy::retry::ResumeOption;
+use crate::policy::secrets::redact;
 
 /// Clears a terminal and begins at its top.
 const CLEAR: &str = "\x1b[2J\x1b[H";

@@ -1,19 +1,15 @@
 //! Runs `step`.
 
+use super::super::args::StepArgs;
+use super::super::render;
 use super::super::replies::ExitCode;
-use super::super::{
-    args::StepArgs,
-    render,
-    ui::{Reply, Ui},
+use super::super::ui::{Reply, Ui};
+use crate::engine::step::{
+    Notice, StepPlan, StepReport, StepRequest, Would, as_recorded, step as run_once,
 };
-use crate::engine::{
-    Context, Result,
-    step::{Notice, StepPlan, StepReport, StepRequest, Would, as_recorded, step as run_once},
-};
-use crate::model::{
-    hint::join,
-    step::{Step, StepStatus, ToldStep},
-};
+use crate::engine::{Context, Result};
+use crate::model::hint::join;
+use crate::model::step::{Step, StepStatus, ToldStep};
 use crate::process::Show;
 
 /// `recover step`.

@@ -2,20 +2,16 @@
 
 use std::fmt::Write as _;
 
-use super::super::{
-    args::TrustArgs,
-    screens::{Consent, agrees, require_yes, trusts},
-    ui::{Reply, Ui, escape},
+use super::super::args::TrustArgs;
+use super::super::screens::{Consent, agrees, require_yes, trusts};
+use super::super::ui::{Reply, Ui, escape};
+use crate::engine::record::remote_consent::give_consent;
+use crate::engine::runs::Planned;
+use crate::engine::trust::{
+    self, Change, ProjectTrust, Reach, StateReport, look_at_state, shown, shown_json,
+    take_over_state,
 };
-use crate::engine::{
-    Context, Error, ErrorKind, Result,
-    record::remote_consent::give_consent,
-    runs::Planned,
-    trust::{
-        self, Change, ProjectTrust, Reach, StateReport, look_at_state, shown, shown_json,
-        take_over_state,
-    },
-};
+use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::policy::text::size;
 
 /// So many recorded commands are shown to people; the document has all.

@@ -7,18 +7,16 @@ use comfy_table::Cell;
 
 use super::super::ui::{Ui, escape};
 use super::{Column, Table, column, date_time, toned, when, words};
-use crate::engine::{
-    restore::{
-        nested::NestedAction,
-        request::{IndexOutcome, Restore, RestoreResult},
-    },
-    rollback::on_request::COPIED,
-    runs::prune::Pruned,
-};
-use crate::model::{
-    checkpoint::Checkpoint, manifest::ObjectId, operation::OperationKind, path::PathReason,
-    step::ToldStep, time::Timestamp,
-};
+use crate::engine::restore::nested::NestedAction;
+use crate::engine::restore::request::{IndexOutcome, Restore, RestoreResult};
+use crate::engine::rollback::on_request::COPIED;
+use crate::engine::runs::prune::Pruned;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::manifest::ObjectId;
+use crate::model::operation::OperationKind;
+use crate::model::path::PathReason;
+use crate::model::step::ToldStep;
+use crate::model::time::Timestamp;
 use crate::policy::text::count;
 
 /// Checkpoints, oldest first; `superseded` are the ids of those that a rollback went back over. `all_runs`: they may be of

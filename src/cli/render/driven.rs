@@ -12,22 +12,19 @@ use super::super::replies::ErrorBody;
 use super::attempts::iterations_text;
 use super::moment;
 use super::status::look_at_text;
-use crate::engine::{
-    Context, Result,
-    base::clock::local_times,
-    record::lane::{Hints, LaneDetails, LaneStanding, Stage, standing},
-    resume::{Change, Check, Plan, Resumed, next_actions},
-    run::{Driven, Outcome, fix_session::Fix},
-};
-use crate::model::{
-    checkpoint::CapturedTotals,
-    decision::{Decision, Standing, Strategy, Wait},
-    feedback::FeedbackResults,
-    hint::Hint,
-    manual_fix::ManualFixSession,
-    run::{RunKey, RunSpec},
-    run_line::{IterationLine, RunLine, iterations},
-};
+use crate::engine::base::clock::local_times;
+use crate::engine::record::lane::{Hints, LaneDetails, LaneStanding, Stage, standing};
+use crate::engine::resume::{Change, Check, Plan, Resumed, next_actions};
+use crate::engine::run::fix_session::Fix;
+use crate::engine::run::{Driven, Outcome};
+use crate::engine::{Context, Result};
+use crate::model::checkpoint::CapturedTotals;
+use crate::model::decision::{Decision, Standing, Strategy, Wait};
+use crate::model::feedback::FeedbackResults;
+use crate::model::hint::Hint;
+use crate::model::manual_fix::ManualFixSession;
+use crate::model::run::{RunKey, RunSpec};
+use crate::model::run_line::{IterationLine, RunLine, iterations};
 use crate::policy::retry::{next_command, way_back};
 
 /// Says where the report is that a bad end left (A6, S13).

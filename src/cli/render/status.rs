@@ -7,26 +7,20 @@ use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
 use super::{Table, column, moment, when, words};
 use crate::agent;
-use crate::engine::{
-    attempt::run_summary::Retry,
-    base::clock::local_times,
-    remote::RunRemote,
-    status::{Activity, Status},
-};
-use crate::model::{
-    agent_record::{Usage, short_count},
-    decision::{Budget, BudgetScope, Decision, Standing},
-    hint::{Hint, join},
-    id::CheckpointId,
-    run::{IterationStatus, Run, RunStatus},
-    step::Step,
-    time::Timestamp,
-};
-use crate::policy::{
-    report::ToLookAt,
-    retry::next_command,
-    text::{count, size},
-};
+use crate::engine::attempt::run_summary::Retry;
+use crate::engine::base::clock::local_times;
+use crate::engine::remote::RunRemote;
+use crate::engine::status::{Activity, Status};
+use crate::model::agent_record::{Usage, short_count};
+use crate::model::decision::{Budget, BudgetScope, Decision, Standing};
+use crate::model::hint::{Hint, join};
+use crate::model::id::CheckpointId;
+use crate::model::run::{IterationStatus, Run, RunStatus};
+use crate::model::step::Step;
+use crate::model::time::Timestamp;
+use crate::policy::report::ToLookAt;
+use crate::policy::retry::next_command;
+use crate::policy::text::{count, size};
 
 /// How many attempts `status` lists: with the failure and the options it fits a small terminal.
 const ATTEMPTS_SHOWN: usize = 8;

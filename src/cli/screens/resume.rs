@@ -9,10 +9,16 @@ use rustix::{
     io::Errno,
 };
 
-use super::super::{live::cut_at_word, render::date_time, terminal_text::wrapped, ui::escape};
+use super::super::live::cut_at_word;
+use super::super::render::date_time;
+use super::super::terminal_text::wrapped;
+use super::super::ui::escape;
 use super::{nothing_changed, size};
-use crate::engine::{Error, Result, status::Status};
-use crate::model::{decision::Strategy, failure::Failure, hint::Hint};
+use crate::engine::status::Status;
+use crate::engine::{Error, Result};
+use crate::model::decision::Strategy;
+use crate::model::failure::Failure;
+use crate::model::hint::Hint;
 use crate::policy::secrets::redact;
 use crate::process::Interrupts;
 

@@ -5,28 +5,22 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::{Request, reasons};
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    record::checkpoint,
-};
-use crate::git::{Repo, checkpoint::StoredCheckpoint, tree::TreeLookup};
-use crate::model::{
-    checkpoint::Checkpoint,
-    hint::Hint,
-    id::CheckpointId,
-    manifest::{Entry, EntryKind, Head},
-    path::{PathReason, RepoPath},
-    run::Run,
-    state::State,
-    time::Timestamp,
-};
-use crate::policy::{
-    restore::Selection,
-    secrets::{has_secret, is_secret_path},
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::checkpoint;
+use crate::git::Repo;
+use crate::git::checkpoint::StoredCheckpoint;
+use crate::git::tree::TreeLookup;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::manifest::{Entry, EntryKind, Head};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::Run;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::restore::Selection;
+use crate::policy::secrets::{has_secret, is_secret_path};
 
 /// Why a file is left out, by its code: a new one that is in no commit.
 const NEW: &str = "new";

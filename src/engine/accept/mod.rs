@@ -14,35 +14,27 @@ use plan::{Plan, Step};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-        runs::{self, run_of},
-    },
-    record::{checkpoint, liveness::Driving, storage::Request as Captured},
-    recovery,
-    runs::{Chosen, prune, refuse_driven},
-};
-use crate::git::{
-    program::{CommitJournal, Saved, Staging},
-    tree::Objects,
-};
-use crate::model::{
-    checkpoint::{Checkpoint, CheckpointType, trigger},
-    hint::Hint,
-    id::RunId,
-    manifest::{Head, ObjectId},
-    operation::{HeadMove, NestedPart, Operation, OperationKind, Scope},
-    path::{PathReason, RepoPath},
-    run::{Run, RunKey},
-    run_line::{RunLine, run_line},
-    state::State,
-};
-use crate::policy::{
-    report::commit_message::{Subject, message},
-    restore::{Selection, glob_of},
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::{self, run_of};
+use crate::engine::record::checkpoint;
+use crate::engine::record::liveness::Driving;
+use crate::engine::record::storage::Request as Captured;
+use crate::engine::recovery;
+use crate::engine::runs::{Chosen, prune, refuse_driven};
+use crate::git::program::{CommitJournal, Saved, Staging};
+use crate::git::tree::Objects;
+use crate::model::checkpoint::{Checkpoint, CheckpointType, trigger};
+use crate::model::hint::Hint;
+use crate::model::id::RunId;
+use crate::model::manifest::{Head, ObjectId};
+use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Scope};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::{Run, RunKey};
+use crate::model::run_line::{RunLine, run_line};
+use crate::model::state::State;
+use crate::policy::report::commit_message::{Subject, message};
+use crate::policy::restore::{Selection, glob_of};
 use crate::process::Show;
 
 pub(crate) use choice::explained;

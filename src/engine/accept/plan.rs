@@ -5,33 +5,27 @@ use std::path::Path;
 
 use super::choice::{Choice, Chooser, IGNORED, OUTPUT, UNCOMMITTED};
 use super::{Request, Uncommitted, reasons};
-use crate::engine::{
-    attempt::run_summary::{changed_work, outside_of, words_back},
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    record::{checkpoint, lane::OwnCommits},
-};
-use crate::git::{
-    Repo, checkpoint::StoredCheckpoint, program::CommitJournal, repo::CheckpointRef,
-    tree::TreeLookup,
-};
-use crate::model::{
-    attempt::IterationStatus,
-    checkpoint::{Checkpoint, Verdict},
-    hint::Hint,
-    id::CheckpointId,
-    manifest::{Entry, EntryKind, Head, ObjectId},
-    path::{PathReason, RepoPath},
-    run::{Run, RunKey},
-    state::{Named, State},
-};
-use crate::policy::{
-    report::{to_look_at as to_look_at_in, unfinished},
-    restore::glob_of,
-    text::count,
-};
+use crate::engine::attempt::run_summary::{changed_work, outside_of, words_back};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::checkpoint;
+use crate::engine::record::lane::OwnCommits;
+use crate::git::Repo;
+use crate::git::checkpoint::StoredCheckpoint;
+use crate::git::program::CommitJournal;
+use crate::git::repo::CheckpointRef;
+use crate::git::tree::TreeLookup;
+use crate::model::attempt::IterationStatus;
+use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::manifest::{Entry, EntryKind, Head, ObjectId};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::{Run, RunKey};
+use crate::model::state::{Named, State};
+use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
+use crate::policy::restore::glob_of;
+use crate::policy::text::count;
 use crate::process::Show;
 
 /// What one commit is made from.

@@ -2,18 +2,16 @@
 //! It reads what the attempt left, before anything is decided.
 
 use crate::engine::base::context::Context;
-use crate::engine::{
-    base::error::Result,
-    record::{attempt_record::Ending, run_settings::loops_of, storage::Prepared},
-};
+use crate::engine::base::error::Result;
+use crate::engine::record::attempt_record::Ending;
+use crate::engine::record::run_settings::loops_of;
+use crate::engine::record::storage::Prepared;
 use crate::git::tree::Objects;
-use crate::model::{
-    checkpoint::Checkpoint,
-    decision::Action,
-    failure::{Cause, Condition, Failure, FailureType},
-    run::{Attempt, Run, RunKey},
-    state::State,
-};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::decision::Action;
+use crate::model::failure::{Cause, Condition, Failure, FailureType};
+use crate::model::run::{Attempt, Run, RunKey};
+use crate::model::state::State;
 use crate::policy::changes::{
     ChangedFile, FAILING_BEFORE, FLAKY, Loop, NetLines, Tried, failed_checks, goes_in_circle,
     is_about_the_work, is_test_path, same_failures, tampering,

@@ -5,45 +5,36 @@ use std::path::PathBuf;
 
 use super::preconditions::reconsider;
 use crate::durable::Sync;
-use crate::engine::{
-    base::{
-        clock::millis,
-        context::Context,
-        error::{Error, Result},
-        runs::{self, driver},
-    },
-    record::{
-        attempt_record::Ended,
-        lane::OwnCommits,
-        liveness,
-        run_settings::{is_unchecked, loops_of, settings_of},
-    },
+use crate::engine::base::clock::millis;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, Result};
+use crate::engine::base::runs::{self, driver};
+use crate::engine::record::attempt_record::Ended;
+use crate::engine::record::lane::OwnCommits;
+use crate::engine::record::liveness;
+use crate::engine::record::run_settings::{is_unchecked, loops_of, settings_of};
+use crate::git::Repo;
+use crate::git::checkpoint::StoredCheckpoint;
+use crate::git::tree::{Objects, TreeLookup};
+use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::decision::{Action, BudgetScope, Standing};
+use crate::model::hint::Hint;
+use crate::model::manifest::{Change, Entry, EntryKind, ObjectId};
+use crate::model::path::RepoPath;
+use crate::model::run::{IterationStatus, Run, RunKey, RunStatus};
+use crate::model::state::{Named, State};
+use crate::model::time::Timestamp;
+use crate::policy::report::{
+    Around, AttemptChanges, ChangedFiles, Night, Outside, Report, Source, Span, Stuck, ToLookAt,
+    markdown, report, spans,
 };
-use crate::git::{
-    Repo,
-    checkpoint::StoredCheckpoint,
-    tree::{Objects, TreeLookup},
+use crate::policy::restore::{Selection, glob_of};
+use crate::policy::retry::{
+    Outlook, RetryStatus, ToAccept, is_from_the_future, next_command, retry_status,
 };
-use crate::model::{
-    checkpoint::{Checkpoint, Verdict},
-    decision::{Action, BudgetScope, Standing},
-    hint::Hint,
-    manifest::{Change, Entry, EntryKind, ObjectId},
-    path::RepoPath,
-    run::{IterationStatus, Run, RunKey, RunStatus},
-    state::{Named, State},
-    time::Timestamp,
-};
-use crate::policy::{
-    report::{
-        Around, AttemptChanges, ChangedFiles, Night, Outside, Report, Source, Span, Stuck,
-        ToLookAt, markdown, report, spans,
-    },
-    restore::{Selection, glob_of},
-    retry::{Outlook, RetryStatus, ToAccept, is_from_the_future, next_command, retry_status},
-    secrets::{is_secret_path, redact},
-};
-use crate::store::{Origin, views::attempt_history_of};
+use crate::policy::secrets::{is_secret_path, redact};
+use crate::store::Origin;
+use crate::store::views::attempt_history_of;
 
 /// Over so many files no line is counted: everyone of them would be read.
 const LINES_OF: usize = 5_000;

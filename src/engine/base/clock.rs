@@ -7,7 +7,8 @@ use chrono::{DateTime, Local, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::model::time::Timestamp;
-use crate::os::{processes::boot_id, since_boot};
+use crate::os::processes::boot_id;
+use crate::os::since_boot;
 use crate::process::{Interrupts, Signal};
 
 /// The present moment.

@@ -13,34 +13,28 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{ErrorKind, Result},
-        runs::{self, Naming},
-    },
-    checkpoint::{Created, Options, create, due, record_operation},
-    record::{attempt_record::Ending, select, storage::Request},
-    recovery::lost,
-    run::own_loop,
-    runs::prune,
-};
-use crate::model::{
-    agent_record::{AgentError, AgentKind, AgentRecord},
-    checkpoint::{Checkpoint, CheckpointType, trigger},
-    decision::Decision,
-    event::{AttemptEnd, Payload},
-    failure::{EvidenceSource, Failure, FailureEvidence},
-    feedback::CheckKind,
-    hook::{HookAgent, HookEvent, Moment, ToolCall, TurnFailure},
-    id::RunId,
-    run::{AttemptOutcome, Run, RunKey, RunStatus},
-};
-use crate::policy::{
-    classify::classify,
-    hook::{ToolCallRisk, occasion},
-    secrets::redact,
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{ErrorKind, Result};
+use crate::engine::base::runs::{self, Naming};
+use crate::engine::checkpoint::{Created, Options, create, due, record_operation};
+use crate::engine::record::attempt_record::Ending;
+use crate::engine::record::select;
+use crate::engine::record::storage::Request;
+use crate::engine::recovery::lost;
+use crate::engine::run::own_loop;
+use crate::engine::runs::prune;
+use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
+use crate::model::checkpoint::{Checkpoint, CheckpointType, trigger};
+use crate::model::decision::Decision;
+use crate::model::event::{AttemptEnd, Payload};
+use crate::model::failure::{EvidenceSource, Failure, FailureEvidence};
+use crate::model::feedback::CheckKind;
+use crate::model::hook::{HookAgent, HookEvent, Moment, ToolCall, TurnFailure};
+use crate::model::id::RunId;
+use crate::model::run::{AttemptOutcome, Run, RunKey, RunStatus};
+use crate::policy::classify::classify;
+use crate::policy::hook::{ToolCallRisk, occasion};
+use crate::policy::secrets::redact;
 
 /// How long a description of a command may be.
 const LONGEST: usize = 80;

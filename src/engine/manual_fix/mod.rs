@@ -3,38 +3,30 @@
 //! What the feedback loops say of the work tree as it is.
 
 use crate::engine::base::context::Context;
-use crate::engine::{
-    base::{
-        error::{Error, ErrorKind, Result},
-        runs::run_of,
-    },
-    record::{
-        checkpoint, events,
-        liveness::Driving,
-        run_settings::{identity, is_unchecked, loops_of_fix, shell_of},
-        select,
-        storage::Request,
-    },
-    recovery,
-    remote::require_consent_to_drive,
-    run::{
-        DriveOptions, Driven, LoopSetting, drive,
-        fix_session::{Fix, active, changes_since, log_dir, new_session, open, prepare, status},
-        no_loops, run_loops,
-    },
-    trust::{self, agreed},
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::engine::record::liveness::Driving;
+use crate::engine::record::run_settings::{identity, is_unchecked, loops_of_fix, shell_of};
+use crate::engine::record::storage::Request;
+use crate::engine::record::{checkpoint, events, select};
+use crate::engine::recovery;
+use crate::engine::remote::require_consent_to_drive;
+use crate::engine::run::fix_session::{
+    Fix, active, changes_since, log_dir, new_session, open, prepare, status,
 };
-use crate::model::{
-    checkpoint::{Verdict, trigger},
-    event::Payload,
-    failure::Failure,
-    hint::Hint,
-    id::CheckpointId,
-    manifest::ObjectId,
-    manual_fix::{ManualFixSession, ManualFixStatus},
-    run::{IterationStatus, RunKey, RunStatus},
-};
-use crate::policy::{classify::classify, prompt::manual_fix_context, retry::end_of_fix};
+use crate::engine::run::{DriveOptions, Driven, LoopSetting, drive, no_loops, run_loops};
+use crate::engine::trust::{self, agreed};
+use crate::model::checkpoint::{Verdict, trigger};
+use crate::model::event::Payload;
+use crate::model::failure::Failure;
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::manifest::ObjectId;
+use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
+use crate::model::run::{IterationStatus, RunKey, RunStatus};
+use crate::policy::classify::classify;
+use crate::policy::prompt::manual_fix_context;
+use crate::policy::retry::end_of_fix;
 use crate::process::Show;
 use crate::store::NewEvent;
 

@@ -12,31 +12,25 @@ use super::nested::NestedCapture;
 use super::storage::{Changes, Prepared, Request};
 use super::stored::message;
 use super::{liveness, memory, nested, seed_json, storage};
-use crate::engine::base::{
-    context::Context,
-    error::{Error, ErrorKind, Result},
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git;
-use crate::git::{
-    WorktreeLock,
-    capture::Capture,
-    checkpoint::{CheckpointParts, StoredCheckpoint},
-    repo::{Loan, ref_name},
-    tree::TreeLookup,
+use crate::git::WorktreeLock;
+use crate::git::capture::Capture;
+use crate::git::checkpoint::{CheckpointParts, StoredCheckpoint};
+use crate::git::repo::{Loan, ref_name};
+use crate::git::tree::TreeLookup;
+use crate::model::checkpoint::{
+    ChangeTotals, Checkpoint, CheckpointType, LaneFields, MAX_CHANGED_PATHS, trigger,
 };
-use crate::model::{
-    checkpoint::{
-        ChangeTotals, Checkpoint, CheckpointType, LaneFields, MAX_CHANGED_PATHS, trigger,
-    },
-    event::Payload,
-    hint::Hint,
-    id::CheckpointId,
-    manifest::{CaptureRules, ObjectId},
-    path::{PathReason, RepoPath},
-    run::{NONE, Run, RunKey},
-    state::{Named, State},
-    time::Timestamp,
-};
+use crate::model::event::Payload;
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::manifest::{CaptureRules, ObjectId};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::{NONE, Run, RunKey};
+use crate::model::state::{Named, State};
+use crate::model::time::Timestamp;
 use crate::policy::secrets::redact;
 use crate::store::{Exclusive, NewEvent, masked};
 

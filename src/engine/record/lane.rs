@@ -14,20 +14,23 @@ use serde_json::json;
 use super::attempt_record::{Ending, Started};
 use super::run_settings;
 use super::run_settings::{is_unchecked, loops_of};
-use crate::engine::base::{context::Context, error::Result};
-use crate::model::{
-    checkpoint::{Checkpoint, LaneFields, trigger},
-    decision::Decision,
-    failure::Failure,
-    feedback::{CheckKind, FeedbackLoop},
-    hint::{Hint, join},
-    lane::{AFTER_START, AFTER_TESTS, BEFORE_START, LaneRecord, PRE_PR, RETRY, is_lane},
-    manifest::{Head, ObjectId},
-    run::{AttemptOutcome, Run, RunKey},
-    state::State,
-    step::{Step, StepStatus},
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
+use crate::model::decision::Decision;
+use crate::model::failure::Failure;
+use crate::model::feedback::{CheckKind, FeedbackLoop};
+use crate::model::hint::{Hint, join};
+use crate::model::lane::{
+    AFTER_START, AFTER_TESTS, BEFORE_START, LaneRecord, PRE_PR, RETRY, is_lane,
 };
-use crate::policy::{retry::resume_command, secrets::redact, text::escape};
+use crate::model::manifest::{Head, ObjectId};
+use crate::model::run::{AttemptOutcome, Run, RunKey};
+use crate::model::state::State;
+use crate::model::step::{Step, StepStatus};
+use crate::policy::retry::resume_command;
+use crate::policy::secrets::redact;
+use crate::policy::text::escape;
 use crate::store::views::{LaneBack, resume_hint, rollback_hint};
 
 /// What a record says of a stage that went well.

@@ -5,18 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::engine::base::{context::Context, error::Result};
-use crate::git::{
-    capture::{Capture, FileState},
-    checkpoint::{MemoryFile, StoredCheckpoint},
-    remote::filtered,
-};
-use crate::model::{
-    checkpoint::Checkpoint,
-    manifest::{Entry, ObjectId},
-    path::{PathReason, RepoPath},
-    state::State,
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::git::capture::{Capture, FileState};
+use crate::git::checkpoint::{MemoryFile, StoredCheckpoint};
+use crate::git::remote::filtered;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::manifest::{Entry, ObjectId};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::state::State;
 use crate::store::views::{ActiveState, latest_checkpoint, session_checkpoint};
 
 /// How many bytes of working memory and file states the view of the latest checkpoint holds (S2).

@@ -8,23 +8,19 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    record::{seed_json, storage, stored::record_of},
-};
-use crate::model::{
-    checkpoint::{Checkpoint, StorageType},
-    event::{Event, Payload},
-    hint::Hint,
-    id::CheckpointId,
-    path::FolderId,
-    state::State,
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::stored::record_of;
+use crate::engine::record::{seed_json, storage};
+use crate::model::checkpoint::{Checkpoint, StorageType};
+use crate::model::event::{Event, Payload};
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::path::FolderId;
+use crate::model::state::State;
 use crate::policy::checkpoint_events::{Recorded, fold, rebuild as put_together};
-use crate::store::{StoreError, salvage, views::rewrite_views};
+use crate::store::views::rewrite_views;
+use crate::store::{StoreError, salvage};
 
 /// What a rebuilt ledger holds, or would hold.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]

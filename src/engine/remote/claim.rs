@@ -8,13 +8,15 @@ use super::push::{Synced, What, all_there, confirm, obtain, prepare, push, sync,
 use super::record::{Locked, Pending, Record, lock};
 use super::server;
 use super::server::{Away, Chain, Reached, Server, away};
-use crate::engine::base::{
-    clock::{Moment, WaitLimit},
-    context::Context,
-    error::{Error, ErrorKind, Result},
-};
+use crate::engine::base::clock::{Moment, WaitLimit};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::remote::{Answer, Remote, Update};
-use crate::model::{event::Payload, hint::Hint, manifest::ObjectId, remote::Claim, run::RunKey};
+use crate::model::event::Payload;
+use crate::model::hint::Hint;
+use crate::model::manifest::ObjectId;
+use crate::model::remote::Claim;
+use crate::model::run::RunKey;
 use crate::policy::remote::{Hold, Standing, hold};
 use crate::store::new_id;
 

@@ -13,24 +13,18 @@ use super::record::{Record, lock, remotes_of};
 use super::server::{Chain, Reached, Server};
 use super::take_over::{keys_of, meant, steal_unconfirmed};
 use super::{record, server, session};
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-        runs::named,
-    },
-    record::liveness::Driving,
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::named;
+use crate::engine::record::liveness::Driving;
 use crate::git::remote::Remote;
-use crate::model::{
-    event::Event,
-    hint::Hint,
-    id::RunId,
-    manifest::ObjectId,
-    remote::Claim,
-    run::{Run, RunKey, RunStatus},
-    state::State,
-};
+use crate::model::event::Event;
+use crate::model::hint::Hint;
+use crate::model::id::RunId;
+use crate::model::manifest::ObjectId;
+use crate::model::remote::Claim;
+use crate::model::run::{Run, RunKey, RunStatus};
+use crate::model::state::State;
 use crate::policy::checkpoint_events::fold;
 
 /// A run that lies on a remote.

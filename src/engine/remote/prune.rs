@@ -5,17 +5,13 @@ use std::time::Duration;
 use super::list::{RemoteReport, folded, refresh, report};
 use super::record::forget;
 use super::server::{Server, away};
-use crate::engine::base::{
-    context::Context,
-    error::{Error, ErrorKind, Result},
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::remote::{Answer, Remote, Update};
-use crate::model::{
-    hint::Hint,
-    manifest::ObjectId,
-    run::{Run, RunKey, RunStatus},
-    time::Timestamp,
-};
+use crate::model::hint::Hint;
+use crate::model::manifest::ObjectId;
+use crate::model::run::{Run, RunKey, RunStatus};
+use crate::model::time::Timestamp;
 use crate::policy::settings::RetentionSettings;
 
 /// Why a run stays on the remote.

@@ -9,28 +9,22 @@ use anyhow::Context as _;
 use super::record::{Locked, Pending, Record};
 use super::server;
 use super::server::{Away, Chain, Reached, Server, away, chain_standing};
-use crate::engine::{
-    base::{
-        clock::Moment,
-        context::Context,
-        error::{Error, ErrorKind, Result},
-        runs::run_of,
-    },
-    record::{
-        checkpoint::lock, remote_consent::plain_blobs_of, run_settings::settings_of,
-        stored::message,
-    },
-};
+use crate::engine::base::clock::Moment;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::engine::record::checkpoint::lock;
+use crate::engine::record::remote_consent::plain_blobs_of;
+use crate::engine::record::run_settings::settings_of;
+use crate::engine::record::stored::message;
 use crate::git::remote::{Answer, Filter, NewState, Remote, Update};
-use crate::model::{
-    checkpoint::Checkpoint,
-    event::{Event, Payload},
-    hint::Hint,
-    manifest::ObjectId,
-    remote::{Claim, Meta, REMOTE_SCHEMA},
-    run::{Run, RunKey},
-    state::State,
-};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::event::{Event, Payload};
+use crate::model::hint::Hint;
+use crate::model::manifest::ObjectId;
+use crate::model::remote::{Claim, Meta, REMOTE_SCHEMA};
+use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
 use crate::policy::remote::{Names, Places, Segment, Standing, base};
 
 /// What came of a push.

@@ -7,18 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::record::Record;
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    record::remote_consent::{refuse_fork, require_consent, require_given},
-};
-use crate::git::{
-    Repo,
-    remote::{Answer, FetchedNames, Limits, NewState, Remote, SCRATCH, Update},
-};
-use crate::model::{hint::Hint, id::RunId, manifest::ObjectId, remote::RemoteState, run::RunKey};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::remote_consent::{refuse_fork, require_consent, require_given};
+use crate::git::Repo;
+use crate::git::remote::{Answer, FetchedNames, Limits, NewState, Remote, SCRATCH, Update};
+use crate::model::hint::Hint;
+use crate::model::id::RunId;
+use crate::model::manifest::ObjectId;
+use crate::model::remote::RemoteState;
+use crate::model::run::RunKey;
 use crate::os::since_boot;
 use crate::policy::remote::{Flaw, RawState, Standing, decode, follow};
 

@@ -11,43 +11,31 @@ use super::nested::{Grafts, LayerPart, NestedRequest, grafts};
 use super::request::{
     BEST_EFFORT, IndexMode, IndexOutcome, Initiator, RestoreRequest, RestoreResult,
 };
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    record::{
-        checkpoint::prepare_under,
-        lane::OwnCommits,
-        memory::{self, MemoryPlan},
-        storage::Prepared,
-        stored::{self, load_latest},
-    },
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::checkpoint::prepare_under;
+use crate::engine::record::lane::OwnCommits;
+use crate::engine::record::memory::{self, MemoryPlan};
+use crate::engine::record::storage::Prepared;
+use crate::engine::record::stored::{self, load_latest};
+use crate::git::checkpoint::{MemoryFile, StoredCheckpoint};
+use crate::git::repo::owner;
+use crate::git::restore::IndexPlan;
+use crate::git::tree::{TreeIgnores, TreeLookup};
+use crate::git::worktree::Outputs;
+use crate::git::{Error as GitError, Repo, WorktreeLock};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::manifest::{Entry, EntryKind, Manifest, Snapshot};
+use crate::model::operation::{HeadMove, OperationKind, Scope};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::RunKey;
+use crate::model::state::State;
+use crate::policy::restore::{
+    Baseline, EDITED_BY_HAND, Edits, PlanInput, RestorePlan, Selection, plan as plan_files,
 };
-use crate::git::{
-    Error as GitError, Repo, WorktreeLock,
-    checkpoint::{MemoryFile, StoredCheckpoint},
-    repo::owner,
-    restore::IndexPlan,
-    tree::{TreeIgnores, TreeLookup},
-    worktree::Outputs,
-};
-use crate::model::{
-    checkpoint::Checkpoint,
-    hint::Hint,
-    id::CheckpointId,
-    manifest::{Entry, EntryKind, Manifest, Snapshot},
-    operation::{HeadMove, OperationKind, Scope},
-    path::{PathReason, RepoPath},
-    run::RunKey,
-    state::State,
-};
-use crate::policy::{
-    restore::{
-        Baseline, EDITED_BY_HAND, Edits, PlanInput, RestorePlan, Selection, plan as plan_files,
-    },
-    text::escape,
-};
+use crate::policy::text::escape;
 
 /// A restore that may be carried out.
 #[derive(Debug)]

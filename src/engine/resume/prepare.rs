@@ -4,25 +4,20 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::ResumeRequest;
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    record::run_settings::configured_checks,
-    recovery,
-    restore::request::{Restore, RestoreResult},
-    rollback::{refuse_mixed, restore_checkpoint, rollback_target, tell_of_edits},
-};
-use crate::model::{
-    checkpoint::Checkpoint,
-    decision::Strategy,
-    event::Payload,
-    hint::Hint,
-    run::{Iteration, IterationStatus, Run, RunSpec, RunStatus},
-    state::{Named, State},
-};
-use crate::policy::{checkpoint_events::still_masked, restore::Edits};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::run_settings::configured_checks;
+use crate::engine::recovery;
+use crate::engine::restore::request::{Restore, RestoreResult};
+use crate::engine::rollback::{refuse_mixed, restore_checkpoint, rollback_target, tell_of_edits};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::decision::Strategy;
+use crate::model::event::Payload;
+use crate::model::hint::Hint;
+use crate::model::run::{Iteration, IterationStatus, Run, RunSpec, RunStatus};
+use crate::model::state::{Named, State};
+use crate::policy::checkpoint_events::still_masked;
+use crate::policy::restore::Edits;
 
 /// The iteration that an attempt would be made of.
 fn iteration_of(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) -> u32 {

@@ -15,31 +15,24 @@ use std::path::Path;
 
 use on_request::{restore, restore_with};
 
-use crate::engine::{
-    base::{
-        context::{Context, plain_path},
-        error::{Error, ErrorKind, Result},
-    },
-    record::{git_state, select, stored},
-    recovery,
-    restore::{
-        automatic::mixed,
-        nested::NestedRequest,
-        request::{Commits, IndexMode, Initiator, Restore, RestoreRequest},
-    },
-};
-use crate::model::{
-    checkpoint::{Checkpoint, trigger},
-    failure::Cause,
-    hint::Hint,
-    id::CheckpointId,
-    operation::{OperationKind, Reposition, Scope},
-    path::{FolderId, PathReason},
-    run::{Iteration, Run, RunKey, RunStatus},
-    selector::Selector,
-    state::{Named, State},
-};
-use crate::policy::{restore::Edits, text::escape};
+use crate::engine::base::context::{Context, plain_path};
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::{git_state, select, stored};
+use crate::engine::recovery;
+use crate::engine::restore::automatic::mixed;
+use crate::engine::restore::nested::NestedRequest;
+use crate::engine::restore::request::{Commits, IndexMode, Initiator, Restore, RestoreRequest};
+use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::failure::Cause;
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::operation::{OperationKind, Reposition, Scope};
+use crate::model::path::{FolderId, PathReason};
+use crate::model::run::{Iteration, Run, RunKey, RunStatus};
+use crate::model::selector::Selector;
+use crate::model::state::{Named, State};
+use crate::policy::restore::Edits;
+use crate::policy::text::escape;
 
 /// Where to go back to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,33 +7,29 @@
 //! Ignored files that vanished: no checkpoint holds them, and some have a copy.
 
 use crate::engine::base::context::Context;
-use crate::engine::{
-    base::{
-        error::{Error, ErrorKind, Result},
-        heartbeat::is_alive,
-        runs::way_to_stop,
-    },
-    record::{checkpoint, stored::mark_suspect},
-    recovery,
-    restore::{
-        execute::{self, listen},
-        plan,
-        request::{Compensated, CrossedStep, Initiator, Restore, RestoreRequest, RestoreResult},
-    },
-    step::{Crossing, compensate, is_ancestor_step},
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::heartbeat::is_alive;
+use crate::engine::base::runs::way_to_stop;
+use crate::engine::record::checkpoint;
+use crate::engine::record::stored::mark_suspect;
+use crate::engine::recovery;
+use crate::engine::restore::execute::{self, listen};
+use crate::engine::restore::plan;
+use crate::engine::restore::request::{
+    Compensated, CrossedStep, Initiator, Restore, RestoreRequest, RestoreResult,
 };
+use crate::engine::step::{Crossing, compensate, is_ancestor_step};
 use crate::git::checkpoint::PreciousFile;
-use crate::model::{
-    checkpoint::{Checkpoint, Verdict},
-    hint::Hint,
-    id::CheckpointId,
-    operation::OperationKind,
-    path::{PathReason, RepoPath},
-    run::Run,
-    state::State,
-    step::{StepRef, StepStatus},
-};
-use crate::policy::{restore::Selection, text::count};
+use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::operation::OperationKind;
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::Run;
+use crate::model::state::State;
+use crate::model::step::{StepRef, StepStatus};
+use crate::policy::restore::Selection;
+use crate::policy::text::count;
 
 /// The reason of an ignored file that is gone and has a copy.
 pub(crate) const COPIED: &str = "copied";

@@ -1,25 +1,18 @@
 //! Taking back restores, and doing them again. Undo and redo are restores themselves, with a safety checkpoint each.
 
 use super::on_request::restore_with;
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    record::select,
-    restore::{
-        nested::NestedRequest,
-        request::{Commits, Restore, RestoreRequest, ToldOperation, Undone},
-    },
-};
-use crate::model::{
-    hint::Hint,
-    id::CheckpointId,
-    operation::{OperationKind, UndoEntry},
-    run::Run,
-    state::State,
-};
-use crate::policy::{restore::Edits, text::count};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::select;
+use crate::engine::restore::nested::NestedRequest;
+use crate::engine::restore::request::{Commits, Restore, RestoreRequest, ToldOperation, Undone};
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::operation::{OperationKind, UndoEntry};
+use crate::model::run::Run;
+use crate::model::state::State;
+use crate::policy::restore::Edits;
+use crate::policy::text::count;
 
 /// What to do about what is in the way.
 #[derive(Clone, Copy, Debug)]

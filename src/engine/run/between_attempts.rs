@@ -4,33 +4,22 @@
 //! it began; its work stays in its checkpoint.
 
 use crate::engine::base::context::Context;
-use crate::engine::{
-    base::{
-        error::{Error, ErrorKind, Result},
-        runs::run_of,
-    },
-    record::{
-        checkpoint, events,
-        run_settings::settings_of,
-        storage::{Prepared, Request},
-        stored,
-    },
-    restore::request::{Restore, RestoreResult},
-    rollback::{refuse_mixed, restore_checkpoint},
-};
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::engine::record::run_settings::settings_of;
+use crate::engine::record::storage::{Prepared, Request};
+use crate::engine::record::{checkpoint, events, stored};
+use crate::engine::restore::request::{Restore, RestoreResult};
+use crate::engine::rollback::{refuse_mixed, restore_checkpoint};
 use crate::git::tree::TreeLookup;
-use crate::model::{
-    checkpoint::{Checkpoint, trigger},
-    hint::Hint,
-    id::CheckpointId,
-    path::RepoPath,
-    run::{Iteration, NO_CHECKPOINT, OnFailure, Run, RunKey},
-    state::State,
-};
-use crate::policy::{
-    restore::{Edits, glob_of},
-    settings::OnGiveUp,
-};
+use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::path::RepoPath;
+use crate::model::run::{Iteration, NO_CHECKPOINT, OnFailure, Run, RunKey};
+use crate::model::state::State;
+use crate::policy::restore::{Edits, glob_of};
+use crate::policy::settings::OnGiveUp;
 
 /// Takes a checkpoint where the work tree is not as the run is known to have left it: no attempt begins without one.
 ///

@@ -3,34 +3,24 @@
 use std::path::Path;
 
 use crate::agent;
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    record::{
-        checkpoint,
-        run_settings::{folder_of, loops_of, shell_of},
-    },
-};
-use crate::model::{
-    agent_record::{AgentKind, AgentRecord},
-    failure::{Cause, Failure, FailureEvidence, FailureType},
-    feedback::{CheckKind, FeedbackResult},
-    hint::Hint,
-    manifest::Change,
-    path::FolderId,
-    run::{Run, RunKey, RunSpec},
-    spec::Launch,
-    time::Timestamp,
-};
-use crate::policy::{
-    classify::{classify, lone_error},
-    program::first_program,
-    restore::Selection,
-    settings::UserRule,
-    text::misspelt,
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::checkpoint;
+use crate::engine::record::run_settings::{folder_of, loops_of, shell_of};
+use crate::model::agent_record::{AgentKind, AgentRecord};
+use crate::model::failure::{Cause, Failure, FailureEvidence, FailureType};
+use crate::model::feedback::{CheckKind, FeedbackResult};
+use crate::model::hint::Hint;
+use crate::model::manifest::Change;
+use crate::model::path::FolderId;
+use crate::model::run::{Run, RunKey, RunSpec};
+use crate::model::spec::Launch;
+use crate::model::time::Timestamp;
+use crate::policy::classify::{classify, lone_error};
+use crate::policy::program::first_program;
+use crate::policy::restore::Selection;
+use crate::policy::settings::UserRule;
+use crate::policy::text::misspelt;
 use crate::process::{SpawnError, find_program, names_beside};
 
 /// Refuses (2) to begin with a command that cannot be started, with the nearest name that could be; `argv` is the command

@@ -13,27 +13,20 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::{DriveOptions, commands};
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-        progress::ProgressEvent,
-        runs::run_of,
-    },
-    record::{
-        checkpoint,
-        run_settings::{identity, log_name, loops_of, shell_of, start_folder},
-    },
-};
-use crate::model::{
-    checkpoint::{Checkpoint, Verdict, trigger},
-    event::Payload,
-    failure::FailureEvidence,
-    feedback::{CheckKind, FeedbackLoop, FeedbackResult, FeedbackResults},
-    hint::Hint,
-    run::{Run, RunKey},
-};
-use crate::policy::{classify::summarize, text::plain_text};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::progress::ProgressEvent;
+use crate::engine::base::runs::run_of;
+use crate::engine::record::checkpoint;
+use crate::engine::record::run_settings::{identity, log_name, loops_of, shell_of, start_folder};
+use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
+use crate::model::event::Payload;
+use crate::model::failure::FailureEvidence;
+use crate::model::feedback::{CheckKind, FeedbackLoop, FeedbackResult, FeedbackResults};
+use crate::model::hint::Hint;
+use crate::model::run::{Run, RunKey};
+use crate::policy::classify::summarize;
+use crate::policy::text::plain_text;
 use crate::process::{Exit, Program, Show, SpawnErrorKind, Supervised};
 
 /// What the summary of a loop begins with that is missing.

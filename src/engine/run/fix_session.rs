@@ -5,32 +5,23 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-        runs::run_of,
-    },
-    record::{
-        checkpoint, events,
-        run_settings::log_name,
-        select,
-        storage::{Prepared, Request},
-    },
-    recovery,
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::engine::record::run_settings::log_name;
+use crate::engine::record::storage::{Prepared, Request};
+use crate::engine::record::{checkpoint, events, select};
+use crate::engine::recovery;
 use crate::git::tree::Seen;
-use crate::model::{
-    checkpoint::trigger,
-    event::Payload,
-    hint::Hint,
-    id::{CheckpointId, FixId},
-    manifest::{CaptureRules, Change},
-    manual_fix::{ManualFixSession, ManualFixStatus},
-    run::{Run, RunKey},
-    run_line::{RunLine, run_line},
-    state::State,
-};
+use crate::model::checkpoint::trigger;
+use crate::model::event::Payload;
+use crate::model::hint::Hint;
+use crate::model::id::{CheckpointId, FixId};
+use crate::model::manifest::{CaptureRules, Change};
+use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
+use crate::model::run::{Run, RunKey};
+use crate::model::run_line::{RunLine, run_line};
+use crate::model::state::State;
 use crate::policy::restore::Selection;
 use crate::store::NewEvent;
 

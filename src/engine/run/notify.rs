@@ -5,31 +5,23 @@ use std::ffi::OsString;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::{
-    attempt::run_summary::night,
-    base::{
-        clock::local_times,
-        context::Context,
-        error::{Error, ErrorKind, Result},
-        runs::run_of,
-    },
-    record::attempt_record::Ended,
-    trust::agreed::is_agreed,
-};
-use crate::model::{
-    SCHEMA_VERSION,
-    decision::{Action, Decision},
-    failure::Failure,
-    run::{Run, RunKey},
-    time::Timestamp,
-};
-use crate::policy::{
-    checkpoint_events::{MASKED, still_masked},
-    report::{Night, RunLine, run_line},
-    secrets::{redact, redact_json},
-    settings::{CommandLine, NotifyEvent},
-    text::escape,
-};
+use crate::engine::attempt::run_summary::night;
+use crate::engine::base::clock::local_times;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::engine::record::attempt_record::Ended;
+use crate::engine::trust::agreed::is_agreed;
+use crate::model::SCHEMA_VERSION;
+use crate::model::decision::{Action, Decision};
+use crate::model::failure::Failure;
+use crate::model::run::{Run, RunKey};
+use crate::model::time::Timestamp;
+use crate::policy::checkpoint_events::{MASKED, still_masked};
+use crate::policy::report::{Night, RunLine, run_line};
+use crate::policy::secrets::{redact, redact_json};
+use crate::policy::settings::{CommandLine, NotifyEvent};
+use crate::policy::text::escape;
 use crate::process::Detached;
 
 /// The log of notifications that failed, beside a run's logs.

@@ -2,35 +2,27 @@
 
 use std::time::Duration;
 
-use crate::engine::{
-    attempt::{
-        preconditions::reconsider,
-        run_summary::{Retry, run_retry_status},
-    },
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-        heartbeat::is_alive,
-        progress::{ProgressEvent, WakeReason},
-        runs::{driver, way_to_stop},
-    },
-    exchange::views,
-    record::{attempt_record, run_settings::settings_of, select},
-    recovery,
-};
-use crate::model::{
-    decision::{Action, BudgetScope, Standing},
-    event::Payload,
-    hint::Hint,
-    run::{ProcessId, Run, RunKey},
-    state::State,
-    time::Timestamp,
-};
-use crate::policy::{
-    retry::{Account, RetryStatus},
-    settings::RetrySettings,
-};
-use crate::store::{NewEvent, views::write_views};
+use crate::engine::attempt::preconditions::reconsider;
+use crate::engine::attempt::run_summary::{Retry, run_retry_status};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::heartbeat::is_alive;
+use crate::engine::base::progress::{ProgressEvent, WakeReason};
+use crate::engine::base::runs::{driver, way_to_stop};
+use crate::engine::exchange::views;
+use crate::engine::record::run_settings::settings_of;
+use crate::engine::record::{attempt_record, select};
+use crate::engine::recovery;
+use crate::model::decision::{Action, BudgetScope, Standing};
+use crate::model::event::Payload;
+use crate::model::hint::Hint;
+use crate::model::run::{ProcessId, Run, RunKey};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::retry::{Account, RetryStatus};
+use crate::policy::settings::RetrySettings;
+use crate::store::NewEvent;
+use crate::store::views::write_views;
 
 /// Looks without writing: an attempt whose supervisor was killed counts as crashed already.
 pub(crate) fn look(context: &Context) -> Result<Retry> {

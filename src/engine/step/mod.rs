@@ -14,39 +14,31 @@ use compensate::StepLock;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use crate::engine::{
-    base::{
-        clock::millis,
-        context::Context,
-        error::{Error, ErrorKind, Result},
-        runs::run_of,
-    },
-    checkpoint::{create_automatic, is_due_by_operations},
-    record::{
-        attempt_record::{commits_since, head_of},
-        checkpoint, events,
-        lane::{self, Hints, LaneStanding},
-        run_settings::identity,
-        select,
-        storage::{Prepared, Request},
-    },
-    recovery,
-    remote::renew,
-    restore::automatic::restore_covered_files,
-    trust::agreed::require_agreed_step,
-};
-use crate::model::{
-    checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger},
-    event::Payload,
-    hint::{Hint, join},
-    id::CheckpointId,
-    lane::{AFTER_TESTS, RETRY, is_lane},
-    path::{FolderId, PathReason},
-    run::{Run, RunKey},
-    state::State,
-    step::{Atomic, Step, StepEnd, StepStart, StepStatus, ToldStep, name_problem},
-};
-use crate::policy::{checkpoint_events::MASKED, restore::Selection};
+use crate::engine::base::clock::millis;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::engine::checkpoint::{create_automatic, is_due_by_operations};
+use crate::engine::record::attempt_record::{commits_since, head_of};
+use crate::engine::record::lane::{self, Hints, LaneStanding};
+use crate::engine::record::run_settings::identity;
+use crate::engine::record::storage::{Prepared, Request};
+use crate::engine::record::{checkpoint, events, select};
+use crate::engine::recovery;
+use crate::engine::remote::renew;
+use crate::engine::restore::automatic::restore_covered_files;
+use crate::engine::trust::agreed::require_agreed_step;
+use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
+use crate::model::event::Payload;
+use crate::model::hint::{Hint, join};
+use crate::model::id::CheckpointId;
+use crate::model::lane::{AFTER_TESTS, RETRY, is_lane};
+use crate::model::path::{FolderId, PathReason};
+use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
+use crate::model::step::{Atomic, Step, StepEnd, StepStart, StepStatus, ToldStep, name_problem};
+use crate::policy::checkpoint_events::MASKED;
+use crate::policy::restore::Selection;
 use crate::process::{Exit, Program, Show, Supervised};
 use crate::store::NewEvent;
 

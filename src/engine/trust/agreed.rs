@@ -8,19 +8,13 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::Sync;
-use crate::engine::base::{
-    context::Context,
-    error::{Error, ErrorKind, Result},
-};
-use crate::model::{
-    hint::{Hint, join},
-    run::{Run, RunKey, RunSpec},
-};
-use crate::policy::{
-    checkpoint_events::{MASKED, still_masked},
-    remote::{is_elsewhere, sha256},
-    secrets::redact,
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::model::hint::{Hint, join};
+use crate::model::run::{Run, RunKey, RunSpec};
+use crate::policy::checkpoint_events::{MASKED, still_masked};
+use crate::policy::remote::{is_elsewhere, sha256};
+use crate::policy::secrets::redact;
 
 /// Where what a run starts came from.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -21,18 +21,15 @@ use git2::Oid;
 use serde::{Deserialize, Serialize};
 use write_batch::FILES_PER_THREAD;
 
-use super::base::{
-    error::{Error, Result},
-    openat::{self, DirfdCache, FileStat, OnDisk, sync_folder},
-    work_queue,
-};
-use super::repo::{locks::WorktreeLock, repository::Repo};
+use super::base::error::{Error, Result};
+use super::base::openat::{self, DirfdCache, FileStat, OnDisk, sync_folder};
+use super::base::work_queue;
+use super::repo::locks::WorktreeLock;
+use super::repo::repository::Repo;
 use crate::durable::{Sync, is_left_over};
-use crate::model::{
-    id::OperationId,
-    manifest::{Entry, Head, ObjectId},
-    path::{PathReason, RepoPath},
-};
+use crate::model::id::OperationId;
+use crate::model::manifest::{Entry, Head, ObjectId};
+use crate::model::path::{PathReason, RepoPath};
 use crate::policy::restore::RestorePlan;
 
 pub use execute::{Expect, Restored};

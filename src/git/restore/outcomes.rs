@@ -10,13 +10,9 @@ use rustix::{
     io::Errno,
 };
 
-use crate::git::{
-    base::{
-        error::{Error, Result},
-        openat::{self, FileStat, MAX_OPEN},
-    },
-    repo::repository::Repo,
-};
+use crate::git::base::error::{Error, Result};
+use crate::git::base::openat::{self, FileStat, MAX_OPEN};
+use crate::git::repo::repository::Repo;
 use crate::model::path::{Blocked, PathReason, RepoPath};
 use crate::os::{FOLDER_BY_PATH, attributes};
 use crate::policy::restore::RestorePlan;

@@ -10,24 +10,14 @@ use flate2::{Compression, write::ZlibEncoder};
 use git2::{DiffFormat, DiffOptions, Oid, Patch};
 
 use super::{Objects, TreeLookup, TreeView};
-use crate::git::{
-    base::{
-        error::{Error, Result},
-        object_id::{self, GITLINK, parse_oid},
-    },
-    odb::{
-        database::Database,
-        trees::{self, Flat},
-    },
-};
-use crate::model::{
-    manifest::{Change, ChangeType, Entry, EntryKind, ObjectId},
-    path::RepoPath,
-};
-use crate::policy::{
-    changes::{ChangedFile, Content},
-    restore::Selection,
-};
+use crate::git::base::error::{Error, Result};
+use crate::git::base::object_id::{self, GITLINK, parse_oid};
+use crate::git::odb::database::Database;
+use crate::git::odb::trees::{self, Flat};
+use crate::model::manifest::{Change, ChangeType, Entry, EntryKind, ObjectId};
+use crate::model::path::RepoPath;
+use crate::policy::changes::{ChangedFile, Content};
+use crate::policy::restore::Selection;
 
 /// Content over this size is not compared line by line.
 const MAX_LINES_BYTES: u64 = 8 << 20;

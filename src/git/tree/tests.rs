@@ -6,7 +6,8 @@ use git2::ObjectType;
 use proptest::prelude::*;
 
 use super::*;
-use crate::git::{odb::trees::Flat, repo::repository::Repo};
+use crate::git::odb::trees::Flat;
+use crate::git::repo::repository::Repo;
 use crate::model::manifest::{
     CaptureRules, ChangeType, DefaultModes, FileTimes, Head, MANIFEST_VERSION,
 };

@@ -9,7 +9,8 @@ use super::data::{
 };
 use super::words;
 use super::words::MARK;
-use crate::model::{agent_record::usage_text, time::Timestamp};
+use crate::model::agent_record::usage_text;
+use crate::model::time::Timestamp;
 use crate::policy::text::{escape, escape_lines};
 
 fn line(out: &mut String, text: std::fmt::Arguments<'_>) {

@@ -6,11 +6,9 @@ use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::{
-    StoreError, ledger_line,
-    second_copy::{self, SecondCopy},
-    state_cache::StateCache,
-};
+use super::super::second_copy::{self, SecondCopy};
+use super::super::state_cache::StateCache;
+use super::super::{StoreError, ledger_line};
 use super::{Beyond, CACHE_EVERY, Exclusive, Loaded, NewEvent, Store};
 use crate::durable::{Root, Sync};
 use crate::model::event::{Event, Payload};

@@ -4,11 +4,9 @@ use std::io::{self, SeekFrom};
 
 use memchr::memmem::Finder;
 
-use super::super::{
-    StoreError,
-    ledger_line::{self, Line},
-    packed_lines::{self, lines_of},
-};
+use super::super::StoreError;
+use super::super::ledger_line::{self, Line};
+use super::super::packed_lines::{self, lines_of};
 use super::mended::Lines;
 use super::{Arc, Beyond, Loaded, Store};
 use crate::model::event::{EVENT_SCHEMA, Event};

@@ -11,24 +11,19 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
-use super::super::super::{
-    keys::{Key, Keys},
-    replies::ExitCode,
-    terminal_text::between_words,
-    ui::{Reply, Ui, escape},
-};
+use super::super::super::keys::{Key, Keys};
+use super::super::super::replies::ExitCode;
+use super::super::super::terminal_text::between_words;
+use super::super::super::ui::{Reply, Ui, escape};
 use super::watch::Lines;
 use super::{go_on, reply, show};
-use crate::engine::{
-    Context, Error, ErrorKind, Result,
-    manual_fix::{
-        Judged, abort, start,
-        watch::{Asker, Step, Watch},
-    },
-    record::run_settings::{folder_of, loops_of_fix},
-    run::fix_session::{Fix, log_dir, log_of},
-};
-use crate::model::{hint::Hint, manual_fix::ManualFixSession};
+use crate::engine::manual_fix::watch::{Asker, Step, Watch};
+use crate::engine::manual_fix::{Judged, abort, start};
+use crate::engine::record::run_settings::{folder_of, loops_of_fix};
+use crate::engine::run::fix_session::{Fix, log_dir, log_of};
+use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::hint::Hint;
+use crate::model::manual_fix::ManualFixSession;
 use crate::policy::text::{Place, places, plain_text};
 use crate::process::{Show, Signal};
 

@@ -4,26 +4,21 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::super::{
-    render::{said, seconds},
-    replies::ExitCode,
-    ui::{Reply, Ui, escape},
-};
+use super::super::super::render::{said, seconds};
+use super::super::super::replies::ExitCode;
+use super::super::super::ui::{Reply, Ui, escape};
 use super::show;
-use crate::engine::{
-    Context, Error, ErrorKind, Result,
-    base::{
-        clock::WaitLimit,
-        progress::{Observer, ProgressEvent},
-    },
-    manual_fix::{
-        Judged,
-        watch::{Step, Watch},
-    },
-    record::run_settings::loops_of_fix,
-    run::fix_session::{Fix, status},
-};
-use crate::model::{hint::Hint, manifest::Change, manual_fix::ManualFixStatus, time::Timestamp};
+use crate::engine::base::clock::WaitLimit;
+use crate::engine::base::progress::{Observer, ProgressEvent};
+use crate::engine::manual_fix::Judged;
+use crate::engine::manual_fix::watch::{Step, Watch};
+use crate::engine::record::run_settings::loops_of_fix;
+use crate::engine::run::fix_session::{Fix, status};
+use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::hint::Hint;
+use crate::model::manifest::Change;
+use crate::model::manual_fix::ManualFixStatus;
+use crate::model::time::Timestamp;
 use crate::policy::secrets::redact;
 
 /// Tells changes and results as they come, until a signal, the deadline or (with `wait`) a verified fix ends it.

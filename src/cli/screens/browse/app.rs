@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use super::super::super::keys::Key;
 use super::timeline::{Node, Row, label, rows};
 use crate::engine::inspect::Recorded;
-use crate::model::{hint::Hint, run::RunKey, time::Timestamp};
+use crate::model::hint::Hint;
+use crate::model::run::RunKey;
+use crate::model::time::Timestamp;
 
 /// What is shown on the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

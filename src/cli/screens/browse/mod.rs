@@ -25,12 +25,12 @@ use ratatui_core::{
 };
 use rustix::termios::tcgetwinsize;
 
-use super::super::{
-    keys::{Key, Keys},
-    ui::Ui,
-};
+use super::super::keys::{Key, Keys};
+use super::super::ui::Ui;
 use super::Talk;
-use crate::engine::{Context, Error, ErrorKind, Result, inspect::recorded, status::Follow};
+use crate::engine::inspect::recorded;
+use crate::engine::status::Follow;
+use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 use crate::process::{Registered, Suspension, on_suspend};
 

@@ -2,31 +2,22 @@
 
 use std::path::Path;
 
-use super::super::super::{
-    render,
-    ui::{Ui, escape},
-};
+use super::super::super::render;
+use super::super::super::ui::{Ui, escape};
 use super::app::{Page, Subject};
 use super::timeline::{Node, Row};
-use crate::engine::{
-    Context, Result,
-    inspect::{
-        self, Recorded, diff, events, log_end, patch_since_previous, span_of_iteration, span_of_run,
-    },
-    status,
+use crate::engine::inspect::{
+    self, Recorded, diff, events, log_end, patch_since_previous, span_of_iteration, span_of_run,
 };
-use crate::model::{
-    attempt::Attempt,
-    checkpoint::Checkpoint,
-    failure::{Evidence, Failure},
-    run::{Run, RunKey},
-    state::State,
-    time::Timestamp,
-};
-use crate::policy::{
-    report::{markdown, outcome},
-    secrets::redact,
-};
+use crate::engine::{Context, Result, status};
+use crate::model::attempt::Attempt;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::failure::{Evidence, Failure};
+use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::report::{markdown, outcome};
+use crate::policy::secrets::redact;
 
 /// So many lines of a page are shown; commands show the rest.
 const MOST: usize = 5000;

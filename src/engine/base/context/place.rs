@@ -21,21 +21,17 @@ use std::sync::Arc;
 use super::{Context, Setup};
 use crate::config::{Config, ConfigError, MAX_FILE, Place, UserConfig};
 use crate::durable::Root;
-use crate::engine::base::{
-    error::{Error, Result},
-    runs::{self, Wanted},
-};
-use crate::git::{
-    Repo,
-    base::Unusable,
-    refuse_root,
-    repo::{is_same_folder, owner},
-};
-use crate::model::{hint::Hint, id::TaskId, path::FolderId, state::State};
-use crate::policy::{
-    secrets::{Fingerprints, Redactor},
-    settings::RedactSettings,
-};
+use crate::engine::base::error::{Error, Result};
+use crate::engine::base::runs::{self, Wanted};
+use crate::git::base::Unusable;
+use crate::git::repo::{is_same_folder, owner};
+use crate::git::{Repo, refuse_root};
+use crate::model::hint::Hint;
+use crate::model::id::TaskId;
+use crate::model::path::FolderId;
+use crate::model::state::State;
+use crate::policy::secrets::{Fingerprints, Redactor};
+use crate::policy::settings::RedactSettings;
 use crate::store::{Foreign, Origin, Registry, Store};
 use crate::{config, process, store};
 

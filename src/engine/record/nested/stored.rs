@@ -1,22 +1,18 @@
 //! Nested checkpoints that are stored: verified, compared, named, taken in, forgotten.
 
 use super::NestedCapture;
-use crate::engine::{
-    base::{context::Context, error::Result},
-    record::{
-        events::adopt_one,
-        stored::{mark_suspect, record_of},
-    },
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::engine::record::events::adopt_one;
+use crate::engine::record::stored::{mark_suspect, record_of};
 use crate::git;
-use crate::git::{Repo, Result as GitResult, WorktreeLock, checkpoint::StoredCheckpoint};
-use crate::model::{
-    checkpoint::Checkpoint,
-    manifest::{Change, ChangeType, Nested, ObjectId},
-    operation::OperationKind,
-    path::RepoPath,
-    selector::Selector,
-};
+use crate::git::checkpoint::StoredCheckpoint;
+use crate::git::{Repo, Result as GitResult, WorktreeLock};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::manifest::{Change, ChangeType, Nested, ObjectId};
+use crate::model::operation::OperationKind;
+use crate::model::path::RepoPath;
+use crate::model::selector::Selector;
 use crate::policy::restore::Selection;
 
 /// What is missing or damaged of the nested checkpoints that one links, as sentences. A repository that is gone takes
