@@ -1,4 +1,4 @@
-//! The forms of a selector (`good`, `@7`, `iteration:2`), read and written. What each means: `state::select`.
+//! The forms of a selector (`good`, `@7`, `iteration:2`), read and written. What each means: `State::select`.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,7 +1,7 @@
 //! The state: what all events of the ledger add up to.
 
 mod apply;
-mod counting;
+mod selection;
 
 use crate::model::path::FolderId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,8 +15,8 @@ use super::id::CheckpointId;
 use super::operation::WorktreeState;
 use super::run::{Run, RunKey};
 
-pub(crate) use counting::Named;
-pub(crate) use counting::SelectionError;
+pub(crate) use selection::Named;
+pub(crate) use selection::SelectionError;
 
 /// Everything known, as of the last event.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

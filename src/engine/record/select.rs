@@ -1,4 +1,4 @@
-//! Applies the rules of selection to a command's flags: `base::runs` (the run), `model::state::select` (the checkpoint).
+//! Applies the rules of selection to a command's flags: `base::runs` (the run), `State::select` (the checkpoint).
 //!
 //! Checkpoints that were imported from other systems.
 

@@ -200,7 +200,7 @@ const fn table<const N: usize>(stages: u8, verdict: Verdict, rows: [Row; N]) -> 
     rules
 }
 
-/// The families, in the order of [`FAMILIES`](FAMILIES).
+/// The families, in the order of [`FAMILIES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     /// A time limit of the command itself.

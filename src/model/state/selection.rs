@@ -1,7 +1,6 @@
-//! What `good` and `latest` mean, the one rule for all commands (see [`Line`](crate::model::checkpoint::Line)).
+//! Which checkpoint of a run a selector (`good`, `iteration:N`, `@7`) names.
 //!
-//! `State::select` gives the other words their meaning.
-//! Whatever picks a checkpoint by itself picks it here.
+//! Commands and the policy pick a checkpoint here alone. Which of them count after rollbacks is in [`Line`](crate::model::checkpoint::Line).
 
 use std::collections::BTreeMap;
 
