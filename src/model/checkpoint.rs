@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::feedback::FeedbackResults;
 use super::id::{CheckpointId, RunKey, TaskId};
+use super::lazy_compressed::LazyCompressed;
 use super::manifest::ObjectId;
 use super::path::{PathReason, RepoPath};
 use super::time::Timestamp;
@@ -369,15 +370,22 @@ impl Checkpoint {
     }
 }
 
-/// Checkpoints by sequence. A clone shares those that neither of the two changes.
+/// How many sequences a page has.
+const PAGE: u64 = 128;
+
+/// Checkpoints by sequence, in pages of [`PAGE`]: those before the last are compressed in the cache and unpacked when one of
+/// theirs is read, so that a command does not pay for all that were ever taken. A clone shares those that neither of the two
+/// changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Checkpoints(BTreeMap<u64, Arc<Checkpoint>>);
+pub struct Checkpoints(BTreeMap<u64, LazyCompressed<Page>>);
+
+type Page = BTreeMap<u64, Arc<Checkpoint>>;
 
 impl Checkpoints {
-    /// How many there are.
+    /// The number of checkpoints; unpacks all pages.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.0.values().map(|page| page.len()).sum()
     }
 
     /// Whether there are none.
@@ -385,14 +393,23 @@ impl Checkpoints {
         self.0.is_empty()
     }
 
+    /// Compresses all pages but the last.
+    pub fn pack(&mut self) {
+        self.0
+            .values_mut()
+            .rev()
+            .skip(1)
+            .for_each(LazyCompressed::pack);
+    }
+
     /// The one with this sequence.
     pub fn get(&self, seq: u64) -> Option<&Checkpoint> {
-        self.0.get(&seq).map(Arc::as_ref)
+        self.0.get(&(seq / PAGE))?.get(&seq).map(Arc::as_ref)
     }
 
     /// Whether there is one with this sequence.
     pub fn contains(&self, seq: u64) -> bool {
-        self.0.contains_key(&seq)
+        self.get(seq).is_some()
     }
 
     /// The ids of all, oldest first.
@@ -400,9 +417,16 @@ impl Checkpoints {
         self.values().map(|checkpoint| checkpoint.id.as_str())
     }
 
-    /// The latest with this id.
+    /// The one with this id.
     pub fn by_id(&self, id: &CheckpointId) -> Option<&Checkpoint> {
-        self.values().rfind(|checkpoint| checkpoint.id == *id)
+        let has_id = |checkpoint: &&Checkpoint| checkpoint.id == *id;
+        // An id ends with the sequence, unless that was taken when the checkpoint was imported.
+        let seq = id
+            .as_str()
+            .rsplit_once('_')
+            .and_then(|(_, seq)| seq.parse().ok());
+        let named = seq.and_then(|seq| self.get(seq)).filter(has_id);
+        named.or_else(|| self.values().rfind(has_id))
     }
 
     /// Whether there is one with this id.
@@ -412,7 +436,10 @@ impl Checkpoints {
 
     /// All, oldest first.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &Checkpoint> {
-        self.0.values().map(Arc::as_ref)
+        self.0
+            .values()
+            .flat_map(|page| page.values())
+            .map(Arc::as_ref)
     }
 
     /// Those of a run, oldest first.
@@ -421,9 +448,7 @@ impl Checkpoints {
         run: &RunKey,
     ) -> impl DoubleEndedIterator<Item = &'a Checkpoint> + use<'a> {
         let key = run.clone();
-        self.0
-            .values()
-            .map(Arc::as_ref)
+        self.values()
             .filter(move |checkpoint| checkpoint.run == key)
     }
 
@@ -432,47 +457,34 @@ impl Checkpoints {
         self.of(run).count()
     }
 
-    /// Whether one of them is a lane's record (C1).
-    pub fn has_stage(&self) -> bool {
-        self.values()
-            .any(|checkpoint| checkpoint.lane_fields.stage.is_some())
-    }
-
-    /// The latest one of a run that each stage has a record of.
-    pub fn latest_of_stages(&self, run: &RunKey) -> BTreeMap<&str, &Checkpoint> {
-        self.of(run)
-            .flat_map(|checkpoint| stages(checkpoint).map(move |stage| (stage, checkpoint)))
-            .collect()
-    }
-
     /// Adds one; one with the same sequence goes.
     pub fn insert(&mut self, checkpoint: Checkpoint) {
-        self.0.insert(checkpoint.seq, Arc::new(checkpoint));
+        let page = self.0.entry(checkpoint.seq / PAGE).or_default();
+        page.insert(checkpoint.seq, Arc::new(checkpoint));
     }
 
     /// Changes the latest one with this id, where there is one; its id and sequence stay.
     pub fn change(&mut self, id: &CheckpointId, change: impl FnOnce(&mut Checkpoint)) {
-        let found = self.0.values_mut().rfind(|checkpoint| checkpoint.id == *id);
-        if let Some(checkpoint) = found {
+        let Some(seq) = self.by_id(id).map(|checkpoint| checkpoint.seq) else {
+            return;
+        };
+        let page = self.0.get_mut(&(seq / PAGE));
+        if let Some(checkpoint) = page.and_then(|page| page.get_mut(&seq)) {
             change(Arc::make_mut(checkpoint));
         }
     }
 
-    /// Takes those with these ids out.
+    /// Removes those with these ids.
     pub fn remove(&mut self, ids: &[CheckpointId]) {
         let gone: BTreeSet<&CheckpointId> = ids.iter().collect();
-        self.0
-            .retain(|_, checkpoint| !gone.contains(&checkpoint.id));
+        let is_gone = |checkpoint: &Arc<Checkpoint>| gone.contains(&checkpoint.id);
+        self.0.retain(|_, page| {
+            if page.values().any(is_gone) {
+                page.retain(|_, checkpoint| !is_gone(checkpoint));
+            }
+            !page.is_empty()
+        });
     }
-}
-
-/// The stages that a checkpoint is a record of.
-fn stages(checkpoint: &Checkpoint) -> impl Iterator<Item = &str> {
-    let stage = checkpoint.lane_fields.stage.as_deref();
-    let retry = stage
-        .and(checkpoint.lane_fields.retry_status.as_ref())
-        .map(|_| RETRY);
-    stage.into_iter().chain(retry)
 }
 
 /// Where a run's line of checkpoints goes on from another place than the checkpoint before.
@@ -534,7 +546,92 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
     use super::*;
+
+    fn checkpoint(seq: u64) -> Checkpoint {
+        let oid = "0".repeat(40);
+        serde_json::from_value(json!({
+            "id": format!("ckpt_20260101_{seq:04}"), "seq": seq, "run_id": "r", "phase": "-", "lane": "-",
+            "task_id": null, "stage": null, "status": null, "type": "task", "trigger": "manual", "worktree": "/w",
+            "state_dir": "/s", "after_iteration": 0, "attempt": null, "verdict": "unverified",
+            "storage_type": "snapshot", "commit": oid, "tree": oid, "base_commit": null, "head_ref": null,
+            "patch_path": null, "previous": null, "created_at": "2026-01-01T00:00:00Z", "description": "text",
+            "pinned": false, "captured": {"files": 0, "bytes": 0}, "skipped": [],
+            "changes": {"modified": 0, "created": 0, "deleted": 0}, "feedback_results": {}, "duration_ms": 1,
+        }))
+        .expect("a checkpoint")
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(u64),
+        Pin(u64),
+        Remove(Vec<u64>),
+        Store,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let seq = || 1..4 * PAGE;
+        prop_oneof![
+            6 => seq().prop_map(Step::Insert),
+            2 => seq().prop_map(Step::Pin),
+            1 => prop::collection::vec(seq(), 0..9).prop_map(Step::Remove),
+            1 => Just(Step::Store),
+        ]
+    }
+
+    proptest! {
+        /// Pages that are compressed, stored and read again hold what a map holds.
+        #[test]
+        fn pages_are_a_map(steps in prop::collection::vec(step(), 0..90)) {
+            let (mut pages, mut map) = (Checkpoints::default(), BTreeMap::new());
+            for step in steps {
+                match step {
+                    Step::Insert(seq) => {
+                        pages.insert(checkpoint(seq));
+                        map.insert(seq, checkpoint(seq));
+                    }
+                    Step::Pin(seq) => {
+                        pages.change(&checkpoint(seq).id, |one| one.pinned = true);
+                        map.entry(seq).and_modify(|one| one.pinned = true);
+                    }
+                    Step::Remove(gone) => {
+                        let ids: Vec<_> = gone.iter().map(|seq| checkpoint(*seq).id).collect();
+                        pages.remove(&ids);
+                        map.retain(|seq, _| !gone.contains(seq));
+                    }
+                    Step::Store => {
+                        pages.pack();
+                        let stored = rmp_serde::to_vec_named(&pages).expect("plain data");
+                        pages = rmp_serde::from_slice(&stored).expect("what was stored");
+                    }
+                }
+            }
+            prop_assert_eq!((pages.len(), pages.is_empty()), (map.len(), map.is_empty()));
+            prop_assert!(pages.values().eq(map.values()));
+            prop_assert!(pages.values().rev().eq(map.values().rev()));
+            for seq in [1, PAGE - 1, PAGE, 3 * PAGE] {
+                prop_assert_eq!(pages.by_id(&checkpoint(seq).id), map.get(&seq));
+                prop_assert_eq!(pages.get(seq), map.get(&seq));
+            }
+        }
+    }
+
+    #[test]
+    fn an_imported_checkpoint_is_found_by_its_id_under_another_number() {
+        let mut pages = Checkpoints::default();
+        let imported = Checkpoint {
+            seq: 9,
+            ..checkpoint(4)
+        };
+        pages.insert(checkpoint(3));
+        pages.insert(imported.clone());
+        assert_eq!(pages.by_id(&imported.id), Some(&imported));
+        assert_eq!(pages.by_id(&checkpoint(9).id), None);
+    }
 
     #[test]
     fn a_line_goes_back_and_forward() {

@@ -68,32 +68,27 @@ impl<'a> LaneRecord<'a> {
 impl State {
     /// The latest record of each stage of a lane, in the order in which they were made. Empty: it is no lane.
     pub fn lane_records(&self, key: &RunKey) -> Vec<LaneRecord<'_>> {
-        let run = self.run(key);
-        let own = self
-            .checkpoints
-            .latest_of_stages(key)
-            .into_iter()
-            .filter_map(|(stage, checkpoint)| {
-                records_of(checkpoint, run)
-                    .into_iter()
-                    .flatten()
-                    .find(|record| record.stage == stage)
-            });
-        let mut all: Vec<LaneRecord<'_>> = own.chain(imported(run)).collect();
-        all.sort_by_key(|record| record.order);
         let mut latest: Vec<LaneRecord<'_>> = Vec::new();
-        for record in all {
+        for record in self.lane_history(key) {
             latest.retain(|known| known.stage != record.stage);
             latest.push(record);
         }
         latest
     }
 
+    /// The checkpoints of a run that are records of a stage, oldest first.
+    fn staged(&self, run: &Run) -> impl DoubleEndedIterator<Item = &Checkpoint> {
+        run.staged
+            .iter()
+            .filter_map(|seq| self.checkpoints.get(*seq))
+            .filter(|checkpoint| checkpoint.run == run.key)
+    }
+
     /// Every record that a lane ever had, in the order in which they were made.
     fn lane_history(&self, key: &RunKey) -> Vec<LaneRecord<'_>> {
         let run = self.run(key);
-        let own = self
-            .checkpoints_of(key)
+        let staged = run.into_iter().flat_map(|run| self.staged(run));
+        let own = staged
             .flat_map(|checkpoint| records_of(checkpoint, run))
             .flatten();
         let mut all: Vec<LaneRecord<'_>> = own.chain(imported(run)).collect();
@@ -155,11 +150,6 @@ impl State {
                 .checkpoint()
                 .filter(|checkpoint| checkpoint.is_safe_stage())
         })
-    }
-
-    /// The stage of [`Self::lane_safest`].
-    pub fn lane_safest_stage(&self, key: &RunKey) -> Option<&str> {
-        self.lane_safest(key)?.lane_fields.stage.as_deref()
     }
 }
 
@@ -234,12 +224,10 @@ pub(crate) fn is_lane(state: &State, key: &RunKey) -> bool {
 
 /// Checkpoints of a lane's stages that came after the one numbered `seq`.
 pub(crate) fn stages_after(state: &State, run: &Run, seq: u64) -> Vec<u64> {
-    let staged =
-        |checkpoint: &&Checkpoint| checkpoint.seq > seq && checkpoint.lane_fields.stage.is_some();
     state
-        .checkpoints_of(&run.key)
-        .filter(staged)
+        .staged(run)
         .map(|checkpoint| checkpoint.seq)
+        .filter(|staged| *staged > seq)
         .collect()
 }
 
@@ -298,26 +286,19 @@ mod tests {
     }
 
     proptest! {
-        // What is known without a look at the checkpoints is what a look says.
         #[test]
-        fn the_safest_stage_is_that_of_the_safest_checkpoint(
+        fn records_are_those_of_all_checkpoints_of_a_stage(
             checkpoints in prop::collection::vec((0..4_u8, any::<bool>(), any::<bool>()), 0..12),
-            turn in prop::option::of(0..12_u64),
-            back in prop::collection::btree_set(1..12_u64, 0..3),
-            goes_back in any::<bool>(),
+            removed in prop::collection::btree_set(1..12_u64, 0..3),
         ) {
             let key = RunKey::new("r", None, Some("l"));
             let mut state = lane(&key, &checkpoints);
-            if goes_back {
-                let last = state.last_checkpoint_seq;
-                let run = &mut *state.runs[0].details;
-                run.rolled_back = back;
-                if let Some(to) = turn {
-                    run.line.turn(last, to);
-                }
-            }
-            let safest = state.lane_safest(&key).and_then(|safest| safest.lane_fields.stage.as_deref());
-            prop_assert_eq!(state.lane_safest_stage(&key), safest);
+            let ids: Vec<_> = removed.iter().map(|seq| format!("ckpt_{seq:04}").into()).collect();
+            state.checkpoints.remove(&ids);
+            let run = state.run(&key).expect("the lane's run");
+            let of_stage = |one: &&Checkpoint| one.lane_fields.stage.is_some();
+            let expected: Vec<_> = state.checkpoints_of(&key).filter(of_stage).collect();
+            prop_assert_eq!(state.staged(run).collect::<Vec<_>>(), expected);
         }
     }
 }

@@ -184,9 +184,12 @@ pub struct Run {
     /// Its named steps, in the order in which they were last begun.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
-    /// What was taken over from other systems, the latest last.
+    /// What was imported from other systems, the latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub imported: Vec<ImportedDocument>,
+    /// Sequences of the checkpoints that are records of a lane's stage (C1); some may have been removed since.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub staged: BTreeSet<u64>,
     /// The rest.
     pub details: LazyCompressed<RunDetails>,
 }

@@ -42,8 +42,9 @@ pub struct State {
 }
 
 impl State {
-    /// Compresses the details of runs that have ended, which few commands read.
+    /// Compresses what few commands read: the details of runs that have ended, and older checkpoints.
     pub fn pack(&mut self) {
+        self.checkpoints.pack();
         let ended = self.runs.iter_mut().filter(|run| run.status.has_ended());
         ended.for_each(|run| run.details.pack());
     }

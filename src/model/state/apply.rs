@@ -47,12 +47,10 @@ impl State {
             }
             (Payload::CheckpointCreated { checkpoint, .. }, _) => self.add_checkpoint(checkpoint),
             (Payload::CheckpointReturned { checkpoint }, _) => {
-                self.pruned.remove(&checkpoint.id);
                 if let Some(run) = run_mut(&mut self.runs, &checkpoint.run) {
                     run.removed.remove(&checkpoint.seq);
                 }
-                self.last_checkpoint_seq = self.last_checkpoint_seq.max(checkpoint.seq);
-                self.checkpoints.insert((**checkpoint).clone());
+                self.insert_checkpoint(checkpoint);
             }
             (
                 Payload::CheckpointPinned {
@@ -230,10 +228,8 @@ impl State {
             }
             run.was_captured = true;
         }
-        self.last_checkpoint_seq = self.last_checkpoint_seq.max(checkpoint.seq);
         // One whose run was replaced is there again with it.
-        self.pruned.remove(&checkpoint.id);
-        self.checkpoints.insert(checkpoint.clone());
+        self.insert_checkpoint(checkpoint);
         if !self.places.contains(&checkpoint.state_dir) {
             self.places.insert(checkpoint.state_dir.clone());
         }
@@ -249,6 +245,17 @@ impl State {
                 .or_default()
                 .baseline = vec![whole];
         }
+    }
+
+    fn insert_checkpoint(&mut self, checkpoint: &Checkpoint) {
+        self.pruned.remove(&checkpoint.id);
+        self.last_checkpoint_seq = self.last_checkpoint_seq.max(checkpoint.seq);
+        if checkpoint.lane_fields.stage.is_some()
+            && let Some(run) = run_mut(&mut self.runs, &checkpoint.run)
+        {
+            run.staged.insert(checkpoint.seq);
+        }
+        self.checkpoints.insert(checkpoint.clone());
     }
 
     fn restored(&mut self, event: &Event, operation: &Operation) {
@@ -446,6 +453,7 @@ fn new_run(
         subtasks: BTreeSet::new(),
         steps: Vec::new(),
         imported: Vec::new(),
+        staged: BTreeSet::new(),
         details: details.into(),
     }
 }

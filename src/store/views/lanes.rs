@@ -14,12 +14,10 @@ use super::super::Store;
 
 /// Whether anything belongs to a stage of a lane: without one there is no file.
 pub(crate) fn has_lane_records(state: &State) -> bool {
-    state.checkpoints.has_stage()
-        || state.runs.iter().any(|run| {
-            run.imported
-                .iter()
-                .any(|one| one.imported.kind == ImportKind::Lanes)
-        })
+    state.runs.iter().any(|run| {
+        let imports = || run.imported.iter().map(|one| one.imported.kind);
+        !run.staged.is_empty() || imports().any(|kind| kind == ImportKind::Lanes)
+    })
 }
 
 /// The records, lane by lane, in the order in which they were made.
@@ -138,7 +136,9 @@ impl LaneBack {
         {
             return Some(Self::Beginning);
         }
-        let safest = state.lane_safest_stage(key).map(str::to_owned);
+        let safest = state
+            .lane_safest(key)
+            .and_then(|safest| safest.lane_fields.stage.clone());
         let initial = || state.keeps_initial(key).then_some(Self::Initial);
         safest.map(Self::Stage).or_else(initial)
     }
