@@ -28,7 +28,7 @@ pub(crate) use lock::LockError;
 pub(crate) use refused::Refused;
 pub use root::Root;
 pub(crate) use root::cannot_link;
-pub(crate) use root::tighten;
+pub(crate) use root::present;
 pub(crate) use rustix::fs::FileType as Kind;
 pub(crate) use sudo::create_dir_all;
 pub(crate) use sudo::give_to_sudo_caller;

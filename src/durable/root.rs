@@ -234,11 +234,6 @@ impl Root {
         }
     }
 
-    /// Whether an open file is what opening its name again would give. A large one is opened again, for its holes.
-    pub fn is_current(&self, path: &Path, file: &File) -> io::Result<bool> {
-        Ok(rustix::fs::fstat(file)?.st_size <= SOLID && self.names(path, file)?)
-    }
-
     /// Opens a file for reading.
     pub fn open(&self, path: &Path) -> io::Result<File> {
         self.open_with(path, OFlags::RDONLY)
@@ -509,7 +504,7 @@ impl Root {
 }
 
 /// Takes from an open file or folder what it allows others.
-pub(crate) fn tighten(open: impl AsFd) -> io::Result<()> {
+fn tighten(open: impl AsFd) -> io::Result<()> {
     let mode = Mode::from_raw_mode(rustix::fs::fstat(&open)?.st_mode);
     if mode.intersects(Mode::RWXG | Mode::RWXO) {
         rustix::fs::fchmod(&open, mode & Mode::RWXU)?;
@@ -526,7 +521,7 @@ fn has_hole(file: &File, size: i64) -> io::Result<bool> {
 }
 
 /// `None` for what is not there.
-pub(super) fn present<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+pub(crate) fn present<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

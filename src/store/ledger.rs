@@ -1,24 +1,24 @@
 //! The ledger file: opens and reads it, and takes the lock under which [`exclusive`] appends.
 
 mod exclusive;
-mod files;
 mod identity;
 mod lines;
 mod mended;
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::durable::{FileLock, Kind, Refused, Root, Sync, tighten};
-use crate::model::event::{EventSource, Payload};
+use crate::durable::{FileLock, Root, Sync};
+use crate::model::event::{Event, EventSource, Payload};
 use crate::model::path::short_part;
 use crate::model::run::{NONE, RunKey};
 use crate::model::state::State;
+use crate::model::time::Timestamp;
 
 use super::error::StoreError;
 use super::packed_lines::DecodeError;
@@ -26,10 +26,8 @@ use super::registry::Origin;
 use super::registry::Registry;
 use super::second_copy::{SecondCopy, Standing};
 use super::state_cache::StateCache;
-use super::view_names::{LANES, RECOVERY};
-use super::written::{Written, is_blank, is_damaged};
+use super::view_names::LANES;
 use crate::store::second_copy::Unsynced;
-use files::{Files, Look, Reader};
 
 pub(crate) use identity::Owned;
 
@@ -39,9 +37,6 @@ const CACHE_EVERY: u64 = 64;
 const CACHE_EVERY_RUNS: usize = 8;
 /// How much of the ledger's end the cache remembers: the last line's checksum and closing.
 const END_LENGTH: usize = 11;
-/// More bytes than a list without lane records has, whatever a crash leaves of one.
-const LONGEST_EMPTY: u64 = 4 << 10;
-
 /// A state directory.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -89,8 +84,6 @@ pub struct Loaded {
     mended: Option<Arc<Vec<u8>>>,
     /// How the second copy stood to the ledger.
     standing: Standing,
-    /// What it was read from.
-    files: Files,
 }
 
 /// Events that were folded and are not in the cache.
@@ -133,6 +126,17 @@ impl NewEvent {
             run: Some(run.clone()),
             source: EventSource::Recover,
             payload,
+        }
+    }
+
+    fn recorded(self, seq: u64, at: Timestamp) -> Event {
+        Event {
+            seq,
+            at,
+            schema: self.payload.schema(),
+            run: self.run,
+            source: self.source,
+            payload: self.payload,
         }
     }
 }
@@ -315,100 +319,6 @@ impl Store {
             .map_err(self.io("set aside the second copy of"))
     }
 
-    /// A view's content; `None` where there is none, or something that makes way for it and is not followed.
-    pub fn view(&self, path: &Path) -> io::Result<Option<Vec<u8>>> {
-        match self.root_of_view(path).read_present(path) {
-            Err(error)
-                if Refused::of(&error)
-                    .is_some_and(|refused| refused.path == path && !refused.is_folder()) =>
-            {
-                tracing::warn!("{error}: it makes way for the view");
-                Ok(None)
-            }
-            read => read,
-        }
-    }
-
-    /// Whether a file of lane records is there. What makes way for one is none, nor is what a crash left of one.
-    pub(super) fn has_lane_file(&self) -> bool {
-        let (root, path) = (self.root_of_view(&self.lane_file), &self.lane_file);
-        if !matches!(root.kind(path), Ok(Some(Kind::RegularFile))) {
-            return false;
-        }
-        // Elsewhere than in our folder whatever can be read may be somebody's.
-        let is_gone = if path.starts_with(&self.dir) {
-            is_damaged
-        } else {
-            is_blank
-        };
-        // What cannot be read, or is longer than a list of nothing ever is, is there.
-        root.read_at_most(path, LONGEST_EMPTY)
-            .map_or(true, |content| !is_gone(&content))
-    }
-
-    /// Whether the place of the lane records, where somebody chose it, holds something else than a list, and none of ours
-    /// has ever been there: a file that must not be written over.
-    pub fn lane_file_is_foreign(&self) -> bool {
-        if self.lane_file.starts_with(&self.dir) {
-            return false;
-        }
-        let is_list = |bytes: &[u8]| {
-            bytes.trim_ascii().is_empty()
-                || serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(bytes).is_ok()
-        };
-        let is_ours = || Written::read(&self.root, &self.private_dir()).knows(&self.lane_file);
-        let read = self.root_of_view(&self.lane_file).read(&self.lane_file);
-        read.is_ok_and(|bytes| !is_list(&bytes)) && !is_ours()
-    }
-
-    /// Files in the places of the views that are shared with other systems (L1, C1) which this program did not write.
-    pub fn foreign_views(&self) -> Vec<PathBuf> {
-        let written = Written::read(&self.root, &self.private_dir());
-        let is_foreign = |path: &PathBuf| {
-            let place = path.strip_prefix(&self.dir).unwrap_or(path);
-            let read = self.root_of_view(path).read(path);
-            read.is_ok_and(|bytes| !written.is(place, &bytes) && !is_damaged(&bytes))
-        };
-        [self.dir.join(RECOVERY), self.dir.join(&self.lane_file)]
-            .into_iter()
-            .filter(is_foreign)
-            .collect()
-    }
-
-    /// The views in places that other systems share which hold what was written there last.
-    pub fn own_views(&self) -> Vec<PathBuf> {
-        let written = Written::read(&self.root, &self.private_dir());
-        let is_own = |place: &PathBuf| {
-            let path = self.dir.join(place);
-            self.root_of_view(&path)
-                .read(&path)
-                .is_ok_and(|bytes| written.is(place, &bytes))
-        };
-        written
-            .places()
-            .into_iter()
-            .filter(is_own)
-            .map(|place| self.dir.join(place))
-            .collect()
-    }
-
-    /// Removes them. Where another system's file was in the place of one, that is there again.
-    pub fn remove_own_views(&self) -> io::Result<()> {
-        let before = self.private_dir().join("before");
-        for path in self.own_views() {
-            let kept = self
-                .root
-                .latest_copy(&before.join(path.file_name().unwrap_or_default()))?;
-            match kept {
-                Some(content) => self
-                    .root_of_view(&path)
-                    .replace(&path, &content, Sync::All)?,
-                None => self.root_of_view(&path).remove_file(&path)?,
-            }
-        }
-        Ok(())
-    }
-
     /// The state directory.
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -504,41 +414,25 @@ impl Store {
 
     /// Notes how many events there are, so that a ledger that was cut off at a line's end is noticed even where its copy was
     /// too. In place and without waiting for the disk: the ledger itself is there already.
-    fn note(&self, lines: u64, files: &mut Files) {
-        let mark =
-            files
-                .mark_to_write
-                .current(&self.root, &self.created_marker(), Root::open_or_create);
-        let write = |mark: Option<Arc<File>>| match mark {
-            Some(mark) => mark.write_all_at(format!("{lines:020}").as_bytes(), 0),
-            None => Err(io::Error::from(io::ErrorKind::NotFound)),
-        };
-        if let Err(error) = mark.and_then(write) {
+    fn note(&self, lines: u64) {
+        let mark = self.root.open_or_create(&self.created_marker());
+        let text = format!("{lines:020}");
+        if let Err(error) = mark.and_then(|mark| mark.write_all_at(text.as_bytes(), 0)) {
             tracing::debug!(%error, "the number of events was not noted");
         }
     }
 
-    /// So many events there are at least.
-    fn at_least(&self, files: &mut Files) -> Result<u64, StoreError> {
+    /// The number of events that there are at least.
+    fn at_least(&self) -> Result<u64, StoreError> {
         let path = self.created_marker();
-        let mark = match files.mark.current(&self.root, &path, Root::open) {
-            Err(source) if Refused::of(&source).is_some() => {
-                return Err(StoreError::Io {
-                    action: "read",
-                    path,
-                    source,
-                });
-            }
-            mark => mark.ok().flatten(),
-        };
-        let number = |file: Arc<File>| {
-            let mut text = String::new();
-            Reader { file: &file, at: 0 }
-                .read_to_string(&mut text)
-                .ok()?;
-            text.trim().parse().ok()
-        };
-        Ok(mark.and_then(number).unwrap_or(0))
+        let read = self.root.read_if_possible(&path);
+        let bytes = read.map_err(|source| StoreError::Io {
+            action: "read",
+            path,
+            source,
+        })?;
+        let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+        Ok(text.and_then(|text| text.trim().parse().ok()).unwrap_or(0))
     }
 
     pub(super) fn cache_path(&self) -> PathBuf {
@@ -581,13 +475,9 @@ impl Store {
     /// back or damaged and its second copy is whole, that is folded, with a warning.
     pub fn load(&self) -> Result<Loaded, StoreError> {
         let recent = self.last().take();
-        let mut files = recent
-            .as_ref()
-            .map(|recent| recent.files.clone())
-            .unwrap_or_default();
-        // Before the ledger's length is asked for: it only grows.
-        let at_least = self.at_least(&mut files)?;
-        let Look { ledger, standing } = self.look(&mut files)?;
+        // Before the ledger's length is read: it only grows.
+        let at_least = self.at_least()?;
+        let (ledger, standing) = self.open_both()?;
         let mended = if standing == Standing::Doubtful {
             self.mended()?
         } else {
@@ -595,7 +485,7 @@ impl Store {
         };
         let loaded = match mended {
             Some(bytes) => Some(self.load_mended(bytes)?),
-            None => self.load_own(ledger.as_deref(), recent).or_else(|error| {
+            None => self.load_own(ledger.as_ref(), recent).or_else(|error| {
                 match (&error, standing) {
                     (StoreError::Corrupt { .. }, Standing::Level | Standing::Behind(_)) => self
                         .mended()?
@@ -616,7 +506,7 @@ impl Store {
             );
             return Err(self.corrupt(loaded.lines + 1, reason));
         }
-        (loaded.standing, loaded.files) = (standing, files);
+        loaded.standing = standing;
         *self.last() = Some(loaded.clone());
         Ok(loaded)
     }
@@ -650,12 +540,10 @@ impl Store {
             None => self.cached(file, length)?,
         };
         let mut bytes = Vec::new();
-        Reader {
-            file,
-            at: loaded.offset,
-        }
-        .read_to_end(&mut bytes)
-        .map_err(self.io("read"))?;
+        let mut rest = file;
+        rest.seek(SeekFrom::Start(loaded.offset))
+            .and_then(|_| rest.read_to_end(&mut bytes))
+            .map_err(self.io("read"))?;
         self.fold(&mut loaded, &bytes)?;
         Ok(Some(loaded))
     }
@@ -769,13 +657,7 @@ impl Store {
             loaded.torn = 0;
         }
         if loaded.lines > 0 {
-            let ledger = loaded
-                .files
-                .ledger
-                .current(&self.root, &self.ledger_path(), Root::open);
-            if let Err(error) = ledger.and_then(|ledger| ledger.map_or(Ok(()), tighten)) {
-                tracing::debug!(%error, "the ledger's mode was not changed");
-            }
+            self.root.tighten(&self.ledger_path());
             if !is_level {
                 self.copy_follows();
             }

@@ -10,11 +10,11 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::packed_lines::decompress_all;
-use crate::durable::{Kind, Root, Sync};
+use crate::durable::{Kind, Root, Sync, present};
 
 /// So many bytes of the end are compared: more than the checksum of the last line.
 const END_LENGTH: usize = 64;
@@ -110,8 +110,8 @@ impl SecondCopy {
 
     /// Makes the copy hold what `ledger` holds, which is whole and on disk. The caller holds the ledger's lock.
     pub(super) fn follow(&self, root: &Root, ledger: &Path) -> io::Result<()> {
-        let copy = open(&self.root, &self.path)?;
-        match standing(copy.as_ref(), open(root, ledger)?.as_ref())? {
+        let copy = present(self.root.open(&self.path))?;
+        match standing(copy.as_ref(), present(root.open(ledger))?.as_ref())? {
             Standing::Level => Ok(()),
             Standing::Behind(from) => {
                 let missing = root
@@ -167,14 +167,6 @@ impl SecondCopy {
             }
         }
         Ok(true)
-    }
-}
-
-fn open(root: &Root, path: &Path) -> io::Result<Option<File>> {
-    match root.open(path) {
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
     }
 }
 
@@ -239,7 +231,7 @@ pub(super) struct Unsynced(Mutex<Pending>);
 
 #[derive(Debug)]
 struct Pending {
-    file: Option<Arc<File>>,
+    file: Option<File>,
     synced: Instant,
 }
 
@@ -254,7 +246,7 @@ impl Default for Unsynced {
 
 impl Unsynced {
     /// Something was written to the copy.
-    pub(super) fn add(&self, file: Arc<File>) {
+    pub(super) fn add(&self, file: File) {
         let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pending.file = Some(file);
         if pending.synced.elapsed() >= LONGEST {

@@ -2,11 +2,18 @@
 //! So a file of theirs is known from a view that is simply out of date, and is never written over without a copy.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::durable::{Root, Sync};
+use crate::durable::{Kind, Refused, Root, Sync};
+
+use super::ledger::Store;
+use super::view_names::RECOVERY;
+
+/// More bytes than a list without lane records has, whatever a crash leaves of one.
+const LONGEST_EMPTY: u64 = 4 << 10;
 
 /// The last contents of each place, the latest last. Two of them: a kill may come between the note and the view.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -57,12 +64,108 @@ impl Written {
 
     /// A note that a crash of the machine takes away costs a copy too many, not a view.
     pub(super) fn write(&self, root: &Root, private: &Path) {
-        let written = serde_json::to_vec(self).map_err(std::io::Error::from);
+        let written = serde_json::to_vec(self).map_err(io::Error::from);
         if let Err(error) =
             written.and_then(|bytes| root.write(&Self::file(private), &bytes, Sync::Nothing))
         {
             tracing::debug!(%error, "what the views hold was not noted");
         }
+    }
+}
+
+impl Store {
+    /// A view's content; `None` where there is none, or something that makes way for it and is not followed.
+    pub fn view(&self, path: &Path) -> io::Result<Option<Vec<u8>>> {
+        match self.root_of_view(path).read_present(path) {
+            Err(error)
+                if Refused::of(&error)
+                    .is_some_and(|refused| refused.path == path && !refused.is_folder()) =>
+            {
+                tracing::warn!("{error}: it makes way for the view");
+                Ok(None)
+            }
+            read => read,
+        }
+    }
+
+    /// Whether a file of lane records is there. What makes way for one is none, nor is what a crash left of one.
+    pub(super) fn has_lane_file(&self) -> bool {
+        let (root, path) = (self.root_of_view(self.lane_file()), self.lane_file());
+        if !matches!(root.kind(path), Ok(Some(Kind::RegularFile))) {
+            return false;
+        }
+        // Elsewhere than in our folder whatever can be read may be somebody's.
+        let is_gone = if path.starts_with(self.dir()) {
+            is_damaged
+        } else {
+            is_blank
+        };
+        // What cannot be read, or is longer than a list of nothing ever is, is there.
+        root.read_at_most(path, LONGEST_EMPTY)
+            .map_or(true, |content| !is_gone(&content))
+    }
+
+    /// Whether the place of the lane records, where somebody chose it, holds something else than a list, and none of ours
+    /// has ever been there: a file that must not be written over.
+    pub fn lane_file_is_foreign(&self) -> bool {
+        if self.lane_file().starts_with(self.dir()) {
+            return false;
+        }
+        let is_list = |bytes: &[u8]| {
+            bytes.trim_ascii().is_empty()
+                || serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(bytes).is_ok()
+        };
+        let is_ours = || Written::read(self.root(), &self.private_dir()).knows(self.lane_file());
+        let read = self.root_of_view(self.lane_file()).read(self.lane_file());
+        read.is_ok_and(|bytes| !is_list(&bytes)) && !is_ours()
+    }
+
+    /// Files in the places of the views that are shared with other systems (L1, C1) which this program did not write.
+    pub fn foreign_views(&self) -> Vec<PathBuf> {
+        let written = Written::read(self.root(), &self.private_dir());
+        let is_foreign = |path: &PathBuf| {
+            let place = path.strip_prefix(self.dir()).unwrap_or(path);
+            let read = self.root_of_view(path).read(path);
+            read.is_ok_and(|bytes| !written.is(place, &bytes) && !is_damaged(&bytes))
+        };
+        [self.dir().join(RECOVERY), self.dir().join(self.lane_file())]
+            .into_iter()
+            .filter(is_foreign)
+            .collect()
+    }
+
+    /// The views in places that other systems share which hold what was written there last.
+    pub fn own_views(&self) -> Vec<PathBuf> {
+        let written = Written::read(self.root(), &self.private_dir());
+        let is_own = |place: &PathBuf| {
+            let path = self.dir().join(place);
+            self.root_of_view(&path)
+                .read(&path)
+                .is_ok_and(|bytes| written.is(place, &bytes))
+        };
+        written
+            .places()
+            .into_iter()
+            .filter(is_own)
+            .map(|place| self.dir().join(place))
+            .collect()
+    }
+
+    /// Removes them. Where another system's file was in the place of one, that is there again.
+    pub fn remove_own_views(&self) -> io::Result<()> {
+        let before = self.private_dir().join("before");
+        for path in self.own_views() {
+            let kept = self
+                .root()
+                .latest_copy(&before.join(path.file_name().unwrap_or_default()))?;
+            match kept {
+                Some(content) => self
+                    .root_of_view(&path)
+                    .replace(&path, &content, Sync::All)?,
+                None => self.root_of_view(&path).remove_file(&path)?,
+            }
+        }
+        Ok(())
     }
 }
 

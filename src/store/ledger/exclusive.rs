@@ -10,7 +10,7 @@ use super::super::second_copy::{self, SecondCopy};
 use super::super::state_cache::StateCache;
 use super::super::{StoreError, ledger_line};
 use super::{Beyond, CACHE_EVERY, Exclusive, Loaded, NewEvent, Store};
-use crate::durable::{Root, Sync};
+use crate::durable::{Root, Sync, present};
 use crate::model::event::{Event, Payload};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -85,24 +85,8 @@ impl Exclusive {
         events: Vec<NewEvent>,
     ) -> Result<String, StoreError> {
         let mut text = String::new();
-        for (
-            seq,
-            NewEvent {
-                run,
-                source,
-                payload,
-            },
-        ) in (self.loaded.lines + before + 1..).zip(events)
-        {
-            let event = Event {
-                seq,
-                at,
-                schema: payload.schema(),
-                run,
-                source,
-                payload,
-            };
-            text.push_str(&self.encoded(&event)?);
+        for (seq, new) in (self.loaded.lines + before + 1..).zip(events) {
+            text.push_str(&self.encoded(&new.recorded(seq, at))?);
         }
         Ok(text)
     }
@@ -119,19 +103,7 @@ impl Exclusive {
         let mut made = Vec::with_capacity(events.len());
         for (at, new) in events {
             let seq = self.loaded.lines + made.len() as u64 + 1;
-            let NewEvent {
-                run,
-                source,
-                payload,
-            } = new;
-            let event = Event {
-                seq,
-                at,
-                schema: payload.schema(),
-                run,
-                source,
-                payload,
-            };
+            let event = new.recorded(seq, at);
             text.push_str(&self.encoded(&event)?);
             made.push(event);
         }
@@ -157,7 +129,7 @@ impl Exclusive {
         }
         self.loaded.lines += made.len() as u64;
         self.loaded.extend(text.as_bytes());
-        self.store.note(self.loaded.lines, &mut self.loaded.files);
+        self.store.note(self.loaded.lines);
         self.look_after_files();
         *self.store.last() = Some(self.loaded.clone());
         Ok(())
@@ -190,7 +162,7 @@ impl Exclusive {
         let Some(file) = self.open_to_append(&path).map_err(&failed)? else {
             return self.write_to_copy(bytes).map_err(failed);
         };
-        let written = (&*file).write_all(bytes).and_then(|()| file.sync_data());
+        let written = (&file).write_all(bytes).and_then(|()| file.sync_data());
         if let Err(error) = written {
             // What was written in part, or may not be on disk, must not count later as if it were.
             if let Err(undo) = file.set_len(offset) {
@@ -209,34 +181,26 @@ impl Exclusive {
     }
 
     /// The ledger; `None` where git, which takes a file away before it sets it back, has just taken it.
-    fn open_to_append(&mut self, path: &Path) -> io::Result<Option<Arc<File>>> {
-        let file =
-            self.loaded
-                .files
-                .ledger_end
-                .current(&self.store.root, path, Root::open_to_append)?;
-        let Some(file) = file else { return Ok(None) };
+    fn open_to_append(&self, path: &Path) -> io::Result<Option<File>> {
+        let Some(file) = present(self.store.root.open_to_append(path))? else {
+            return Ok(None);
+        };
         Ok((file.metadata()?.len() == self.loaded.offset).then_some(file))
     }
 
     /// Appends to the second copy; the file, which is not synced yet. `None` where it does not end where the ledger did.
-    fn append_to_copy(&mut self, bytes: &[u8]) -> io::Result<Option<Arc<File>>> {
+    fn append_to_copy(&self, bytes: &[u8]) -> io::Result<Option<File>> {
         let Some(copy) = self.store.copy() else {
             return Ok(None);
         };
-        let file =
-            self.loaded
-                .files
-                .copy_end
-                .current(copy.root(), copy.path(), Root::open_to_append)?;
-        match file {
+        match present(copy.root().open_to_append(copy.path()))? {
             Some(file) if second_copy::append(&file, self.loaded.offset, bytes)? => Ok(Some(file)),
             _ => Ok(None),
         }
     }
 
     /// Appends to the second copy alone, which has more than the ledger then: the next command puts that right.
-    fn write_to_copy(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn write_to_copy(&self, bytes: &[u8]) -> io::Result<()> {
         let gone = || io::Error::other("it was taken away or replaced while it was locked");
         self.append_to_copy(bytes)?.ok_or_else(gone)?.sync_data()
     }

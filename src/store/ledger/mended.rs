@@ -1,16 +1,17 @@
 //! Repairs a ledger that was cut off, emptied, set back or damaged from its second copy, automatically.
 
+use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
 
-use crate::durable::Sync;
+use crate::durable::{Refused, Sync, present};
 
 use super::super::error::StoreError;
 use super::super::packed_lines::decompress_all;
 use super::super::rebuild::salvage;
-use super::super::second_copy::{SecondCopy, Standing};
-use super::files::{Look, Reader};
+use super::super::registry::Origin;
+use super::super::second_copy::{SecondCopy, Standing, standing};
 use super::{Loaded, Store};
 
 /// Where lines are read from.
@@ -19,6 +20,28 @@ pub(super) trait Lines: Read + Seek {}
 impl<T: Read + Seek> Lines for T {}
 
 impl Store {
+    /// Opens the ledger, and compares it with its second copy. A copy that cannot be read is none; what is in its place and is
+    /// no file is an error. State from elsewhere has none: our copy is another ledger's.
+    pub(super) fn open_both(&self) -> Result<(Option<File>, Standing), StoreError> {
+        // The copy first: what is appended meanwhile is in the ledger only.
+        let copy = match self.copy.as_ref().filter(|_| self.origin() == Origin::Ours) {
+            None => None,
+            Some(copy) => present(copy.root().open(copy.path())).or_else(|error| {
+                if Refused::of(&error).is_some() {
+                    return Err(self.io("read the second copy of")(error));
+                }
+                tracing::debug!(%error, copy = %copy.path().display(), "the ledger's second copy cannot be read");
+                Ok(None)
+            })?,
+        };
+        let ledger = present(self.root.open(&self.ledger_path())).map_err(self.io("read"))?;
+        let standing = standing(copy.as_ref(), ledger.as_ref()).unwrap_or_else(|error| {
+            tracing::debug!(%error, "the ledger's second copy cannot be compared");
+            Standing::Alone
+        });
+        Ok((ledger, standing))
+    }
+
     /// The lines that count where the ledger's own file lacks some of them; `None` where it has them all. Where neither
     /// file has all that the other one knows of, that is damage: never fewer events.
     pub(super) fn mended(&self) -> Result<Option<Vec<u8>>, StoreError> {
@@ -111,7 +134,7 @@ impl Store {
         &self,
         read: impl Fn(&mut dyn Lines) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        let Look { ledger, standing } = self.look_again()?;
+        let (ledger, standing) = self.open_both()?;
         let mended = if standing == Standing::Doubtful {
             self.mended()?
         } else {
@@ -120,8 +143,10 @@ impl Store {
         if let Some(bytes) = mended {
             return read(&mut Cursor::new(bytes)).map(Some);
         }
-        let Some(file) = ledger else { return Ok(None) };
-        match read(&mut Reader { file: &file, at: 0 }) {
+        let Some(mut file) = ledger else {
+            return Ok(None);
+        };
+        match read(&mut file) {
             Err(error @ StoreError::Corrupt { .. }) if standing != Standing::Doubtful => self
                 .mended()?
                 .map_or(Err(error), |bytes| read(&mut Cursor::new(bytes)).map(Some)),
@@ -133,7 +158,7 @@ impl Store {
     /// examined.
     pub fn flaws(&self) -> Result<Vec<(PathBuf, &'static str)>, StoreError> {
         let mut flaws = Vec::new();
-        let standing = self.look_again()?.standing;
+        let (_, standing) = self.open_both()?;
         let Some(copy) = self.copy.as_ref().filter(|_| standing != Standing::Alone) else {
             return Ok(flaws);
         };
