@@ -20,6 +20,36 @@ pub(super) trait Lines: Read + Seek {}
 impl<T: Read + Seek> Lines for T {}
 
 impl Store {
+    /// Whether the ledger's second copy shows that what it says was recorded here.
+    pub fn is_vouched_for(&self) -> bool {
+        // One that lies in the state directory comes along with it.
+        let apart = self
+            .copy
+            .as_ref()
+            .filter(|copy| !copy.path().starts_with(self.private_dir()));
+        apart.is_some_and(|copy| copy.vouches_for(&self.root, &self.ledger_path()))
+    }
+
+    /// Sets the second copy aside where it is that of another ledger, whose place this one is about to get; where it is.
+    pub fn set_other_copy_aside(&self) -> Result<Option<PathBuf>, StoreError> {
+        let Some(copy) = self
+            .copy
+            .as_ref()
+            .filter(|copy| copy.path().is_file() && !self.is_vouched_for())
+        else {
+            return Ok(None);
+        };
+        let place = self.private_dir().join("before").join("events.jsonl");
+        let kept = copy
+            .root()
+            .read(copy.path())
+            .and_then(|bytes| self.root.keep_copy(&place, &bytes));
+        let removed = kept.and_then(|kept| copy.root().remove_file(copy.path()).map(|()| kept));
+        removed
+            .map(Some)
+            .map_err(self.io("set aside the second copy of"))
+    }
+
     /// Opens the ledger, and compares it with its second copy. A copy that cannot be read is none; what is in its place and is
     /// no file is an error. State from elsewhere has none: our copy is another ledger's.
     pub(super) fn open_both(&self) -> Result<(Option<File>, Standing), StoreError> {
