@@ -118,7 +118,7 @@ pub struct AgentRecord {
     pub structured: bool,
     /// Whether a terminal record says that the run ended well.
     pub is_success: bool,
-    /// Whether the program says that somebody interrupted it.
+    /// Whether the program says that a user interrupted it.
     pub interrupted: bool,
     /// The error that ended the run.
     pub final_error: Option<AgentError>,
@@ -253,7 +253,7 @@ pub struct Usage {
 
 impl Usage {
     /// Dollars.
-    #[allow(clippy::cast_precision_loss, reason = "money that is told")]
+    #[allow(clippy::cast_precision_loss, reason = "money that is printed")]
     pub fn cost_usd(self) -> Option<f64> {
         self.cost_micros.map(|micros| micros as f64 / 1e6)
     }

@@ -43,7 +43,7 @@ pub enum IterationStatus {
     Completed,
     /// The last attempt failed.
     Failed,
-    /// Interrupted by somebody.
+    /// Interrupted by a signal or a user.
     Cancelled,
     /// Given up by policy or by a person (A7).
     Skipped,
@@ -200,7 +200,7 @@ pub enum AttemptOutcome {
     Passed,
     /// Something failed; charged to the budgets unless the policy parks or continues.
     Failed,
-    /// Somebody interrupted it; never charged.
+    /// Interrupted by a signal or a user; never charged.
     Cancelled,
 }
 

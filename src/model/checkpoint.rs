@@ -88,7 +88,7 @@ pub(crate) mod trigger {
     pub(crate) const STEP: &str = "step";
     /// The latest one was as old as `[checkpoint] interval` (S10).
     pub(crate) const INTERVAL: &str = "interval";
-    /// So many operations were recorded since the latest one (S10).
+    /// The number of operations recorded since the latest one (S10).
     pub(crate) const OPERATION: &str = "operation";
     /// Before files are modified (S10).
     pub(crate) const BEFORE_EDIT: &str = "before_edit";
@@ -100,7 +100,7 @@ pub(crate) mod trigger {
     pub(crate) const PHASE: &str = "phase";
     /// An agent's turn or session is over (S10).
     pub(crate) const SESSION: &str = "session";
-    /// What somebody else changed since the run's last checkpoint, found before an attempt.
+    /// What others changed since the run's last checkpoint, found before an attempt.
     pub(crate) const EDITED: &str = "edited";
 
     /// Whether a checkpoint that was taken for `earlier` says of the same content what one for `later` would. That it comes
@@ -197,7 +197,7 @@ impl LaneFields {
     }
 }
 
-/// So many of the paths that changed are in a checkpoint's record: it is in the ledger, and must stay small.
+/// The most changed paths that a checkpoint's record has: it is in the ledger, and must stay small.
 pub(crate) const MAX_CHANGED_PATHS: usize = 200;
 
 /// One capture of work tree, index, HEAD and state.
@@ -319,7 +319,7 @@ pub(crate) const DAMAGED: &str = "damaged: it cannot be restored in full";
 /// The label that takes [`DAMAGED`] back.
 pub(crate) const UNDAMAGED: &str = "no longer damaged";
 
-/// So many bytes a description with several labels may have.
+/// The most bytes of a description with several labels.
 const LONGEST_DESCRIPTION: usize = 400;
 
 impl Checkpoint {

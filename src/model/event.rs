@@ -216,7 +216,7 @@ pub enum Payload {
     CheckpointCreated {
         /// Its record.
         checkpoint: Box<Checkpoint>,
-        /// Whether it was found as a reference without an event and taken in.
+        /// Whether it was found as a reference without an event and recorded.
         #[serde(default)]
         adopted: bool,
         /// Commits that whoever asked for it named as the run's own. Those that the record of a stage lists beside them

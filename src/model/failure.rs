@@ -23,7 +23,7 @@ pub enum FailureType {
     AgentError,
     /// The machine was the reason: disk, permissions, a missing tool, network.
     SystemError,
-    /// Somebody interrupted the run.
+    /// A signal or a user interrupted the run.
     Cancellation,
     /// A process died from a signal or ran out of memory.
     Crash,
@@ -125,7 +125,7 @@ pub enum Cause {
     DiskFull,
     /// No memory left.
     OutOfMemory,
-    /// Interrupted by somebody.
+    /// Interrupted by a signal or a user.
     Cancelled,
     /// Ended by a signal.
     Crashed,
@@ -298,7 +298,7 @@ pub struct Failure {
     pub severity: Severity,
     /// Whether the very same again plausibly succeeds.
     pub retryable: bool,
-    /// Whether the run can go on at all without somebody mending the machine (B5).
+    /// Whether the run can go on at all without repairs to the machine (B5).
     pub recoverable: bool,
     /// What to do about it.
     pub suggested_action: SuggestedAction,

@@ -82,7 +82,7 @@ ids! {
     FixId;
 }
 
-/// What stands for "no phase" and "no lane".
+/// The value for "no phase" and "no lane".
 pub(crate) const NONE: &str = "-";
 
 /// What identifies a run.

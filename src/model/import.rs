@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::id::RunKey;
 use super::time::Timestamp;
 
-/// Which system's file it is; in the order in which several are taken in, so that the loop's own state comes last and is
+/// Which system's file it is; in the order in which several are imported, so that the loop's own state comes last and is
 /// what `recovery.json` records.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,

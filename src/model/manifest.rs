@@ -25,13 +25,13 @@ pub struct CaptureRules {
     pub max_untracked_files: u64,
     /// More bytes in untracked files than this are refused.
     pub max_untracked_bytes: u64,
-    /// Globs of ignored paths to capture all the same. A pattern also stands for everything below what it matches.
+    /// Globs of ignored paths to capture all the same. A pattern also matches everything below what it matches.
     #[serde(default)]
     pub include: Vec<String>,
     /// Globs of paths to leave out, listed in `skipped`.
     #[serde(default)]
     pub exclude: Vec<String>,
-    /// Globs of untracked paths that come and go while somebody edits: as if git ignored them.
+    /// Globs of untracked paths that come and go while a user edits: as if git ignored them.
     #[serde(rename = "passing", default, skip_serializing_if = "Vec::is_empty")]
     pub editor_temp_globs: Vec<String>,
     /// Absolute folders that are no part of the work tree (the state directory): neither captured nor listed.

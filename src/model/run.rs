@@ -51,7 +51,7 @@ pub enum RunStatus {
     Failed,
     /// Waiting for something outside.
     Blocked,
-    /// Interrupted by somebody.
+    /// Interrupted by a signal or a user.
     Cancelled,
     /// A person is needed.
     Escalated,
@@ -141,7 +141,7 @@ pub struct Parked {
 }
 
 /// Everything known of a run. What is asked of every run stands here; the rest of a run that is over stays packed until
-/// somebody looks, so that what a command pays for the past hardly grows with it.
+/// it is read, so that what a command pays for the past hardly grows with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     /// Its identity.

@@ -27,7 +27,7 @@ pub struct State {
     pub runs: Vec<Run>,
     /// All checkpoints.
     pub checkpoints: Checkpoints,
-    /// Ids of checkpoints that were removed on purpose: a leftover reference of one is never taken in again.
+    /// Ids of checkpoints that were removed on purpose: a leftover reference of one is never imported again.
     pub pruned: BTreeSet<CheckpointId>,
     /// Runs that were removed on purpose: what is left of their files goes, too.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]

@@ -38,7 +38,7 @@ pub enum StoreError {
         /// Its schema.
         schema: u32,
     },
-    /// The state is somebody else's and is only read (exit 13).
+    /// The state is foreign and is only read (exit 13).
     #[error("the state in {} came from elsewhere: {why}", dir.display())]
     Foreign {
         /// The state directory.

@@ -33,7 +33,7 @@ pub(crate) use identity::Owned;
 
 /// How many events are folded anew at each start before the cache is renewed.
 const CACHE_EVERY: u64 = 64;
-/// Or events about so many runs.
+/// Or events about this number of runs.
 const CACHE_EVERY_RUNS: usize = 8;
 /// How much of the ledger's end the cache remembers: the last line's checksum and closing.
 const END_LENGTH: usize = 11;
@@ -59,7 +59,7 @@ pub struct Store {
 /// The state as it was read.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
-    /// The fold of all whole lines; shared, until somebody adds to it.
+    /// The fold of all whole lines; shared until it is added to.
     pub state: Arc<State>,
     /// A schema newer than this program's: nothing may be written.
     pub newer: Option<u32>,
@@ -142,7 +142,7 @@ impl NewEvent {
 }
 
 impl Loaded {
-    /// What the cache says of so many bytes.
+    /// What the cache has for the first `offset` bytes.
     fn cached(state: State, offset: u64, ends_with: String, lines: u64, packed: u64) -> Self {
         let state = Arc::new(state);
         let mut loaded = Self {
@@ -250,7 +250,7 @@ impl Store {
         &self.root
     }
 
-    /// The way to a view: they lie in the state directory but for the lane records, whose place somebody may have chosen.
+    /// The way to a view: they lie in the state directory but for the lane records, whose place the user may have chosen.
     pub(super) fn root_of_view(&self, path: &Path) -> &Root {
         self.lane_root
             .as_ref()
@@ -556,7 +556,7 @@ impl Store {
             .unwrap_or_else(none))
     }
 
-    /// [`Self::load`] for commands that write: what a newer version wrote, or somebody else did, is refused before anything
+    /// [`Self::load`] for commands that write: what a newer version wrote, or another user did, is refused before anything
     /// is touched.
     pub fn load_for_writing(&self) -> Result<Loaded, StoreError> {
         self.owned()?;

@@ -122,7 +122,7 @@ pub enum Origin {
     Foreign(Foreign),
 }
 
-/// Why state counts as somebody else's.
+/// Why state counts as foreign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foreign {
     /// Git tracks it, and it is not what was recorded here.

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use super::packed_lines::decompress_all;
 use crate::durable::{Kind, Root, Sync, present};
 
-/// So many bytes of the end are compared: more than the checksum of the last line.
+/// Bytes of the end that are compared: more than the checksum of the last line.
 const END_LENGTH: usize = 64;
 /// How many bytes are compared at a time, where both are not compared as a whole.
 const PART: u64 = 512 << 10;
@@ -36,7 +36,7 @@ pub(super) enum Standing {
     Alone,
     /// Both hold the same.
     Level,
-    /// The ledger goes on where the copy ends, after so many bytes.
+    /// The ledger goes on where the copy ends, after this number of bytes.
     Behind(u64),
     /// The ledger lacks something that the copy has, or one of them was compacted, or they differ.
     Doubtful,

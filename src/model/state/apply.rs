@@ -214,7 +214,7 @@ impl State {
     }
 
     fn add_checkpoint(&mut self, checkpoint: &Checkpoint) {
-        // What is taken in after a loss may have come after others that are lost.
+        // What is imported after a loss may have come after others that are lost.
         let is_next = checkpoint
             .previous
             .as_ref()
@@ -407,7 +407,7 @@ impl State {
     }
 }
 
-/// Whether with this event somebody began or continued what the run is there for.
+/// Whether this event began or continued what the run is there for.
 fn begins(payload: &Payload) -> bool {
     match payload {
         Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => {

@@ -237,16 +237,16 @@ impl Exclusive {
     }
 }
 
-/// So many bytes of lines in the open are too many.
-const TOO_LONG: u64 = 8 * 1024 * 1024;
-/// So many stay, for who follows the ledger.
-const STAY: usize = 1024 * 1024;
+/// From this number of bytes in unpacked lines on, older ones are packed.
+const PACK_FROM_BYTES: u64 = 8 * 1024 * 1024;
+/// Bytes of unpacked lines that stay, for who follows the ledger.
+const UNPACKED_BYTES: usize = 1024 * 1024;
 
 impl Exclusive {
     /// Packs older lines once there are many. The ledger is replaced as a whole: a kill leaves the one or the other, who
     /// reads meanwhile has the one or the other, and both say the same. A failure costs space, nothing else.
     pub(super) fn compact(&mut self) {
-        if self.loaded.offset.saturating_sub(self.loaded.packed) < TOO_LONG {
+        if self.loaded.offset.saturating_sub(self.loaded.packed) < PACK_FROM_BYTES {
             return;
         }
         if let Err(error) = self.try_compact() {
@@ -268,7 +268,8 @@ impl Exclusive {
             return Err(changed());
         }
         let open = bytes.get(begin..end).ok_or_else(changed)?;
-        let Some(stay) = memchr::memrchr(b'\n', &open[..open.len().saturating_sub(STAY)]) else {
+        let Some(stay) = memchr::memrchr(b'\n', &open[..open.len().saturating_sub(UNPACKED_BYTES)])
+        else {
             return Ok(());
         };
         let (old, young) = open.split_at(stay + 1);
@@ -282,7 +283,7 @@ impl Exclusive {
         let end_of_packed = all.len() as u64;
         all.extend_from_slice(young);
         root.write(&path, &all, Sync::All)?;
-        // Whose it was, where that is somebody else's and may be said.
+        // The owner stays as it was, where this process may set it.
         let _ = fchown(root.open(&path)?, Some(present.uid()), Some(present.gid()));
         (self.loaded.offset, self.loaded.packed) = (all.len() as u64, end_of_packed);
         self.store

@@ -97,7 +97,7 @@ impl Store {
         entries.iter().any(|(name, _)| is_content(name))
     }
 
-    /// What says that it may be added to; a state directory of somebody else's is refused.
+    /// What says that it may be added to; a foreign state directory is refused.
     pub(in crate::store) fn owned(&self) -> Result<Owned, StoreError> {
         match self.origin {
             Origin::Ours => Ok(Owned(())),

@@ -99,7 +99,7 @@ fn shared(store: &Store, state: &State) -> Result<Vec<View>, StoreError> {
     if let Some(active) = active_checkpoint(state, kept.as_ref()).filter(|_| !is_ahead) {
         views.push(View::new(ACTIVE, &active, goes_on)?);
     }
-    // Where nobody keeps records yet, what is there may be somebody else's.
+    // Where there are no records yet, what is there may be another system's.
     if has_lane_records(state) || !store.has_lane_file() {
         views.push(View::new(
             store.lane_file(),

@@ -14,7 +14,7 @@ use crate::model::state::State;
 
 use super::super::error::StoreError;
 use super::super::ledger::{Exclusive, Store};
-use super::super::written::{Written, is_blank, is_damaged, print_of};
+use super::super::view_fingerprints::{ViewFingerprints, is_blank, is_damaged, print_of};
 use super::{View, of_run, shared};
 
 /// Gives the ledger's lock back and writes every view that events about `runs` may have changed. Returns what was recorded.
@@ -126,7 +126,7 @@ fn write(store: &Store, state: &State, views: Vec<View>) -> Result<Vec<PathBuf>,
         }
     }
     if shared.iter().any(|(_, _, same, _)| !same) {
-        let mut written = Written::read(store.root(), &private);
+        let mut written = ViewFingerprints::read(store.root(), &private);
         for (path, present, same, print) in shared {
             let present = present.map_err(|source| StoreError::Io {
                 action: "read",

@@ -18,16 +18,16 @@ const LONGEST_EMPTY: u64 = 4 << 10;
 /// The last contents of each place, the latest last. Two of them: a kill may come between the note and the view.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Written {
+pub(super) struct ViewFingerprints {
     by_place: BTreeMap<String, Vec<String>>,
 }
 
-impl Written {
+impl ViewFingerprints {
     fn file(private: &Path) -> PathBuf {
         private.join("views.json")
     }
 
-    /// What was noted in the private folder of a state directory. Without it every file is somebody else's: kept once too often.
+    /// What was noted in the private folder of a state directory. Without it every file counts as another system's: it is copied once too often.
     pub(super) fn read(root: &Root, private: &Path) -> Self {
         let read = root.read(&Self::file(private)).ok();
         read.and_then(|bytes| serde_json::from_slice(&bytes).ok())
@@ -94,7 +94,7 @@ impl Store {
         if !matches!(root.kind(path), Ok(Some(Kind::RegularFile))) {
             return false;
         }
-        // Elsewhere than in our folder whatever can be read may be somebody's.
+        // Elsewhere than in our folder whatever can be read may be another system's.
         let is_gone = if path.starts_with(self.dir()) {
             is_damaged
         } else {
@@ -105,7 +105,7 @@ impl Store {
             .map_or(true, |content| !is_gone(&content))
     }
 
-    /// Whether the place of the lane records, where somebody chose it, holds something else than a list, and none of ours
+    /// Whether the place of the lane records, where the user chose it, holds something else than a list, and none of ours
     /// has ever been there: a file that must not be written over.
     pub fn lane_file_is_foreign(&self) -> bool {
         if self.lane_file().starts_with(self.dir()) {
@@ -115,14 +115,15 @@ impl Store {
             bytes.trim_ascii().is_empty()
                 || serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(bytes).is_ok()
         };
-        let is_ours = || Written::read(self.root(), &self.private_dir()).knows(self.lane_file());
+        let is_ours =
+            || ViewFingerprints::read(self.root(), &self.private_dir()).knows(self.lane_file());
         let read = self.root_of_view(self.lane_file()).read(self.lane_file());
         read.is_ok_and(|bytes| !is_list(&bytes)) && !is_ours()
     }
 
     /// Files in the places of the views that are shared with other systems (L1, C1) which this program did not write.
     pub fn foreign_views(&self) -> Vec<PathBuf> {
-        let written = Written::read(self.root(), &self.private_dir());
+        let written = ViewFingerprints::read(self.root(), &self.private_dir());
         let is_foreign = |path: &PathBuf| {
             let place = path.strip_prefix(self.dir()).unwrap_or(path);
             let read = self.root_of_view(path).read(path);
@@ -136,7 +137,7 @@ impl Store {
 
     /// The views in places that other systems share which hold what was written there last.
     pub fn own_views(&self) -> Vec<PathBuf> {
-        let written = Written::read(self.root(), &self.private_dir());
+        let written = ViewFingerprints::read(self.root(), &self.private_dir());
         let is_own = |place: &PathBuf| {
             let path = self.dir().join(place);
             self.root_of_view(&path)
@@ -212,12 +213,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = Path::new("/a/recovery.json");
         let root = Root::own(folder.path().to_owned());
-        let mut written = Written::read(&root, folder.path());
+        let mut written = ViewFingerprints::read(&root, folder.path());
         for content in [b"1", b"2", b"2", b"3"] {
             written.add(place, print_of(content));
         }
         written.write(&root, folder.path());
-        let written = Written::read(&root, folder.path());
+        let written = ViewFingerprints::read(&root, folder.path());
         let ours = |content: &[u8]| written.is(place, content);
         assert_eq!((ours(b"1"), ours(b"2"), ours(b"3")), (false, true, true));
         assert!(!written.is(Path::new("/b/recovery.json"), b"3"));

@@ -1,4 +1,4 @@
-//! Whether all references of checkpoints are known to have their event, without a look at each of them.
+//! Whether all references of checkpoints are known to have their event, without reading each of them.
 //!
 //! A kill may come between a reference and its event; the next command that writes takes such a checkpoint in. Where there
 //! are thousands of them, to list the references takes longer than all the rest of a short command. So it is noted, before
@@ -16,10 +16,10 @@ use crate::model::id::CheckpointId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 
-/// So many milliseconds what was found counts.
-const COUNTS: i64 = 60_000;
+/// How long a scan of the references counts, in milliseconds.
+const SCAN_VALID_MILLIS: i64 = 60_000;
 /// Bytes of the line of the reference that is about to be set.
-const LINE: usize = 128;
+const REFERENCE_LINE_BYTES: usize = 128;
 
 /// When all references had their events, and how many events there were.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,7 +39,9 @@ impl Store {
         let (setting, found) = self.read_settled();
         let counts = found.is_some_and(|found| {
             let age = now.millis().saturating_sub(found.at);
-            (0..COUNTS).contains(&age) && found.boot == boot && state.last_seq >= found.events
+            (0..SCAN_VALID_MILLIS).contains(&age)
+                && found.boot == boot
+                && state.last_seq >= found.events
         });
         !counts || !is_recorded(state, &setting)
     }
@@ -47,7 +49,7 @@ impl Store {
     /// Whose reference was about to be set last, and what was found.
     fn read_settled(&self) -> (String, Option<Found>) {
         let bytes = self.root().read(&self.settled_path()).unwrap_or_default();
-        let (setting, found) = bytes.split_at(bytes.len().min(LINE));
+        let (setting, found) = bytes.split_at(bytes.len().min(REFERENCE_LINE_BYTES));
         let setting = String::from_utf8_lossy(setting)
             .trim_matches(['\0', ' ', '\n'])
             .to_owned();
@@ -67,7 +69,7 @@ impl Store {
     pub fn note_settled(&self, now: Timestamp, events: u64, boot: &str) {
         self.write_settled(
             &format!("{:020} {events:020} {boot}\n", now.millis()),
-            LINE as u64,
+            REFERENCE_LINE_BYTES as u64,
         );
     }
 
@@ -102,12 +104,15 @@ impl Exclusive {
         if !is_recorded(self.state(), &store.read_settled().0) {
             store.forget_settled();
         }
-        let id = if id.as_str().len() < LINE {
+        let id = if id.as_str().len() < REFERENCE_LINE_BYTES {
             id.as_str()
         } else {
             "?"
         };
-        store.write_settled(&format!("{id:<width$}\n", width = LINE - 1), 0);
+        store.write_settled(
+            &format!("{id:<width$}\n", width = REFERENCE_LINE_BYTES - 1),
+            0,
+        );
     }
 }
 
@@ -145,7 +150,7 @@ mod tests {
         let state = ledger.state().clone();
         assert!(
             store.may_lack_events(&state, at(0), "b"),
-            "nothing was looked at yet"
+            "nothing was read yet"
         );
 
         store.note_settled(at(0), 1, "b");
@@ -160,7 +165,7 @@ mod tests {
         // A kill right after this leaves the reference of a checkpoint that nobody knows.
         ledger.note_reference(&"ckpt_1".into());
         assert!(may(0, "b"));
-        // Somebody else who did not see that sets another one: what was found counts no more, and is found again.
+        // Another process that did not see that sets another one: what was found counts no more, and is found again.
         ledger.note_reference(&"ckpt_2".into());
         assert!(may(0, "b") && store.read_settled().1.is_none());
         store.note_settled(at(0), 1, "b");
