@@ -23,7 +23,7 @@ use std::path::Path;
 use std::process::ExitCode as ProcessExitCode;
 
 use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases, help};
-use clap::{ArgMatches, FromArgMatches, error::ErrorKind};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, error::ErrorKind};
 use replies::{ExitCode, NothingReply};
 use setup::{context, setup};
 use ui::{Reply, Ui};
@@ -70,10 +70,9 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
     // Those of the configuration too, once it is read.
     mask_secrets(&RedactSettings::default(), Fingerprints::default());
     let args = expand_aliases(args);
-    // Only the command that is called is built; help, and errors with what may have been meant, come from the whole tree.
     let parsed = parse(&args).or_else(|error| match error.kind() {
         ErrorKind::DisplayVersion => Err(error),
-        _ => parse_with_all(&args),
+        _ => parse_with_help(&args),
     });
     let (cli, name) = match parsed {
         Ok(parsed) => parsed,
@@ -135,7 +134,7 @@ type Parsed = clap::error::Result<(Cli, String)>;
 
 fn parse(args: &[OsString]) -> Parsed {
     // To take the tree of arguments apart at the end is a quarter of the work of parsing with it.
-    let mut command = ManuallyDrop::new(args::named_in(args));
+    let mut command = ManuallyDrop::new(Cli::command());
     parsed(command.try_get_matches_from_mut(args)?)
 }
 
@@ -150,7 +149,8 @@ fn parsed(mut matches: ArgMatches) -> Parsed {
     Ok((Cli::from_arg_matches_mut(&mut matches)?, name))
 }
 
-fn parse_with_all(args: &[OsString]) -> Parsed {
+/// The same with what help and errors show: groups of commands, examples.
+fn parse_with_help(args: &[OsString]) -> Parsed {
     let name = args
         .first()
         .and_then(|path| Path::new(path).file_name()?.to_str())
@@ -185,7 +185,7 @@ fn dispatch(cli: &Cli, name: &str, ui: &Ui) -> ExitCode {
         if done.is_err() {
             told = told.knowing(&context);
         }
-        let repository = if commands::reads(command) {
+        let repository = if commands::has(command, commands::Property::Reads) {
             context.repository_state().ok()
         } else {
             None

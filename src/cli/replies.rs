@@ -131,9 +131,10 @@ impl<'a> ErrorBody<'a> {
 
 impl<'a> From<&'a Error> for ErrorBody<'a> {
     fn from(error: &'a Error) -> Self {
+        let (code, exit) = of_error(error.kind);
         Self {
-            code: error_code(error.kind),
-            exit_code: ExitCode::from(error.kind).number(),
+            code,
+            exit_code: exit.number(),
             message: &error.message,
             hint: error.hint.as_ref().map(|hint| hint.to_string().into()),
             paths: &error.paths,
@@ -264,6 +265,11 @@ impl ExitCode {
         (Self(143), "Interrupted by SIGTERM."),
     ];
 
+    /// This code, unless everything is fine.
+    pub(super) fn unless(self, fine: bool) -> Self {
+        if fine { Self::DONE } else { self }
+    }
+
     /// The number.
     pub(super) fn number(self) -> u8 {
         self.0
@@ -313,80 +319,56 @@ impl ExitCode {
 
 impl From<ErrorKind> for ExitCode {
     fn from(kind: ErrorKind) -> Self {
-        match kind {
-            ErrorKind::Failed => Self::FAILED,
-            ErrorKind::Usage | ErrorKind::Config => Self::USAGE,
-            ErrorKind::Partial => Self::PARTIAL,
-            ErrorKind::RunNotFound
-            | ErrorKind::Ambiguous
-            | ErrorKind::NoCheckpoint
-            | ErrorKind::NoSession
-            | ErrorKind::NoSubtask
-            | ErrorKind::NothingToUndo => Self::NOT_FOUND,
-            ErrorKind::Wait => Self::WAIT,
-            ErrorKind::Exhausted => Self::EXHAUSTED,
-            ErrorKind::NeedsPerson | ErrorKind::NotCaptured => Self::NEEDS_PERSON,
-            ErrorKind::GaveUpWaiting => Self::GAVE_UP_WAITING,
-            ErrorKind::NoRepository | ErrorKind::UnsupportedRepository => Self::NO_REPOSITORY,
-            ErrorKind::Locked | ErrorKind::Claimed | ErrorKind::InsideAttempt => Self::LOCKED,
-            ErrorKind::Corrupt => Self::CORRUPT,
-            ErrorKind::NoSpace => Self::NO_SPACE,
-            ErrorKind::Newer => Self::NEWER,
-            ErrorKind::CutOff => Self::CUT_OFF,
-            ErrorKind::ChecksFail => Self::VERIFICATION_FAILED,
-            ErrorKind::Interrupted(code) => Self::other(code),
-            refusal => {
-                debug_assert!(refusal.is_refusal(), "{refusal:?} has no exit code");
-                Self::REFUSED
-            }
-        }
+        of_error(kind).1
     }
 }
 
-/// The error's word in JSON.
-pub(super) fn error_code(kind: ErrorKind) -> &'static str {
+/// The word of an error in JSON, and what the process ends with.
+pub(super) fn of_error(kind: ErrorKind) -> (&'static str, ExitCode) {
     match kind {
-        ErrorKind::Failed => "failed",
-        ErrorKind::Usage => "usage",
-        ErrorKind::Config => "config",
-        ErrorKind::Partial => "partial",
-        ErrorKind::RunNotFound => "run_not_found",
-        ErrorKind::Ambiguous => "ambiguous",
-        ErrorKind::NoCheckpoint | ErrorKind::NotCaptured => "no_checkpoint",
-        ErrorKind::NoSession => "no_session",
-        ErrorKind::NoSubtask => "subtask_not_found",
-        ErrorKind::NothingToUndo => "nothing_to_undo",
-        ErrorKind::Wait => "wait",
-        ErrorKind::Exhausted => "exhausted",
-        ErrorKind::NeedsPerson => "needs_person",
-        ErrorKind::GaveUpWaiting => "gave_up_waiting",
-        ErrorKind::NoRepository => "no_repository",
-        ErrorKind::UnsupportedRepository => "unsupported_repository",
-        ErrorKind::Locked => "locked",
-        ErrorKind::Claimed => "claimed",
-        ErrorKind::InsideAttempt => "inside_attempt",
-        ErrorKind::Corrupt => "corrupt",
-        ErrorKind::HeadMoved => "head_moved",
-        ErrorKind::HandEdits => "hand_edits",
-        ErrorKind::Conflicts => "conflicts",
-        ErrorKind::Blocked => "blocked",
-        ErrorKind::UnsafePath => "unsafe_path",
-        ErrorKind::OperationInProgress => "operation_in_progress",
-        ErrorKind::SafeMode => "safe_mode",
-        ErrorKind::ConfirmationNeeded | ErrorKind::ConsentNeeded => "confirmation_needed",
-        ErrorKind::RemoteRefused => "remote_refused",
-        ErrorKind::NotFailed => "not_failed",
-        ErrorKind::NotVerified => "not_verified",
-        ErrorKind::ChecksFail => "checks_failed",
-        ErrorKind::AlreadyExists => "already_exists",
-        ErrorKind::NoIdentity => "no_identity",
-        ErrorKind::ForeignOwner => "foreign_owner",
-        ErrorKind::ForeignState => "foreign_state",
-        ErrorKind::NotTrusted => "not_trusted",
-        ErrorKind::NoSpace => "no_space",
-        ErrorKind::Newer => "newer",
-        ErrorKind::CutOff => "cut_off",
-        ErrorKind::Interrupted(_) => "interrupted",
+        ErrorKind::Failed => ("failed", ExitCode::FAILED),
+        ErrorKind::Usage => ("usage", ExitCode::USAGE),
+        ErrorKind::Config => ("config", ExitCode::USAGE),
+        ErrorKind::Partial => ("partial", ExitCode::PARTIAL),
+        ErrorKind::RunNotFound => ("run_not_found", ExitCode::NOT_FOUND),
+        ErrorKind::Ambiguous => ("ambiguous", ExitCode::NOT_FOUND),
+        ErrorKind::NoCheckpoint => ("no_checkpoint", ExitCode::NOT_FOUND),
+        ErrorKind::NoSession => ("no_session", ExitCode::NOT_FOUND),
+        ErrorKind::NoSubtask => ("subtask_not_found", ExitCode::NOT_FOUND),
+        ErrorKind::NothingToUndo => ("nothing_to_undo", ExitCode::NOT_FOUND),
+        ErrorKind::Wait => ("wait", ExitCode::WAIT),
+        ErrorKind::Exhausted => ("exhausted", ExitCode::EXHAUSTED),
+        ErrorKind::NeedsPerson => ("needs_person", ExitCode::NEEDS_PERSON),
+        ErrorKind::NotCaptured => ("no_checkpoint", ExitCode::NEEDS_PERSON),
+        ErrorKind::GaveUpWaiting => ("gave_up_waiting", ExitCode::GAVE_UP_WAITING),
+        ErrorKind::NoRepository => ("no_repository", ExitCode::NO_REPOSITORY),
+        ErrorKind::UnsupportedRepository => ("unsupported_repository", ExitCode::NO_REPOSITORY),
+        ErrorKind::Locked => ("locked", ExitCode::LOCKED),
+        ErrorKind::Claimed => ("claimed", ExitCode::LOCKED),
+        ErrorKind::InsideAttempt => ("inside_attempt", ExitCode::LOCKED),
+        ErrorKind::Corrupt => ("corrupt", ExitCode::CORRUPT),
+        ErrorKind::HeadMoved => ("head_moved", ExitCode::REFUSED),
+        ErrorKind::HandEdits => ("hand_edits", ExitCode::REFUSED),
+        ErrorKind::Conflicts => ("conflicts", ExitCode::REFUSED),
+        ErrorKind::Blocked => ("blocked", ExitCode::REFUSED),
+        ErrorKind::UnsafePath => ("unsafe_path", ExitCode::REFUSED),
+        ErrorKind::OperationInProgress => ("operation_in_progress", ExitCode::REFUSED),
+        ErrorKind::SafeMode => ("safe_mode", ExitCode::REFUSED),
+        ErrorKind::ConfirmationNeeded => ("confirmation_needed", ExitCode::REFUSED),
+        ErrorKind::ConsentNeeded => ("confirmation_needed", ExitCode::REFUSED),
+        ErrorKind::RemoteRefused => ("remote_refused", ExitCode::REFUSED),
+        ErrorKind::NotFailed => ("not_failed", ExitCode::REFUSED),
+        ErrorKind::NotVerified => ("not_verified", ExitCode::REFUSED),
+        ErrorKind::AlreadyExists => ("already_exists", ExitCode::REFUSED),
+        ErrorKind::NoIdentity => ("no_identity", ExitCode::REFUSED),
+        ErrorKind::ForeignOwner => ("foreign_owner", ExitCode::REFUSED),
+        ErrorKind::ForeignState => ("foreign_state", ExitCode::REFUSED),
+        ErrorKind::NotTrusted => ("not_trusted", ExitCode::REFUSED),
+        ErrorKind::ChecksFail => ("checks_failed", ExitCode::VERIFICATION_FAILED),
+        ErrorKind::NoSpace => ("no_space", ExitCode::NO_SPACE),
+        ErrorKind::Newer => ("newer", ExitCode::NEWER),
+        ErrorKind::CutOff => ("cut_off", ExitCode::CUT_OFF),
+        ErrorKind::Interrupted(code) => ("interrupted", ExitCode::other(code)),
     }
 }
 

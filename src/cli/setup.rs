@@ -12,7 +12,7 @@ use crate::model::id::{RunId, TaskId};
 use crate::process::Interrupts;
 
 use super::args::{Command, GlobalArgs, expand_aliases};
-use super::commands;
+use super::commands::{self, Property};
 use super::ui::Ui;
 
 fn misplaced(cwd: &std::path::Path, why: &str) -> Error {
@@ -55,7 +55,8 @@ pub(super) fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<
         return Err(misplaced(&cwd, "not a folder"));
     }
     let setup = setup(global, command, cwd);
-    let interrupts = if command.is_some_and(commands::supervises) {
+    let supervises = command.is_some_and(|command| commands::has(command, Property::Supervises));
+    let interrupts = if supervises {
         Interrupts::install().context("cannot listen for signals")?
     } else {
         Interrupts::disconnected()
@@ -110,6 +111,7 @@ pub(super) fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf
         .and_then(commands::named_run)
         .map(str::to_owned)
         .or_else(|| global.run.clone());
+    let has = |property| command.is_some_and(|command| commands::has(command, property));
     Setup {
         cwd,
         home: std::env::var_os("HOME")
@@ -127,18 +129,18 @@ pub(super) fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf
         allow_home: global.allow_home,
         dry_run: global.dry_run,
         yes: global.yes,
-        remote: command.and_then(commands::remote).map(str::to_owned),
+        remote: command.and_then(commands::remote_name).map(str::to_owned),
         begins_run: matches!(command, Some(Command::Run(_))),
-        writes: command.is_some_and(commands::writes),
-        reads: command.is_none_or(commands::reads),
+        writes: has(Property::Writes),
+        reads: command.is_none() || has(Property::Reads),
         trust: global.trust,
         trusted: None,
-        needs_user_config: command.is_some_and(commands::needs_user_config),
-        settings_only: command.is_some_and(commands::needs_settings_only),
+        needs_user_config: has(Property::UserConfig),
+        settings_only: has(Property::Anywhere),
         asked: asked(),
         broken_config: match command {
             Some(Command::Init(_)) => BrokenConfig::IsIgnored,
-            Some(command) if commands::needs_config(command) => BrokenConfig::Refuses,
+            Some(_) if has(Property::Config) => BrokenConfig::Refuses,
             _ => BrokenConfig::IsLeftOut,
         },
         known_config: None,

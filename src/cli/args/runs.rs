@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
 use crate::engine::accept::Uncommitted;
 use crate::engine::base::clock::WaitLimit;
@@ -57,24 +57,6 @@ pub(crate) struct ForgetArgs {
     pub all: bool,
 }
 
-/// `--uncommitted`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WhichWork {
-    /// Your changes
-    Keep,
-    /// The run's version
-    Replace,
-}
-
-impl From<WhichWork> for Uncommitted {
-    fn from(which: WhichWork) -> Self {
-        match which {
-            WhichWork::Keep => Self::Keep,
-            WhichWork::Replace => Self::Replace,
-        }
-    }
-}
-
 /// Commit what a run did
 ///
 /// The difference from its beginning to its last good checkpoint becomes ordinary commits on the current branch, or on a new
@@ -127,7 +109,7 @@ pub(crate) struct AcceptArgs {
     /// Needed where the run changed files that had uncommitted changes before it: keep brings your changes back, uncommitted, and leaves the run's version beside them as FILE.run; replace commits what
     /// the run made of them. Yours stay in the run's first checkpoint.
     #[arg(long, value_name = "WHICH", value_enum)]
-    pub uncommitted: Option<WhichWork>,
+    pub uncommitted: Option<Uncommitted>,
 
     /// Do not run the checks of the run
     #[arg(long)]

@@ -49,7 +49,7 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
         checks: !args.no_checks,
         prepare: args.prepare.clone(),
         // A dry run lists such files, and what the commit would be.
-        uncommitted: args.uncommitted.map_or(undecided, Uncommitted::from),
+        uncommitted: args.uncommitted.unwrap_or(undecided),
         show: show(ui),
     };
     if ui.interactive && !context.says_yes() && !context.dry_run() {
@@ -83,11 +83,7 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
     }
     let accepted = accept_run(context, &request)?;
     let text = ui.text(|| text_of(&accepted));
-    let exit = if accepted.result.undecided().next().is_some() {
-        ExitCode::PARTIAL
-    } else {
-        ExitCode::DONE
-    };
+    let exit = ExitCode::PARTIAL.unless(!(accepted.result.undecided().next().is_some()));
     Ok(Reply::new(accepted, text).exit(exit))
 }
 

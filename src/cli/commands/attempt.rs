@@ -107,11 +107,7 @@ fn pass(context: &Context, args: &AttemptPassArgs, ui: &Ui) -> Result<Reply> {
             error.as_deref().unwrap_or_default()
         ),
     };
-    let exit = if id.is_some() || context.dry_run() {
-        ExitCode::DONE
-    } else {
-        ExitCode::PARTIAL
-    };
+    let exit = ExitCode::PARTIAL.unless(id.is_some() || context.dry_run());
     let text = text + &render::conditions_text(&ended.end.conditions, &ended.end.notes);
     let document = AttemptPassReply {
         run: (&ended.run).into(),

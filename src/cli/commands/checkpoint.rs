@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::args::{
-    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PruneArgs,
+    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, How, ListArgs, PruneArgs,
     RestoreArgs, ShowArgs,
 };
 use super::super::render;
 use super::super::replies::ExitCode;
-use super::super::screens::{How, choose_checkpoint, choose_restore};
+use super::super::screens::{choose_checkpoint, choose_restore};
 use super::super::ui::{Paged, Reply, Ui, escape};
 use super::exchange::foreign_line;
 use super::restore::reply;
@@ -190,11 +190,7 @@ fn create(context: &Context, args: &CreateArgs, ui: &Ui) -> Result<Reply> {
     } else {
         format!("Nothing has changed since {id}.\n")
     };
-    let exit = if checkpoint.partial && *changed {
-        ExitCode::PARTIAL
-    } else {
-        ExitCode::DONE
-    };
+    let exit = ExitCode::PARTIAL.unless(!(checkpoint.partial && *changed));
     Ok(Reply::new(created, text).exit(exit))
 }
 
@@ -352,31 +348,13 @@ fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
 
 fn restore(context: &mut Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let how = How {
-        commits: args.commits,
-        edits: args.edits,
-        best_effort: args.best_effort.best_effort,
-    };
+    let how = args.files.how;
     let (selector, how) = match &args.selector {
         Some(selector) => (selector.clone(), how),
         None if ui.interactive => {
-            let mut flags: Vec<String> = if args.restore_index {
-                vec!["--restore-index".to_owned()]
-            } else {
-                Vec::new()
-            };
-            if args.nested {
-                flags.push("--nested".to_owned());
-            }
+            let mut flags = args.files.words();
             if args.here {
-                flags.push("--here".to_owned());
-            }
-            if args.precious {
-                flags.push("--precious".to_owned());
-            }
-            if !args.path.is_empty() {
-                flags.push("--path".to_owned());
-                flags.extend(args.path.iter().cloned());
+                flags.insert(0, "--here".to_owned());
             }
             let chosen = choose_restore(context, ui, how, &flags, &|context, selector, how| {
                 put_checkpoint_back(context, args, selector, how)
@@ -403,17 +381,17 @@ fn put_checkpoint_back(
     let request = |state: &State| {
         let checkpoint = select::checkpoint(context, state, selector)?;
         Ok(RestoreRequest {
-            paths: args.path.clone(),
+            paths: args.files.path.clone(),
             commits: how.commits.unwrap_or(Commits::Keep),
             edits: how.edits,
-            index: args.restore_index.into(),
+            index: args.files.restore_index.into(),
             nested: NestedRequest {
-                restore: args.nested,
+                restore: args.files.nested,
                 placed: Vec::new(),
             },
             scope: if args.here { Scope::Files } else { Scope::All },
             here: args.here,
-            precious: args.precious,
+            precious: args.files.precious,
             best_effort: how.best_effort,
             ..RestoreRequest::new(OperationKind::Restore, checkpoint)
         })
@@ -481,11 +459,7 @@ fn verify(context: &Context, selectors: &[Selector], ui: &Ui) -> Result<Reply> {
         let id = ui.id(&problem.checkpoint_id);
         text.push_str(&format!("{id}: {}\n", problem.message));
     }
-    let exit = if report.problems.is_empty() {
-        ExitCode::DONE
-    } else {
-        ExitCode::CORRUPT
-    };
+    let exit = ExitCode::CORRUPT.unless(report.problems.is_empty());
     Ok(Reply::new(report, text).exit(exit))
 }
 
@@ -503,11 +477,7 @@ fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
     let reply = |path: Option<&str>, withheld: &[PathReason], text: &str| {
         let changed = !context.dry_run() && path.is_some();
         let base_commit = checkpoint.base_commit.as_ref();
-        let exit = if withheld.is_empty() {
-            ExitCode::DONE
-        } else {
-            ExitCode::PARTIAL
-        };
+        let exit = ExitCode::PARTIAL.unless(withheld.is_empty());
         for one in withheld {
             Ui::warn(&format!("{} {}", one.path, one.reason));
         }

@@ -17,7 +17,7 @@ use super::super::args::{
     HookUninstallArgs, PlaceArgs,
 };
 use super::super::render::{Table, column, date_time, when, words};
-use super::super::replies::{ExitCode, error_code};
+use super::super::replies::{ExitCode, of_error};
 use super::super::ui::{Form, Reply, Ui, escape};
 use crate::agent::hooks::read;
 use crate::engine::base::context::{BrokenConfig, Setup};
@@ -316,7 +316,7 @@ pub(crate) fn run(
             }
             if ui.json {
                 let trouble = Trouble {
-                    code: error_code(error.kind),
+                    code: of_error(error.kind).0,
                     message: &error.message,
                 };
                 let body = TroubleReply {

@@ -41,11 +41,7 @@ pub(super) fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Resul
         Some(ManualFixCommand::Watch { wait }) => watch::watch(context, *wait, ui),
         Some(ManualFixCommand::Verify) => {
             let fix = verify(context, show(ui))?;
-            let exit = if fix.session.verified {
-                ExitCode::DONE
-            } else {
-                ExitCode::VERIFICATION_FAILED
-            };
+            let exit = ExitCode::VERIFICATION_FAILED.unless(fix.session.verified);
             Ok(reply(context, &fix, ui).exit(exit))
         }
         Some(ManualFixCommand::Continue { wait, prepare_only }) => {

@@ -96,11 +96,7 @@ fn check(context: &Context, args: &RemoteCheckArgs) -> Result<Reply> {
             escape(left)
         );
     }
-    let code = if found.usable {
-        ExitCode::DONE
-    } else {
-        ExitCode::REFUSED
-    };
+    let code = ExitCode::REFUSED.unless(found.usable);
     text.push_str(if found.usable {
         "Runs can be kept there.\n"
     } else {

@@ -3,17 +3,16 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::args::{BisectArgs, RollbackArgs, UndoArgs, UndoCommand, word_of};
+use super::super::args::{BisectArgs, How, RollbackArgs, UndoArgs, word_of};
 use super::super::render;
 use super::super::replies::ExitCode;
-use super::super::screens::{How, choose_rollback, confirm_rollback, require_yes};
+use super::super::screens::{self, choose_rollback, confirm_rollback, require_yes};
 use super::super::ui::{Reply, Ui};
 use crate::engine::bisect::{Found, Request, bisect as find};
 use crate::engine::record::lane::{Hints, LaneDetails, LaneStanding, Stage};
 use crate::engine::record::run_settings::is_unchecked;
 use crate::engine::restore::request::{Restore, RestoreResult};
-use crate::engine::rollback::undo::{How as UndoHow, redo as do_again, undo as take_back};
-use crate::engine::rollback::{Options, Target, is_of_lane, rollback as roll_back};
+use crate::engine::rollback::{Options, Target, is_of_lane, rollback as roll_back, undo};
 use crate::engine::{Context, ErrorKind, Result};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
@@ -100,31 +99,24 @@ pub(super) fn reply(context: &Context, restore: &Restore, ui: &Ui) -> Result<Rep
         Reply::new(document, text)
     };
     // What was to be taken back outside the work tree and was not.
-    let exit = if restore.result.success {
-        ExitCode::DONE
-    } else {
-        ExitCode::PARTIAL
-    };
+    let exit = ExitCode::PARTIAL.unless(restore.result.success);
     Ok(reply.exit(exit))
 }
 
 /// `recover rollback`.
 pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
+    let files = &args.files;
+    let mut how = files.how;
     let options = Options {
         scope: args.scope,
-        paths: args.path.clone(),
-        commits: args.commits.unwrap_or_default(),
-        edits: args.edits,
-        index: args.restore_index.into(),
-        nested: args.nested,
-        precious: args.precious,
-        best_effort: args.best_effort.best_effort,
-    };
-    let mut how = How {
-        commits: args.commits,
-        edits: args.edits,
-        best_effort: options.best_effort,
+        paths: files.path.clone(),
+        commits: how.commits.unwrap_or_default(),
+        edits: how.edits,
+        index: files.restore_index.into(),
+        nested: files.nested,
+        precious: files.precious,
+        best_effort: how.best_effort,
     };
     let mut is_confirmed = context.dry_run();
     let target = match (args.iteration, &args.to, args.full) {
@@ -132,7 +124,11 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
         (None, Some(selector), _) => Target::Checkpoint(selector.clone()),
         (None, None, true) => Target::Full,
         (None, None, false) if ui.interactive && !is_of_lane(context)? => {
-            let choice = choose_rollback(context, ui, &options, how, &given(args))?;
+            let mut words = files.words();
+            if args.scope != Scope::All {
+                words.splice(..0, ["--scope".to_owned(), word_of(&args.scope)]);
+            }
+            let choice = choose_rollback(context, ui, &options, how, &words)?;
             context.confirm();
             is_confirmed = true;
             how = choice.how;
@@ -146,54 +142,32 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
     }
     reply(
         context,
-        &roll_back(context, &target, &how.options(&options))?,
+        &roll_back(context, &target, &screens::options(how, &options))?,
         ui,
     )
 }
 
-/// The flags that the screen does not ask about, as they were given.
-fn given(args: &RollbackArgs) -> Vec<String> {
-    let mut words = Vec::new();
-    if args.scope != Scope::All {
-        words.extend(["--scope".to_owned(), word_of(&args.scope)]);
-    }
-    if !args.path.is_empty() {
-        words.push("--path".to_owned());
-        words.extend(args.path.iter().cloned());
-    }
-    if args.restore_index {
-        words.push("--restore-index".to_owned());
-    }
-    if args.nested {
-        words.push("--nested".to_owned());
-    }
-    if args.precious {
-        words.push("--precious".to_owned());
-    }
-    words
-}
-
-fn how_of(args: &UndoArgs) -> UndoHow {
-    UndoHow {
-        commits: args.commits.unwrap_or_default(),
-        edits: args.edits,
-        best_effort: args.best_effort.best_effort,
-        of_run: false,
-    }
-}
-
 /// `recover undo`.
-pub(super) fn undo(context: &mut Context, args: &UndoCommand, ui: &Ui) -> Result<Reply> {
-    let how = UndoHow {
-        of_run: args.of_run,
-        ..how_of(&args.how)
-    };
-    asking(context, ui, |context| take_back(context, how))
+pub(super) fn undo(context: &mut Context, args: &UndoArgs, ui: &Ui) -> Result<Reply> {
+    asking(context, ui, |context| {
+        undo::undo(context, how_of(args.how, args.of_run))
+    })
 }
 
 /// `recover redo`.
-pub(super) fn redo(context: &mut Context, args: &UndoArgs, ui: &Ui) -> Result<Reply> {
-    asking(context, ui, |context| do_again(context, how_of(args)))
+pub(super) fn redo(context: &mut Context, how: How, ui: &Ui) -> Result<Reply> {
+    asking(context, ui, |context| {
+        undo::redo(context, how_of(how, false))
+    })
+}
+
+fn how_of(how: How, of_run: bool) -> undo::How {
+    undo::How {
+        commits: how.commits.unwrap_or_default(),
+        edits: how.edits,
+        best_effort: how.best_effort,
+        of_run,
+    }
 }
 
 /// Does it; what needs a yes is asked about on a terminal.
@@ -238,11 +212,7 @@ pub(super) fn bisect(context: &Context, args: &BisectArgs, ui: &Ui) -> Result<Re
     };
     let found = find(context, &request, &say)?;
     let text = ui.text(|| text_of(context, &found, &ui.knowing(context)));
-    let exit = if found.candidates.is_empty() {
-        ExitCode::DONE
-    } else {
-        ExitCode::PARTIAL
-    };
+    let exit = ExitCode::PARTIAL.unless(found.candidates.is_empty());
     Ok(Reply::new(found, text).exit(exit))
 }
 

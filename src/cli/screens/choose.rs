@@ -13,7 +13,7 @@ use crate::model::id::CheckpointId;
 use crate::model::selector::Selector;
 use crate::policy::restore::Edits;
 
-use super::super::args::word_of;
+use super::super::args::How;
 use super::super::render::{crossed_text, in_words, superseded_text, unchanged_text, when};
 use super::super::ui::{Ui, escape};
 use super::{List, Picked, Talk, nothing_changed, same_as, size};
@@ -80,8 +80,9 @@ pub(crate) fn choose_rollback(
         };
         at = picked;
         let row = &rows[at];
-        let plan =
-            |context: &Context, how: How| rollback(context, &row.target, &how.options(options));
+        let plan = |context: &Context, how: How| {
+            rollback(context, &row.target, &self::options(how, options))
+        };
         talk.say("");
         talk.ask(&labels[at]);
         if options.scope.covers_files() && options.paths.is_empty() {
@@ -113,7 +114,8 @@ pub(crate) fn confirm_rollback(
     target: &Target,
     how: How,
 ) -> Result<How> {
-    let plan = |context: &Context, how: How| rollback(context, target, &how.options(options));
+    let plan =
+        |context: &Context, how: How| rollback(context, target, &self::options(how, options));
     let may_be_asked = match plan(&context.rehearsal()?, how) {
         Ok(restore) => restore.changed,
         Err(error) => matches!(
@@ -338,42 +340,13 @@ fn preview(talk: &Talk<'_>, checkpoint: &Checkpoint, patch: bool) -> Result<()> 
 /// So many paths of a kind are named.
 const NAMED: usize = 6;
 
-/// What a person decided about what would otherwise be refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct How {
-    /// About commits.
-    pub commits: Option<Commits>,
-    /// About hand edits.
-    pub edits: Edits,
-    /// About paths that cannot be replaced.
-    pub best_effort: bool,
-}
-
-impl How {
-    /// Flags that say the same.
-    pub(crate) fn words(self) -> Vec<String> {
-        let mut words = Vec::new();
-        if let Some(commits) = self.commits {
-            words.extend(["--commits".to_owned(), word_of(&commits)]);
-        }
-        if self.edits != Edits::Refuse {
-            words.extend(["--edits".to_owned(), word_of(&self.edits)]);
-        }
-        if self.best_effort {
-            words.push("--best-effort".to_owned());
-        }
-        words
-    }
-
-    /// What a rollback is asked for, with this.
-    pub(crate) fn options(self, given: &Options) -> Options {
-        let commits = self.commits.unwrap_or(given.commits);
-        Options {
-            commits,
-            edits: self.edits,
-            best_effort: self.best_effort,
-            ..given.clone()
-        }
+/// What a rollback is requested with, once a person decided about what is in the way.
+pub(crate) fn options(how: How, given: &Options) -> Options {
+    Options {
+        commits: how.commits.unwrap_or(given.commits),
+        edits: how.edits,
+        best_effort: how.best_effort,
+        ..given.clone()
     }
 }
 

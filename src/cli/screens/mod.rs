@@ -30,7 +30,7 @@ use super::ui::Ui;
 
 pub(super) use browse::browse;
 pub(super) use choose::{
-    How, choose_checkpoint, choose_restore, choose_rollback, confirm_rollback,
+    choose_checkpoint, choose_restore, choose_rollback, confirm_rollback, options,
 };
 
 /// How often it is looked whether a signal came or the terminal has another size.
