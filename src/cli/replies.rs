@@ -9,11 +9,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::engine::ErrorKind;
 use crate::engine::run::{Driven, Outcome};
-use crate::engine::{Context, Error, ErrorKind};
 use crate::git::base::RepositoryState;
 use crate::model::decision::Standing;
-use crate::model::path::PathReason;
 
 pub(super) use crate::model::SCHEMA_VERSION;
 
@@ -92,54 +91,6 @@ pub(super) fn document_text(
         .into_iter()
         .filter_map(|text| text.strip_prefix('{')?.strip_suffix("\n}"));
     Ok(format!("{{{}\n}}", fields.collect::<Vec<_>>().join(",")))
-}
-
-/// An error; `schema_version` and `command` are there as in every document.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ErrorDocument<'a> {
-    pub error: ErrorBody<'a>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(inline)]
-pub(crate) struct ErrorBody<'a> {
-    /// A fixed word.
-    pub code: &'a str,
-    /// What the process ends with.
-    pub exit_code: u8,
-    pub message: &'a str,
-    /// What to do about it: a command to copy where there is one.
-    pub hint: Option<Cow<'a, str>>,
-    /// The paths that it is about.
-    #[serde(skip_serializing_if = "<[PathReason]>::is_empty")]
-    pub paths: &'a [PathReason],
-}
-
-impl<'a> ErrorBody<'a> {
-    /// An error that is a part of another document; its hint works from any folder.
-    pub(crate) fn of(context: &Context, error: &'a Error) -> Self {
-        let hint = error
-            .hint
-            .as_ref()
-            .map(|hint| context.line(hint.clone()).into());
-        Self {
-            hint,
-            ..error.into()
-        }
-    }
-}
-
-impl<'a> From<&'a Error> for ErrorBody<'a> {
-    fn from(error: &'a Error) -> Self {
-        let (code, exit) = of_error(error.kind);
-        Self {
-            code,
-            exit_code: exit.number(),
-            message: &error.message,
-            hint: error.hint.as_ref().map(|hint| hint.to_string().into()),
-            paths: &error.paths,
-        }
-    }
 }
 
 /// Nothing is recorded yet.
@@ -319,56 +270,7 @@ impl ExitCode {
 
 impl From<ErrorKind> for ExitCode {
     fn from(kind: ErrorKind) -> Self {
-        of_error(kind).1
-    }
-}
-
-/// The word of an error in JSON, and what the process ends with.
-pub(super) fn of_error(kind: ErrorKind) -> (&'static str, ExitCode) {
-    match kind {
-        ErrorKind::Failed => ("failed", ExitCode::FAILED),
-        ErrorKind::Usage => ("usage", ExitCode::USAGE),
-        ErrorKind::Config => ("config", ExitCode::USAGE),
-        ErrorKind::Partial => ("partial", ExitCode::PARTIAL),
-        ErrorKind::RunNotFound => ("run_not_found", ExitCode::NOT_FOUND),
-        ErrorKind::Ambiguous => ("ambiguous", ExitCode::NOT_FOUND),
-        ErrorKind::NoCheckpoint => ("no_checkpoint", ExitCode::NOT_FOUND),
-        ErrorKind::NoSession => ("no_session", ExitCode::NOT_FOUND),
-        ErrorKind::NoSubtask => ("subtask_not_found", ExitCode::NOT_FOUND),
-        ErrorKind::NothingToUndo => ("nothing_to_undo", ExitCode::NOT_FOUND),
-        ErrorKind::Wait => ("wait", ExitCode::WAIT),
-        ErrorKind::Exhausted => ("exhausted", ExitCode::EXHAUSTED),
-        ErrorKind::NeedsPerson => ("needs_person", ExitCode::NEEDS_PERSON),
-        ErrorKind::NotCaptured => ("no_checkpoint", ExitCode::NEEDS_PERSON),
-        ErrorKind::GaveUpWaiting => ("gave_up_waiting", ExitCode::GAVE_UP_WAITING),
-        ErrorKind::NoRepository => ("no_repository", ExitCode::NO_REPOSITORY),
-        ErrorKind::UnsupportedRepository => ("unsupported_repository", ExitCode::NO_REPOSITORY),
-        ErrorKind::Locked => ("locked", ExitCode::LOCKED),
-        ErrorKind::Claimed => ("claimed", ExitCode::LOCKED),
-        ErrorKind::InsideAttempt => ("inside_attempt", ExitCode::LOCKED),
-        ErrorKind::Corrupt => ("corrupt", ExitCode::CORRUPT),
-        ErrorKind::HeadMoved => ("head_moved", ExitCode::REFUSED),
-        ErrorKind::HandEdits => ("hand_edits", ExitCode::REFUSED),
-        ErrorKind::Conflicts => ("conflicts", ExitCode::REFUSED),
-        ErrorKind::Blocked => ("blocked", ExitCode::REFUSED),
-        ErrorKind::UnsafePath => ("unsafe_path", ExitCode::REFUSED),
-        ErrorKind::OperationInProgress => ("operation_in_progress", ExitCode::REFUSED),
-        ErrorKind::SafeMode => ("safe_mode", ExitCode::REFUSED),
-        ErrorKind::ConfirmationNeeded => ("confirmation_needed", ExitCode::REFUSED),
-        ErrorKind::ConsentNeeded => ("confirmation_needed", ExitCode::REFUSED),
-        ErrorKind::RemoteRefused => ("remote_refused", ExitCode::REFUSED),
-        ErrorKind::NotFailed => ("not_failed", ExitCode::REFUSED),
-        ErrorKind::NotVerified => ("not_verified", ExitCode::REFUSED),
-        ErrorKind::AlreadyExists => ("already_exists", ExitCode::REFUSED),
-        ErrorKind::NoIdentity => ("no_identity", ExitCode::REFUSED),
-        ErrorKind::ForeignOwner => ("foreign_owner", ExitCode::REFUSED),
-        ErrorKind::ForeignState => ("foreign_state", ExitCode::REFUSED),
-        ErrorKind::NotTrusted => ("not_trusted", ExitCode::REFUSED),
-        ErrorKind::ChecksFail => ("checks_failed", ExitCode::VERIFICATION_FAILED),
-        ErrorKind::NoSpace => ("no_space", ExitCode::NO_SPACE),
-        ErrorKind::Newer => ("newer", ExitCode::NEWER),
-        ErrorKind::CutOff => ("cut_off", ExitCode::CUT_OFF),
-        ErrorKind::Interrupted(code) => ("interrupted", ExitCode::other(code)),
+        Self(kind.code().1)
     }
 }
 

@@ -10,20 +10,21 @@ use schemars::{
 };
 use serde_json::{Map, Value, json};
 
-use super::commands::{attempt, checkpoint, hook, log, restore, status};
-use super::render::driven;
+use super::commands::{hook, log};
+use super::render::RunPlan;
 use super::replies::{
-    CompletionsReply, ConfigReply, ErrorDocument, NothingReply, PlanReply, Repository,
-    SCHEMA_VERSION, SchemaReply,
+    CompletionsReply, ConfigReply, NothingReply, PlanReply, Repository, SCHEMA_VERSION, SchemaReply,
 };
 use crate::engine::accept::Accepted;
 use crate::engine::bisect::Found;
-use crate::engine::checkpoint::Created;
+use crate::engine::checkpoint::{CreatePlan, Created, Pinned};
 use crate::engine::doctor::{Report as DoctorReport, VerifyReport};
+use crate::engine::exchange::export;
 use crate::engine::exchange::import::Imported;
 use crate::engine::exchange::views::Synced;
 use crate::engine::forget::Forgotten;
 use crate::engine::hook::status::{Agents, Hooks};
+use crate::engine::hook::{call, install};
 use crate::engine::init::Initialised;
 use crate::engine::inspect::Difference;
 use crate::engine::record::attempt_record::Started;
@@ -35,6 +36,7 @@ use crate::engine::runs::prune::Pruned;
 use crate::engine::runs::{Closed, Runs};
 use crate::engine::step::StepReport;
 use crate::engine::trust::{ProjectTrust, Trusted};
+use crate::engine::{answers, inspect, status};
 use crate::model::failure::Failure;
 use crate::store::views::AttemptHistory;
 
@@ -49,30 +51,27 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     (
         "run",
         &[
-            driven::RunReply::json_schema,
-            PlanReply::<driven::RunPlan<'_>>::json_schema,
+            answers::Ran::json_schema,
+            PlanReply::<RunPlan<'_>>::json_schema,
         ],
     ),
-    ("resume", &[driven::ResumeReply::json_schema]),
+    ("resume", &[answers::ResumedRun::json_schema]),
     ("rollback", RESTORE),
     ("undo", RESTORE),
     ("redo", RESTORE),
     (
         "checkpoint create",
-        &[
-            Created::json_schema,
-            checkpoint::CreatePlanReply::json_schema,
-        ],
+        &[Created::json_schema, CreatePlan::json_schema],
     ),
-    ("checkpoint list", &[checkpoint::ListReply::json_schema]),
-    ("checkpoint show", &[checkpoint::ShowReply::json_schema]),
+    ("checkpoint list", &[inspect::Checkpoints::json_schema]),
+    ("checkpoint show", &[inspect::Shown::json_schema]),
     ("checkpoint diff", &[Difference::json_schema]),
     ("checkpoint restore", RESTORE),
     ("checkpoint prune", &[Pruned::json_schema]),
-    ("checkpoint pin", &[checkpoint::PinReply::json_schema]),
-    ("checkpoint unpin", &[checkpoint::PinReply::json_schema]),
+    ("checkpoint pin", &[Pinned::json_schema]),
+    ("checkpoint unpin", &[Pinned::json_schema]),
     ("checkpoint verify", &[VerifyReport::json_schema]),
-    ("checkpoint export", &[checkpoint::ExportReply::json_schema]),
+    ("checkpoint export", &[export::Exported::json_schema]),
     ("manual-fix", FIX),
     ("manual-fix start", FIX),
     ("manual-fix status", FIX),
@@ -82,18 +81,18 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     (
         "manual-fix continue",
         &[
-            driven::ContinuedReply::json_schema,
-            driven::PreparedReply::json_schema,
+            answers::ContinuedFix::json_schema,
+            answers::PreparedFix::json_schema,
         ],
     ),
-    ("retry-status", &[status::RetryReply::json_schema]),
+    ("retry-status", &[status::RetryDocument::json_schema]),
     ("attempt start", &[Started::json_schema]),
-    ("attempt pass", &[attempt::AttemptPassReply::json_schema]),
-    ("attempt fail", &[attempt::AttemptFailReply::json_schema]),
+    ("attempt pass", &[answers::Passed::json_schema]),
+    ("attempt fail", &[answers::Failed::json_schema]),
     ("attempt list", &[AttemptHistory::json_schema]),
     ("classify", &[Failure::json_schema]),
     ("step", &[StepReport::json_schema]),
-    ("status", &[status::StatusReply::json_schema]),
+    ("status", &[status::StatusDocument::json_schema]),
     ("runs", &[Runs::json_schema]),
     ("accept", &[Accepted::json_schema]),
     ("bisect", &[Found::json_schema]),
@@ -124,16 +123,13 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("config", &[ConfigReply::json_schema]),
     ("doctor", &[DoctorReport::json_schema]),
     ("agents", &[Agents::json_schema]),
-    ("hook print", &[hook::PrintReply::json_schema]),
+    ("hook print", &[install::Printed::json_schema]),
     ("hook install", HOOK),
     ("hook uninstall", HOOK),
     ("hook status", &[Hooks::json_schema]),
     (
         "hook run",
-        &[
-            hook::HandledReply::json_schema,
-            hook::TroubleReply::json_schema,
-        ],
+        &[call::Called::json_schema, hook::TroubleReply::json_schema],
     ),
     ("completions", &[CompletionsReply::json_schema]),
     ("schema", &[SchemaReply::json_schema]),
@@ -142,14 +138,14 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("notify", &[Notification::json_schema]),
 ];
 const RESTORE: &[Fields] = &[
-    restore::RestoreReply::json_schema,
-    restore::RestorePlanReply::json_schema,
+    answers::Restored::json_schema,
+    answers::RestorePlan::json_schema,
 ];
 const REMOTE: &[Fields] = &[RemoteReport::json_schema];
 const FIX: &[Fields] = &[Fix::json_schema];
 const HOOK: &[Fields] = &[
-    hook::ChangesReply::json_schema,
-    hook::ChangesPlanReply::json_schema,
+    install::Changes::json_schema,
+    install::ChangesPlan::json_schema,
 ];
 
 /// The commands that do without the repository, and whose documents say how it is.
@@ -291,7 +287,7 @@ fn schema(title: &str, documents: impl Iterator<Item = (&'static str, Fields)>) 
         .collect();
     any.push(json!({"$ref": "#/$defs/error_document"}));
     let error = begun(
-        ErrorDocument::json_schema(&mut generator),
+        answers::ErrorDocument::json_schema(&mut generator),
         json!({"type": "string"}),
     );
     let mut definitions = generator.take_definitions(true);

@@ -12,9 +12,10 @@ use serde::Serialize;
 use serde_json::Map;
 
 use super::args::GlobalArgs;
-use super::replies::{Document, ErrorDocument, ExitCode, Repository, document_text};
+use super::replies::{Document, ExitCode, Repository, document_text};
 use super::terminal_text::wrapped;
 use super::warned;
+use crate::engine::answers::ErrorDocument;
 use crate::engine::record::select::found_unnamed;
 use crate::engine::{Context, Error};
 use crate::git::base::RepositoryState;
@@ -132,6 +133,11 @@ impl Reply {
         self.exit = exit;
         self
     }
+}
+
+/// The verb of what was done, or in a dry run would be.
+pub(super) fn verb<'a>(context: &Context, would: &'a str, did: &'a str) -> &'a str {
+    if context.dry_run() { would } else { did }
 }
 
 /// How to talk.

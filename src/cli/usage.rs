@@ -8,8 +8,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::args::VALUE_FLAGS;
 use super::generate;
-use super::replies::{Document, ErrorBody, ErrorDocument, ExitCode};
+use super::replies::{Document, ExitCode};
 use super::ui::write_document;
+use crate::engine::answers::{ErrorBody, ErrorDocument};
 use crate::model::hint::join;
 use crate::policy::secrets::redact;
 use crate::process::{Stderr, find_program};

@@ -1,6 +1,6 @@
 //! Looking into what is recorded: checkpoints, attempts, logs, differences (S3), and the report of a run (A6, S13).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -14,20 +14,73 @@ use crate::engine::attempt::run_summary::{changes_of, make_report};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::record::select::KnownCheckpoint;
 use crate::engine::record::{checkpoint, memory, nested, select};
 use crate::engine::recovery;
+use crate::git::Repo;
 use crate::git::checkpoint::MemoryFile;
 use crate::git::tree::Objects;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Event;
 use crate::model::hint::{Hint, Place};
 use crate::model::id::CheckpointId;
-use crate::model::manifest::{Change, ChangeType, Entry, EntryKind, Nested, ObjectId};
+use crate::model::manifest::{Change, ChangeType, Entry, EntryKind, Nested, ObjectId, Snapshot};
 use crate::model::path::{FolderId, RepoPath};
 use crate::model::run::{Run, RunKey};
+use crate::model::selector::Selector;
 use crate::model::state::{Named, State};
 use crate::policy::report::{MARK, Report, pull_request};
 use crate::policy::restore::Selection;
+
+/// The checkpoints of a run, or of all.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Checkpoints<'a> {
+    /// Oldest first.
+    pub checkpoints: Vec<&'a Checkpoint>,
+    /// The ids of those that a rollback took back.
+    pub superseded: BTreeSet<&'a str>,
+    /// Other systems' checkpoints: records without content.
+    pub imported: Vec<KnownCheckpoint>,
+}
+
+/// The newest `limit` checkpoints of the run that a command is about, or of all.
+pub(crate) fn checkpoints<'a>(
+    context: &Context,
+    state: &'a State,
+    all_runs: bool,
+    limit: Option<usize>,
+) -> Result<Checkpoints<'a>> {
+    let key = if all_runs {
+        None
+    } else {
+        select::find_captured(context, state, &[])?.map(|run| &run.key)
+    };
+    let wanted = |one: &&Checkpoint| all_runs || key == Some(&one.run);
+    let mut all: Vec<&Checkpoint> = state.checkpoints.values().filter(wanted).collect();
+    if let Some(limit) = limit {
+        all.drain(..all.len().saturating_sub(limit));
+    }
+    let superseded = all
+        .iter()
+        .filter(|one| !one.is_safety() && state.is_superseded(one));
+    Ok(Checkpoints {
+        superseded: superseded.map(|one| one.id.as_str()).collect(),
+        imported: select::foreign(context, state, key),
+        checkpoints: all,
+    })
+}
+
+/// A checkpoint with its files.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Shown<'a> {
+    pub checkpoint: &'a Checkpoint,
+    files: Vec<File>,
+    /// The repositories inside, with their own checkpoints.
+    pub nested: Vec<Nested>,
+    /// What it changed since the run's previous one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
+}
 
 /// A file of a checkpoint.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -43,10 +96,34 @@ pub(crate) struct File {
     pub blob: ObjectId,
 }
 
-/// The files of a checkpoint.
-pub(crate) fn show(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<File>> {
+/// Shows a checkpoint, on request with what it changed.
+pub(crate) fn show<'a>(
+    context: &Context,
+    state: &'a State,
+    selector: &Selector,
+    patch: bool,
+) -> Result<Shown<'a>> {
+    let checkpoint = select::checkpoint(context, state, selector)?;
     let repo = context.repo()?;
-    let snapshot = repo.load_checkpoint(&checkpoint.commit)?.snapshot(repo)?;
+    let stored = repo.load_checkpoint(&checkpoint.commit)?;
+    let patch = if patch {
+        Some(lossy(&patch_since_previous(context, state, checkpoint)?))
+    } else {
+        None
+    };
+    Ok(Shown {
+        checkpoint,
+        files: files_of(repo, stored.snapshot(repo)?)?,
+        nested: stored.manifest.nested,
+        patch,
+    })
+}
+
+fn lossy(patch: &[u8]) -> String {
+    String::from_utf8_lossy(patch).into_owned()
+}
+
+fn files_of(repo: &Repo, snapshot: Snapshot) -> Result<Vec<File>> {
     let file = |(path, entry): (RepoPath, Entry)| {
         let mode = match entry.kind {
             EntryKind::File => format!("100{:03o}", entry.mode),
@@ -66,15 +143,6 @@ pub(crate) fn show(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Fil
         })
     };
     snapshot.entries.into_iter().map(file).collect()
-}
-
-/// The repositories inside, with their own checkpoints.
-pub(crate) fn show_nested(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Nested>> {
-    Ok(context
-        .repo()?
-        .load_checkpoint(&checkpoint.commit)?
-        .manifest
-        .nested)
 }
 
 /// What a checkpoint changed since the run's previous one, or since the one that files went back to after that; everything,
@@ -112,6 +180,20 @@ pub(crate) struct Difference {
     pub patch: Option<String>,
 }
 
+/// Compares checkpoints that are named; both are of the same run.
+pub(crate) fn diff_named(
+    context: &Context,
+    (from, to): (&Selector, Option<&Selector>),
+    paths: &[String],
+    patch: bool,
+) -> Result<Difference> {
+    let state = recovery::load_recovered(context)?;
+    let both: Vec<&Selector> = to.into_iter().chain([from]).collect();
+    let named = |selector| select::checkpoint_beside(context, &state, selector, &both);
+    let to = to.map(named).transpose()?;
+    diff(context, named(from)?, to, paths, patch)
+}
+
 /// Compares a checkpoint with another one, or with the work tree.
 pub(crate) fn diff(
     context: &Context,
@@ -121,7 +203,6 @@ pub(crate) fn diff(
     patch: bool,
 ) -> Result<Difference> {
     let repo = context.repo()?;
-    let lossy = |patch: Vec<u8>| String::from_utf8_lossy(&patch).into_owned();
     let selection = Selection::globs(paths)
         .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
     let before = repo.load_checkpoint(&from.commit)?;
@@ -145,7 +226,7 @@ pub(crate) fn diff(
             changes,
             memory_updates: memory_updates(&old_memory, &after.memory(repo)?),
             patch: if patch {
-                Some(lossy(objects.patch(&from.tree, &to.tree, &selection)?))
+                Some(lossy(&objects.patch(&from.tree, &to.tree, &selection)?))
             } else {
                 None
             },
@@ -169,7 +250,7 @@ pub(crate) fn diff(
         changes,
         memory_updates: memory_updates(&old_memory, &memory::read(context)?),
         patch: if patch {
-            Some(lossy(objects.patch(
+            Some(lossy(&objects.patch(
                 &from.tree,
                 &prepared.capture.tree,
                 &selection,

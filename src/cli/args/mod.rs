@@ -49,8 +49,7 @@ use crate::policy::settings::ColorWhen;
 use crate::model::lane::STAGES;
 pub(crate) use attempt::{
     AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, EvidenceArgs,
-    HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookUninstallArgs,
-    PlaceArgs,
+    HookArgs, HookCommand, HookRunArgs, PlaceArgs,
 };
 pub(crate) use checkpoint::{
     CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PruneArgs,

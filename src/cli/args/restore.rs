@@ -4,6 +4,7 @@ use clap::{ArgGroup, Args};
 
 use super::{number, word_of};
 use crate::engine::restore::request::Commits;
+use crate::engine::rollback::Options;
 use crate::model::operation::Scope;
 use crate::model::selector::Selector;
 use crate::policy::restore::Edits;
@@ -67,6 +68,20 @@ pub(crate) struct PutBackArgs {
 }
 
 impl PutBackArgs {
+    /// What is restored of `scope`; `commits` where no flag says what to do about them.
+    pub(crate) fn options(&self, scope: Scope, commits: Commits) -> Options {
+        Options {
+            scope,
+            paths: self.path.clone(),
+            commits: self.how.commits.unwrap_or(commits),
+            edits: self.how.edits,
+            index: self.restore_index.into(),
+            nested: self.nested,
+            precious: self.precious,
+            best_effort: self.how.best_effort,
+        }
+    }
+
     /// The flags that no screen asks about, as they were given.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
@@ -105,6 +120,16 @@ pub(crate) struct How {
 }
 
 impl How {
+    /// What is restored, with this about what is in the way.
+    pub(crate) fn options(self, given: &Options) -> Options {
+        Options {
+            commits: self.commits.unwrap_or(given.commits),
+            edits: self.edits,
+            best_effort: self.best_effort,
+            ..given.clone()
+        }
+    }
+
     /// The flags that give it.
     pub(crate) fn words(self) -> Vec<String> {
         let mut words = Vec::new();

@@ -1,12 +1,8 @@
 //! Runs `attempt` and `classify`.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::super::args::{
     AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, ClassifyArgs,
@@ -16,42 +12,19 @@ use super::super::render;
 use super::super::replies::ExitCode;
 use super::super::ui::{Reply, Ui, escape};
 use crate::agent;
+use crate::engine::answers::{Failed, Passed};
 use crate::engine::base::clock;
-use crate::engine::record::attempt_record::{Begin, Ending, RecoveryResult};
+use crate::engine::record::attempt_record::{Begin, Ending};
 use crate::engine::run::own_loop::{finish, start};
 use crate::engine::{Context, Error, ErrorKind, Result, recovery};
 use crate::model::agent_record::AgentRecord;
-use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Decision;
 use crate::model::event::AttemptEnd;
-use crate::model::failure::{Condition, Failure, FailureEvidence};
+use crate::model::failure::{Failure, FailureEvidence};
 use crate::model::feedback::CheckKind;
-use crate::model::id::CheckpointId;
-use crate::model::run_line::RunLine;
 use crate::policy::classify::{classify as judge, guess_stage};
 use crate::policy::text::condensed;
 use crate::store::views::attempt_history;
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct AttemptPassReply<'a> {
-    run: RunLine,
-    conditions: &'a [Condition],
-    notes: &'a [String],
-    checkpoint_id: Option<&'a CheckpointId>,
-    checkpoint: Option<&'a Checkpoint>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct AttemptFailReply<'a> {
-    run: RunLine,
-    failure: Option<&'a Failure>,
-    decision: Option<&'a Decision>,
-    conditions: &'a [Condition],
-    notes: &'a [String],
-    result: Option<&'a RecoveryResult>,
-    report_path: Option<Cow<'a, str>>,
-    checkpoint_id: Option<&'a CheckpointId>,
-}
 
 /// Dispatches.
 pub(super) fn execute(context: &Context, args: &AttemptArgs, ui: &Ui) -> Result<Reply> {
@@ -109,14 +82,7 @@ fn pass(context: &Context, args: &AttemptPassArgs, ui: &Ui) -> Result<Reply> {
     };
     let exit = ExitCode::PARTIAL.unless(id.is_some() || context.dry_run());
     let text = text + &render::conditions_text(&ended.end.conditions, &ended.end.notes);
-    let document = AttemptPassReply {
-        run: (&ended.run).into(),
-        conditions: &ended.end.conditions,
-        notes: &ended.end.notes,
-        checkpoint_id: id.as_ref(),
-        checkpoint: ended.checkpoint.as_ref(),
-    };
-    Ok(Reply::new(document, text).exit(exit))
+    Ok(Reply::new(Passed::from(&ended), text).exit(exit))
 }
 
 fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
@@ -171,17 +137,7 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
     }
     let text = failed_text(ended.end.failure.as_ref(), ended.end.decision.as_ref())
         + &render::conditions_text(&ended.end.conditions, &ended.end.notes);
-    let document = AttemptFailReply {
-        run: (&ended.run).into(),
-        failure: ended.end.failure.as_ref(),
-        decision: ended.end.decision.as_ref(),
-        conditions: &ended.end.conditions,
-        notes: &ended.end.notes,
-        result: ended.result.as_ref(),
-        report_path: ended.report.as_deref().map(Path::to_string_lossy),
-        checkpoint_id: ended.checkpoint.as_ref().map(|checkpoint| &checkpoint.id),
-    };
-    Ok(Reply::new(document, text).exit(exit))
+    Ok(Reply::new(Failed::from(&ended), text).exit(exit))
 }
 
 /// The end of what the command said: of its output, else of its errors.

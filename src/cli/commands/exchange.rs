@@ -3,7 +3,7 @@
 use super::super::args::{ImportArgs, SyncArgs};
 use super::super::replies::PlanReply;
 use super::super::ui::Ui;
-use super::super::ui::{Reply, escape};
+use super::super::ui::{Reply, escape, verb};
 use crate::engine::exchange::import::{ImportRequest, ImportedFile, import as take_over};
 use crate::engine::exchange::views::{KeptAside, sync as write_views};
 use crate::engine::record::select::KnownCheckpoint;
@@ -101,21 +101,13 @@ pub(super) fn foreign_line(known: &KnownCheckpoint) -> String {
 pub(super) fn sync(context: &Context, args: &SyncArgs) -> Result<Reply> {
     context.require_something()?;
     let mut synced = write_views(context, args.to.as_deref())?;
-    let verb = if context.dry_run() {
-        "Would write"
-    } else {
-        "Wrote"
-    };
+    let written = verb(context, "Would write", "Wrote");
     let mut text = String::new();
     for path in &synced.written {
-        text.push_str(&format!("{verb} {}\n", escape(path)));
+        text.push_str(&format!("{written} {}\n", escape(path)));
     }
     for KeptAside { path, copy } in &synced.kept_aside {
-        let verb = if context.dry_run() {
-            "Would keep"
-        } else {
-            "Kept"
-        };
+        let verb = verb(context, "Would keep", "Kept");
         text.push_str(&format!(
             "{verb} what {} said: {}\n",
             escape(path),

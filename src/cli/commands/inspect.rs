@@ -12,7 +12,6 @@ use super::super::replies::{CompletionsReply, ConfigReply, ExitCode, ManReply, S
 use super::super::screens::agrees;
 use super::super::ui::{Form, Reply, Ui, escape};
 use super::super::{generate, schema};
-use super::status::RetryReply;
 use crate::engine::doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as examine};
 use crate::engine::hook::status::{Agent, agents as known};
 use crate::engine::recovery::rebuild::RebuildReport;
@@ -29,18 +28,14 @@ pub(super) fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<
         Some(limit) => retry::wait(context, limit.longest())?,
         None => retry::look(context)?,
     };
-    let now = context.clock.now();
     let asked = args.check || args.wait.is_some();
     let exit = match retry.under_way {
         _ if !asked => ExitCode::DONE,
         Some(_) => ExitCode::LOCKED,
         None => ExitCode::of_standing(retry.standing),
     };
-    Ok(Reply::new(
-        RetryReply::new(&retry, now),
-        render::retry_text(&retry, now),
-    )
-    .exit(exit))
+    let text = render::retry_text(&retry, context.clock.now());
+    Ok(Reply::new(retry.document(context), text).exit(exit))
 }
 
 /// `recover init`.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::super::args::{LogArgs, ReportArgs, ReportFormat};
 use super::super::render;
 use super::super::replies::Document;
-use super::super::ui::{Form, Paged, Reply, Ui, escape};
+use super::super::ui::{Form, Paged, Reply, Ui, escape, verb};
 use super::status::ended;
 use crate::engine::base::runs;
 use crate::engine::inspect::{pull_request_of, report_of_run, report_to_file};
@@ -208,11 +208,7 @@ pub(super) fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Re
         .unwrap_or(ReportFormat::Md);
     if let Some(file) = file {
         let path = report_to_file(context, file, &written(context, &report, format)?)?;
-        let verb = if context.dry_run() {
-            "Would write"
-        } else {
-            "Wrote"
-        };
+        let verb = verb(context, "Would write", "Wrote");
         let document = ReportFileReply {
             changed: !context.dry_run(),
             path: path.to_string_lossy(),

@@ -10,9 +10,9 @@ use self::screen::Editor;
 use super::super::args::{ManualFixArgs, ManualFixCommand};
 use super::super::live::Watch;
 use super::super::render;
-use super::super::render::driven::{ContinuedReply, PreparedReply};
 use super::super::replies::ExitCode;
 use super::super::ui::{Reply, Ui, escape};
+use crate::engine::answers::{ContinuedFix, PreparedFix};
 use crate::engine::base::clock::WaitLimit;
 use crate::engine::manual_fix::{abort, resume_with_fix, start, verify};
 use crate::engine::record::run_settings::is_unchecked;
@@ -105,15 +105,12 @@ pub(super) fn go_on(
         continued.driven.as_ref().map(|driven| &driven.run.key),
     );
     let text = text(context, &continued.fix, ui);
-    let Some(driven) = &continued.driven else {
-        let document = PreparedReply {
-            fix: &continued.fix,
-            outcome: (),
-        };
-        return Ok(Reply::new(document, text));
+    let document = ContinuedFix::new(context, &continued);
+    let (Some(driven), Some(document)) = (&continued.driven, document) else {
+        let fix = &continued.fix;
+        return Ok(Reply::new(PreparedFix { fix, outcome: () }, text));
     };
     render::note_report(driven, ui);
-    let document = ContinuedReply::new(context, &continued.fix, driven);
     let text = text + &render::driven_text(context, driven, ui);
     Ok(Reply::new(document, text).exit(ExitCode::of_driven(driven)))
 }

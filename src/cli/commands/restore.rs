@@ -1,106 +1,52 @@
 //! Runs the commands that go back: `rollback`, `undo`, `redo`, and `bisect`, which finds out where to.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::super::args::{BisectArgs, How, RollbackArgs, UndoArgs, word_of};
 use super::super::render;
 use super::super::replies::ExitCode;
-use super::super::screens::{self, choose_rollback, confirm_rollback, require_yes};
+use super::super::screens::{choose_rollback, confirm_rollback, require_yes};
 use super::super::ui::{Reply, Ui};
+use crate::engine::answers::{AfterRestore, RestorePlan, Restored};
 use crate::engine::bisect::{Found, Request, bisect as find};
-use crate::engine::record::lane::{Hints, LaneDetails, LaneStanding, Stage};
-use crate::engine::record::run_settings::is_unchecked;
-use crate::engine::restore::request::{Restore, RestoreResult};
-use crate::engine::rollback::{Options, Target, is_of_lane, rollback as roll_back, undo};
+use crate::engine::restore::request::{Commits, Restore};
+use crate::engine::rollback::{Target, is_of_lane, rollback as roll_back, undo};
 use crate::engine::{Context, ErrorKind, Result};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::operation::Scope;
-use crate::model::run_line::RunLine;
 use crate::policy::bisection::Judged;
-use crate::policy::retry::resume_command;
 use crate::policy::text::{count, escape};
-
-/// A rollback, restore, undo or redo; the plan of one has its result as `plan`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct RestoreReply<'a> {
-    changed: bool,
-    result: &'a RestoreResult,
-    #[serde(flatten)]
-    after: AfterRestore<'a>,
-}
-
-/// What it would do.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct RestorePlanReply<'a> {
-    changed: bool,
-    plan: &'a RestoreResult,
-    #[serde(flatten)]
-    after: AfterRestore<'a>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct AfterRestore<'a> {
-    run: Option<RunLine>,
-    #[serde(flatten)]
-    hints: Hints,
-    #[serde(flatten)]
-    stage: Stage,
-    #[serde(flatten)]
-    details: Option<&'a LaneDetails>,
-}
-
-impl<'a> AfterRestore<'a> {
-    /// `lane` where the run is one.
-    fn new(context: &Context, restore: &'a Restore, lane: Option<&'a LaneStanding>) -> Self {
-        let run = restore.run.as_ref();
-        let resume = run.map_or_else(
-            || vec!["resume"],
-            |run| resume_command(run, is_unchecked(context, run)),
-        );
-        let hints = Hints {
-            resume_hint: context.placed(Hint::recover(resume).run(run.map(|run| &run.key))),
-            rollback_hint: context.placed(Hint::recover([restore.kind.taken_back_by()])),
-        };
-        Self {
-            run: run.map(RunLine::from),
-            hints: lane.map_or(hints, |lane| lane.hints.clone()),
-            stage: lane.map(|lane| lane.stage.clone()).unwrap_or_default(),
-            details: lane.map(|lane| &lane.details),
-        }
-    }
-}
 
 /// The answer of anything that puts files back.
 pub(super) fn reply(context: &Context, restore: &Restore, ui: &Ui) -> Result<Reply> {
-    let key = restore.run.as_ref().map(|run| &run.key);
     let ui = &ui.knowing(context);
-    let lane = render::lane(context, key, ui)?;
-    let text = render::restore_text(ui, restore, context.dry_run())
-        + &render::crossed_text(&restore.result, context.dry_run())
-        + &lane.prompt;
-    let standing = lane.standing.as_ref();
-    let after = AfterRestore::new(context, restore, standing);
+    let after = AfterRestore::new(context, restore)?;
     let result = &restore.result;
+    let text = render::restore_text(ui, restore, context.dry_run())
+        + &render::crossed_text(result, context.dry_run())
+        + &render::lane_text(after.lane.as_ref(), ui);
     let reply = if context.dry_run() {
-        let document = RestorePlanReply {
-            changed: false,
-            plan: result,
-            after,
-        };
-        Reply::new(document, text)
+        let (changed, plan) = (false, result);
+        Reply::new(
+            RestorePlan {
+                changed,
+                plan,
+                after,
+            },
+            text,
+        )
     } else {
-        let document = RestoreReply {
-            changed: restore.changed,
-            result,
-            after,
-        };
-        Reply::new(document, text)
+        let changed = restore.changed;
+        Reply::new(
+            Restored {
+                changed,
+                result,
+                after,
+            },
+            text,
+        )
     };
     // What was to be taken back outside the work tree and was not.
-    let exit = ExitCode::PARTIAL.unless(restore.result.success);
-    Ok(reply.exit(exit))
+    Ok(reply.exit(ExitCode::PARTIAL.unless(result.success)))
 }
 
 /// `recover rollback`.
@@ -108,16 +54,7 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
     context.require_something()?;
     let files = &args.files;
     let mut how = files.how;
-    let options = Options {
-        scope: args.scope,
-        paths: files.path.clone(),
-        commits: how.commits.unwrap_or_default(),
-        edits: how.edits,
-        index: files.restore_index.into(),
-        nested: files.nested,
-        precious: files.precious,
-        best_effort: how.best_effort,
-    };
+    let options = files.options(args.scope, Commits::default());
     let mut is_confirmed = context.dry_run();
     let target = match (args.iteration, &args.to, args.full) {
         (Some(number), _, _) => Target::Iteration(number),
@@ -142,7 +79,7 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
     }
     reply(
         context,
-        &roll_back(context, &target, &screens::options(how, &options))?,
+        &roll_back(context, &target, &how.options(&options))?,
         ui,
     )
 }

@@ -6,7 +6,6 @@ use std::path::Path;
 use super::super::args::{ResumeArgs, RunArgs};
 use super::super::live::Watch;
 use super::super::render;
-use super::super::render::driven::{ResumeReply, RunPlan, RunReply};
 use super::super::replies::{ExitCode, PlanReply};
 use super::super::screens::resume as resume_screen;
 use super::super::screens::resume::Answer;
@@ -16,6 +15,7 @@ use super::manual_fix;
 use super::remote::{confirm_steal, how};
 use super::runs::close_chosen;
 use crate::config::Origin;
+use crate::engine::answers::{Ran, ResumedRun};
 use crate::engine::base::clock::{self, WaitLimit};
 use crate::engine::record::run_settings::{called_in, is_unchecked};
 use crate::engine::remote::{require_claim, send_recorded};
@@ -52,7 +52,7 @@ pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
             totals.bytes,
             spec.command.join(" ")
         );
-        let plan = RunPlan {
+        let plan = render::RunPlan {
             captured: totals,
             spec: &spec,
         };
@@ -84,17 +84,14 @@ pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
         None => ExitCode::of_driven(&driven),
     };
     render::note_report(&driven, ui);
-    let lane = render::lane(context, Some(&driven.run.key), &ui.knowing(context))?;
+    let document = Ran::new(context, &driven)?;
     let text = if args.passthrough {
         String::new()
     } else {
-        render::driven_text(context, &driven, ui) + &lane.prompt
+        render::driven_text(context, &driven, ui)
+            + &render::lane_text(document.lane.as_ref(), &ui.knowing(context))
     };
-    Ok(Reply::new(
-        RunReply::new(context, &driven, lane.standing.as_ref()),
-        text,
-    )
-    .exit(exit))
+    Ok(Reply::new(document, text).exit(exit))
 }
 
 /// Where a child's output goes: our stdout belongs to the document with `--json`.
@@ -457,20 +454,14 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
     } else {
         (Form::Text, &ui.knowing(context))
     };
-    let lane = render::lane(context, Some(&resumed.run.key), ui)?;
-    let stage = lane
-        .standing
-        .as_ref()
-        .and_then(|standing| standing.details.stage_status.as_deref());
+    let document = ResumedRun::new(context, &resumed)?;
+    let lane = document.lane.as_ref();
+    let stage = lane.and_then(|lane| lane.details.stage_status.as_deref());
     let has_failed = matches!(stage, Some("failed" | "blocked"));
-    let text =
-        resumed_text(context, &resumed, has_failed, ui) + &plan_text(&resumed, ui) + &lane.prompt;
-    Ok(Reply::new(
-        ResumeReply::new(context, &resumed, lane.standing.as_ref()),
-        text,
-    )
-    .form(form)
-    .exit(exit))
+    let text = resumed_text(context, &resumed, has_failed, ui)
+        + &plan_text(&resumed, ui)
+        + &render::lane_text(lane, ui);
+    Ok(Reply::new(document, text).form(form).exit(exit))
 }
 
 /// The resume screen, for a run that stands at a failure (B7).

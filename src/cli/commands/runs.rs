@@ -5,7 +5,7 @@ use comfy_table::Cell;
 use super::super::args::{CloseArgs, ForgetArgs, RunsArgs};
 use super::super::render::{Table, column, toned, when, words};
 use super::super::screens::{self, require_yes};
-use super::super::ui::{Paged, Reply, Ui};
+use super::super::ui::{Paged, Reply, Ui, verb};
 use crate::engine::forget::{Forgotten, forget as forget_runs, plan};
 use crate::engine::runs::{Chosen, Listed, Planned, Runs, close as close_runs, list};
 use crate::engine::{Context, Result, remote};
@@ -56,11 +56,7 @@ pub(super) fn close_chosen(context: &Context, chosen: &Chosen) -> Result<Reply> 
             .iter()
             .for_each(|run| remote::release(context, &run.key, false));
     }
-    let verb = if context.dry_run() {
-        "Would close"
-    } else {
-        "Closed"
-    };
+    let verb = verb(context, "Would close", "Closed");
     let mut text = String::new();
     for run in &closed.runs {
         text.push_str(&format!("{verb} run {}.\n", run.key));

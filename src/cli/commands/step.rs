@@ -7,7 +7,7 @@ use super::super::ui::{Reply, Ui};
 use crate::engine::step::{
     Notice, StepPlan, StepReport, StepRequest, Would, as_recorded, step as run_once,
 };
-use crate::engine::{Context, Result};
+use crate::engine::{Context, Result, answers};
 use crate::model::hint::join;
 use crate::model::step::{Step, StepStatus, ToldStep};
 use crate::process::Show;
@@ -46,13 +46,14 @@ pub(super) fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply>
     // A lane's record says of any step that it failed.
     let is_told = |step: &&ToldStep| step.stage.is_some() || exit != ExitCode::DONE;
     let key = report.step.as_ref().filter(is_told).map(|step| &step.run);
-    let lane = render::lane(context, key, ui)?;
+    let lane = answers::lane(context, key)?;
     if exit != ExitCode::DONE && !ui.quiet {
         // The commands that resume and roll back, beside the command's own output (C9).
-        lane.prompt.lines().for_each(|line| ui.note(line));
+        let text = render::lane_text(lane.as_ref(), ui);
+        text.lines().for_each(|line| ui.note(line));
     }
-    report.hints = lane.standing.as_ref().map(|lane| lane.hints.clone());
-    report.lane = lane.standing;
+    report.hints = lane.as_ref().map(|lane| lane.hints.clone());
+    report.lane = lane;
     Ok(Reply::new(report, "").exit(exit))
 }
 

@@ -1,12 +1,12 @@
 //! Checkpoints for people: what there is, and what a restore or a prune did with them.
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use comfy_table::Cell;
 
 use super::super::ui::{Ui, escape};
 use super::{Column, Table, column, date_time, toned, when, words};
+use crate::engine::inspect::Checkpoints;
 use crate::engine::restore::nested::NestedAction;
 use crate::engine::restore::request::{IndexOutcome, Restore, RestoreResult};
 use crate::engine::rollback::on_request::COPIED;
@@ -19,16 +19,14 @@ use crate::model::step::ToldStep;
 use crate::model::time::Timestamp;
 use crate::policy::text::count;
 
-/// Checkpoints, oldest first; `superseded` are the ids of those that a rollback went back over. `all_runs`: they may be of
-/// several runs.
+/// Checkpoints, oldest first. `all_runs`: they may be of several runs.
 pub(crate) fn checkpoints_table(
     ui: &Ui,
-    checkpoints: &[&Checkpoint],
-    superseded: &BTreeSet<&str>,
+    list: &Checkpoints<'_>,
     all_runs: bool,
     now: Timestamp,
 ) -> String {
-    if checkpoints.is_empty() {
+    if list.checkpoints.is_empty() {
         return "No checkpoints.\n".to_owned();
     }
     let columns = [
@@ -54,10 +52,10 @@ pub(crate) fn checkpoints_table(
         .map(|(_, one)| one)
         .collect();
     let mut table = Table::new(ui, &columns);
-    for checkpoint in checkpoints {
+    for checkpoint in &list.checkpoints {
         let pin = if checkpoint.pinned { " (pinned)" } else { "" };
         let damaged = if checkpoint.damaged { " (damaged)" } else { "" };
-        let over = if superseded.contains(checkpoint.id.as_str()) {
+        let over = if list.superseded.contains(checkpoint.id.as_str()) {
             "superseded: "
         } else {
             ""

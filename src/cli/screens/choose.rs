@@ -80,9 +80,8 @@ pub(crate) fn choose_rollback(
         };
         at = picked;
         let row = &rows[at];
-        let plan = |context: &Context, how: How| {
-            rollback(context, &row.target, &self::options(how, options))
-        };
+        let plan =
+            |context: &Context, how: How| rollback(context, &row.target, &how.options(options));
         talk.say("");
         talk.ask(&labels[at]);
         if options.scope.covers_files() && options.paths.is_empty() {
@@ -114,8 +113,7 @@ pub(crate) fn confirm_rollback(
     target: &Target,
     how: How,
 ) -> Result<How> {
-    let plan =
-        |context: &Context, how: How| rollback(context, target, &self::options(how, options));
+    let plan = |context: &Context, how: How| rollback(context, target, &how.options(options));
     let may_be_asked = match plan(&context.rehearsal()?, how) {
         Ok(restore) => restore.changed,
         Err(error) => matches!(
@@ -339,16 +337,6 @@ fn preview(talk: &Talk<'_>, checkpoint: &Checkpoint, patch: bool) -> Result<()> 
 
 /// So many paths of a kind are named.
 const NAMED: usize = 6;
-
-/// What a rollback is requested with, once a person decided about what is in the way.
-pub(crate) fn options(how: How, given: &Options) -> Options {
-    Options {
-        commits: how.commits.unwrap_or(given.commits),
-        edits: how.edits,
-        best_effort: how.best_effort,
-        ..given.clone()
-    }
-}
 
 /// What would be done, and how.
 pub(super) type Plan<'a> = &'a dyn Fn(&Context, How) -> Result<Restore>;

@@ -214,7 +214,7 @@ fn line(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<Option<
 mod tests {
     use super::*;
     use crate::engine::ErrorKind;
-    use crate::engine::attempt::run_summary::Retry;
+    use crate::engine::status::Retry;
     use crate::model::agent_record::Usage;
     use crate::model::decision::Standing;
     use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
