@@ -11,7 +11,6 @@ use schemars::{
 use serde_json::{Map, Value, json};
 
 use super::commands::{hook, log};
-use super::render::RunPlan;
 use super::replies::{
     CompletionsReply, ConfigReply, NothingReply, PlanReply, Repository, SCHEMA_VERSION, SchemaReply,
 };
@@ -36,7 +35,7 @@ use crate::engine::runs::prune::Pruned;
 use crate::engine::runs::{Closed, Runs};
 use crate::engine::step::StepReport;
 use crate::engine::trust::{ProjectTrust, Trusted};
-use crate::engine::{answers, inspect, status};
+use crate::engine::{answers, inspect, run, status};
 use crate::model::failure::Failure;
 use crate::store::views::AttemptHistory;
 
@@ -52,7 +51,7 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
         "run",
         &[
             answers::Ran::json_schema,
-            PlanReply::<RunPlan<'_>>::json_schema,
+            PlanReply::<run::RunPlan>::json_schema,
         ],
     ),
     ("resume", &[answers::ResumedRun::json_schema]),
@@ -104,7 +103,7 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("remote claim", REMOTE),
     ("remote release", REMOTE),
     ("remote prune", REMOTE),
-    ("log", &[log::LogReply::json_schema]),
+    ("log", &[inspect::EventLog::json_schema]),
     (
         "report",
         &[

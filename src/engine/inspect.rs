@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::durable::{reap, write_atomic};
 use crate::engine::attempt::run_summary::{changes_of, make_report};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::runs::run_of;
+use crate::engine::base::runs::{named, run_of};
 use crate::engine::record::select::KnownCheckpoint;
 use crate::engine::record::{checkpoint, memory, nested, select};
 use crate::engine::recovery;
@@ -21,7 +22,7 @@ use crate::git::Repo;
 use crate::git::checkpoint::MemoryFile;
 use crate::git::tree::Objects;
 use crate::model::checkpoint::Checkpoint;
-use crate::model::event::Event;
+use crate::model::event::{Event, EventSource};
 use crate::model::hint::{Hint, Place};
 use crate::model::id::CheckpointId;
 use crate::model::manifest::{Change, ChangeType, Entry, EntryKind, Nested, ObjectId, Snapshot};
@@ -29,6 +30,7 @@ use crate::model::path::{FolderId, RepoPath};
 use crate::model::run::{Run, RunKey};
 use crate::model::selector::Selector;
 use crate::model::state::{Named, State};
+use crate::model::time::Timestamp;
 use crate::policy::report::{MARK, Report, pull_request};
 use crate::policy::restore::Selection;
 
@@ -342,6 +344,135 @@ pub(crate) fn events(
         .read_lines(state.last_seq.saturating_sub(EVENTS))?;
     events.retain(|(event, _)| event.run.as_ref() == Some(key));
     Ok(events)
+}
+
+/// What is recorded, an event each as it is in the ledger.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct EventLog {
+    #[schemars(with = "Vec<EventLine>")]
+    events: Vec<Value>,
+    /// The events with their lines.
+    #[serde(skip)]
+    pub lines: Vec<(Event, String)>,
+}
+
+/// An event of any version.
+#[derive(JsonSchema)]
+#[schemars(rename = "event")]
+#[expect(
+    dead_code,
+    reason = "events are passed on as they are; only the schema is wanted"
+)]
+struct EventLine {
+    seq: u64,
+    at: Timestamp,
+    schema: u32,
+    #[serde(flatten)]
+    run: Option<RunKey>,
+    source: EventSource,
+    #[serde(rename = "type")]
+    kind: String,
+    payload: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checksum: Option<String>,
+}
+
+impl EventLog {
+    /// The newest `limit` events of the run that is named, else of all.
+    pub(crate) fn read(context: &Context, limit: Option<usize>) -> Result<Self> {
+        let lines = newest(context, limit)?;
+        let document = |(event, line): &(Event, String)| {
+            document_of(event, line).map_err(|error| {
+                Error::new(ErrorKind::Corrupt, format!("event {}: {error}", event.seq))
+            })
+        };
+        let events = lines.iter().map(document).collect::<Result<_>>()?;
+        Ok(Self { events, lines })
+    }
+
+    /// The run that all events are of which are of one.
+    pub(crate) fn only_run(&self) -> Option<&RunKey> {
+        let mut runs = self
+            .lines
+            .iter()
+            .filter_map(|(event, _)| event.run.as_ref());
+        let first = runs.next()?;
+        runs.all(|run| run == first).then_some(first)
+    }
+}
+
+/// The events of a log that is followed.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    last: u64,
+    /// Those that were read last, with their lines.
+    pub lines: Vec<(Event, String)>,
+}
+
+impl Tail {
+    /// Begins with the newest `limit` events.
+    pub(crate) fn begin(context: &Context, limit: Option<usize>) -> Result<Self> {
+        let last = context.load()?.state.last_seq;
+        let mut lines = newest(context, limit)?;
+        lines.retain(|(event, _)| event.seq <= last);
+        Ok(Self { last, lines })
+    }
+
+    /// Reads what is new; whether the ledger was rebuilt meanwhile.
+    pub(crate) fn read_on(&mut self, context: &Context) -> Result<bool> {
+        let new = context.store().read_lines(self.last)?;
+        let before = self.last;
+        self.last = match new.last() {
+            Some((event, _)) => event.seq,
+            None => before.min(context.load()?.state.last_seq),
+        };
+        self.lines = chosen(context, new);
+        Ok(self.last < before)
+    }
+}
+
+/// An event as it was recorded; what of that cannot be shown, since another program wrote it, is left out.
+pub(crate) fn document_of(event: &Event, line: &str) -> serde_json::Result<Value> {
+    serde_json::from_str(line).or_else(|_| serde_json::to_value(event))
+}
+
+/// The events that are there, as far as they are asked for.
+fn newest(context: &Context, limit: Option<usize>) -> Result<Vec<(Event, String)>> {
+    let naming = context.naming();
+    // Without a run the last lines are enough.
+    let after = match limit.filter(|_| naming.run_id.is_none()) {
+        Some(limit) => context.load()?.state.last_seq.saturating_sub(limit as u64),
+        None => 0,
+    };
+    let mut events = chosen(context, context.store().read_lines(after)?);
+    if let Some(id) = naming.run_id.as_ref().filter(|_| events.is_empty()) {
+        // An error where there is no such run: every run begins with an event.
+        named(
+            &context.load()?.state,
+            id,
+            naming.phase.as_deref(),
+            naming.lane.as_deref(),
+        )?;
+    }
+    if let Some(limit) = limit {
+        events.drain(..events.len().saturating_sub(limit));
+    }
+    Ok(events)
+}
+
+/// Those of the run that was named, else all.
+fn chosen(context: &Context, mut events: Vec<(Event, String)>) -> Vec<(Event, String)> {
+    let naming = context.naming();
+    if let Some(id) = &naming.run_id {
+        let (phase, lane) = (naming.phase.as_deref(), naming.lane.as_deref());
+        let of_run = |run: &RunKey| {
+            run.run_id == *id
+                && phase.is_none_or(|phase| run.phase == phase)
+                && lane.is_none_or(|lane| run.lane == lane)
+        };
+        events.retain(|(event, _)| event.run.as_ref().is_some_and(of_run));
+    }
+    events
 }
 
 /// The end of an attempt's log.

@@ -2,9 +2,6 @@
 
 use std::fmt::Write;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::super::ui::{Ui, escape};
 use super::attempts::iterations_text;
 use super::moment;
@@ -13,10 +10,8 @@ use crate::engine::Context;
 use crate::engine::base::clock::local_times;
 use crate::engine::record::lane::LaneStanding;
 use crate::engine::run::{Driven, Outcome};
-use crate::model::checkpoint::CapturedTotals;
 use crate::model::decision::Standing;
 use crate::model::hint::Hint;
-use crate::model::run::RunSpec;
 use crate::policy::retry::{next_command, way_back};
 
 /// Says where the report is that a bad end left (A6, S13).
@@ -147,12 +142,4 @@ pub(crate) fn lane_text(lane: Option<&LaneStanding>, ui: &Ui) -> String {
         );
     }
     text
-}
-
-/// What a run would begin with.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(inline)]
-pub(crate) struct RunPlan<'a> {
-    pub captured: CapturedTotals,
-    pub spec: &'a RunSpec,
 }
