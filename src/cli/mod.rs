@@ -29,8 +29,7 @@ use setup::{context, setup};
 use ui::{Reply, Ui};
 
 use crate::engine;
-use crate::engine::base::context::mask_secrets;
-use crate::engine::{Context, Result, forget, trust};
+use crate::engine::{Context, Result, base::context, forget, trust};
 use crate::policy::secrets::Fingerprints;
 use crate::policy::settings::RedactSettings;
 use crate::process::{
@@ -50,7 +49,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
         let settings = args
             .get(2)
             .and_then(|text| serde_json::from_str(text.to_str()?).ok());
-        mask_secrets(&settings.unwrap_or_default(), Fingerprints::default());
+        context::mask_secrets(&settings.unwrap_or_default(), Fingerprints::default());
         return ProcessExitCode::from(run_detached(args.get(3..).unwrap_or_default()));
     }
     if args.get(1).is_some_and(|first| first == WATCHDOG) {
@@ -68,7 +67,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
         Err(error) => error.exit(),
     }
     // Those of the configuration too, once it is read.
-    mask_secrets(&RedactSettings::default(), Fingerprints::default());
+    context::mask_secrets(&RedactSettings::default(), Fingerprints::default());
     let args = expand_aliases(args);
     let parsed = parse(&args).or_else(|error| match error.kind() {
         ErrorKind::DisplayVersion => Err(error),

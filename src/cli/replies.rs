@@ -9,8 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::engine::ErrorKind;
-use crate::engine::run::{Driven, Outcome};
+use crate::engine::{ErrorKind, run};
 use crate::git::base::RepositoryState;
 use crate::model::decision::Standing;
 
@@ -250,20 +249,22 @@ impl ExitCode {
     }
 
     /// What the end of a run means for a script.
-    pub(super) fn of_driven(driven: &Driven) -> Self {
+    pub(super) fn of_driven(driven: &run::Driven) -> Self {
         match driven.outcome {
             _ if driven.unstartable.is_some() => Self::USAGE,
             _ if driven.stopped.is_some() => Self::NEEDS_PERSON,
-            Outcome::Complete => Self::DONE,
-            Outcome::Cancelled => Self::other(driven.interrupted.unwrap_or(130)),
-            Outcome::Escalated => Self::NEEDS_PERSON,
-            Outcome::Failed if driven.run.failure.is_none() => Self::EXHAUSTED,
-            Outcome::Failed => Self::of_failed(driven.standing),
-            Outcome::Paused | Outcome::Parked => match (driven.interrupted, driven.standing) {
-                (Some(code), _) => Self::other(code),
-                (None, Standing::NeedsPerson) => Self::NEEDS_PERSON,
-                (None, _) => Self::WAIT,
-            },
+            run::Outcome::Complete => Self::DONE,
+            run::Outcome::Cancelled => Self::other(driven.interrupted.unwrap_or(130)),
+            run::Outcome::Escalated => Self::NEEDS_PERSON,
+            run::Outcome::Failed if driven.run.failure.is_none() => Self::EXHAUSTED,
+            run::Outcome::Failed => Self::of_failed(driven.standing),
+            run::Outcome::Paused | run::Outcome::Parked => {
+                match (driven.interrupted, driven.standing) {
+                    (Some(code), _) => Self::other(code),
+                    (None, Standing::NeedsPerson) => Self::NEEDS_PERSON,
+                    (None, _) => Self::WAIT,
+                }
+            }
         }
     }
 }

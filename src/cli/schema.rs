@@ -14,28 +14,11 @@ use super::commands::{hook, log};
 use super::replies::{
     CompletionsReply, ConfigReply, NothingReply, PlanReply, Repository, SCHEMA_VERSION, SchemaReply,
 };
-use crate::engine::accept::Accepted;
-use crate::engine::bisect::Found;
-use crate::engine::checkpoint::{CreatePlan, Created, Pinned};
-use crate::engine::doctor::{Report as DoctorReport, VerifyReport};
-use crate::engine::exchange::export;
-use crate::engine::exchange::import::Imported;
-use crate::engine::exchange::views::Synced;
-use crate::engine::forget::Forgotten;
-use crate::engine::hook::status::{Agents, Hooks};
-use crate::engine::hook::{call, install};
-use crate::engine::init::Initialised;
-use crate::engine::inspect::Difference;
-use crate::engine::record::attempt_record::Started;
-use crate::engine::remote::RemoteReport;
-use crate::engine::remote::check::Checked;
-use crate::engine::run::fix_session::Fix;
-use crate::engine::run::notify::Notification;
-use crate::engine::runs::prune::Pruned;
-use crate::engine::runs::{Closed, Runs};
-use crate::engine::step::StepReport;
-use crate::engine::trust::{ProjectTrust, Trusted};
-use crate::engine::{answers, inspect, run, status};
+use crate::engine::{
+    accept, answers, bisect, checkpoint, doctor, exchange, exchange::export, forget,
+    hook as engine_hook, init, inspect, manual_fix, remote, run, run::own_loop, runs, status, step,
+    trust,
+};
 use crate::model::failure::Failure;
 use crate::store::views::AttemptHistory;
 
@@ -60,16 +43,19 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("redo", RESTORE),
     (
         "checkpoint create",
-        &[Created::json_schema, CreatePlan::json_schema],
+        &[
+            checkpoint::Created::json_schema,
+            checkpoint::CreatePlan::json_schema,
+        ],
     ),
     ("checkpoint list", &[inspect::Checkpoints::json_schema]),
     ("checkpoint show", &[inspect::Shown::json_schema]),
-    ("checkpoint diff", &[Difference::json_schema]),
+    ("checkpoint diff", &[inspect::Difference::json_schema]),
     ("checkpoint restore", RESTORE),
-    ("checkpoint prune", &[Pruned::json_schema]),
-    ("checkpoint pin", &[Pinned::json_schema]),
-    ("checkpoint unpin", &[Pinned::json_schema]),
-    ("checkpoint verify", &[VerifyReport::json_schema]),
+    ("checkpoint prune", &[runs::Pruned::json_schema]),
+    ("checkpoint pin", &[checkpoint::Pinned::json_schema]),
+    ("checkpoint unpin", &[checkpoint::Pinned::json_schema]),
+    ("checkpoint verify", &[doctor::VerifyReport::json_schema]),
     ("checkpoint export", &[export::Exported::json_schema]),
     ("manual-fix", FIX),
     ("manual-fix start", FIX),
@@ -85,18 +71,18 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
         ],
     ),
     ("retry-status", &[status::RetryDocument::json_schema]),
-    ("attempt start", &[Started::json_schema]),
+    ("attempt start", &[own_loop::Started::json_schema]),
     ("attempt pass", &[answers::Passed::json_schema]),
     ("attempt fail", &[answers::Failed::json_schema]),
     ("attempt list", &[AttemptHistory::json_schema]),
     ("classify", &[Failure::json_schema]),
-    ("step", &[StepReport::json_schema]),
+    ("step", &[step::StepReport::json_schema]),
     ("status", &[status::StatusDocument::json_schema]),
-    ("runs", &[Runs::json_schema]),
-    ("accept", &[Accepted::json_schema]),
-    ("bisect", &[Found::json_schema]),
-    ("close", &[Closed::json_schema]),
-    ("forget", &[Forgotten::json_schema]),
+    ("runs", &[runs::Runs::json_schema]),
+    ("accept", &[accept::Accepted::json_schema]),
+    ("bisect", &[bisect::Found::json_schema]),
+    ("close", &[runs::Closed::json_schema]),
+    ("forget", &[forget::Forgotten::json_schema]),
     ("remote status", REMOTE),
     ("remote push", REMOTE),
     ("remote fetch", REMOTE),
@@ -113,38 +99,50 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ),
     (
         "import",
-        &[Imported::json_schema, PlanReply::<Imported>::json_schema],
+        &[
+            exchange::Imported::json_schema,
+            PlanReply::<exchange::Imported>::json_schema,
+        ],
     ),
-    ("sync", &[Synced::json_schema]),
-    ("remote check", &[Checked::json_schema]),
-    ("trust", &[ProjectTrust::json_schema, Trusted::json_schema]),
-    ("init", &[Initialised::json_schema]),
+    ("sync", &[exchange::Synced::json_schema]),
+    ("remote check", &[remote::Checked::json_schema]),
+    (
+        "trust",
+        &[
+            trust::ProjectTrust::json_schema,
+            trust::Trusted::json_schema,
+        ],
+    ),
+    ("init", &[init::Initialised::json_schema]),
     ("config", &[ConfigReply::json_schema]),
-    ("doctor", &[DoctorReport::json_schema]),
-    ("agents", &[Agents::json_schema]),
-    ("hook print", &[install::Printed::json_schema]),
+    ("doctor", &[doctor::Report::json_schema]),
+    ("agents", &[engine_hook::status::Agents::json_schema]),
+    ("hook print", &[engine_hook::install::Printed::json_schema]),
     ("hook install", HOOK),
     ("hook uninstall", HOOK),
-    ("hook status", &[Hooks::json_schema]),
+    ("hook status", &[engine_hook::status::Hooks::json_schema]),
     (
         "hook run",
-        &[call::Called::json_schema, hook::TroubleReply::json_schema],
+        &[
+            engine_hook::call::Called::json_schema,
+            hook::TroubleReply::json_schema,
+        ],
     ),
     ("completions", &[CompletionsReply::json_schema]),
     ("schema", &[SchemaReply::json_schema]),
     ("recover", &[NothingReply::json_schema]),
     // What [notify] command reads.
-    ("notify", &[Notification::json_schema]),
+    ("notify", &[run::Notification::json_schema]),
 ];
 const RESTORE: &[Fields] = &[
     answers::Restored::json_schema,
     answers::RestorePlan::json_schema,
 ];
-const REMOTE: &[Fields] = &[RemoteReport::json_schema];
-const FIX: &[Fields] = &[Fix::json_schema];
+const REMOTE: &[Fields] = &[remote::RemoteReport::json_schema];
+const FIX: &[Fields] = &[manual_fix::Fix::json_schema];
 const HOOK: &[Fields] = &[
-    install::Changes::json_schema,
-    install::ChangesPlan::json_schema,
+    engine_hook::install::Changes::json_schema,
+    engine_hook::install::ChangesPlan::json_schema,
 ];
 
 /// The commands that do without the repository, and whose documents say how it is.

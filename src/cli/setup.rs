@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use crate::engine::base::context::{BrokenConfig, Setup};
-use crate::engine::base::runs::Naming;
-use crate::engine::rollback::refuse_gone;
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::{Context, Error, ErrorKind, Result, base::context, base::runs, rollback};
 use crate::model::id::{RunId, TaskId};
 use crate::process::Interrupts;
 
@@ -74,7 +71,7 @@ pub(super) fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<
 }
 
 /// How a work tree comes back whose folder is gone, by what the state directory, else the current project knows of it.
-fn refuse_gone_worktree(setup: &Setup, start: &Path) -> Result<Option<Error>> {
+fn refuse_gone_worktree(setup: &context::Setup, start: &Path) -> Result<Option<Error>> {
     let named = setup
         .state_dir
         .as_ref()
@@ -83,14 +80,14 @@ fn refuse_gone_worktree(setup: &Setup, start: &Path) -> Result<Option<Error>> {
     let folders = named.into_iter().chain([start.to_owned()]);
     for cwd in folders {
         let project = Context::new(
-            Setup {
+            context::Setup {
                 cwd,
                 ..setup.clone()
             },
             Interrupts::disconnected(),
         )?;
         if let Some(refused) =
-            refuse_gone(&project, &setup.cwd).map_err(|error| project.locate(error))?
+            rollback::refuse_gone(&project, &setup.cwd).map_err(|error| project.locate(error))?
         {
             return Ok(Some(refused));
         }
@@ -105,20 +102,24 @@ fn asked() -> Option<Vec<String>> {
 }
 
 /// What the flags and the environment say.
-pub(super) fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Setup {
+pub(super) fn setup(
+    global: &GlobalArgs,
+    command: Option<&Command>,
+    cwd: PathBuf,
+) -> context::Setup {
     let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let run = command
         .and_then(commands::named_run)
         .map(str::to_owned)
         .or_else(|| global.run.clone());
     let has = |property| command.is_some_and(|command| commands::has(command, property));
-    Setup {
+    context::Setup {
         cwd,
         home: std::env::var_os("HOME")
             .filter(|home| !home.is_empty())
             .map(PathBuf::from),
         state_dir: global.state_dir.clone(),
-        naming: Naming {
+        naming: runs::Naming {
             run_id: run.or_else(|| env("RECOVER_RUN_ID")).map(RunId::from),
             phase: global.phase.clone(),
             lane: global.lane.clone(),
@@ -139,9 +140,9 @@ pub(super) fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf
         settings_only: has(Property::Anywhere),
         asked: asked(),
         broken_config: match command {
-            Some(Command::Init(_)) => BrokenConfig::IsIgnored,
-            Some(_) if has(Property::Config) => BrokenConfig::Refuses,
-            _ => BrokenConfig::IsLeftOut,
+            Some(Command::Init(_)) => context::BrokenConfig::IsIgnored,
+            Some(_) if has(Property::Config) => context::BrokenConfig::Refuses,
+            _ => context::BrokenConfig::IsLeftOut,
         },
         known_config: None,
         env,

@@ -15,9 +15,7 @@ use super::args::GlobalArgs;
 use super::replies::{Document, ExitCode, Repository, document_text};
 use super::terminal_text::wrapped;
 use super::warned;
-use crate::engine::answers::ErrorDocument;
-use crate::engine::record::select::found_unnamed;
-use crate::engine::{Context, Error};
+use crate::engine::{Context, Error, answers, inspect};
 use crate::git::base::RepositoryState;
 use crate::git::program::pager;
 use crate::model::checkpoint::{Checkpoint, trigger};
@@ -320,7 +318,7 @@ impl Ui {
         {
             knowing.reader = Arc::new(Reader {
                 folders: folders_here(),
-                run: found_unnamed(context, &loaded.state),
+                run: inspect::found_unnamed(context, &loaded.state),
                 numbers: numbers(&loaded.state),
             });
         }
@@ -446,7 +444,7 @@ impl Ui {
             let warnings = warned::with_others(Vec::new());
             let document = Document::new(
                 command,
-                ErrorDocument {
+                answers::ErrorDocument {
                     error: error.into(),
                 },
                 &warnings,

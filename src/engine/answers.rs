@@ -11,7 +11,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::manual_fix::Continued;
 use crate::engine::record::attempt_record::{Ended, RecoveryResult};
-use crate::engine::record::lane::{self, Hints, LaneDetails, LaneStanding, Stage};
+use crate::engine::record::lane::{self, Hints, LaneDetails, Stage};
 use crate::engine::record::run_settings::is_unchecked;
 use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::engine::resume::{Change, Check, Plan, Resumed, next_actions};
@@ -28,6 +28,8 @@ use crate::model::path::PathReason;
 use crate::model::run::RunKey;
 use crate::model::run_line::{IterationLine, RunLine, iterations};
 use crate::policy::retry::resume_command;
+
+pub(crate) use crate::engine::record::lane::LaneStanding;
 
 /// An error; `schema_version` and `command` are there as in every document.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{ErrorKind, Result};
 use crate::engine::record::checkpoint::{self, event_with, prepare, prepare_as, publish_large};
-use crate::engine::record::storage::{Prepared, Request};
+use crate::engine::record::storage::Prepared;
 use crate::engine::record::{events, lane, nested, select};
 use crate::engine::recovery;
 use crate::git::repo::ref_name;
@@ -19,6 +19,8 @@ use crate::model::run::RunKey;
 use crate::model::selector::Selector;
 use crate::model::state::State;
 use crate::policy::secrets::redact;
+
+pub(crate) use crate::engine::record::storage::Request;
 
 /// How a checkpoint on request is taken, and when it is not: the run's latest one is the answer then.
 #[derive(Clone, Copy, Debug, Default)]

@@ -15,7 +15,6 @@ use crate::engine::attempt::run_summary::{changes_of, make_report};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{named, run_of};
-use crate::engine::record::select::KnownCheckpoint;
 use crate::engine::record::{checkpoint, memory, nested, select};
 use crate::engine::recovery;
 use crate::git::Repo;
@@ -33,6 +32,9 @@ use crate::model::state::{Named, State};
 use crate::model::time::Timestamp;
 use crate::policy::report::{MARK, Report, pull_request};
 use crate::policy::restore::Selection;
+
+pub(crate) use crate::engine::record::select::{KnownCheckpoint, found_unnamed};
+pub(crate) use crate::engine::recovery::load_recovered;
 
 /// The checkpoints of a run, or of all.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -35,7 +35,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::engine::accept::Uncommitted;
 use crate::engine::base::clock::WaitLimit;
-use crate::engine::restore::request::Commits;
+use crate::engine::rollback::Commits;
 use crate::model::checkpoint::{CheckpointType, StorageType};
 use crate::model::feedback::CheckKind;
 use crate::model::hook::HookAgent;

@@ -3,8 +3,7 @@
 use clap::{ArgGroup, Args};
 
 use super::{number, word_of};
-use crate::engine::restore::request::Commits;
-use crate::engine::rollback::Options;
+use crate::engine::rollback;
 use crate::model::operation::Scope;
 use crate::model::selector::Selector;
 use crate::policy::restore::Edits;
@@ -69,8 +68,8 @@ pub(crate) struct PutBackArgs {
 
 impl PutBackArgs {
     /// What is restored of `scope`; `commits` where no flag says what to do about them.
-    pub(crate) fn options(&self, scope: Scope, commits: Commits) -> Options {
-        Options {
+    pub(crate) fn options(&self, scope: Scope, commits: rollback::Commits) -> rollback::Options {
+        rollback::Options {
             scope,
             paths: self.path.clone(),
             commits: self.how.commits.unwrap_or(commits),
@@ -102,7 +101,7 @@ impl PutBackArgs {
 pub(crate) struct How {
     /// What to do about commits since
     #[arg(long, value_name = "HOW", value_enum, overrides_with = "commits")]
-    pub commits: Option<Commits>,
+    pub commits: Option<rollback::Commits>,
 
     /// What to do about files edited by hand
     ///
@@ -121,8 +120,8 @@ pub(crate) struct How {
 
 impl How {
     /// What is restored, with this about what is in the way.
-    pub(crate) fn options(self, given: &Options) -> Options {
-        Options {
+    pub(crate) fn options(self, given: &rollback::Options) -> rollback::Options {
+        rollback::Options {
             commits: self.commits.unwrap_or(given.commits),
             edits: self.edits,
             best_effort: self.best_effort,

@@ -12,11 +12,9 @@ use super::super::render;
 use super::super::replies::ExitCode;
 use super::super::ui::{Reply, Ui, escape};
 use crate::agent;
-use crate::engine::answers::{Failed, Passed};
-use crate::engine::base::clock;
-use crate::engine::record::attempt_record::{Begin, Ending};
-use crate::engine::run::own_loop::{finish, start};
-use crate::engine::{Context, Error, ErrorKind, Result, recovery};
+use crate::engine::{
+    Context, Error, ErrorKind, Result, answers, base::clock, inspect, run::own_loop,
+};
 use crate::model::agent_record::AgentRecord;
 use crate::model::decision::Decision;
 use crate::model::event::AttemptEnd;
@@ -37,13 +35,13 @@ pub(super) fn execute(context: &Context, args: &AttemptArgs, ui: &Ui) -> Result<
 }
 
 fn begin(context: &Context, args: &AttemptStartArgs) -> Result<Reply> {
-    let request = Begin {
+    let request = own_loop::Begin {
         approach: args.approach.clone(),
         iteration: args.iteration,
         subtask: args.subtask.clone(),
         supervisor: None,
     };
-    let started = start(context, &request)?;
+    let started = own_loop::start(context, &request)?;
     let text = format!(
         "Attempt {} of iteration {} of run {}.\n",
         started.attempt, started.iteration, started.run.key
@@ -57,12 +55,12 @@ fn pass(context: &Context, args: &AttemptPassArgs, ui: &Ui) -> Result<Reply> {
         approach,
         ..AttemptEnd::default()
     };
-    let ended = finish(
+    let ended = own_loop::finish(
         context,
-        Ending {
+        own_loop::Ending {
             end,
             headline,
-            ..Ending::default()
+            ..own_loop::Ending::default()
         },
     )?;
     let id = ended
@@ -82,7 +80,7 @@ fn pass(context: &Context, args: &AttemptPassArgs, ui: &Ui) -> Result<Reply> {
     };
     let exit = ExitCode::PARTIAL.unless(id.is_some() || context.dry_run());
     let text = text + &render::conditions_text(&ended.end.conditions, &ended.end.notes);
-    Ok(Reply::new(Passed::from(&ended), text).exit(exit))
+    Ok(Reply::new(answers::Passed::from(&ended), text).exit(exit))
 }
 
 fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
@@ -104,7 +102,7 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
         context.clock.now(),
     );
     let used = record.as_ref().map(AgentRecord::usage).unwrap_or_default();
-    let ending = Ending {
+    let ending = own_loop::Ending {
         end: AttemptEnd {
             failure: Some(failure),
             duration_ms: evidence.duration.map_or(0, clock::millis),
@@ -123,9 +121,9 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
         log_end: log_end(&evidence),
         plan: args.plan,
         keep_state: args.no_rollback,
-        ..Ending::default()
+        ..own_loop::Ending::default()
     };
-    let ended = finish(context, ending)?;
+    let ended = own_loop::finish(context, ending)?;
     let exit = match &ended.end.decision {
         Some(decision) if args.check => {
             ExitCode::of_failed(decision.standing(context.clock.now(), None))
@@ -137,7 +135,7 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
     }
     let text = failed_text(ended.end.failure.as_ref(), ended.end.decision.as_ref())
         + &render::conditions_text(&ended.end.conditions, &ended.end.notes);
-    Ok(Reply::new(Failed::from(&ended), text).exit(exit))
+    Ok(Reply::new(answers::Failed::from(&ended), text).exit(exit))
 }
 
 /// The end of what the command said: of its output, else of its errors.
@@ -169,7 +167,7 @@ fn failed_text(failure: Option<&Failure>, decision: Option<&Decision>) -> String
 
 fn list(context: &Context, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let state = recovery::load_recovered(context)?;
+    let state = inspect::load_recovered(context)?;
     let history = attempt_history(&state);
     let text = ui.text(|| render::attempts_text(ui, &history));
     Ok(Reply::new(history, text))

@@ -12,13 +12,10 @@ use super::super::screens::{choose_checkpoint, choose_restore};
 use super::super::ui::{Paged, Reply, Ui, escape, verb};
 use super::exchange::foreign_line;
 use super::restore::reply;
-use crate::engine::checkpoint::{self, Created, Options};
-use crate::engine::exchange::{Format, export};
-use crate::engine::record::storage::Request;
-use crate::engine::restore::request::Commits;
-use crate::engine::rollback::restore_files;
-use crate::engine::runs::prune;
-use crate::engine::{Context, Error, ErrorKind, Result, doctor, inspect, recovery};
+use crate::engine::{
+    Context, Error, ErrorKind, Result, checkpoint, doctor, exchange, exchange::export, inspect,
+    rollback, runs,
+};
 use crate::model::checkpoint::trigger;
 use crate::model::hint::Hint;
 use crate::model::operation::Scope;
@@ -44,10 +41,10 @@ pub(super) fn execute(context: &mut Context, args: &CheckpointArgs, ui: &Ui) -> 
 }
 
 fn create(context: &Context, args: &CreateArgs, ui: &Ui) -> Result<Reply> {
-    let options = Options {
+    let options = checkpoint::Options {
         skip_if_unchanged: args.if_changed,
         skip_if_not_due: args.if_due,
-        ..Options::default()
+        ..checkpoint::Options::default()
     };
     let why = args.trigger.as_deref().unwrap_or_default();
     if context.dry_run() {
@@ -68,7 +65,7 @@ fn create(context: &Context, args: &CreateArgs, ui: &Ui) -> Result<Reply> {
         };
         return Ok(Reply::new(plan, text));
     }
-    let request = Request {
+    let request = checkpoint::Request {
         description: args.message.clone().unwrap_or_default(),
         trigger: why.to_owned(),
         kind: args.kind.unwrap_or_else(|| trigger::kind_of(why)),
@@ -76,10 +73,10 @@ fn create(context: &Context, args: &CreateArgs, ui: &Ui) -> Result<Reply> {
         lane_fields: args.lane.clone().into(),
         pinned: args.pin,
         storage: args.storage,
-        ..Request::default()
+        ..checkpoint::Request::default()
     };
     let created = checkpoint::create(context, request, options)?;
-    let Created {
+    let checkpoint::Created {
         changed,
         checkpoint,
     } = &created;
@@ -114,7 +111,7 @@ fn create(context: &Context, args: &CreateArgs, ui: &Ui) -> Result<Reply> {
 
 fn list(context: &Context, args: &ListArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let state = recovery::load_recovered(context)?;
+    let state = inspect::load_recovered(context)?;
     let list = inspect::checkpoints(context, &state, args.all_runs, args.limit)?;
     let text = ui.text(|| {
         let ui = &ui.knowing(context);
@@ -156,7 +153,7 @@ fn missing(words: &[&str]) -> Error {
 fn show(context: &Context, args: &ShowArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let selector = chosen(context, ui, args.selector.as_ref(), &["checkpoint", "show"])?;
-    let state = recovery::load_recovered(context)?;
+    let state = inspect::load_recovered(context)?;
     let mut shown = inspect::show(context, &state, &selector, args.patch)?;
     let mut text = render::checkpoint_text(shown.checkpoint, context.clock.now());
     for inside in &shown.nested {
@@ -218,9 +215,9 @@ fn restore(context: &mut Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> 
     context.require_something()?;
     let how = args.files.how;
     let scope = if args.here { Scope::Files } else { Scope::All };
-    let given = args.files.options(scope, Commits::Keep);
+    let given = args.files.options(scope, rollback::Commits::Keep);
     let put_back = |context: &Context, selector: &Selector, how: How| {
-        restore_files(context, selector, &how.options(&given), args.here)
+        rollback::restore_files(context, selector, &how.options(&given), args.here)
     };
     let (selector, how) = match &args.selector {
         Some(selector) => (selector.clone(), how),
@@ -273,7 +270,7 @@ fn remove(context: &Context, args: &PruneArgs, ui: &Ui) -> Result<Reply> {
         archive: None,
     };
     let ui = &ui.knowing(context);
-    let pruned = prune::prune(context, limits, args.archive.as_deref())?;
+    let pruned = runs::prune::prune(context, limits, args.archive.as_deref())?;
     let text = render::prune_text(ui, &pruned, context.dry_run());
     Ok(Reply::new(pruned, text))
 }
@@ -298,9 +295,9 @@ fn verify(context: &Context, selectors: &[Selector], ui: &Ui) -> Result<Reply> {
 fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let (format, path) = match (&args.patch, &args.bundle) {
-        (Some(path), _) => (Format::Patch, Some(path)),
-        (None, Some(path)) => (Format::Bundle, Some(path)),
-        (None, None) => (Format::SeedJson, args.output.as_ref()),
+        (Some(path), _) => (exchange::Format::Patch, Some(path)),
+        (None, Some(path)) => (exchange::Format::Bundle, Some(path)),
+        (None, None) => (exchange::Format::SeedJson, args.output.as_ref()),
     };
     let request = export::Request {
         selector: args.selector.clone(),

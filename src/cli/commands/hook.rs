@@ -8,9 +8,7 @@ use super::super::args::{GlobalArgs, HookArgs, HookCommand, HookRunArgs, PlaceAr
 use super::super::render::{Table, column, date_time, when, words};
 use super::super::replies::ExitCode;
 use super::super::ui::{Form, Reply, Ui, escape};
-use crate::engine::base::context::Setup;
-use crate::engine::hook::{call, install, status};
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::{Context, Error, ErrorKind, Result, base::context, hook};
 use crate::model::hook::HookAgent;
 use crate::model::time::Timestamp;
 use crate::policy::secrets::redact;
@@ -33,20 +31,20 @@ pub(crate) struct Trouble<'a> {
 pub(super) fn execute(context: &Context, args: &HookArgs, ui: &Ui) -> Result<Reply> {
     match &args.command {
         HookCommand::Print(args) => {
-            let printed = install::print(context, args.agent, args.program.as_deref());
+            let printed = hook::install::print(context, args.agent, args.program.as_deref());
             Ok(Reply::new(&printed, &printed.content).form(Form::Verbatim))
         }
         HookCommand::Install(args) => {
             let (place, program) = (args.place.into(), args.program.as_deref());
-            let changes = install::install(context, args.agent, place, program)?;
+            let changes = hook::install::install(context, args.agent, place, program)?;
             Ok(changed(context, &changes))
         }
         HookCommand::Uninstall(args) => {
-            let changes = install::uninstall(context, args.agent, args.place.into())?;
+            let changes = hook::install::uninstall(context, args.agent, args.place.into())?;
             Ok(changed(context, &changes))
         }
         HookCommand::Status => {
-            let hooks = status::status(context)?;
+            let hooks = hook::status::status(context)?;
             let text = ui.text(|| hooks_table(&ui.knowing(context), &hooks.hooks));
             Ok(Reply::new(hooks, text))
         }
@@ -59,12 +57,12 @@ pub(super) fn execute(context: &Context, args: &HookArgs, ui: &Ui) -> Result<Rep
 
 /// Installs an agent's hook in the project's settings.
 pub(super) fn install_for(context: &Context, agent: HookAgent) -> Result<Reply> {
-    let changes = install::install(context, agent, PlaceArgs::default().into(), None)?;
+    let changes = hook::install::install(context, agent, PlaceArgs::default().into(), None)?;
     Ok(changed(context, &changes))
 }
 
 /// The answer; where it is about several agents, unchanged files are not printed.
-fn changed(context: &Context, changes: &install::Changes) -> Reply {
+fn changed(context: &Context, changes: &hook::install::Changes) -> Reply {
     let first = changes.files.first().map(|file| file.agent);
     let several = changes.files.iter().any(|file| Some(file.agent) != first);
     let mut text = String::new();
@@ -95,10 +93,10 @@ fn changed(context: &Context, changes: &install::Changes) -> Reply {
 pub(crate) fn run(
     global: &GlobalArgs,
     args: &HookRunArgs,
-    setup: impl FnOnce(std::path::PathBuf) -> Setup,
+    setup: impl FnOnce(std::path::PathBuf) -> context::Setup,
     ui: &Ui,
 ) -> ExitCode {
-    let call = call::Call {
+    let call = hook::call::Call {
         agent: args.agent,
         event: args.event.clone(),
         directory: global.directory.clone(),
@@ -115,7 +113,7 @@ pub(crate) fn run(
             changed = called.changed,
             "the hook is done"
         ),
-        Ok(Err(call::Trouble { error, is_said })) => {
+        Ok(Err(hook::call::Trouble { error, is_said })) => {
             let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
             if !is_said {
                 trouble(&format!("{error}{}", hint.unwrap_or_default()));
@@ -148,7 +146,7 @@ fn trouble(text: &str) {
 }
 
 /// The hooks of all agents, a row each.
-pub(crate) fn hooks_table(ui: &Ui, hooks: &[status::HookStatus]) -> String {
+pub(crate) fn hooks_table(ui: &Ui, hooks: &[hook::status::HookStatus]) -> String {
     let mut table = Table::new(
         ui,
         &[
@@ -183,7 +181,7 @@ pub(crate) fn hooks_table(ui: &Ui, hooks: &[status::HookStatus]) -> String {
 }
 
 /// The hooks that are installed, a line each and one for what is to be done.
-pub(crate) fn hooks_text(ui: &Ui, hooks: &[status::HookStatus], now: Timestamp) -> String {
+pub(crate) fn hooks_text(ui: &Ui, hooks: &[hook::status::HookStatus], now: Timestamp) -> String {
     let mut text = String::new();
     for hook in hooks {
         let path = hook

@@ -13,9 +13,7 @@ use super::super::render;
 use super::super::replies::Document;
 use super::super::ui::{Form, Paged, Reply, Ui, escape, verb};
 use super::status::ended;
-use crate::engine::inspect::{self, EventLog, Tail};
-use crate::engine::status::{Follow, Noticed};
-use crate::engine::{Context, Result};
+use crate::engine::{Context, Result, inspect, status};
 use crate::model::event::Event;
 use crate::policy::report::{Report, html, markdown};
 use crate::policy::secrets::{redact, redact_json, redacted_json_text};
@@ -27,7 +25,7 @@ pub(super) fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
         return follow(context, args, ui);
     }
     let mut text = String::new();
-    let log = EventLog::read(context, args.limit)?;
+    let log = inspect::EventLog::read(context, args.limit)?;
     // Who reads it sees the name of the only run once; a script has it in each line.
     let only = log.only_run().filter(|_| ui.width.is_some());
     let ui = &ui.knowing(context);
@@ -48,14 +46,14 @@ pub(super) fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
 
 /// Tells events as they come, until a signal does; with `--json` one a line, as they are in the document of `log`.
 fn follow(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
-    let mut follow = Follow::new(context)?;
-    let mut tail = Tail::begin(context, args.limit)?;
+    let mut follow = status::Follow::new(context)?;
+    let mut tail = inspect::Tail::begin(context, args.limit)?;
     loop {
         match tell(context, &tail.lines, ui) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ended(0)),
             written => written.context("cannot write to standard output")?,
         }
-        if let Noticed::Stopped(code) = follow.wait(None) {
+        if let status::Noticed::Stopped(code) = follow.wait(None) {
             return Ok(ended(code));
         }
         if tail.read_on(context)? {

@@ -5,11 +5,7 @@ use super::super::render;
 use super::super::replies::ExitCode;
 use super::super::screens::{choose_rollback, confirm_rollback, require_yes};
 use super::super::ui::{Reply, Ui};
-use crate::engine::answers::{AfterRestore, RestorePlan, Restored};
-use crate::engine::bisect::{Found, Request, bisect as find};
-use crate::engine::restore::request::{Commits, Restore};
-use crate::engine::rollback::{Target, is_of_lane, rollback as roll_back, undo};
-use crate::engine::{Context, ErrorKind, Result};
+use crate::engine::{Context, ErrorKind, Result, answers, bisect, rollback, rollback::undo};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::operation::Scope;
@@ -17,9 +13,9 @@ use crate::policy::bisection::Judged;
 use crate::policy::text::{count, escape};
 
 /// The answer of anything that puts files back.
-pub(super) fn reply(context: &Context, restore: &Restore, ui: &Ui) -> Result<Reply> {
+pub(super) fn reply(context: &Context, restore: &rollback::Restore, ui: &Ui) -> Result<Reply> {
     let ui = &ui.knowing(context);
-    let after = AfterRestore::new(context, restore)?;
+    let after = answers::AfterRestore::new(context, restore)?;
     let result = &restore.result;
     let text = render::restore_text(ui, restore, context.dry_run())
         + &render::crossed_text(result, context.dry_run())
@@ -27,7 +23,7 @@ pub(super) fn reply(context: &Context, restore: &Restore, ui: &Ui) -> Result<Rep
     let reply = if context.dry_run() {
         let (changed, plan) = (false, result);
         Reply::new(
-            RestorePlan {
+            answers::RestorePlan {
                 changed,
                 plan,
                 after,
@@ -37,7 +33,7 @@ pub(super) fn reply(context: &Context, restore: &Restore, ui: &Ui) -> Result<Rep
     } else {
         let changed = restore.changed;
         Reply::new(
-            Restored {
+            answers::Restored {
                 changed,
                 result,
                 after,
@@ -54,13 +50,13 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
     context.require_something()?;
     let files = &args.files;
     let mut how = files.how;
-    let options = files.options(args.scope, Commits::default());
+    let options = files.options(args.scope, rollback::Commits::default());
     let mut is_confirmed = context.dry_run();
     let target = match (args.iteration, &args.to, args.full) {
-        (Some(number), _, _) => Target::Iteration(number),
-        (None, Some(selector), _) => Target::Checkpoint(selector.clone()),
-        (None, None, true) => Target::Full,
-        (None, None, false) if ui.interactive && !is_of_lane(context)? => {
+        (Some(number), _, _) => rollback::Target::Iteration(number),
+        (None, Some(selector), _) => rollback::Target::Checkpoint(selector.clone()),
+        (None, None, true) => rollback::Target::Full,
+        (None, None, false) if ui.interactive && !rollback::is_of_lane(context)? => {
             let mut words = files.words();
             if args.scope != Scope::All {
                 words.splice(..0, ["--scope".to_owned(), word_of(&args.scope)]);
@@ -71,7 +67,7 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
             how = choice.how;
             choice.target
         }
-        (None, None, false) => Target::Safest,
+        (None, None, false) => rollback::Target::Safest,
     };
     if ui.interactive && !is_confirmed {
         how = confirm_rollback(context, ui, &options, &target, how)?;
@@ -79,7 +75,7 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
     }
     reply(
         context,
-        &roll_back(context, &target, &how.options(&options))?,
+        &rollback::rollback(context, &target, &how.options(&options))?,
         ui,
     )
 }
@@ -111,7 +107,7 @@ fn how_of(how: How, of_run: bool) -> undo::How {
 fn asking(
     context: &mut Context,
     ui: &Ui,
-    restore: impl Fn(&Context) -> Result<Restore>,
+    restore: impl Fn(&Context) -> Result<rollback::Restore>,
 ) -> Result<Reply> {
     context.require_something()?;
     match restore(context) {
@@ -127,7 +123,7 @@ fn asking(
 /// `recover bisect`.
 pub(super) fn bisect(context: &Context, args: &BisectArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let request = Request {
+    let request = bisect::Request {
         good: args.good.clone(),
         bad: args.bad.clone(),
         prepare: args.prepare.clone(),
@@ -147,13 +143,13 @@ pub(super) fn bisect(context: &Context, args: &BisectArgs, ui: &Ui) -> Result<Re
             ));
         }
     };
-    let found = find(context, &request, &say)?;
+    let found = bisect::bisect(context, &request, &say)?;
     let text = ui.text(|| text_of(context, &found, &ui.knowing(context)));
     let exit = ExitCode::PARTIAL.unless(found.candidates.is_empty());
     Ok(Reply::new(found, text).exit(exit))
 }
 
-fn text_of(context: &Context, found: &Found, ui: &Ui) -> String {
+fn text_of(context: &Context, found: &bisect::Found, ui: &Ui) -> String {
     if context.dry_run() {
         return format!(
             "Would look through {} checkpoints of run {}.\n",

@@ -14,15 +14,9 @@ use super::attempt::read_file;
 use super::manual_fix;
 use super::remote::{confirm_steal, how};
 use super::runs::close_chosen;
-use crate::engine::answers::{Ran, ResumedRun};
-use crate::engine::base::clock::{self, WaitLimit};
-use crate::engine::record::run_settings::{called_in, is_unchecked};
-use crate::engine::resume::{self, ResumeRequest, Resumed};
-use crate::engine::run::{self, Digest, DriveOptions};
-use crate::engine::runs::Chosen;
-use crate::engine::status::status_of;
-use crate::engine::trust::{self, Reach};
-use crate::engine::{Context, Result, remote};
+use crate::engine::{
+    Context, Result, answers, base::clock, remote, resume, run, runs, status, trust,
+};
 use crate::model::decision::{Standing, Strategy};
 use crate::model::hint::{Hint, join};
 use crate::model::run::{RunKey, RunStatus};
@@ -77,7 +71,7 @@ pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
     let driven = run::run(
         context,
         spec,
-        &DriveOptions {
+        &run::DriveOptions {
             no_wait: args.no_wait,
             show,
             longest_wait: None,
@@ -90,7 +84,7 @@ pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
         None => ExitCode::of_driven(&driven),
     };
     render::note_report(&driven, ui);
-    let document = Ran::new(context, &driven)?;
+    let document = answers::Ran::new(context, &driven)?;
     let text = if args.passthrough {
         String::new()
     } else {
@@ -110,16 +104,16 @@ fn show(ui: &Ui) -> Show {
 }
 
 /// Whose records are shown as text: on a terminal everybody's.
-fn digest(ui: &Ui, raw: bool) -> Digest {
+fn digest(ui: &Ui, raw: bool) -> run::Digest {
     let is_read = if ui.json {
         ui.stderr_terminal
     } else {
         std::io::stdout().is_terminal()
     };
     match (raw, is_read) {
-        (true, _) => Digest::None,
-        (false, true) => Digest::All,
-        (false, false) => Digest::Profile,
+        (true, _) => run::Digest::None,
+        (false, true) => run::Digest::All,
+        (false, false) => run::Digest::Profile,
     }
 }
 
@@ -147,7 +141,7 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
     }
     if let Some(home) = resume::home_of_lane(context, args.run_id.as_ref())? {
         *context = context.at(&home)?;
-        trust::refuse_to_agent(context, "resume", Reach::Tree)?;
+        trust::refuse_to_agent(context, "resume", trust::Reach::Tree)?;
     }
     let context = &*context;
     let instructions = match args.instructions.as_deref() {
@@ -164,7 +158,7 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
         && args.remote.is_none();
     let choice = match if asks { ask(context, args)? } else { None } {
         Some((key, Answer::Close)) => {
-            let chosen = Chosen::Key(key);
+            let chosen = runs::Chosen::Key(key);
             let written = remote::require_claim(context, &chosen)?;
             let reply = close_chosen(context, &chosen)?;
             remote::send_recorded(context, &written);
@@ -185,7 +179,7 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
     {
         return manual_fix::attend(context, ui);
     }
-    let request = ResumeRequest {
+    let request = resume::ResumeRequest {
         run_id: args.run_id.clone(),
         strategy: args.strategy.or(choice.map(|choice| choice.strategy)),
         from_iteration: args.from_iteration,
@@ -198,13 +192,13 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
         notify: args.notify.clone(),
         feedback: run::typed_checks(context, &args.feedback)?,
         command: args.command.clone(),
-        dir: called_in(context),
+        dir: run::called_in(context),
         take_over: how(args.steal, args.wait),
     };
-    let options = DriveOptions {
+    let options = run::DriveOptions {
         no_wait: false,
         show: show(ui),
-        longest_wait: args.wait.and_then(WaitLimit::longest),
+        longest_wait: args.wait.and_then(clock::WaitLimit::longest),
         digest: digest(ui, args.raw),
     };
     let watch = Watch::start(context, ui);
@@ -233,7 +227,7 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
     } else {
         (Form::Text, &ui.knowing(context))
     };
-    let document = ResumedRun::new(context, &resumed)?;
+    let document = answers::ResumedRun::new(context, &resumed)?;
     let lane = document.lane.as_ref();
     let stage = lane.and_then(|lane| lane.details.stage_status.as_deref());
     let has_failed = matches!(stage, Some("failed" | "blocked"));
@@ -245,7 +239,7 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
 
 /// The resume screen, for a run that stands at a failure (B7).
 fn ask(context: &Context, args: &ResumeArgs) -> Result<Option<(RunKey, Answer)>> {
-    match status_of(context, args.run_id.as_ref()) {
+    match status::status_of(context, args.run_id.as_ref()) {
         Ok(status) => {
             let answer = resume_screen::ask(&status, &context.interrupts)?;
             Ok(answer.map(|answer| (status.run.key, answer)))
@@ -256,7 +250,7 @@ fn ask(context: &Context, args: &ResumeArgs) -> Result<Option<(RunKey, Answer)>>
 }
 
 /// What a dry run says that would be done.
-fn plan_text(resumed: &Resumed, ui: &Ui) -> String {
+fn plan_text(resumed: &resume::Resumed, ui: &Ui) -> String {
     let Some(plan) = &resumed.plan else {
         return String::new();
     };
@@ -286,7 +280,7 @@ fn plan_text(resumed: &Resumed, ui: &Ui) -> String {
 }
 
 /// `has_failed`: the stage of the run's lane.
-fn resumed_text(context: &Context, resumed: &Resumed, has_failed: bool, ui: &Ui) -> String {
+fn resumed_text(context: &Context, resumed: &resume::Resumed, has_failed: bool, ui: &Ui) -> String {
     let key = Some(&resumed.run.key);
     if let Some(driven) = &resumed.driven {
         return render::driven_text(context, driven, ui);
@@ -324,7 +318,7 @@ fn resumed_text(context: &Context, resumed: &Resumed, has_failed: bool, ui: &Ui)
     let ends_by = resumed
         .run
         .is_being_fixed()
-        .then(|| end_of_fix(is_unchecked(context, &resumed.run)));
+        .then(|| end_of_fix(run::is_unchecked(context, &resumed.run)));
     if let Some(failure) = resumed
         .run
         .failure

@@ -9,8 +9,7 @@ use super::super::args::StatusArgs;
 use super::super::render;
 use super::super::replies::ExitCode;
 use super::super::ui::{Form, Reply, Ui};
-use crate::engine::status::{Follow, Noticed};
-use crate::engine::{Context, Error, ErrorKind, Result, status as engine};
+use crate::engine::{Context, Error, ErrorKind, Result, status as engine, status};
 use crate::model::hint::Hint;
 use crate::policy::secrets::redact;
 
@@ -46,7 +45,7 @@ fn watch(context: &Context, ui: &Ui) -> Result<Reply> {
         .hint(Hint::recover(["status", "--json"])));
     }
     let redraws = ui.width.is_some() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-    let mut follow = Follow::new(context)?;
+    let mut follow = status::Follow::new(context)?;
     let mut shown = None;
     loop {
         let text = once(context, ui)?.text;
@@ -64,7 +63,9 @@ fn watch(context: &Context, ui: &Ui) -> Result<Reply> {
             }
             shown = Some(text);
         }
-        if let Noticed::Stopped(code) = follow.wait(redraws.then_some(Duration::from_secs(1))) {
+        if let status::Noticed::Stopped(code) =
+            follow.wait(redraws.then_some(Duration::from_secs(1)))
+        {
             return Ok(ended(code));
         }
     }

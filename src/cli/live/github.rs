@@ -7,9 +7,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::engine::Context;
-use crate::engine::base::progress::ProgressEvent;
-use crate::engine::record::run_settings::folder_of;
+use crate::engine::{Context, base::progress, run};
 use crate::model::decision::Decision;
 use crate::model::failure::Failure;
 use crate::policy::secrets::{Redactor, redact};
@@ -84,13 +82,13 @@ impl Github {
     }
 
     /// What goes before the lines about it, and what after them.
-    pub(super) fn around(&self, progress: &ProgressEvent<'_>) -> (String, String) {
+    pub(super) fn around(&self, progress: &progress::ProgressEvent<'_>) -> (String, String) {
         match progress {
-            ProgressEvent::Baseline { .. } => (
+            progress::ProgressEvent::Baseline { .. } => (
                 self.group("recover: checks before the first attempt"),
                 String::new(),
             ),
-            ProgressEvent::Attempt {
+            progress::ProgressEvent::Attempt {
                 run,
                 iteration,
                 attempt,
@@ -112,7 +110,7 @@ impl Github {
                     String::new(),
                 )
             }
-            ProgressEvent::Ended {
+            progress::ProgressEvent::Ended {
                 iteration,
                 attempt,
                 failure,
@@ -190,7 +188,7 @@ fn folders(context: &Context) -> Vec<PathBuf> {
         .settings()
         .feedback
         .iter()
-        .map(|one| folder_of(context, &one.dir));
+        .map(|one| run::folder_of(context, &one.dir));
     dirs.chain([context.worktree().to_owned()]).collect()
 }
 

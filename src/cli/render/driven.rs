@@ -6,35 +6,32 @@ use super::super::ui::{Ui, escape};
 use super::attempts::iterations_text;
 use super::moment;
 use super::status::look_at_text;
-use crate::engine::Context;
-use crate::engine::base::clock::local_times;
-use crate::engine::record::lane::LaneStanding;
-use crate::engine::run::{Driven, Outcome};
+use crate::engine::{Context, answers, base::clock, run};
 use crate::model::decision::Standing;
 use crate::model::hint::Hint;
 use crate::policy::retry::{next_command, way_back};
 
 /// Says where the report is that a bad end left (A6, S13).
-pub(crate) fn note_report(driven: &Driven, ui: &Ui) {
+pub(crate) fn note_report(driven: &run::Driven, ui: &Ui) {
     if let Some(path) = &driven.report {
         ui.note(&format!("report: {}", path.display()));
     }
 }
 
 /// A run for people: how it ended, its attempts, what can be done next.
-pub(crate) fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
+pub(crate) fn driven_text(context: &Context, driven: &run::Driven, ui: &Ui) -> String {
     let ui = &ui.knowing(context);
     let line = |words: &[&str]| {
         let hint = Hint::recover(words).run(&driven.run.key);
         ui.command(&context.placed(hint))
     };
     let outcome = match driven.outcome {
-        Outcome::Complete => "complete",
-        Outcome::Failed => "failed",
-        Outcome::Paused => "paused",
-        Outcome::Parked => "parked",
-        Outcome::Escalated => "escalated: a person is needed",
-        Outcome::Cancelled => "cancelled",
+        run::Outcome::Complete => "complete",
+        run::Outcome::Failed => "failed",
+        run::Outcome::Paused => "paused",
+        run::Outcome::Parked => "parked",
+        run::Outcome::Escalated => "escalated: a person is needed",
+        run::Outcome::Cancelled => "cancelled",
     };
     let stopped_for = driven.run.stopped_for.as_ref().map(|reason| escape(reason));
     let mut text = String::new();
@@ -55,7 +52,10 @@ pub(crate) fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String
         .as_ref()
         .filter(|_| driven.unstartable.is_none())
     {
-        text.push_str(&format!("Decision: {}\n", local_times(&decision.reason)));
+        text.push_str(&format!(
+            "Decision: {}\n",
+            clock::local_times(&decision.reason)
+        ));
     }
     if let Standing::Wait(until) = driven.standing
         && driven.stopped.is_none()
@@ -72,7 +72,7 @@ pub(crate) fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String
             .map(|night| look_at_text(ui, &night.to_look_at))
             .unwrap_or_default(),
     );
-    if driven.outcome == Outcome::Complete {
+    if driven.outcome == run::Outcome::Complete {
         if let Some(night) = &driven.night {
             text.push_str(&format!("{}\n", night.line(None)));
         }
@@ -93,12 +93,12 @@ pub(crate) fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String
 }
 
 /// For people: the stage of a lane, its records, and the commands that resume it and roll it back.
-pub(crate) fn lane_text(lane: Option<&LaneStanding>, ui: &Ui) -> String {
+pub(crate) fn lane_text(lane: Option<&answers::LaneStanding>, ui: &Ui) -> String {
     let Some(lane) = lane else {
         return String::new();
     };
     let mut text = String::new();
-    let LaneStanding {
+    let answers::LaneStanding {
         stage,
         details,
         hints,

@@ -6,6 +6,9 @@ pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod views;
 
+pub(crate) use import::{ImportRequest, Imported, ImportedFile, import};
+pub(crate) use views::{KeptAside, Synced, sync};
+
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::io::{self, BufWriter, Write};

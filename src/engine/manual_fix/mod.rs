@@ -11,9 +11,7 @@ use crate::engine::record::storage::Request;
 use crate::engine::record::{checkpoint, events, select};
 use crate::engine::recovery;
 use crate::engine::remote::require_consent_to_drive;
-use crate::engine::run::fix_session::{
-    Fix, active, changes_since, log_dir, new_session, open, prepare, status,
-};
+use crate::engine::run::fix_session::{active, changes_since, new_session, open, prepare};
 use crate::engine::run::{DriveOptions, Driven, LoopSetting, drive, no_loops, run_loops};
 use crate::engine::trust::{self, agreed};
 use crate::model::checkpoint::{Verdict, trigger};
@@ -31,6 +29,8 @@ use crate::process::Show;
 use crate::store::NewEvent;
 
 pub(crate) mod watch;
+
+pub(crate) use crate::engine::run::fix_session::{Fix, log_dir, log_of, status};
 
 /// Opens a session for the run that a command works on; the open one where there is one.
 pub(crate) fn start(context: &Context) -> Result<Fix> {

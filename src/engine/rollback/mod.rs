@@ -21,7 +21,7 @@ use crate::engine::record::{git_state, nested, select, stored};
 use crate::engine::recovery;
 use crate::engine::restore::automatic::mixed;
 use crate::engine::restore::nested::NestedRequest;
-use crate::engine::restore::request::{Commits, IndexMode, Initiator, Restore, RestoreRequest};
+use crate::engine::restore::request::{IndexMode, Initiator, RestoreRequest};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::failure::Cause;
 use crate::model::hint::Hint;
@@ -33,6 +33,10 @@ use crate::model::selector::Selector;
 use crate::model::state::{Named, State};
 use crate::policy::restore::Edits;
 use crate::policy::text::escape;
+
+pub(crate) use crate::engine::restore::nested::NestedAction;
+pub(crate) use crate::engine::restore::request::{Commits, IndexOutcome, Restore, RestoreResult};
+pub(crate) use on_request::COPIED;
 
 /// Where to go back to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -41,10 +41,14 @@ use crate::process;
 use crate::process::Show;
 use crate::store::NewEvent;
 
+pub(crate) use crate::engine::record::run_settings::{
+    called_in, folder_of, is_unchecked, loops_of_fix,
+};
 pub(crate) use commands::{Problem, missing_checks, problem_of, require_checks, require_command};
 pub(crate) use drive::drive;
 pub(crate) use execute::prompt_of;
 pub(crate) use feedback::{LoopSetting, no_loops, run_loops};
+pub(crate) use notify::Notification;
 pub(crate) use request::{Request, RunPlan, typed_checks};
 
 /// How a supervised run ended.

@@ -17,11 +17,7 @@ use super::super::super::terminal_text::between_words;
 use super::super::super::ui::{Reply, Ui, escape};
 use super::watch::Lines;
 use super::{go_on, reply, show};
-use crate::engine::manual_fix::watch::{Asker, Step, Watch};
-use crate::engine::manual_fix::{Judged, abort, start};
-use crate::engine::record::run_settings::{folder_of, loops_of_fix};
-use crate::engine::run::fix_session::{Fix, log_dir, log_of};
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::{Context, Error, ErrorKind, Result, manual_fix, manual_fix::watch, run};
 use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixSession;
 use crate::policy::text::{Place, places, plain_text};
@@ -35,7 +31,7 @@ const LINES: usize = 10;
 
 /// Opens or takes up a session and stays with it until somebody says how to go on.
 pub(super) fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Result<Reply> {
-    let fix = start(context)?;
+    let fix = manual_fix::start(context)?;
     if context.dry_run() {
         return Ok(reply(context, &fix, ui));
     }
@@ -45,7 +41,7 @@ pub(super) fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Res
         context.interrupts.take_only(Signal::Int);
     }
     introduce(&fix, ui);
-    let mut watch = Watch::new(context, Show::Nothing)?;
+    let mut watch = watch::Watch::new(context, Show::Nothing)?;
     if watch.loops().is_empty() {
         ui.note("No checks are configured: nothing can be verified.");
     }
@@ -69,7 +65,7 @@ pub(super) fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Res
     ui.note(&format!("Same as: {same}"));
     match end {
         End::Continue => go_on(context, None, false, show(ui), ui),
-        End::Abort => Ok(reply(context, &abort(context)?, ui)),
+        End::Abort => Ok(reply(context, &manual_fix::abort(context)?, ui)),
         End::Leave(exit) => Ok(reply(context, &last, ui).exit(exit)),
     }
 }
@@ -82,34 +78,36 @@ enum End {
     Leave(ExitCode),
 }
 
-fn attend(watch: &mut Watch<'_>, context: &Context, ui: &Ui) -> Result<End> {
+fn attend(watch: &mut watch::Watch<'_>, context: &Context, ui: &Ui) -> Result<End> {
     loop {
         let step = watch.next(None)?;
         // With stderr closed there is nobody left to report to.
         let _ = Lines::Stderr.tell(&step);
         match step {
-            Step::Judged(judged) => ask(&judged, context, ui),
-            Step::Asked('v') if watch.loops().is_empty() => ui.note("There are no checks to run."),
-            Step::Asked('v') => watch.verify(),
-            Step::Asked('c') if watch.fix()?.session.verified => return Ok(End::Continue),
-            Step::Asked('c') => ui.note("Not verified as it is: v runs the checks."),
-            Step::Asked('a') => return Ok(End::Abort),
-            Step::Asked('q' | END_OF_INPUT) | Step::Ended | Step::GaveUp => {
+            watch::Step::Judged(judged) => ask(&judged, context, ui),
+            watch::Step::Asked('v') if watch.loops().is_empty() => {
+                ui.note("There are no checks to run.")
+            }
+            watch::Step::Asked('v') => watch.verify(),
+            watch::Step::Asked('c') if watch.fix()?.session.verified => return Ok(End::Continue),
+            watch::Step::Asked('c') => ui.note("Not verified as it is: v runs the checks."),
+            watch::Step::Asked('a') => return Ok(End::Abort),
+            watch::Step::Asked('q' | END_OF_INPUT) | watch::Step::Ended | watch::Step::GaveUp => {
                 return Ok(End::Leave(ExitCode::DONE));
             }
-            Step::Asked(_) => ui.note(KEYS),
-            Step::Stopped(code) => return Ok(End::Leave(ExitCode::other(code))),
-            Step::Polling(..)
-            | Step::Changed(_)
-            | Step::Reverted(_)
-            | Step::Verifying(_)
-            | Step::Restless => {}
+            watch::Step::Asked(_) => ui.note(KEYS),
+            watch::Step::Stopped(code) => return Ok(End::Leave(ExitCode::other(code))),
+            watch::Step::Polling(..)
+            | watch::Step::Changed(_)
+            | watch::Step::Reverted(_)
+            | watch::Step::Verifying(_)
+            | watch::Step::Restless => {}
         }
     }
 }
 
 /// What is to be fixed, and how.
-fn introduce(fix: &Fix, ui: &Ui) {
+fn introduce(fix: &manual_fix::Fix, ui: &Ui) {
     ui.note(&format!("Manual fix of run {}", fix.run.key));
     if let Some(issue) = &fix.session.issue {
         ui.note(&format!("Issue: {}", issue.message));
@@ -124,10 +122,10 @@ fn introduce(fix: &Fix, ui: &Ui) {
 }
 
 /// After a verification: what is wrong, and what can be done.
-fn ask(judged: &Judged, context: &Context, ui: &Ui) {
+fn ask(judged: &manual_fix::Judged, context: &Context, ui: &Ui) {
     if let Some(failure) = &judged.failure {
         excerpt(failure.details.as_deref().unwrap_or(&failure.message), ui);
-        let logs = log_dir(context, &judged.fix.session);
+        let logs = manual_fix::log_dir(context, &judged.fix.session);
         ui.note(&format!("All of it: {}", logs.display()));
     }
     if judged.fix.session.verified {
@@ -155,7 +153,7 @@ fn excerpt(text: &str, ui: &Ui) {
 }
 
 /// Keys that leave a verification behind.
-fn listen(asker: Asker) -> io::Result<Keys> {
+fn listen(asker: watch::Asker) -> io::Result<Keys> {
     Keys::listen(move |key| match key {
         Key::Char(c) => match c.to_ascii_lowercase() {
             leaving @ ('a' | 'q') => asker.insist(leaving),
@@ -268,7 +266,7 @@ fn first(context: &Context, session: &ManualFixSession) -> Option<Place> {
         context
             .store()
             .root()
-            .read(&log_of(context, session, name))
+            .read(&manual_fix::log_of(context, session, name))
             .ok()
     });
     let mut texts: Vec<String> = logs.map(|log| plain_text(&log)).collect();
@@ -313,8 +311,8 @@ fn folders(context: &Context, session: &ManualFixSession) -> Vec<PathBuf> {
         .iter()
         .filter(|run| run.key.run_id == session.run_id);
     let dirs = runs
-        .flat_map(|run| loops_of_fix(context, run))
-        .map(|one| folder_of(context, &one.dir));
+        .flat_map(|run| run::loops_of_fix(context, run))
+        .map(|one| run::folder_of(context, &one.dir));
     let mut folders: Vec<PathBuf> = dirs.chain([context.worktree().to_owned()]).collect();
     folders.sort_unstable();
     folders.dedup();
