@@ -504,6 +504,7 @@ fn write(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::base::progress::ProgressEvent;
     use unicode_width::UnicodeWidthStr;
 
     #[test]

@@ -167,43 +167,59 @@ fn dispatch(cli: &Cli, name: &str, ui: &Ui) -> ExitCode {
     {
         return commands::run_hook(&cli.global, args, |cwd| setup(&cli.global, None, cwd), ui);
     }
+    let (reply, told) = match commands::without_context(command) {
+        Some(reply) => (reply.map(Some), ui.clone()),
+        None => run(&cli.global, Some(command), name, ui),
+    };
+    match reply {
+        Ok(reply) => reply.map_or(ExitCode::DONE, |reply| ui.answer(name, reply)),
+        Err(error) => told.error(name, &error),
+    }
+}
+
+/// Runs a command, without one `status` where anything is recorded. Returns with its answer how an error is told.
+fn run(
+    global: &GlobalArgs,
+    command: Option<&Command>,
+    name: &str,
+    ui: &Ui,
+) -> (Result<Option<Reply>>, Ui) {
     let mut told = ui.clone();
-    let reply = commands::without_context(command).unwrap_or_else(|| {
-        let mut context = settled(&cli.global, Some(command))?;
-        if !matches!(command, Command::Trust(_)) {
+    let reply = settled(global, command).and_then(|mut context| {
+        if !matches!(command, Some(Command::Trust(_))) {
             context.warn_of_others();
         }
         let ui = &ui.clone().colored(context.settings().ui.color);
-        let allowed = trust::refuse_to_agent(&context, name, commands::reach(command));
-        let done = allowed
-            .and_then(|()| execute(command, &mut context, ui))
-            .map_err(|error| {
-                context.warnings().into_iter().for_each(warned::note);
-                context.locate(error)
-            });
+        let done = match command {
+            Some(command) => trust::refuse_to_agent(&context, name, commands::reach(command))
+                .and_then(|()| execute(command, &mut context, ui))
+                .map(Some),
+            None if context.store().exists() => commands::once(&context, ui).map(Some),
+            None => Ok(None),
+        };
         if done.is_err() {
+            context.warnings().into_iter().for_each(warned::note);
             told = told.knowing(&context);
         }
-        let repository = if commands::has(command, commands::Property::Reads) {
+        let done = done.map_err(|error| context.locate(error));
+        let reads = |command| commands::has(command, commands::Property::Reads);
+        let repository = if command.is_none_or(reads) {
             context.repository_state().ok()
         } else {
             None
         };
         context.leave();
-        let done = done.map(|reply| {
+        let done = done?.map(|reply| {
             reply
                 .repository(repository)
                 .warned(warned::with_others(context.warnings()))
         });
-        match context.stopped_late.get() {
+        Ok(match context.stopped_late.get() {
             Some(signal) => done.map(|reply| reply.exit(ExitCode::other(signal.exit_code()))),
             None => done,
-        }
+        })
     });
-    match reply {
-        Ok(reply) => ui.answer(name, reply),
-        Err(error) => told.error(name, &error),
-    }
+    (reply, told)
 }
 
 /// Runs a command. One that would start what the user does not trust yet, or send where nothing was sent before, asks for it
@@ -238,28 +254,7 @@ fn settled(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
 
 /// `recover` alone: where the run stands, or how to begin.
 fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
-    let mut told = ui.clone();
-    let status = settled(&cli.global, None).and_then(|context| {
-        context.warn_of_others();
-        let ui = &ui.clone().colored(context.settings().ui.color);
-        let looked = if context.store().exists() {
-            commands::once(&context, ui).map(Some)
-        } else {
-            Ok(None)
-        };
-        let repository = context.repository_state().ok();
-        let looked = looked.map(|reply| {
-            reply.map(|reply| {
-                reply
-                    .repository(repository)
-                    .warned(warned::with_others(context.warnings()))
-            })
-        });
-        looked.map_err(|error| {
-            told = told.knowing(&context);
-            context.locate(error)
-        })
-    });
+    let (status, told) = run(&cli.global, None, "status", ui);
     match status {
         Ok(Some(reply)) => ui.answer("status", reply),
         Err(error) if error.kind != engine::ErrorKind::RunNotFound => told.error("status", &error),

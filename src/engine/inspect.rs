@@ -22,6 +22,7 @@ use crate::git::checkpoint::MemoryFile;
 use crate::git::tree::Objects;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{Event, EventSource};
+use crate::model::failure::Failure;
 use crate::model::hint::{Hint, Place};
 use crate::model::id::CheckpointId;
 use crate::model::manifest::{Change, ChangeType, Entry, EntryKind, Nested, ObjectId, Snapshot};
@@ -32,6 +33,7 @@ use crate::model::state::{Named, State};
 use crate::model::time::Timestamp;
 use crate::policy::report::{MARK, Report, pull_request};
 use crate::policy::restore::Selection;
+use crate::policy::text::{Place as SourceLocation, places};
 
 pub(crate) use crate::engine::record::select::{KnownCheckpoint, found_unnamed};
 pub(crate) use crate::engine::recovery::load_recovered;
@@ -515,6 +517,32 @@ pub(crate) fn span_of_run<'a>(
     key: &RunKey,
 ) -> Option<(&'a Checkpoint, &'a Checkpoint)> {
     Some((state.initial(key)?.kept()?, state.latest(key)?))
+}
+
+/// The first place in a file of the work tree that texts name, whose paths are relative to one of the folders; with its whole
+/// path.
+pub(crate) fn place_in<'t>(
+    worktree: &Path,
+    folders: &[PathBuf],
+    texts: impl IntoIterator<Item = &'t str>,
+) -> Option<SourceLocation> {
+    let git = worktree.join(".git");
+    let is_ours =
+        |path: &PathBuf| path.is_file() && path.starts_with(worktree) && !path.starts_with(&git);
+    texts.into_iter().flat_map(places).find_map(|place| {
+        let real = |folder: &PathBuf| fs::canonicalize(folder.join(&place.path)).ok();
+        let path = folders.iter().filter_map(real).find(is_ours)?;
+        let path = path.to_string_lossy().into_owned();
+        Some(SourceLocation { path, ..place })
+    })
+}
+
+/// What a failure says, in the order in which it is read.
+pub(crate) fn texts_of(failure: &Failure) -> impl Iterator<Item = &str> {
+    let evidence = failure.evidence.iter().map(|evidence| &evidence.text);
+    let message = [Some(&failure.message), failure.details.as_ref()];
+    let texts = message.into_iter().flatten().chain(evidence);
+    texts.map(String::as_str)
 }
 
 /// The report of the run that a command works on; only of one subtask where that is named.

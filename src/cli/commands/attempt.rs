@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use signal_hook::low_level;
+
 use super::super::args::{
     AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, ClassifyArgs,
     EvidenceArgs,
@@ -278,30 +280,16 @@ pub(super) fn read_file<T>(
 
 /// `SIGKILL`, `KILL` and `9` are the same.
 fn signal_name(text: &str) -> Result<String> {
-    const NAMES: [(&str, u32); 15] = [
-        ("SIGHUP", 1),
-        ("SIGINT", 2),
-        ("SIGQUIT", 3),
-        ("SIGILL", 4),
-        ("SIGTRAP", 5),
-        ("SIGABRT", 6),
-        ("SIGBUS", 7),
-        ("SIGFPE", 8),
-        ("SIGKILL", 9),
-        ("SIGUSR1", 10),
-        ("SIGSEGV", 11),
-        ("SIGUSR2", 12),
-        ("SIGPIPE", 13),
-        ("SIGALRM", 14),
-        ("SIGTERM", 15),
-    ];
     let upper = text.to_ascii_uppercase();
-    let number = upper.parse::<u32>().ok();
-    let known = NAMES.iter().find(|(name, value)| {
-        *name == upper || name.strip_prefix("SIG") == Some(upper.as_str()) || number == Some(*value)
+    let known = (1..=64).find_map(|number| {
+        let name = low_level::signal_name(number)?;
+        let is_meant = name == upper
+            || name.strip_prefix("SIG") == Some(upper.as_str())
+            || upper.parse() == Ok(number);
+        is_meant.then_some(name)
     });
     match known {
-        Some((name, _)) => Ok((*name).to_owned()),
+        Some(name) => Ok(name.to_owned()),
         None if upper.starts_with("SIG") => Ok(upper),
         None => Err(Error::new(
             ErrorKind::Usage,

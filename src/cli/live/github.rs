@@ -7,11 +7,11 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::engine::{Context, base::progress, run};
+use crate::engine::{Context, base::progress, inspect, run};
 use crate::model::decision::Decision;
 use crate::model::failure::Failure;
 use crate::policy::secrets::{Redactor, redact};
-use crate::policy::text::{Place, places};
+use crate::policy::text::Place;
 
 use super::lock;
 
@@ -150,24 +150,10 @@ impl Github {
 
     /// The first place that the failure names in a file of the work tree.
     fn place(&self, failure: &Failure) -> Option<(String, Place)> {
-        let texts = [Some(&failure.message), failure.details.as_ref()]
-            .into_iter()
-            .flatten();
-        let texts = texts.chain(failure.evidence.iter().map(|evidence| &evidence.text));
-        let folders = lock(&self.folders).clone();
-        texts.flat_map(|text| places(text)).find_map(|place| {
-            let inside = |path: &PathBuf| path.is_file() && path.starts_with(&self.worktree);
-            let mut paths = folders
-                .iter()
-                .filter_map(|folder| std::fs::canonicalize(folder.join(&place.path)).ok());
-            let path = paths.find(inside)?;
-            let path = path
-                .strip_prefix(&self.workspace)
-                .ok()?
-                .to_string_lossy()
-                .into_owned();
-            Some((path, place))
-        })
+        let texts = inspect::texts_of(failure);
+        let place = inspect::place_in(&self.worktree, &lock(&self.folders), texts)?;
+        let path = Path::new(&place.path).strip_prefix(&self.workspace).ok()?;
+        Some((path.to_string_lossy().into_owned(), place))
     }
 
     /// Adds a report to the job's summary, as much of it as may be there.

@@ -213,7 +213,7 @@ fn line(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<Option<
 mod tests {
     use super::*;
     use crate::engine::ErrorKind;
-    use crate::engine::status::Retry;
+    use crate::engine::status::{Retry, Status};
     use crate::model::agent_record::Usage;
     use crate::model::decision::Standing;
     use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};

@@ -5,7 +5,7 @@
 //! stderr: stdout stays the answer's.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use super::super::super::terminal_text::between_words;
 use super::super::super::ui::{Reply, Ui, escape};
 use super::watch::Lines;
 use super::{go_on, reply, show};
-use crate::engine::{Context, Error, ErrorKind, Result, manual_fix, manual_fix::watch, run};
+use crate::engine::{Context, Error, ErrorKind, Result, manual_fix, manual_fix::watch};
 use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixSession;
-use crate::policy::text::{Place, places, plain_text};
+use crate::policy::text::Place;
 use crate::process::{Show, Signal};
 
 const KEYS: &str = "Keys: v verify now, c continue once verified, a abort, q leave it open";
@@ -226,7 +226,7 @@ impl Editor {
         session: &ManualFixSession,
         ui: &Ui,
     ) -> Result<()> {
-        let Some(place) = first(context, session) else {
+        let Some(place) = manual_fix::first_place(context, session) else {
             ui.note(
                 "The failure names no place in a file of this work tree: there is nothing to open.",
             );
@@ -251,74 +251,6 @@ impl Editor {
         }
         Ok(())
     }
-}
-
-/// The first place that is in a file of the work tree.
-fn first(context: &Context, session: &ManualFixSession) -> Option<Place> {
-    let worktree = context.worktree();
-    let folders = folders(context, session);
-    let failed = session
-        .verification_results
-        .iter()
-        .filter(|(_, result)| !result.passed);
-    // A log that is gone names nothing.
-    let logs = failed.filter_map(|(name, _)| {
-        context
-            .store()
-            .root()
-            .read(&manual_fix::log_of(context, session, name))
-            .ok()
-    });
-    let mut texts: Vec<String> = logs.map(|log| plain_text(&log)).collect();
-    if let Some(failure) = &session.issue {
-        texts.push(failure.message.clone());
-        texts.extend(failure.details.clone());
-        texts.extend(
-            failure
-                .evidence
-                .iter()
-                .map(|evidence| evidence.text.clone()),
-        );
-    }
-    texts
-        .iter()
-        .flat_map(|text| places(text))
-        .find_map(|place| {
-            let is_ours = |path: &PathBuf| {
-                path.is_file()
-                    && path.starts_with(worktree)
-                    && !path.starts_with(worktree.join(".git"))
-            };
-            let mut paths = folders
-                .iter()
-                .filter_map(|folder| std::fs::canonicalize(folder.join(&place.path)).ok());
-            let path = paths.find(is_ours)?;
-            Some(Place {
-                path: path.to_string_lossy().into_owned(),
-                ..place
-            })
-        })
-}
-
-/// What the paths in the output of the checks are relative to: the folders that those start in, and the work tree's root.
-fn folders(context: &Context, session: &ManualFixSession) -> Vec<PathBuf> {
-    let state = context
-        .load()
-        .map(|loaded| loaded.state)
-        .unwrap_or_default();
-    let runs = state
-        .runs
-        .iter()
-        .filter(|run| run.key.run_id == session.run_id);
-    let dirs = runs
-        .flat_map(|run| run::loops_of_fix(context, run))
-        .map(|one| run::folder_of(context, &one.dir));
-    let mut folders: Vec<PathBuf> = dirs.chain([context.worktree().to_owned()]).collect();
-    folders.sort_unstable();
-    folders.dedup();
-    // The nearest first.
-    folders.reverse();
-    folders
 }
 
 /// How an editor is given a place. One that nobody knows is given the file alone.
