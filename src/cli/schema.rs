@@ -48,7 +48,7 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
             checkpoint::CreatePlan::json_schema,
         ],
     ),
-    ("checkpoint list", &[inspect::Checkpoints::json_schema]),
+    ("checkpoint list", &[inspect::CheckpointList::json_schema]),
     ("checkpoint show", &[inspect::Shown::json_schema]),
     ("checkpoint diff", &[inspect::Difference::json_schema]),
     ("checkpoint restore", RESTORE),

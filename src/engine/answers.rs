@@ -1,5 +1,6 @@
-//! The documents of commands that take a run on or files back: what they did, where the run and its lane stand then, and the
-//! commands that go on (C4, C6). And how an error is named in any document.
+//! The documents of commands that resume a run or restore files, and of errors.
+//!
+//! What was done, the state of the run and its lane afterwards, and the commands that go on (C4, C6).
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -108,8 +109,7 @@ impl ErrorKind {
             Self::UnsafePath => ("unsafe_path", 13),
             Self::OperationInProgress => ("operation_in_progress", 13),
             Self::SafeMode => ("safe_mode", 13),
-            Self::ConfirmationNeeded => ("confirmation_needed", 13),
-            Self::ConsentNeeded => ("confirmation_needed", 13),
+            Self::ConfirmationNeeded | Self::ConsentNeeded => ("confirmation_needed", 13),
             Self::RemoteRefused => ("remote_refused", 13),
             Self::NotFailed => ("not_failed", 13),
             Self::NotVerified => ("not_verified", 13),

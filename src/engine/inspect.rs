@@ -40,7 +40,7 @@ pub(crate) use crate::engine::recovery::load_recovered;
 
 /// The checkpoints of a run, or of all.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Checkpoints<'a> {
+pub(crate) struct CheckpointList<'a> {
     /// Oldest first.
     pub checkpoints: Vec<&'a Checkpoint>,
     /// The ids of those that a rollback took back.
@@ -55,7 +55,7 @@ pub(crate) fn checkpoints<'a>(
     state: &'a State,
     all_runs: bool,
     limit: Option<usize>,
-) -> Result<Checkpoints<'a>> {
+) -> Result<CheckpointList<'a>> {
     let key = if all_runs {
         None
     } else {
@@ -69,7 +69,7 @@ pub(crate) fn checkpoints<'a>(
     let superseded = all
         .iter()
         .filter(|one| !one.is_safety() && state.is_superseded(one));
-    Ok(Checkpoints {
+    Ok(CheckpointList {
         superseded: superseded.map(|one| one.id.as_str()).collect(),
         imported: select::foreign(context, state, key),
         checkpoints: all,

@@ -81,7 +81,7 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
     }
     let accepted = accept::accept(context, &request)?;
     let text = ui.text(|| text_of(&accepted));
-    let exit = ExitCode::PARTIAL.unless(!(accepted.result.undecided().next().is_some()));
+    let exit = ExitCode::PARTIAL.unless(accepted.result.undecided().next().is_none());
     Ok(Reply::new(accepted, text).exit(exit))
 }
 

@@ -18,7 +18,7 @@ use crate::policy::text::count;
 /// Checkpoints, oldest first. `all_runs`: they may be of several runs.
 pub(crate) fn checkpoints_table(
     ui: &Ui,
-    list: &inspect::Checkpoints<'_>,
+    list: &inspect::CheckpointList<'_>,
     all_runs: bool,
     now: Timestamp,
 ) -> String {

@@ -177,7 +177,7 @@ pub(super) fn installed_in(context: &Context, agent: HookAgent, place: Place) ->
 /// What is put into the settings, as text to copy. Without `program` `recover` is called by its name or path.
 pub(crate) fn print(context: &Context, agent: HookAgent, program: Option<&str>) -> Printed {
     let (program, note) = called(context, program);
-    let content = match agent {
+    let text = match agent {
         HookAgent::Claude | HookAgent::Codex | HookAgent::Gemini => {
             pretty(&settings(agent, &program), "  ") + "\n"
         }
@@ -191,8 +191,8 @@ pub(crate) fn print(context: &Context, agent: HookAgent, program: Option<&str>) 
         agent: agent.as_str(),
         path: settings_file(agent, Place::Project),
         notes: notes(agent, note),
-        settings: serde_json::from_str(&content).ok(),
-        content,
+        settings: serde_json::from_str(&text).ok(),
+        content: text,
     }
 }
 
@@ -248,19 +248,15 @@ fn called(context: &Context, wanted: Option<&str>) -> (String, Option<String>) {
     if std::env::split_paths(&path).any(|folder| folder.join("recover").is_file()) {
         return ("recover".to_owned(), None);
     }
-    match std::env::current_exe() {
-        Ok(own) => {
-            let own = own.to_string_lossy().into_owned();
-            let note = format!(
-                "recover is not on PATH: it is called as {own}, which is right on this machine only"
-            );
-            (quote(&own), Some(note))
-        }
-        Err(_) => {
-            let note = "recover is not on PATH: the hook does nothing until it is";
-            ("recover".to_owned(), Some(note.to_owned()))
-        }
-    }
+    let Ok(own) = std::env::current_exe() else {
+        let note = "recover is not on PATH: the hook does nothing until it is";
+        return ("recover".to_owned(), Some(note.to_owned()));
+    };
+    let note = format!(
+        "recover is not on PATH: it is called as {}, which is right on this machine only",
+        own.display()
+    );
+    (quote(&own), Some(note))
 }
 
 /// What cannot be seen in the settings.

@@ -86,7 +86,7 @@ fn attend(watch: &mut watch::Watch<'_>, context: &Context, ui: &Ui) -> Result<En
         match step {
             watch::Step::Judged(judged) => ask(&judged, context, ui),
             watch::Step::Asked('v') if watch.loops().is_empty() => {
-                ui.note("There are no checks to run.")
+                ui.note("There are no checks to run.");
             }
             watch::Step::Asked('v') => watch.verify(),
             watch::Step::Asked('c') if watch.fix()?.session.verified => return Ok(End::Continue),
