@@ -129,15 +129,14 @@ fn configuration_page() -> Roff {
         }
     }
     recipes(&mut roff);
-    roff.control("SH", ["SEE ALSO"]);
-    roff.text([
-        italic("recover"),
-        roman("(1), "),
-        italic("recover-init"),
-        roman("(1), "),
-        italic("recover-config"),
-        roman("(1)"),
-    ]);
+    pages_named(
+        &mut roff,
+        &[
+            ("recover", "(1)"),
+            ("recover-init", "(1)"),
+            ("recover-config", "(1)"),
+        ],
+    );
     roff
 }
 
@@ -187,13 +186,7 @@ fn guide_page(guide: &str) -> Roff {
             }
         }
     }
-    roff.control("SH", ["SEE ALSO"]);
-    roff.text([
-        italic("recover"),
-        roman("(1), "),
-        italic("recover.toml"),
-        roman("(5)"),
-    ]);
+    pages_named(&mut roff, &[("recover", "(1)"), ("recover.toml", "(5)")]);
     roff
 }
 
@@ -245,13 +238,7 @@ fn documents_page() -> Roff {
             roff.text([roman(takes)]);
         }
     }
-    roff.control("SH", ["SEE ALSO"]);
-    roff.text([
-        italic("recover"),
-        roman("(1), "),
-        italic("recover-schema"),
-        roman("(1)"),
-    ]);
+    pages_named(&mut roff, &[("recover", "(1)"), ("recover-schema", "(1)")]);
     roff
 }
 
@@ -398,26 +385,27 @@ fn see_also(command: &clap::Command, parent: Option<&clap::Command>) -> Roff {
         .into_iter()
         .chain(above)
         .chain(others.chain(shown(command)).map(file_name));
-    let mut line: Vec<Inline> = Vec::new();
-    let others = if parent.is_none() {
-        &[("recover.toml", "(5)"), ("recover-json", "(7)")][..]
-    } else {
-        &[]
-    };
-    let others = others
-        .iter()
-        .map(|(name, section)| ((*name).to_owned(), *section));
-    for (name, section) in names.map(|name| (name, "(1)")).chain(others) {
-        if !line.is_empty() {
-            line.push(roman(", "));
-        }
-        line.push(italic(name));
-        line.push(roman(section));
+    let names: Vec<String> = names.collect();
+    let mut all: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "(1)")).collect();
+    if parent.is_none() {
+        all.extend([("recover.toml", "(5)"), ("recover-json", "(7)")]);
     }
     let mut roff = Roff::new();
+    pages_named(&mut roff, &all);
+    roff
+}
+
+/// The pages to see as well, each with its section.
+fn pages_named(roff: &mut Roff, pages: &[(&str, &str)]) {
+    let mut line: Vec<Inline> = Vec::new();
+    for (number, (name, section)) in pages.iter().enumerate() {
+        if number > 0 {
+            line.push(roman(", "));
+        }
+        line.extend([italic(*name), roman(*section)]);
+    }
     roff.control("SH", ["SEE ALSO"]);
     roff.text(line);
-    roff
 }
 
 #[cfg(test)]

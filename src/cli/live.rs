@@ -17,10 +17,7 @@ use chrono::Utc;
 use clap::builder::styling::AnsiColor;
 use status_line::{Doing, View, What};
 
-use crate::engine::Context;
-use crate::engine::base::clock::local_times;
-use crate::engine::base::progress::{Observer, Progress, ProgressEvent};
-use crate::engine::inspect::report_of_key;
+use crate::engine::{Context, base::clock, base::progress, inspect};
 use crate::model::feedback::FeedbackResult;
 use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
@@ -88,7 +85,7 @@ struct Display {
 
 struct Shared {
     ui: Ui,
-    progress: Progress,
+    progress: progress::Progress,
     /// What is as it should be is not printed.
     sparing: bool,
     view: Mutex<View>,
@@ -170,8 +167,8 @@ impl Drop for Display {
 /// What the run reports.
 struct Told(Arc<Shared>);
 
-impl Observer for Told {
-    fn on_event(&self, now: Timestamp, event: ProgressEvent<'_>) {
+impl progress::Observer for Told {
+    fn on_event(&self, now: Timestamp, event: progress::ProgressEvent<'_>) {
         let shared = &self.0;
         let lines = lock(&shared.view).take(&event, |at| moment(at, now));
         let told = !(shared.sparing && is_usual(&event));
@@ -180,19 +177,19 @@ impl Observer for Told {
                 shared.say(line);
             }
         }
-        if let ProgressEvent::LoopEnded { name, result } = event
+        if let progress::ProgressEvent::LoopEnded { name, result } = event
             && told
         {
             shared.say_result(name, result);
         }
-        if let ProgressEvent::Attempt { run, .. } = event
+        if let progress::ProgressEvent::Attempt { run, .. } = event
             && run.spec.pty
         {
             // The command has the terminal to itself.
             shared.leave(true);
         } else if matches!(
             event,
-            ProgressEvent::LoopBegun { .. } | ProgressEvent::Ended { .. }
+            progress::ProgressEvent::LoopBegun { .. } | progress::ProgressEvent::Ended { .. }
         ) {
             shared.leave(false);
         }
@@ -201,12 +198,12 @@ impl Observer for Told {
 }
 
 /// Whether this is what everybody expects.
-fn is_usual(progress: &ProgressEvent<'_>) -> bool {
+fn is_usual(progress: &progress::ProgressEvent<'_>) -> bool {
     match progress {
-        ProgressEvent::Attempt { attempt, .. } => *attempt == 1,
-        ProgressEvent::LoopEnded { result, .. } => result.passed,
-        ProgressEvent::Ended { failure, .. } => failure.is_none(),
-        ProgressEvent::Baseline { .. } => true,
+        progress::ProgressEvent::Attempt { attempt, .. } => *attempt == 1,
+        progress::ProgressEvent::LoopEnded { result, .. } => result.passed,
+        progress::ProgressEvent::Ended { failure, .. } => failure.is_none(),
+        progress::ProgressEvent::Baseline { .. } => true,
         _ => false,
     }
 }
@@ -302,15 +299,15 @@ impl View {
     /// Takes note; the answer is what stays to be read, with times as `shown` has them.
     fn take(
         &mut self,
-        progress: &ProgressEvent<'_>,
+        progress: &progress::ProgressEvent<'_>,
         shown: impl Fn(Timestamp) -> String,
     ) -> Vec<String> {
         match *progress {
-            ProgressEvent::Baseline { run } => {
+            progress::ProgressEvent::Baseline { run } => {
                 self.run = escape(&run.key.to_string());
                 vec!["Checking before the first attempt.".to_owned()]
             }
-            ProgressEvent::Attempt {
+            progress::ProgressEvent::Attempt {
                 run,
                 iteration,
                 attempt,
@@ -337,7 +334,7 @@ impl View {
                     of(limit)
                 )]
             }
-            ProgressEvent::LoopBegun {
+            progress::ProgressEvent::LoopBegun {
                 name,
                 deadline,
                 again,
@@ -352,11 +349,11 @@ impl View {
                     format!("Check {name} failed and is run again, unchanged: it may be flaky");
                 if again { vec![label] } else { Vec::new() }
             }
-            ProgressEvent::LoopEnded { name, result } => {
+            progress::ProgressEvent::LoopEnded { name, result } => {
                 self.results.push((escape(name), result.passed));
                 Vec::new()
             }
-            ProgressEvent::Ended {
+            progress::ProgressEvent::Ended {
                 iteration,
                 attempt,
                 failure,
@@ -380,20 +377,22 @@ impl View {
                     }
                 }];
                 lines.extend(
-                    decision.map(|decision| format!("Decision: {}", local_times(&decision.reason))),
+                    decision.map(|decision| {
+                        format!("Decision: {}", clock::local_times(&decision.reason))
+                    }),
                 );
                 self.reason = decision
-                    .map(|decision| escape(&local_times(&decision.reason)))
+                    .map(|decision| escape(&clock::local_times(&decision.reason)))
                     .unwrap_or_default();
                 lines
             }
-            ProgressEvent::Waiting {
+            progress::ProgressEvent::Waiting {
                 until,
                 parked,
                 reason,
             } => {
                 self.doing = Some(Doing::now(What::Waiting { until, parked }));
-                let reason = local_times(reason);
+                let reason = clock::local_times(reason);
                 let what = if parked { "Parked" } else { "Waiting" };
                 // What was said just now need not be said again.
                 let told = std::mem::replace(&mut self.reason, escape(&reason)) == self.reason;
@@ -404,11 +403,11 @@ impl View {
                     format!("{what} until {until}: {reason}")
                 }]
             }
-            ProgressEvent::LoopsEnded | ProgressEvent::Waited => {
+            progress::ProgressEvent::LoopsEnded | progress::ProgressEvent::Waited => {
                 self.doing = Some(Doing::now(What::Recording));
                 Vec::new()
             }
-            ProgressEvent::RollingBack { checkpoint } => {
+            progress::ProgressEvent::RollingBack { checkpoint } => {
                 self.doing = Some(Doing::now(What::RollingBack));
                 vec![format!("Rolling back to {checkpoint}")]
             }
@@ -453,7 +452,10 @@ impl Story {
     pub(super) fn end(&self, context: &Context, key: Option<&RunKey>) {
         let Some(github) = &self.0.github else { return };
         write(github.end_group());
-        match key.map(|key| report_of_key(context, key)).transpose() {
+        match key
+            .map(|key| inspect::report_of_key(context, key))
+            .transpose()
+        {
             Ok(Some(report)) => github.summarize(context, &markdown(&report)),
             Ok(None) => {}
             Err(error) => context.warn(format!(
@@ -463,10 +465,10 @@ impl Story {
     }
 }
 
-impl Observer for StoryLines {
-    fn on_event(&self, now: Timestamp, progress: ProgressEvent<'_>) {
+impl progress::Observer for StoryLines {
+    fn on_event(&self, now: Timestamp, progress: progress::ProgressEvent<'_>) {
         let mut lines = lock(&self.view).take(&progress, |at| at.to_string());
-        if let ProgressEvent::LoopEnded { name, result } = progress {
+        if let progress::ProgressEvent::LoopEnded { name, result } = progress {
             let verdict = if result.passed { "passed" } else { "FAILED" };
             lines.push(format!(
                 "Check {name} {verdict}: {} ({})",
@@ -502,6 +504,7 @@ fn write(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::base::progress::ProgressEvent;
     use unicode_width::UnicodeWidthStr;
 
     #[test]

@@ -23,14 +23,13 @@ use std::path::Path;
 use std::process::ExitCode as ProcessExitCode;
 
 use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases, help};
-use clap::{ArgMatches, FromArgMatches, error::ErrorKind};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, error::ErrorKind};
 use replies::{ExitCode, NothingReply};
 use setup::{context, setup};
 use ui::{Reply, Ui};
 
 use crate::engine;
-use crate::engine::base::context::mask_secrets;
-use crate::engine::{Context, Result, forget, trust};
+use crate::engine::{Context, Result, base::context, forget, trust};
 use crate::policy::secrets::Fingerprints;
 use crate::policy::settings::RedactSettings;
 use crate::process::{
@@ -50,7 +49,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
         let settings = args
             .get(2)
             .and_then(|text| serde_json::from_str(text.to_str()?).ok());
-        mask_secrets(&settings.unwrap_or_default(), Fingerprints::default());
+        context::mask_secrets(&settings.unwrap_or_default(), Fingerprints::default());
         return ProcessExitCode::from(run_detached(args.get(3..).unwrap_or_default()));
     }
     if args.get(1).is_some_and(|first| first == WATCHDOG) {
@@ -68,12 +67,11 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
         Err(error) => error.exit(),
     }
     // Those of the configuration too, once it is read.
-    mask_secrets(&RedactSettings::default(), Fingerprints::default());
+    context::mask_secrets(&RedactSettings::default(), Fingerprints::default());
     let args = expand_aliases(args);
-    // Only the command that is called is built; help, and errors with what may have been meant, come from the whole tree.
     let parsed = parse(&args).or_else(|error| match error.kind() {
         ErrorKind::DisplayVersion => Err(error),
-        _ => parse_with_all(&args),
+        _ => parse_with_help(&args),
     });
     let (cli, name) = match parsed {
         Ok(parsed) => parsed,
@@ -135,7 +133,7 @@ type Parsed = clap::error::Result<(Cli, String)>;
 
 fn parse(args: &[OsString]) -> Parsed {
     // To take the tree of arguments apart at the end is a quarter of the work of parsing with it.
-    let mut command = ManuallyDrop::new(args::named_in(args));
+    let mut command = ManuallyDrop::new(Cli::command());
     parsed(command.try_get_matches_from_mut(args)?)
 }
 
@@ -150,7 +148,8 @@ fn parsed(mut matches: ArgMatches) -> Parsed {
     Ok((Cli::from_arg_matches_mut(&mut matches)?, name))
 }
 
-fn parse_with_all(args: &[OsString]) -> Parsed {
+/// The same with what help and errors show: groups of commands, examples.
+fn parse_with_help(args: &[OsString]) -> Parsed {
     let name = args
         .first()
         .and_then(|path| Path::new(path).file_name()?.to_str())
@@ -168,43 +167,59 @@ fn dispatch(cli: &Cli, name: &str, ui: &Ui) -> ExitCode {
     {
         return commands::run_hook(&cli.global, args, |cwd| setup(&cli.global, None, cwd), ui);
     }
+    let (reply, told) = match commands::without_context(command) {
+        Some(reply) => (reply.map(Some), ui.clone()),
+        None => run(&cli.global, Some(command), name, ui),
+    };
+    match reply {
+        Ok(reply) => reply.map_or(ExitCode::DONE, |reply| ui.answer(name, reply)),
+        Err(error) => told.error(name, &error),
+    }
+}
+
+/// Runs a command, without one `status` where anything is recorded. Returns with its answer how an error is told.
+fn run(
+    global: &GlobalArgs,
+    command: Option<&Command>,
+    name: &str,
+    ui: &Ui,
+) -> (Result<Option<Reply>>, Ui) {
     let mut told = ui.clone();
-    let reply = commands::without_context(command).unwrap_or_else(|| {
-        let mut context = settled(&cli.global, Some(command))?;
-        if !matches!(command, Command::Trust(_)) {
+    let reply = settled(global, command).and_then(|mut context| {
+        if !matches!(command, Some(Command::Trust(_))) {
             context.warn_of_others();
         }
         let ui = &ui.clone().colored(context.settings().ui.color);
-        let allowed = trust::refuse_to_agent(&context, name, commands::reach(command));
-        let done = allowed
-            .and_then(|()| execute(command, &mut context, ui))
-            .map_err(|error| {
-                context.warnings().into_iter().for_each(warned::note);
-                context.locate(error)
-            });
+        let done = match command {
+            Some(command) => trust::refuse_to_agent(&context, name, commands::reach(command))
+                .and_then(|()| execute(command, &mut context, ui))
+                .map(Some),
+            None if context.store().exists() => commands::once(&context, ui).map(Some),
+            None => Ok(None),
+        };
         if done.is_err() {
+            context.warnings().into_iter().for_each(warned::note);
             told = told.knowing(&context);
         }
-        let repository = if commands::reads(command) {
+        let done = done.map_err(|error| context.locate(error));
+        let reads = |command| commands::has(command, commands::Property::Reads);
+        let repository = if command.is_none_or(reads) {
             context.repository_state().ok()
         } else {
             None
         };
         context.leave();
-        let done = done.map(|reply| {
+        let done = done?.map(|reply| {
             reply
                 .repository(repository)
                 .warned(warned::with_others(context.warnings()))
         });
-        match context.stopped_late.get() {
+        Ok(match context.stopped_late.get() {
             Some(signal) => done.map(|reply| reply.exit(ExitCode::other(signal.exit_code()))),
             None => done,
-        }
+        })
     });
-    match reply {
-        Ok(reply) => ui.answer(name, reply),
-        Err(error) => told.error(name, &error),
-    }
+    (reply, told)
 }
 
 /// Runs a command. One that would start what the user does not trust yet, or send where nothing was sent before, asks for it
@@ -239,28 +254,7 @@ fn settled(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
 
 /// `recover` alone: where the run stands, or how to begin.
 fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
-    let mut told = ui.clone();
-    let status = settled(&cli.global, None).and_then(|context| {
-        context.warn_of_others();
-        let ui = &ui.clone().colored(context.settings().ui.color);
-        let looked = if context.store().exists() {
-            commands::once(&context, ui).map(Some)
-        } else {
-            Ok(None)
-        };
-        let repository = context.repository_state().ok();
-        let looked = looked.map(|reply| {
-            reply.map(|reply| {
-                reply
-                    .repository(repository)
-                    .warned(warned::with_others(context.warnings()))
-            })
-        });
-        looked.map_err(|error| {
-            told = told.knowing(&context);
-            context.locate(error)
-        })
-    });
+    let (status, told) = run(&cli.global, None, "status", ui);
     match status {
         Ok(Some(reply)) => ui.answer("status", reply),
         Err(error) if error.kind != engine::ErrorKind::RunNotFound => told.error("status", &error),

@@ -9,11 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::engine::run::{Driven, Outcome};
-use crate::engine::{Context, Error, ErrorKind};
+use crate::engine::{ErrorKind, run};
 use crate::git::base::RepositoryState;
 use crate::model::decision::Standing;
-use crate::model::path::PathReason;
 
 pub(super) use crate::model::SCHEMA_VERSION;
 
@@ -92,53 +90,6 @@ pub(super) fn document_text(
         .into_iter()
         .filter_map(|text| text.strip_prefix('{')?.strip_suffix("\n}"));
     Ok(format!("{{{}\n}}", fields.collect::<Vec<_>>().join(",")))
-}
-
-/// An error; `schema_version` and `command` are there as in every document.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ErrorDocument<'a> {
-    pub error: ErrorBody<'a>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(inline)]
-pub(crate) struct ErrorBody<'a> {
-    /// A fixed word.
-    pub code: &'a str,
-    /// What the process ends with.
-    pub exit_code: u8,
-    pub message: &'a str,
-    /// What to do about it: a command to copy where there is one.
-    pub hint: Option<Cow<'a, str>>,
-    /// The paths that it is about.
-    #[serde(skip_serializing_if = "<[PathReason]>::is_empty")]
-    pub paths: &'a [PathReason],
-}
-
-impl<'a> ErrorBody<'a> {
-    /// An error that is a part of another document; its hint works from any folder.
-    pub(crate) fn of(context: &Context, error: &'a Error) -> Self {
-        let hint = error
-            .hint
-            .as_ref()
-            .map(|hint| context.line(hint.clone()).into());
-        Self {
-            hint,
-            ..error.into()
-        }
-    }
-}
-
-impl<'a> From<&'a Error> for ErrorBody<'a> {
-    fn from(error: &'a Error) -> Self {
-        Self {
-            code: error_code(error.kind),
-            exit_code: ExitCode::from(error.kind).number(),
-            message: &error.message,
-            hint: error.hint.as_ref().map(|hint| hint.to_string().into()),
-            paths: &error.paths,
-        }
-    }
 }
 
 /// Nothing is recorded yet.
@@ -264,6 +215,11 @@ impl ExitCode {
         (Self(143), "Interrupted by SIGTERM."),
     ];
 
+    /// This code, unless everything is fine.
+    pub(super) fn unless(self, fine: bool) -> Self {
+        if fine { Self::DONE } else { self }
+    }
+
     /// The number.
     pub(super) fn number(self) -> u8 {
         self.0
@@ -293,100 +249,29 @@ impl ExitCode {
     }
 
     /// What the end of a run means for a script.
-    pub(super) fn of_driven(driven: &Driven) -> Self {
+    pub(super) fn of_driven(driven: &run::Driven) -> Self {
         match driven.outcome {
             _ if driven.unstartable.is_some() => Self::USAGE,
             _ if driven.stopped.is_some() => Self::NEEDS_PERSON,
-            Outcome::Complete => Self::DONE,
-            Outcome::Cancelled => Self::other(driven.interrupted.unwrap_or(130)),
-            Outcome::Escalated => Self::NEEDS_PERSON,
-            Outcome::Failed if driven.run.failure.is_none() => Self::EXHAUSTED,
-            Outcome::Failed => Self::of_failed(driven.standing),
-            Outcome::Paused | Outcome::Parked => match (driven.interrupted, driven.standing) {
-                (Some(code), _) => Self::other(code),
-                (None, Standing::NeedsPerson) => Self::NEEDS_PERSON,
-                (None, _) => Self::WAIT,
-            },
+            run::Outcome::Complete => Self::DONE,
+            run::Outcome::Cancelled => Self::other(driven.interrupted.unwrap_or(130)),
+            run::Outcome::Escalated => Self::NEEDS_PERSON,
+            run::Outcome::Failed if driven.run.failure.is_none() => Self::EXHAUSTED,
+            run::Outcome::Failed => Self::of_failed(driven.standing),
+            run::Outcome::Paused | run::Outcome::Parked => {
+                match (driven.interrupted, driven.standing) {
+                    (Some(code), _) => Self::other(code),
+                    (None, Standing::NeedsPerson) => Self::NEEDS_PERSON,
+                    (None, _) => Self::WAIT,
+                }
+            }
         }
     }
 }
 
 impl From<ErrorKind> for ExitCode {
     fn from(kind: ErrorKind) -> Self {
-        match kind {
-            ErrorKind::Failed => Self::FAILED,
-            ErrorKind::Usage | ErrorKind::Config => Self::USAGE,
-            ErrorKind::Partial => Self::PARTIAL,
-            ErrorKind::RunNotFound
-            | ErrorKind::Ambiguous
-            | ErrorKind::NoCheckpoint
-            | ErrorKind::NoSession
-            | ErrorKind::NoSubtask
-            | ErrorKind::NothingToUndo => Self::NOT_FOUND,
-            ErrorKind::Wait => Self::WAIT,
-            ErrorKind::Exhausted => Self::EXHAUSTED,
-            ErrorKind::NeedsPerson | ErrorKind::NotCaptured => Self::NEEDS_PERSON,
-            ErrorKind::GaveUpWaiting => Self::GAVE_UP_WAITING,
-            ErrorKind::NoRepository | ErrorKind::UnsupportedRepository => Self::NO_REPOSITORY,
-            ErrorKind::Locked | ErrorKind::Claimed | ErrorKind::InsideAttempt => Self::LOCKED,
-            ErrorKind::Corrupt => Self::CORRUPT,
-            ErrorKind::NoSpace => Self::NO_SPACE,
-            ErrorKind::Newer => Self::NEWER,
-            ErrorKind::CutOff => Self::CUT_OFF,
-            ErrorKind::ChecksFail => Self::VERIFICATION_FAILED,
-            ErrorKind::Interrupted(code) => Self::other(code),
-            refusal => {
-                debug_assert!(refusal.is_refusal(), "{refusal:?} has no exit code");
-                Self::REFUSED
-            }
-        }
-    }
-}
-
-/// The error's word in JSON.
-pub(super) fn error_code(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::Failed => "failed",
-        ErrorKind::Usage => "usage",
-        ErrorKind::Config => "config",
-        ErrorKind::Partial => "partial",
-        ErrorKind::RunNotFound => "run_not_found",
-        ErrorKind::Ambiguous => "ambiguous",
-        ErrorKind::NoCheckpoint | ErrorKind::NotCaptured => "no_checkpoint",
-        ErrorKind::NoSession => "no_session",
-        ErrorKind::NoSubtask => "subtask_not_found",
-        ErrorKind::NothingToUndo => "nothing_to_undo",
-        ErrorKind::Wait => "wait",
-        ErrorKind::Exhausted => "exhausted",
-        ErrorKind::NeedsPerson => "needs_person",
-        ErrorKind::GaveUpWaiting => "gave_up_waiting",
-        ErrorKind::NoRepository => "no_repository",
-        ErrorKind::UnsupportedRepository => "unsupported_repository",
-        ErrorKind::Locked => "locked",
-        ErrorKind::Claimed => "claimed",
-        ErrorKind::InsideAttempt => "inside_attempt",
-        ErrorKind::Corrupt => "corrupt",
-        ErrorKind::HeadMoved => "head_moved",
-        ErrorKind::HandEdits => "hand_edits",
-        ErrorKind::Conflicts => "conflicts",
-        ErrorKind::Blocked => "blocked",
-        ErrorKind::UnsafePath => "unsafe_path",
-        ErrorKind::OperationInProgress => "operation_in_progress",
-        ErrorKind::SafeMode => "safe_mode",
-        ErrorKind::ConfirmationNeeded | ErrorKind::ConsentNeeded => "confirmation_needed",
-        ErrorKind::RemoteRefused => "remote_refused",
-        ErrorKind::NotFailed => "not_failed",
-        ErrorKind::NotVerified => "not_verified",
-        ErrorKind::ChecksFail => "checks_failed",
-        ErrorKind::AlreadyExists => "already_exists",
-        ErrorKind::NoIdentity => "no_identity",
-        ErrorKind::ForeignOwner => "foreign_owner",
-        ErrorKind::ForeignState => "foreign_state",
-        ErrorKind::NotTrusted => "not_trusted",
-        ErrorKind::NoSpace => "no_space",
-        ErrorKind::Newer => "newer",
-        ErrorKind::CutOff => "cut_off",
-        ErrorKind::Interrupted(_) => "interrupted",
+        Self(kind.code().1)
     }
 }
 

@@ -10,31 +10,15 @@ use schemars::{
 };
 use serde_json::{Map, Value, json};
 
-use super::commands::{attempt, checkpoint, hook, log, restore, status};
-use super::render::driven;
+use super::commands::{hook, log};
 use super::replies::{
-    CompletionsReply, ConfigReply, ErrorDocument, NothingReply, PlanReply, Repository,
-    SCHEMA_VERSION, SchemaReply,
+    CompletionsReply, ConfigReply, NothingReply, PlanReply, Repository, SCHEMA_VERSION, SchemaReply,
 };
-use crate::engine::accept::Accepted;
-use crate::engine::bisect::Found;
-use crate::engine::checkpoint::Created;
-use crate::engine::doctor::{Report as DoctorReport, VerifyReport};
-use crate::engine::exchange::import::Imported;
-use crate::engine::exchange::views::Synced;
-use crate::engine::forget::Forgotten;
-use crate::engine::hook::status::{Agents, Hooks};
-use crate::engine::init::Initialised;
-use crate::engine::inspect::Difference;
-use crate::engine::record::attempt_record::Started;
-use crate::engine::remote::RemoteReport;
-use crate::engine::remote::check::Checked;
-use crate::engine::run::fix_session::Fix;
-use crate::engine::run::notify::Notification;
-use crate::engine::runs::prune::Pruned;
-use crate::engine::runs::{Closed, Runs};
-use crate::engine::step::StepReport;
-use crate::engine::trust::{ProjectTrust, Trusted};
+use crate::engine::{
+    accept, answers, bisect, checkpoint, doctor, exchange, exchange::export, forget,
+    hook as engine_hook, init, inspect, manual_fix, remote, run, run::own_loop, runs, status, step,
+    trust,
+};
 use crate::model::failure::Failure;
 use crate::store::views::AttemptHistory;
 
@@ -49,30 +33,30 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     (
         "run",
         &[
-            driven::RunReply::json_schema,
-            PlanReply::<driven::RunPlan<'_>>::json_schema,
+            answers::Ran::json_schema,
+            PlanReply::<run::RunPlan>::json_schema,
         ],
     ),
-    ("resume", &[driven::ResumeReply::json_schema]),
+    ("resume", &[answers::ResumedRun::json_schema]),
     ("rollback", RESTORE),
     ("undo", RESTORE),
     ("redo", RESTORE),
     (
         "checkpoint create",
         &[
-            Created::json_schema,
-            checkpoint::CreatePlanReply::json_schema,
+            checkpoint::Created::json_schema,
+            checkpoint::CreatePlan::json_schema,
         ],
     ),
-    ("checkpoint list", &[checkpoint::ListReply::json_schema]),
-    ("checkpoint show", &[checkpoint::ShowReply::json_schema]),
-    ("checkpoint diff", &[Difference::json_schema]),
+    ("checkpoint list", &[inspect::CheckpointList::json_schema]),
+    ("checkpoint show", &[inspect::Shown::json_schema]),
+    ("checkpoint diff", &[inspect::Difference::json_schema]),
     ("checkpoint restore", RESTORE),
-    ("checkpoint prune", &[Pruned::json_schema]),
-    ("checkpoint pin", &[checkpoint::PinReply::json_schema]),
-    ("checkpoint unpin", &[checkpoint::PinReply::json_schema]),
-    ("checkpoint verify", &[VerifyReport::json_schema]),
-    ("checkpoint export", &[checkpoint::ExportReply::json_schema]),
+    ("checkpoint prune", &[runs::Pruned::json_schema]),
+    ("checkpoint pin", &[checkpoint::Pinned::json_schema]),
+    ("checkpoint unpin", &[checkpoint::Pinned::json_schema]),
+    ("checkpoint verify", &[doctor::VerifyReport::json_schema]),
+    ("checkpoint export", &[export::Exported::json_schema]),
     ("manual-fix", FIX),
     ("manual-fix start", FIX),
     ("manual-fix status", FIX),
@@ -82,30 +66,30 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     (
         "manual-fix continue",
         &[
-            driven::ContinuedReply::json_schema,
-            driven::PreparedReply::json_schema,
+            answers::ContinuedFix::json_schema,
+            answers::PreparedFix::json_schema,
         ],
     ),
-    ("retry-status", &[status::RetryReply::json_schema]),
-    ("attempt start", &[Started::json_schema]),
-    ("attempt pass", &[attempt::AttemptPassReply::json_schema]),
-    ("attempt fail", &[attempt::AttemptFailReply::json_schema]),
+    ("retry-status", &[status::RetryDocument::json_schema]),
+    ("attempt start", &[own_loop::Started::json_schema]),
+    ("attempt pass", &[answers::Passed::json_schema]),
+    ("attempt fail", &[answers::Failed::json_schema]),
     ("attempt list", &[AttemptHistory::json_schema]),
     ("classify", &[Failure::json_schema]),
-    ("step", &[StepReport::json_schema]),
-    ("status", &[status::StatusReply::json_schema]),
-    ("runs", &[Runs::json_schema]),
-    ("accept", &[Accepted::json_schema]),
-    ("bisect", &[Found::json_schema]),
-    ("close", &[Closed::json_schema]),
-    ("forget", &[Forgotten::json_schema]),
+    ("step", &[step::StepReport::json_schema]),
+    ("status", &[status::StatusDocument::json_schema]),
+    ("runs", &[runs::Runs::json_schema]),
+    ("accept", &[accept::Accepted::json_schema]),
+    ("bisect", &[bisect::Found::json_schema]),
+    ("close", &[runs::Closed::json_schema]),
+    ("forget", &[forget::Forgotten::json_schema]),
     ("remote status", REMOTE),
     ("remote push", REMOTE),
     ("remote fetch", REMOTE),
     ("remote claim", REMOTE),
     ("remote release", REMOTE),
     ("remote prune", REMOTE),
-    ("log", &[log::LogReply::json_schema]),
+    ("log", &[inspect::EventLog::json_schema]),
     (
         "report",
         &[
@@ -115,23 +99,32 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ),
     (
         "import",
-        &[Imported::json_schema, PlanReply::<Imported>::json_schema],
+        &[
+            exchange::Imported::json_schema,
+            PlanReply::<exchange::Imported>::json_schema,
+        ],
     ),
-    ("sync", &[Synced::json_schema]),
-    ("remote check", &[Checked::json_schema]),
-    ("trust", &[ProjectTrust::json_schema, Trusted::json_schema]),
-    ("init", &[Initialised::json_schema]),
+    ("sync", &[exchange::Synced::json_schema]),
+    ("remote check", &[remote::Checked::json_schema]),
+    (
+        "trust",
+        &[
+            trust::ProjectTrust::json_schema,
+            trust::Trusted::json_schema,
+        ],
+    ),
+    ("init", &[init::Initialised::json_schema]),
     ("config", &[ConfigReply::json_schema]),
-    ("doctor", &[DoctorReport::json_schema]),
-    ("agents", &[Agents::json_schema]),
-    ("hook print", &[hook::PrintReply::json_schema]),
+    ("doctor", &[doctor::Report::json_schema]),
+    ("agents", &[engine_hook::status::Agents::json_schema]),
+    ("hook print", &[engine_hook::install::Printed::json_schema]),
     ("hook install", HOOK),
     ("hook uninstall", HOOK),
-    ("hook status", &[Hooks::json_schema]),
+    ("hook status", &[engine_hook::status::Hooks::json_schema]),
     (
         "hook run",
         &[
-            hook::HandledReply::json_schema,
+            engine_hook::call::Called::json_schema,
             hook::TroubleReply::json_schema,
         ],
     ),
@@ -139,17 +132,17 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("schema", &[SchemaReply::json_schema]),
     ("recover", &[NothingReply::json_schema]),
     // What [notify] command reads.
-    ("notify", &[Notification::json_schema]),
+    ("notify", &[run::Notification::json_schema]),
 ];
 const RESTORE: &[Fields] = &[
-    restore::RestoreReply::json_schema,
-    restore::RestorePlanReply::json_schema,
+    answers::Restored::json_schema,
+    answers::RestorePlan::json_schema,
 ];
-const REMOTE: &[Fields] = &[RemoteReport::json_schema];
-const FIX: &[Fields] = &[Fix::json_schema];
+const REMOTE: &[Fields] = &[remote::RemoteReport::json_schema];
+const FIX: &[Fields] = &[manual_fix::Fix::json_schema];
 const HOOK: &[Fields] = &[
-    hook::ChangesReply::json_schema,
-    hook::ChangesPlanReply::json_schema,
+    engine_hook::install::Changes::json_schema,
+    engine_hook::install::ChangesPlan::json_schema,
 ];
 
 /// The commands that do without the repository, and whose documents say how it is.
@@ -291,7 +284,7 @@ fn schema(title: &str, documents: impl Iterator<Item = (&'static str, Fields)>) 
         .collect();
     any.push(json!({"$ref": "#/$defs/error_document"}));
     let error = begun(
-        ErrorDocument::json_schema(&mut generator),
+        answers::ErrorDocument::json_schema(&mut generator),
         json!({"type": "string"}),
     );
     let mut definitions = generator.take_definitions(true);

@@ -4,15 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use crate::engine::base::context::{BrokenConfig, Setup};
-use crate::engine::base::runs::Naming;
-use crate::engine::rollback::refuse_gone;
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::{Context, Error, ErrorKind, Result, base::context, base::runs, rollback};
 use crate::model::id::{RunId, TaskId};
 use crate::process::Interrupts;
 
 use super::args::{Command, GlobalArgs, expand_aliases};
-use super::commands;
+use super::commands::{self, Property};
 use super::ui::Ui;
 
 fn misplaced(cwd: &std::path::Path, why: &str) -> Error {
@@ -55,7 +52,8 @@ pub(super) fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<
         return Err(misplaced(&cwd, "not a folder"));
     }
     let setup = setup(global, command, cwd);
-    let interrupts = if command.is_some_and(commands::supervises) {
+    let supervises = command.is_some_and(|command| commands::has(command, Property::Supervises));
+    let interrupts = if supervises {
         Interrupts::install().context("cannot listen for signals")?
     } else {
         Interrupts::disconnected()
@@ -73,7 +71,7 @@ pub(super) fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<
 }
 
 /// How a work tree comes back whose folder is gone, by what the state directory, else the current project knows of it.
-fn refuse_gone_worktree(setup: &Setup, start: &Path) -> Result<Option<Error>> {
+fn refuse_gone_worktree(setup: &context::Setup, start: &Path) -> Result<Option<Error>> {
     let named = setup
         .state_dir
         .as_ref()
@@ -82,14 +80,14 @@ fn refuse_gone_worktree(setup: &Setup, start: &Path) -> Result<Option<Error>> {
     let folders = named.into_iter().chain([start.to_owned()]);
     for cwd in folders {
         let project = Context::new(
-            Setup {
+            context::Setup {
                 cwd,
                 ..setup.clone()
             },
             Interrupts::disconnected(),
         )?;
         if let Some(refused) =
-            refuse_gone(&project, &setup.cwd).map_err(|error| project.locate(error))?
+            rollback::refuse_gone(&project, &setup.cwd).map_err(|error| project.locate(error))?
         {
             return Ok(Some(refused));
         }
@@ -104,19 +102,24 @@ fn asked() -> Option<Vec<String>> {
 }
 
 /// What the flags and the environment say.
-pub(super) fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Setup {
+pub(super) fn setup(
+    global: &GlobalArgs,
+    command: Option<&Command>,
+    cwd: PathBuf,
+) -> context::Setup {
     let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let run = command
         .and_then(commands::named_run)
         .map(str::to_owned)
         .or_else(|| global.run.clone());
-    Setup {
+    let has = |property| command.is_some_and(|command| commands::has(command, property));
+    context::Setup {
         cwd,
         home: std::env::var_os("HOME")
             .filter(|home| !home.is_empty())
             .map(PathBuf::from),
         state_dir: global.state_dir.clone(),
-        naming: Naming {
+        naming: runs::Naming {
             run_id: run.or_else(|| env("RECOVER_RUN_ID")).map(RunId::from),
             phase: global.phase.clone(),
             lane: global.lane.clone(),
@@ -127,19 +130,19 @@ pub(super) fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf
         allow_home: global.allow_home,
         dry_run: global.dry_run,
         yes: global.yes,
-        remote: command.and_then(commands::remote).map(str::to_owned),
+        remote: command.and_then(commands::remote_name).map(str::to_owned),
         begins_run: matches!(command, Some(Command::Run(_))),
-        writes: command.is_some_and(commands::writes),
-        reads: command.is_none_or(commands::reads),
+        writes: has(Property::Writes),
+        reads: command.is_none() || has(Property::Reads),
         trust: global.trust,
         trusted: None,
-        needs_user_config: command.is_some_and(commands::needs_user_config),
-        settings_only: command.is_some_and(commands::needs_settings_only),
+        needs_user_config: has(Property::UserConfig),
+        settings_only: has(Property::Anywhere),
         asked: asked(),
         broken_config: match command {
-            Some(Command::Init(_)) => BrokenConfig::IsIgnored,
-            Some(command) if commands::needs_config(command) => BrokenConfig::Refuses,
-            _ => BrokenConfig::IsLeftOut,
+            Some(Command::Init(_)) => context::BrokenConfig::IsIgnored,
+            Some(_) if has(Property::Config) => context::BrokenConfig::Refuses,
+            _ => context::BrokenConfig::IsLeftOut,
         },
         known_config: None,
         env,

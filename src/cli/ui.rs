@@ -12,11 +12,10 @@ use serde::Serialize;
 use serde_json::Map;
 
 use super::args::GlobalArgs;
-use super::replies::{Document, ErrorDocument, ExitCode, Repository, document_text};
+use super::replies::{Document, ExitCode, Repository, document_text};
 use super::terminal_text::wrapped;
 use super::warned;
-use crate::engine::record::select::found_unnamed;
-use crate::engine::{Context, Error};
+use crate::engine::{Context, Error, answers, inspect};
 use crate::git::base::RepositoryState;
 use crate::git::program::pager;
 use crate::model::checkpoint::{Checkpoint, trigger};
@@ -132,6 +131,11 @@ impl Reply {
         self.exit = exit;
         self
     }
+}
+
+/// The verb of what was done, or in a dry run would be.
+pub(super) fn verb<'a>(context: &Context, would: &'a str, did: &'a str) -> &'a str {
+    if context.dry_run() { would } else { did }
 }
 
 /// How to talk.
@@ -314,7 +318,7 @@ impl Ui {
         {
             knowing.reader = Arc::new(Reader {
                 folders: folders_here(),
-                run: found_unnamed(context, &loaded.state),
+                run: inspect::found_unnamed(context, &loaded.state),
                 numbers: numbers(&loaded.state),
             });
         }
@@ -440,7 +444,7 @@ impl Ui {
             let warnings = warned::with_others(Vec::new());
             let document = Document::new(
                 command,
-                ErrorDocument {
+                answers::ErrorDocument {
                     error: error.into(),
                 },
                 &warnings,

@@ -8,8 +8,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::args::VALUE_FLAGS;
 use super::generate;
-use super::replies::{Document, ErrorBody, ErrorDocument, ExitCode};
+use super::replies::{Document, ExitCode};
 use super::ui::write_document;
+use crate::engine::answers;
 use crate::model::hint::join;
 use crate::policy::secrets::redact;
 use crate::process::{Stderr, find_program};
@@ -92,7 +93,7 @@ pub(super) fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
             format!("recover {command} --help")
         };
         let message = message_of(error, &command);
-        let body = ErrorBody {
+        let body = answers::ErrorBody {
             code: "usage",
             exit_code: 2,
             message: &message,
@@ -104,7 +105,7 @@ pub(super) fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
         } else {
             &command
         };
-        let document = Document::new(named, ErrorDocument { error: body }, &[]);
+        let document = Document::new(named, answers::ErrorDocument { error: body }, &[]);
         // A closed pipe ends quietly.
         let _ = write_document(&document);
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{ErrorKind, Result};
 use crate::engine::record::checkpoint::{self, event_with, prepare, prepare_as, publish_large};
-use crate::engine::record::storage::{Prepared, Request};
+use crate::engine::record::storage::Prepared;
 use crate::engine::record::{events, lane, nested, select};
 use crate::engine::recovery;
 use crate::git::repo::ref_name;
@@ -19,6 +19,8 @@ use crate::model::run::RunKey;
 use crate::model::selector::Selector;
 use crate::model::state::State;
 use crate::policy::secrets::redact;
+
+pub(crate) use crate::engine::record::storage::Request;
 
 /// How a checkpoint on request is taken, and when it is not: the run's latest one is the answer then.
 #[derive(Clone, Copy, Debug, Default)]
@@ -150,7 +152,49 @@ pub fn create_automatic(context: &Context, why: &str) -> Result<Option<Checkpoin
     Ok(created.changed.then_some(created.checkpoint))
 }
 
-/// What `create` would take: the plan of a dry run.
+/// What `checkpoint create` would do.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CreatePlan {
+    changed: bool,
+    /// The one that is young enough.
+    pub checkpoint: Option<Checkpoint>,
+    plan: Option<CapturePlan>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "create_plan")]
+struct CapturePlan {
+    captured: CapturedTotals,
+}
+
+impl CreatePlan {
+    /// What it would capture.
+    pub fn captured(&self) -> Option<CapturedTotals> {
+        self.plan.as_ref().map(|plan| plan.captured)
+    }
+}
+
+/// What a dry run of [`create`] answers.
+pub fn plan(context: &Context, why: &str, options: Options) -> Result<CreatePlan> {
+    let checkpoint = if options.skip_if_not_due {
+        not_due(context, why)?
+    } else {
+        None
+    };
+    let plan = match checkpoint {
+        Some(_) => None,
+        None => Some(CapturePlan {
+            captured: preview(context)?,
+        }),
+    };
+    Ok(CreatePlan {
+        changed: false,
+        checkpoint,
+        plan,
+    })
+}
+
+/// What `create` would take.
 pub fn preview(context: &Context) -> Result<CapturedTotals> {
     let prepared = prepare(context)?;
     Ok(prepared.capture.totals())
@@ -178,16 +222,25 @@ fn unchanged_since(
     Ok(same.then(|| latest.clone()))
 }
 
+/// A checkpoint that was pinned or unpinned, or would be.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Pinned {
+    pub checkpoint: Checkpoint,
+}
+
 /// Pins or unpins.
 pub fn pin(
     context: &Context,
     selector: &Selector,
     pinned: bool,
     note: Option<String>,
-) -> Result<Checkpoint> {
+) -> Result<Pinned> {
+    let named = |state: &State, selector: &Selector| {
+        let checkpoint = select::checkpoint(context, state, selector)?.clone();
+        Ok(Pinned { checkpoint })
+    };
     if context.dry_run() {
-        let state = recovery::load_recovered(context)?;
-        return select::checkpoint(context, &state, selector).cloned();
+        return named(&*recovery::load_recovered(context)?, selector);
     }
     recovery::recover(context)?;
     let ledger = context.store().lock()?;
@@ -198,11 +251,11 @@ pub fn pin(
         note,
     };
     let state = context.record_in(ledger, &run, vec![payload])?;
-    select::checkpoint(context, &state, &Selector::Id(id.into())).cloned()
+    named(&state, &Selector::Id(id.into()))
 }
 
 /// The run's latest checkpoint, if no other is due yet. With `operation` as trigger this is an operation itself.
-pub fn not_due(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
+fn not_due(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
     let counts = why == trigger::OPERATION;
     if context.settings().checkpoint.interval.is_none() && !counts {
         return Ok(None);

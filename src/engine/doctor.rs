@@ -17,7 +17,7 @@ use crate::engine::hook;
 use crate::engine::hook::status::HookStatus;
 use crate::engine::record::stored::mark_suspect;
 use crate::engine::record::{git_state, liveness, nested, seed_json, select};
-use crate::engine::recovery::rebuild::{self, RebuildReport};
+use crate::engine::recovery::rebuild;
 use crate::engine::recovery::{self, lost};
 use crate::git;
 use crate::git::base::RepositoryState;
@@ -29,6 +29,8 @@ use crate::model::id::CheckpointId;
 use crate::model::selector::Selector;
 use crate::policy::text::count;
 use crate::store::views::rewrite_views;
+
+pub(crate) use crate::engine::recovery::rebuild::RebuildReport;
 
 /// What was found and repaired.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]

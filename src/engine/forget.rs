@@ -15,7 +15,7 @@ use crate::durable::{Root, Sync};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
-use crate::engine::hook::install::{Place, Task, carry_out, settings_file};
+use crate::engine::hook::install::{FileChange, Place, Task, carry_out, settings_file};
 use crate::engine::record::{nested, seed_json, storage};
 use crate::engine::runs::{Chosen, Planned, refuse_driven};
 use crate::engine::{recovery, trust};
@@ -345,7 +345,7 @@ fn hook_files(context: &Context) -> Vec<PathBuf> {
         .flat_map(|agent| PLACES.map(|place| (agent, place)));
     let files = all
         .flat_map(|(agent, place)| changes(agent, place))
-        .filter(|file| file.change != "unchanged");
+        .filter(FileChange::is_changed);
     files
         .map(|file| file.path)
         .collect::<BTreeSet<_>>()

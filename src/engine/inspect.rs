@@ -1,6 +1,6 @@
 //! Looking into what is recorded: checkpoints, attempts, logs, differences (S3), and the report of a run (A6, S13).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -8,26 +8,85 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::durable::{reap, write_atomic};
 use crate::engine::attempt::run_summary::{changes_of, make_report};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::runs::run_of;
+use crate::engine::base::runs::{named, run_of};
 use crate::engine::record::{checkpoint, memory, nested, select};
 use crate::engine::recovery;
+use crate::git::Repo;
 use crate::git::checkpoint::MemoryFile;
 use crate::git::tree::Objects;
 use crate::model::checkpoint::Checkpoint;
-use crate::model::event::Event;
+use crate::model::event::{Event, EventSource};
+use crate::model::failure::Failure;
 use crate::model::hint::{Hint, Place};
 use crate::model::id::CheckpointId;
-use crate::model::manifest::{Change, ChangeType, Entry, EntryKind, Nested, ObjectId};
+use crate::model::manifest::{Change, ChangeType, Entry, EntryKind, Nested, ObjectId, Snapshot};
 use crate::model::path::{FolderId, RepoPath};
 use crate::model::run::{Run, RunKey};
+use crate::model::selector::Selector;
 use crate::model::state::{Named, State};
+use crate::model::time::Timestamp;
 use crate::policy::report::{MARK, Report, pull_request};
 use crate::policy::restore::Selection;
+use crate::policy::text::{Place as SourceLocation, places};
+
+pub(crate) use crate::engine::record::select::{KnownCheckpoint, found_unnamed};
+pub(crate) use crate::engine::recovery::load_recovered;
+
+/// The checkpoints of a run, or of all.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CheckpointList<'a> {
+    /// Oldest first.
+    pub checkpoints: Vec<&'a Checkpoint>,
+    /// The ids of those that a rollback took back.
+    pub superseded: BTreeSet<&'a str>,
+    /// Other systems' checkpoints: records without content.
+    pub imported: Vec<KnownCheckpoint>,
+}
+
+/// The newest `limit` checkpoints of the run that a command is about, or of all.
+pub(crate) fn checkpoints<'a>(
+    context: &Context,
+    state: &'a State,
+    all_runs: bool,
+    limit: Option<usize>,
+) -> Result<CheckpointList<'a>> {
+    let key = if all_runs {
+        None
+    } else {
+        select::find_captured(context, state, &[])?.map(|run| &run.key)
+    };
+    let wanted = |one: &&Checkpoint| all_runs || key == Some(&one.run);
+    let mut all: Vec<&Checkpoint> = state.checkpoints.values().filter(wanted).collect();
+    if let Some(limit) = limit {
+        all.drain(..all.len().saturating_sub(limit));
+    }
+    let superseded = all
+        .iter()
+        .filter(|one| !one.is_safety() && state.is_superseded(one));
+    Ok(CheckpointList {
+        superseded: superseded.map(|one| one.id.as_str()).collect(),
+        imported: select::foreign(context, state, key),
+        checkpoints: all,
+    })
+}
+
+/// A checkpoint with its files.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Shown<'a> {
+    pub checkpoint: &'a Checkpoint,
+    files: Vec<File>,
+    /// The repositories inside, with their own checkpoints.
+    pub nested: Vec<Nested>,
+    /// What it changed since the run's previous one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
+}
 
 /// A file of a checkpoint.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -43,10 +102,34 @@ pub(crate) struct File {
     pub blob: ObjectId,
 }
 
-/// The files of a checkpoint.
-pub(crate) fn show(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<File>> {
+/// Shows a checkpoint, on request with what it changed.
+pub(crate) fn show<'a>(
+    context: &Context,
+    state: &'a State,
+    selector: &Selector,
+    patch: bool,
+) -> Result<Shown<'a>> {
+    let checkpoint = select::checkpoint(context, state, selector)?;
     let repo = context.repo()?;
-    let snapshot = repo.load_checkpoint(&checkpoint.commit)?.snapshot(repo)?;
+    let stored = repo.load_checkpoint(&checkpoint.commit)?;
+    let patch = if patch {
+        Some(lossy(&patch_since_previous(context, state, checkpoint)?))
+    } else {
+        None
+    };
+    Ok(Shown {
+        checkpoint,
+        files: files_of(repo, stored.snapshot(repo)?)?,
+        nested: stored.manifest.nested,
+        patch,
+    })
+}
+
+fn lossy(patch: &[u8]) -> String {
+    String::from_utf8_lossy(patch).into_owned()
+}
+
+fn files_of(repo: &Repo, snapshot: Snapshot) -> Result<Vec<File>> {
     let file = |(path, entry): (RepoPath, Entry)| {
         let mode = match entry.kind {
             EntryKind::File => format!("100{:03o}", entry.mode),
@@ -66,15 +149,6 @@ pub(crate) fn show(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Fil
         })
     };
     snapshot.entries.into_iter().map(file).collect()
-}
-
-/// The repositories inside, with their own checkpoints.
-pub(crate) fn show_nested(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Nested>> {
-    Ok(context
-        .repo()?
-        .load_checkpoint(&checkpoint.commit)?
-        .manifest
-        .nested)
 }
 
 /// What a checkpoint changed since the run's previous one, or since the one that files went back to after that; everything,
@@ -112,6 +186,20 @@ pub(crate) struct Difference {
     pub patch: Option<String>,
 }
 
+/// Compares checkpoints that are named; both are of the same run.
+pub(crate) fn diff_named(
+    context: &Context,
+    (from, to): (&Selector, Option<&Selector>),
+    paths: &[String],
+    patch: bool,
+) -> Result<Difference> {
+    let state = recovery::load_recovered(context)?;
+    let both: Vec<&Selector> = to.into_iter().chain([from]).collect();
+    let named = |selector| select::checkpoint_beside(context, &state, selector, &both);
+    let to = to.map(named).transpose()?;
+    diff(context, named(from)?, to, paths, patch)
+}
+
 /// Compares a checkpoint with another one, or with the work tree.
 pub(crate) fn diff(
     context: &Context,
@@ -121,7 +209,6 @@ pub(crate) fn diff(
     patch: bool,
 ) -> Result<Difference> {
     let repo = context.repo()?;
-    let lossy = |patch: Vec<u8>| String::from_utf8_lossy(&patch).into_owned();
     let selection = Selection::globs(paths)
         .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
     let before = repo.load_checkpoint(&from.commit)?;
@@ -145,7 +232,7 @@ pub(crate) fn diff(
             changes,
             memory_updates: memory_updates(&old_memory, &after.memory(repo)?),
             patch: if patch {
-                Some(lossy(objects.patch(&from.tree, &to.tree, &selection)?))
+                Some(lossy(&objects.patch(&from.tree, &to.tree, &selection)?))
             } else {
                 None
             },
@@ -169,7 +256,7 @@ pub(crate) fn diff(
         changes,
         memory_updates: memory_updates(&old_memory, &memory::read(context)?),
         patch: if patch {
-            Some(lossy(objects.patch(
+            Some(lossy(&objects.patch(
                 &from.tree,
                 &prepared.capture.tree,
                 &selection,
@@ -263,6 +350,135 @@ pub(crate) fn events(
     Ok(events)
 }
 
+/// What is recorded, an event each as it is in the ledger.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct EventLog {
+    #[schemars(with = "Vec<EventLine>")]
+    events: Vec<Value>,
+    /// The events with their lines.
+    #[serde(skip)]
+    pub lines: Vec<(Event, String)>,
+}
+
+/// An event of any version.
+#[derive(JsonSchema)]
+#[schemars(rename = "event")]
+#[expect(
+    dead_code,
+    reason = "events are passed on as they are; only the schema is wanted"
+)]
+struct EventLine {
+    seq: u64,
+    at: Timestamp,
+    schema: u32,
+    #[serde(flatten)]
+    run: Option<RunKey>,
+    source: EventSource,
+    #[serde(rename = "type")]
+    kind: String,
+    payload: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checksum: Option<String>,
+}
+
+impl EventLog {
+    /// The newest `limit` events of the run that is named, else of all.
+    pub(crate) fn read(context: &Context, limit: Option<usize>) -> Result<Self> {
+        let lines = newest(context, limit)?;
+        let document = |(event, line): &(Event, String)| {
+            document_of(event, line).map_err(|error| {
+                Error::new(ErrorKind::Corrupt, format!("event {}: {error}", event.seq))
+            })
+        };
+        let events = lines.iter().map(document).collect::<Result<_>>()?;
+        Ok(Self { events, lines })
+    }
+
+    /// The run that all events are of which are of one.
+    pub(crate) fn only_run(&self) -> Option<&RunKey> {
+        let mut runs = self
+            .lines
+            .iter()
+            .filter_map(|(event, _)| event.run.as_ref());
+        let first = runs.next()?;
+        runs.all(|run| run == first).then_some(first)
+    }
+}
+
+/// The events of a log that is followed.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    last: u64,
+    /// Those that were read last, with their lines.
+    pub lines: Vec<(Event, String)>,
+}
+
+impl Tail {
+    /// Begins with the newest `limit` events.
+    pub(crate) fn begin(context: &Context, limit: Option<usize>) -> Result<Self> {
+        let last = context.load()?.state.last_seq;
+        let mut lines = newest(context, limit)?;
+        lines.retain(|(event, _)| event.seq <= last);
+        Ok(Self { last, lines })
+    }
+
+    /// Reads what is new; whether the ledger was rebuilt meanwhile.
+    pub(crate) fn read_on(&mut self, context: &Context) -> Result<bool> {
+        let new = context.store().read_lines(self.last)?;
+        let before = self.last;
+        self.last = match new.last() {
+            Some((event, _)) => event.seq,
+            None => before.min(context.load()?.state.last_seq),
+        };
+        self.lines = chosen(context, new);
+        Ok(self.last < before)
+    }
+}
+
+/// An event as it was recorded; what of that cannot be shown, since another program wrote it, is left out.
+pub(crate) fn document_of(event: &Event, line: &str) -> serde_json::Result<Value> {
+    serde_json::from_str(line).or_else(|_| serde_json::to_value(event))
+}
+
+/// The events that are there, as far as they are asked for.
+fn newest(context: &Context, limit: Option<usize>) -> Result<Vec<(Event, String)>> {
+    let naming = context.naming();
+    // Without a run the last lines are enough.
+    let after = match limit.filter(|_| naming.run_id.is_none()) {
+        Some(limit) => context.load()?.state.last_seq.saturating_sub(limit as u64),
+        None => 0,
+    };
+    let mut events = chosen(context, context.store().read_lines(after)?);
+    if let Some(id) = naming.run_id.as_ref().filter(|_| events.is_empty()) {
+        // An error where there is no such run: every run begins with an event.
+        named(
+            &context.load()?.state,
+            id,
+            naming.phase.as_deref(),
+            naming.lane.as_deref(),
+        )?;
+    }
+    if let Some(limit) = limit {
+        events.drain(..events.len().saturating_sub(limit));
+    }
+    Ok(events)
+}
+
+/// Those of the run that was named, else all.
+fn chosen(context: &Context, mut events: Vec<(Event, String)>) -> Vec<(Event, String)> {
+    let naming = context.naming();
+    if let Some(id) = &naming.run_id {
+        let (phase, lane) = (naming.phase.as_deref(), naming.lane.as_deref());
+        let of_run = |run: &RunKey| {
+            run.run_id == *id
+                && phase.is_none_or(|phase| run.phase == phase)
+                && lane.is_none_or(|lane| run.lane == lane)
+        };
+        events.retain(|(event, _)| event.run.as_ref().is_some_and(of_run));
+    }
+    events
+}
+
 /// The end of an attempt's log.
 pub(crate) fn log_end(context: &Context, path: &Path) -> Result<String> {
     let read = || {
@@ -301,6 +517,32 @@ pub(crate) fn span_of_run<'a>(
     key: &RunKey,
 ) -> Option<(&'a Checkpoint, &'a Checkpoint)> {
     Some((state.initial(key)?.kept()?, state.latest(key)?))
+}
+
+/// The first place in a file of the work tree that texts name, whose paths are relative to one of the folders; with its whole
+/// path.
+pub(crate) fn place_in<'t>(
+    worktree: &Path,
+    folders: &[PathBuf],
+    texts: impl IntoIterator<Item = &'t str>,
+) -> Option<SourceLocation> {
+    let git = worktree.join(".git");
+    let is_ours =
+        |path: &PathBuf| path.is_file() && path.starts_with(worktree) && !path.starts_with(&git);
+    texts.into_iter().flat_map(places).find_map(|place| {
+        let real = |folder: &PathBuf| fs::canonicalize(folder.join(&place.path)).ok();
+        let path = folders.iter().filter_map(real).find(is_ours)?;
+        let path = path.to_string_lossy().into_owned();
+        Some(SourceLocation { path, ..place })
+    })
+}
+
+/// What a failure says, in the order in which it is read.
+pub(crate) fn texts_of(failure: &Failure) -> impl Iterator<Item = &str> {
+    let evidence = failure.evidence.iter().map(|evidence| &evidence.text);
+    let message = [Some(&failure.message), failure.details.as_ref()];
+    let texts = message.into_iter().flatten().chain(evidence);
+    texts.map(String::as_str)
 }
 
 /// The report of the run that a command works on; only of one subtask where that is named.

@@ -11,6 +11,7 @@
 //! After them what the commands do, without arguments and output: a room a feature, whose first lines say what it is about.
 
 pub(crate) mod accept;
+pub(crate) mod answers;
 pub(crate) mod attempt;
 pub(crate) mod base;
 pub(crate) mod bisect;

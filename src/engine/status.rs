@@ -14,25 +14,30 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::attempt::preconditions::reconsider;
-use crate::engine::attempt::run_summary::{Retry, night, outlook};
+use crate::engine::attempt::run_summary::{night, outlook};
 use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::base::runs;
 use crate::engine::exchange::views;
+use crate::engine::record::lane::Hints;
 use crate::engine::record::run_settings::{attempt_folder, log_name, loops_of};
 use crate::engine::record::{git_state, liveness, select};
 use crate::engine::recovery;
 use crate::engine::remote::{RunRemote, run_remotes};
 use crate::engine::run::retry;
 use crate::engine::runs::size_of;
-use crate::model::agent_record::Usage;
-use crate::model::feedback::FeedbackLoop;
+use crate::model::agent_record::{Usage, UsageFields};
+use crate::model::decision::{Budget, Decision, Wait};
+use crate::model::failure::Failure;
+use crate::model::feedback::{FeedbackLoop, FeedbackResults};
 use crate::model::hint::Place;
 use crate::model::id::{CheckpointId, RunId};
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
-use crate::model::run::{Run, RunKey};
+use crate::model::run::{Parked, Run, RunKey};
+use crate::model::run_line::{IterationLine, RunLine};
 use crate::model::state::State;
+use crate::model::step::ToldStep;
 use crate::model::time::Timestamp;
 use crate::policy::report::Night;
 use crate::policy::retry::{Outlook, ResumeOption, end_of_fix, manual_steps, resume_options};
@@ -40,6 +45,8 @@ use crate::policy::secrets::redact;
 use crate::policy::text::escape;
 use crate::process::is_alive;
 use crate::watch::Watcher;
+
+pub(crate) use crate::engine::attempt::run_summary::Retry;
 
 /// Everything a person wants to know first.
 #[derive(Debug)]
@@ -80,6 +87,158 @@ pub(crate) struct Status {
     pub activity: Option<Activity>,
     /// How it stands with the remotes that it lies on.
     pub remotes: Vec<RunRemote>,
+}
+
+impl Status {
+    /// What a script reads.
+    pub(crate) fn document(&self, context: &Context) -> StatusDocument<'_> {
+        StatusDocument::new(context, self, context.clock.now())
+    }
+}
+
+impl Retry {
+    /// What a script reads.
+    pub(crate) fn document(&self, context: &Context) -> RetryDocument<'_> {
+        RetryDocument::new(self, context.clock.now())
+    }
+}
+
+/// Whether another attempt is allowed, and what is left of the budgets.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "retry")]
+pub(crate) struct RetryDocument<'a> {
+    /// Whether one is allowed now.
+    can_retry: bool,
+    #[serde(flatten)]
+    wait: Wait,
+    error_count: u32,
+    max_attempts: Option<u32>,
+    attempts_left: Option<u32>,
+    is_recovering: bool,
+    last_error: Option<&'a str>,
+    last_error_at: Option<Timestamp>,
+    cooldown_until: Option<Timestamp>,
+    parked: Option<&'a Parked>,
+    budgets: &'a [Budget],
+    decision: Option<&'a Decision>,
+    run: Option<RunLine>,
+}
+
+impl<'a> RetryDocument<'a> {
+    fn new(retry: &'a Retry, now: Timestamp) -> Self {
+        let status = retry.status.as_ref();
+        let run = retry.run.as_ref();
+        Self {
+            can_retry: retry.is_allowed(),
+            wait: retry.standing.wait(now),
+            error_count: run.map_or(0, |run| run.error_count),
+            max_attempts: status.map_or(Some(retry.max_attempts), |status| status.max_attempts),
+            attempts_left: status.map_or(Some(retry.max_attempts), |status| status.attempts_left),
+            is_recovering: run.is_some_and(|run| run.error_count > 0 || run.parked.is_some()),
+            last_error: run.and_then(|run| run.last_error.as_deref()),
+            last_error_at: run.and_then(|run| run.last_error_at),
+            cooldown_until: status.and_then(|status| status.cooldown_until),
+            parked: run.and_then(|run| run.parked.as_ref()),
+            budgets: status.map_or(&[], |status| &status.budgets),
+            decision: status.and_then(|status| status.decision.as_ref()),
+            run: run.map(RunLine::from),
+        }
+    }
+}
+
+/// How many iterations `status` lists; `report` has all.
+const LATEST: usize = 20;
+
+/// Where a run stands.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "status")]
+pub(crate) struct StatusDocument<'a> {
+    run: RunLine,
+    /// Why it stands still, where it is paused or parked for another reason than what was decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped_for: Option<&'a str>,
+    /// What came of it; `null` where it has no attempts.
+    night: Option<&'a Night>,
+    session: SessionUsage<'a>,
+    failure: Option<&'a Failure>,
+    /// What a person can do next; empty where the failure is not recoverable.
+    options: &'a [ResumeOption],
+    manual_steps: &'a [String],
+    manual_fix: Option<&'a ManualFixSession>,
+    unfinished_operation: Option<&'a str>,
+    /// The lock files that keep git from working here, with their ages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    git_locked: Option<&'a str>,
+    checkpoints: CheckpointCounts<'a>,
+    /// Bytes of its logs and prompts, and of what its checkpoints hold beyond branches and the runs before it.
+    size_bytes: Option<u64>,
+    retry: RetryDocument<'a>,
+    /// What is going on; `null` while nobody is at work on it.
+    activity: Option<&'a Activity>,
+    /// How it stands with the remotes that it lies on, by what is known here.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    remotes: &'a [RunRemote],
+    baseline: Option<&'a FeedbackResults>,
+    /// The latest 20.
+    iterations: Vec<IterationLine<'a>>,
+    steps: Vec<ToldStep>,
+    #[serde(flatten)]
+    hints: Hints,
+}
+
+/// The session whose budget the run shares.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct SessionUsage<'a> {
+    id: &'a str,
+    #[serde(flatten)]
+    usage: UsageFields,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct CheckpointCounts<'a> {
+    count: usize,
+    latest: Option<&'a CheckpointId>,
+    last_good: Option<&'a CheckpointId>,
+}
+
+impl<'a> StatusDocument<'a> {
+    fn new(context: &Context, status: &'a Status, now: Timestamp) -> Self {
+        let run = &status.run;
+        Self {
+            run: run.into(),
+            stopped_for: run.stopped_for.as_deref(),
+            night: status.night.as_ref(),
+            session: SessionUsage {
+                id: &run.session,
+                usage: status.session.into(),
+            },
+            failure: run.failure.as_ref(),
+            options: &status.options,
+            manual_steps: &status.manual_steps,
+            manual_fix: status.manual_fix.as_ref(),
+            unfinished_operation: status.unfinished_operation.as_deref(),
+            git_locked: status.git_locked.as_deref(),
+            checkpoints: CheckpointCounts {
+                count: status.checkpoint_count,
+                latest: status.latest.as_ref(),
+                last_good: status.last_good.as_ref(),
+            },
+            size_bytes: status.size_bytes,
+            retry: RetryDocument::new(&status.retry, now),
+            activity: status.activity.as_ref(),
+            remotes: &status.remotes,
+            baseline: run.baseline.as_ref(),
+            iterations: run
+                .latest_iterations(LATEST)
+                .into_iter()
+                .map(IterationLine::from)
+                .collect(),
+            steps: run.steps.iter().map(|step| step.told(&run.key)).collect(),
+            hints: Hints::of(context, run, None),
+        }
+    }
 }
 
 /// What a run that is at work does now.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, builder::PossibleValuesParser};
 
 use super::{duration, number};
-use crate::engine::hook::install::Place;
+use crate::engine::hook::install;
 use crate::model::agent_record::AgentKind;
 use crate::model::feedback::CheckKind;
 use crate::model::hook::HookAgent;
@@ -215,7 +215,7 @@ pub(crate) struct PlaceArgs {
     pub user: bool,
 }
 
-impl From<PlaceArgs> for Place {
+impl From<PlaceArgs> for install::Place {
     fn from(args: PlaceArgs) -> Self {
         match args {
             PlaceArgs { user: true, .. } => Self::User,

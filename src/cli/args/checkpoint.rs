@@ -5,12 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use super::restore::BestEffort;
+use super::restore::PutBackArgs;
 use super::{STAGES, duration, lines, number, size};
-use crate::engine::restore::request::Commits;
 use crate::model::checkpoint::{CheckpointType, LaneFields, StorageType};
 use crate::model::selector::Selector;
-use crate::policy::restore::Edits;
 
 /// Create, list, compare, restore, prune checkpoints.
 #[derive(Args, Debug)]
@@ -192,51 +190,20 @@ pub(crate) struct DiffArgs {
 ///
 /// The state of the run stays as it is. Can be undone like a rollback.
 #[derive(Args, Debug)]
+#[command(mut_arg("commits", |arg| arg.help("What to do about commits since [default: keep]")))]
 pub(crate) struct RestoreArgs {
     /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME [default: prompt on a terminal]
     #[arg(value_name = "SEL")]
     pub selector: Option<Selector>,
 
-    /// Limit to these paths (globs)
-    #[arg(long, value_name = "GLOB", num_args = 1..)]
-    pub path: Vec<String>,
-
-    /// What to do about commits made since [default: keep]
-    #[arg(long, value_name = "HOW", value_enum)]
-    pub commits: Option<Commits>,
-
-    /// What to do about files edited by hand
-    ///
-    /// Since the run last wrote.
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = Edits::Refuse, overrides_with = "edits")]
-    pub edits: Edits,
-
-    /// Restore the whole captured index
-    ///
-    /// Without it, what the run staged is restored, and what a person staged since stays.
-    #[arg(long, hide_short_help = true)]
-    pub restore_index: bool,
-
-    /// Restore nested repositories too
-    ///
-    /// The files of nested repositories and submodules; their HEAD, branches and index stay.
-    #[arg(long)]
-    pub nested: bool,
+    #[command(flatten)]
+    pub files: PutBackArgs,
 
     /// Restore the files of another work tree's checkpoint here
     ///
     /// Files only: HEAD, the index and the working memory stay. Without it such a checkpoint is refused.
     #[arg(long)]
     pub here: bool,
-
-    /// Put back ignored files that are gone
-    ///
-    /// From the copies of [capture] precious: .env and the like. A file that is there is never replaced.
-    #[arg(long, hide_short_help = true)]
-    pub precious: bool,
-
-    #[command(flatten)]
-    pub best_effort: BestEffort,
 }
 
 /// Remove old checkpoints, with a reason for each.

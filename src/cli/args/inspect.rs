@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::base::clock::WaitLimit;
+use crate::engine::base::clock;
 use crate::model::import::ImportKind;
 
 use super::attempt::EvidenceArgs;
@@ -23,7 +23,7 @@ pub(crate) struct RetryStatusArgs {
 
     /// Wait until a retry is allowed (at most DUR, then exit 9)
     #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub wait: Option<WaitLimit>,
+    pub wait: Option<clock::WaitLimit>,
 
     /// Clear the run's failures and its cooldown
     ///

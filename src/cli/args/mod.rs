@@ -25,17 +25,17 @@ mod runs;
 
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::mem::ManuallyDrop;
 use std::num::{IntErrorKind, ParseIntError};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::PossibleValue;
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::engine::accept::Uncommitted;
 use crate::engine::base::clock::WaitLimit;
-use crate::engine::restore::request::Commits;
+use crate::engine::rollback::Commits;
 use crate::model::checkpoint::{CheckpointType, StorageType};
 use crate::model::feedback::CheckKind;
 use crate::model::hook::HookAgent;
@@ -49,8 +49,7 @@ use crate::policy::settings::ColorWhen;
 use crate::model::lane::STAGES;
 pub(crate) use attempt::{
     AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, EvidenceArgs,
-    HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookUninstallArgs,
-    PlaceArgs,
+    HookArgs, HookCommand, HookRunArgs, PlaceArgs,
 };
 pub(crate) use checkpoint::{
     CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PruneArgs,
@@ -60,7 +59,7 @@ pub(crate) use inspect::{
     ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, ImportArgs, InitArgs, LogArgs, ManArgs,
     ReportArgs, ReportFormat, RetryStatusArgs, SchemaArgs, StatusArgs, SyncArgs, TrustArgs,
 };
-pub(crate) use restore::{BisectArgs, RollbackArgs, UndoArgs, UndoCommand};
+pub(crate) use restore::{BisectArgs, How, RollbackArgs, UndoArgs};
 pub(crate) use run::{ManualFixArgs, ManualFixCommand, ResumeArgs, RunArgs, StepArgs};
 pub(crate) use runs::{
     AcceptArgs, CloseArgs, ForgetArgs, RemoteArgs, RemoteCheckArgs, RemoteCommand, RunsArgs,
@@ -197,9 +196,9 @@ pub(crate) enum Command {
     Resume(ResumeArgs),
     Rollback(RollbackArgs),
     /// Undo the last rollback, restore or accept of this work tree
-    Undo(UndoCommand),
+    Undo(UndoArgs),
     /// Redo what undo reverted
-    Redo(UndoArgs),
+    Redo(How),
     Checkpoint(CheckpointArgs),
     ManualFix(ManualFixArgs),
     RetryStatus(RetryStatusArgs),
@@ -236,20 +235,6 @@ pub(crate) enum Command {
     Schema(SchemaArgs),
     #[command(hide = true)]
     Man(ManArgs),
-}
-
-/// The tree without the commands that no word names: each gets a copy of every global flag, which is half of the work of
-/// parsing. What it makes of the words is what the whole tree makes of them; it is no good for help. What is set on [`Cli`]
-/// for parsing is set here once more.
-pub(crate) fn named_in(words: &[OsString]) -> clap::Command {
-    let whole = ManuallyDrop::new(Cli::command());
-    let is_named = |command: &&clap::Command| words.iter().any(|word| word == command.get_name());
-    clap::Command::new(whole.get_name().to_owned())
-        .version(whole.get_version().unwrap_or_default().to_owned())
-        .disable_help_subcommand(true)
-        .args(whole.get_arguments().cloned())
-        .groups(whole.get_groups().cloned())
-        .subcommands(whole.get_subcommands().filter(is_named).cloned())
 }
 
 /// Flags before which a value follows, so that `--resume` is not taken for a value.
@@ -357,10 +342,11 @@ macro_rules! values {
             }
 
             fn to_possible_value(&self) -> Option<PossibleValue> {
-                let (word, help) = match self {
-                    $(Self::$variant => ($word, $help),)+
-                };
-                Some(PossibleValue::new(word).help(help))
+                match self {
+                    $(Self::$variant => Some(PossibleValue::new($word).help($help)),)+
+                    #[allow(unreachable_patterns, reason = "of some types not every variant can be named")]
+                    _ => None,
+                }
             }
         }
     )+};
@@ -419,6 +405,10 @@ values! {
         Commit "commit": "Also a commit on the branch",
         Patch "patch": "Also a patch file against HEAD",
     }
+    Uncommitted {
+        Keep "keep": "Your changes",
+        Replace "replace": "The run's version",
+    }
     OnFailure {
         Policy "policy": "Do what the policy decides",
         Retry "retry": "Retry within the budgets, never roll files back",
@@ -443,6 +433,8 @@ impl FromStr for WaitLimit {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
 
     fn expanded(line: &str) -> String {
@@ -456,30 +448,6 @@ mod tests {
     #[test]
     fn the_tree_is_sound() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn a_command_named_among_the_values_is_not_the_one_that_is_called() {
-        let command = |line: &str| {
-            let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            Some(
-                named_in(&args)
-                    .try_get_matches_from(args)
-                    .ok()?
-                    .subcommand_name()?
-                    .to_owned(),
-            )
-        };
-        assert_eq!(
-            command("recover --run log status --lane report").as_deref(),
-            Some("status")
-        );
-        assert_eq!(
-            command("recover run -- status --json").as_deref(),
-            Some("run")
-        );
-        assert_eq!(command("recover -C runs"), None);
-        assert_eq!(command("recover stat"), None);
     }
 
     #[test]

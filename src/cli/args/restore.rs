@@ -2,8 +2,8 @@
 
 use clap::{ArgGroup, Args};
 
-use super::number;
-use crate::engine::restore::request::Commits;
+use super::{number, word_of};
+use crate::engine::rollback;
 use crate::model::operation::Scope;
 use crate::model::selector::Selector;
 use crate::policy::restore::Edits;
@@ -33,19 +33,19 @@ pub(crate) struct RollbackArgs {
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Scope::All)]
     pub scope: Scope,
 
+    #[command(flatten)]
+    pub files: PutBackArgs,
+}
+
+// No doc comments: they would be the help of the commands that take these alone.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct PutBackArgs {
     /// Restore only these paths (globs)
     #[arg(long, value_name = "GLOB", num_args = 1..)]
     pub path: Vec<String>,
 
-    /// What to do about commits since
-    #[arg(long, value_name = "HOW", value_enum, overrides_with = "commits")]
-    pub commits: Option<Commits>,
-
-    /// What to do about files edited by hand
-    ///
-    /// Since the run last wrote.
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = Edits::Refuse, overrides_with = "edits")]
-    pub edits: Edits,
+    #[command(flatten)]
+    pub how: How,
 
     /// Restore the whole captured index
     ///
@@ -64,13 +64,51 @@ pub(crate) struct RollbackArgs {
     /// From the copies of [capture] precious: .env and the like. A file that is there is never replaced.
     #[arg(long, hide_short_help = true)]
     pub precious: bool,
-
-    #[command(flatten)]
-    pub best_effort: BestEffort,
 }
 
-#[derive(Args, Clone, Copy, Debug, Default)]
-pub(crate) struct BestEffort {
+impl PutBackArgs {
+    /// What is restored of `scope`; `commits` where no flag says what to do about them.
+    pub(crate) fn options(&self, scope: Scope, commits: rollback::Commits) -> rollback::Options {
+        rollback::Options {
+            scope,
+            paths: self.path.clone(),
+            commits: self.how.commits.unwrap_or(commits),
+            edits: self.how.edits,
+            index: self.restore_index.into(),
+            nested: self.nested,
+            precious: self.precious,
+            best_effort: self.how.best_effort,
+        }
+    }
+
+    /// The flags that no screen asks about, as they were given.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        for (is_given, flag) in [
+            (self.restore_index, "--restore-index"),
+            (self.nested, "--nested"),
+            (self.precious, "--precious"),
+            (!self.path.is_empty(), "--path"),
+        ] {
+            words.extend(is_given.then(|| flag.to_owned()));
+        }
+        words.extend(self.path.iter().cloned());
+        words
+    }
+}
+
+#[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct How {
+    /// What to do about commits since
+    #[arg(long, value_name = "HOW", value_enum, overrides_with = "commits")]
+    pub commits: Option<rollback::Commits>,
+
+    /// What to do about files edited by hand
+    ///
+    /// Since the run last wrote.
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Edits::Refuse, overrides_with = "edits")]
+    pub edits: Edits,
+
     /// Restore everything that can be restored
     ///
     /// Paths that the system does not allow to be replaced (mount points, read-only mounts, immutable files, folders of
@@ -80,8 +118,33 @@ pub(crate) struct BestEffort {
     pub best_effort: bool,
 }
 
+impl How {
+    /// What is restored, with this about what is in the way.
+    pub(crate) fn options(self, given: &rollback::Options) -> rollback::Options {
+        rollback::Options {
+            commits: self.commits.unwrap_or(given.commits),
+            edits: self.edits,
+            best_effort: self.best_effort,
+            ..given.clone()
+        }
+    }
+
+    /// The flags that give it.
+    pub(crate) fn words(self) -> Vec<String> {
+        let mut words = Vec::new();
+        if let Some(commits) = self.commits {
+            words.extend(["--commits".to_owned(), word_of(&commits)]);
+        }
+        if self.edits != Edits::Refuse {
+            words.extend(["--edits".to_owned(), word_of(&self.edits)]);
+        }
+        words.extend(self.best_effort.then(|| "--best-effort".to_owned()));
+        words
+    }
+}
+
 #[derive(Args, Debug, Default)]
-pub(crate) struct UndoCommand {
+pub(crate) struct UndoArgs {
     /// Revert what the run did by itself
     ///
     /// The rollbacks that a run makes after an attempt failed belong to the run. They are listed, and the latest is reverted
@@ -90,21 +153,7 @@ pub(crate) struct UndoCommand {
     pub of_run: bool,
 
     #[command(flatten)]
-    pub how: UndoArgs,
-}
-
-#[derive(Args, Debug, Default)]
-pub(crate) struct UndoArgs {
-    /// What to do about commits since
-    #[arg(long, value_name = "HOW", value_enum)]
-    pub commits: Option<Commits>,
-
-    /// What to do about files edited by hand since
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = Edits::Refuse)]
-    pub edits: Edits,
-
-    #[command(flatten)]
-    pub best_effort: BestEffort,
+    pub how: How,
 }
 
 /// Find the checkpoint that made CMD fail

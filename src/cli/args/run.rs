@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::{duration, number};
-use crate::engine::base::clock::WaitLimit;
+use crate::engine::base::clock;
 use crate::model::decision::Strategy;
 use crate::model::feedback::CheckKind;
 use crate::model::id::RunId;
@@ -228,7 +228,7 @@ pub(crate) struct ResumeArgs {
     ///
     /// For the cooldown or the limit's reset, at most DUR (then exit 9).
     #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub wait: Option<WaitLimit>,
+    pub wait: Option<clock::WaitLimit>,
 
     /// Take the run up from this git remote
     ///
@@ -348,7 +348,7 @@ pub(crate) enum ManualFixCommand {
     Watch {
         /// Exit with 0 once the fix is verified (with 9 after DUR)
         #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-        wait: Option<WaitLimit>,
+        wait: Option<clock::WaitLimit>,
     },
     /// Run the checks on the work tree; exits with 0 or 100
     Verify,
@@ -358,7 +358,7 @@ pub(crate) enum ManualFixCommand {
         ///
         /// For the cooldown or the limit's reset, at most DUR (then exit 9).
         #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-        wait: Option<WaitLimit>,
+        wait: Option<clock::WaitLimit>,
         /// Print the next prompt without running anything
         #[arg(long)]
         prepare_only: bool,

@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
-use crate::engine::accept::Uncommitted;
-use crate::engine::base::clock::WaitLimit;
+use crate::engine::{accept, base::clock};
 
 use super::{lines, name, size};
 
@@ -55,24 +54,6 @@ pub(crate) struct ForgetArgs {
     /// Remove every trace of recover in this repository
     #[arg(long, conflicts_with = "run_id")]
     pub all: bool,
-}
-
-/// `--uncommitted`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WhichWork {
-    /// Your changes
-    Keep,
-    /// The run's version
-    Replace,
-}
-
-impl From<WhichWork> for Uncommitted {
-    fn from(which: WhichWork) -> Self {
-        match which {
-            WhichWork::Keep => Self::Keep,
-            WhichWork::Replace => Self::Replace,
-        }
-    }
 }
 
 /// Commit what a run did
@@ -127,7 +108,7 @@ pub(crate) struct AcceptArgs {
     /// Needed where the run changed files that had uncommitted changes before it: keep brings your changes back, uncommitted, and leaves the run's version beside them as FILE.run; replace commits what
     /// the run made of them. Yours stay in the run's first checkpoint.
     #[arg(long, value_name = "WHICH", value_enum)]
-    pub uncommitted: Option<WhichWork>,
+    pub uncommitted: Option<accept::Uncommitted>,
 
     /// Do not run the checks of the run
     #[arg(long)]
@@ -192,7 +173,7 @@ pub(crate) struct RemotePushArgs {
 
     /// Wait for the server or the run's holder, at most DUR (then exit 9)
     #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub wait: Option<WaitLimit>,
+    pub wait: Option<clock::WaitLimit>,
 }
 
 /// Claim a run on a remote for this clone.
@@ -209,7 +190,7 @@ pub(crate) struct RemoteClaimArgs {
 
     /// Wait for the server or the run's holder, at most DUR (then exit 9)
     #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub wait: Option<WaitLimit>,
+    pub wait: Option<clock::WaitLimit>,
 }
 
 /// Give the claim of a run back.

@@ -8,11 +8,7 @@ use super::super::replies::ExitCode;
 use super::super::screens::{agrees, nothing_changed, require_yes};
 use super::super::ui::{Reply, Ui};
 use super::manual_fix::show;
-use crate::engine::accept::{
-    AcceptResult, Accepted, Request, Uncommitted, accept as accept_run, changed_work_patch,
-    explained,
-};
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::{Context, Error, ErrorKind, Result, accept};
 use crate::model::id::RunId;
 use crate::model::path::{PathReason, RepoPath};
 use crate::policy::text::escape;
@@ -31,11 +27,11 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
         ));
     }
     let undecided = if context.dry_run() {
-        Uncommitted::Prompt
+        accept::Uncommitted::Prompt
     } else {
-        Uncommitted::Refuse
+        accept::Uncommitted::Refuse
     };
-    let mut request = Request {
+    let mut request = accept::Request {
         run_id: args.run_id.clone().map(RunId::from),
         per_iteration: args.per_iteration,
         branch: args.branch.clone(),
@@ -49,16 +45,18 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
         checks: !args.no_checks,
         prepare: args.prepare.clone(),
         // A dry run lists such files, and what the commit would be.
-        uncommitted: args.uncommitted.map_or(undecided, Uncommitted::from),
+        uncommitted: args.uncommitted.unwrap_or(undecided),
         show: show(ui),
     };
     if ui.interactive && !context.says_yes() && !context.dry_run() {
         let mut planning = request.clone();
-        if planning.uncommitted == Uncommitted::Refuse {
-            planning.uncommitted = Uncommitted::Prompt;
+        if planning.uncommitted == accept::Uncommitted::Refuse {
+            planning.uncommitted = accept::Uncommitted::Prompt;
         }
-        let planned = accept_run(&context.rehearsal()?, &planning)?;
-        if request.uncommitted == Uncommitted::Refuse && !planned.result.changed_work.is_empty() {
+        let planned = accept::accept(&context.rehearsal()?, &planning)?;
+        if request.uncommitted == accept::Uncommitted::Refuse
+            && !planned.result.changed_work.is_empty()
+        {
             request.uncommitted = ask_uncommitted(context, ui, &planned)?;
         }
         if !planned.result.look_at.is_empty() {
@@ -81,19 +79,19 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
             request.include.extend(undecided);
         }
     }
-    let accepted = accept_run(context, &request)?;
+    let accepted = accept::accept(context, &request)?;
     let text = ui.text(|| text_of(&accepted));
-    let exit = if accepted.result.undecided().next().is_some() {
-        ExitCode::PARTIAL
-    } else {
-        ExitCode::DONE
-    };
+    let exit = ExitCode::PARTIAL.unless(accepted.result.undecided().next().is_none());
     Ok(Reply::new(accepted, text).exit(exit))
 }
 
 /// Asks which version counts of files that had uncommitted changes before the run.
-fn ask_uncommitted(context: &Context, ui: &Ui, planned: &Accepted) -> Result<Uncommitted> {
-    let patch = changed_work_patch(context, planned)?;
+fn ask_uncommitted(
+    context: &Context,
+    ui: &Ui,
+    planned: &accept::Accepted,
+) -> Result<accept::Uncommitted> {
+    let patch = accept::changed_work_patch(context, planned)?;
     let shown = format!("The run changed files that had uncommitted changes before it:\n{patch}");
     if agrees(
         context,
@@ -101,7 +99,7 @@ fn ask_uncommitted(context: &Context, ui: &Ui, planned: &Accepted) -> Result<Unc
         &shown,
         "Put your changes back, uncommitted (the run's version is left as FILE.run)?",
     )? {
-        return Ok(Uncommitted::Keep);
+        return Ok(accept::Uncommitted::Keep);
     }
     if agrees(
         context,
@@ -109,7 +107,7 @@ fn ask_uncommitted(context: &Context, ui: &Ui, planned: &Accepted) -> Result<Unc
         "",
         "Commit the run's version instead (yours stay in its first checkpoint)?",
     )? {
-        return Ok(Uncommitted::Replace);
+        return Ok(accept::Uncommitted::Replace);
     }
     Err(nothing_changed(130))
 }
@@ -141,8 +139,8 @@ fn below(context: &Context, path: &Path) -> Result<RepoPath> {
     ))
 }
 
-fn text_of(accepted: &Accepted) -> String {
-    let Accepted {
+fn text_of(accepted: &accept::Accepted) -> String {
+    let accept::Accepted {
         changed,
         run,
         result,
@@ -179,7 +177,7 @@ fn text_of(accepted: &Accepted) -> String {
 }
 
 /// The commits, what is left out, and with `all` nothing of what is to look at, which stands in front otherwise.
-fn told(accepted: &AcceptResult, all: bool) -> String {
+fn told(accepted: &accept::AcceptResult, all: bool) -> String {
     let mut text = left_out(accepted);
     if !accepted.look_at.is_empty() {
         text.push_str(if all {
@@ -227,14 +225,14 @@ fn told(accepted: &AcceptResult, all: bool) -> String {
 }
 
 /// What is left out, what a person has to decide about first.
-fn left_out(accepted: &AcceptResult) -> String {
+fn left_out(accepted: &accept::AcceptResult) -> String {
     let mut all: Vec<&PathReason> = accepted.left_out.iter().collect();
     all.sort_by_key(|one| !accepted.undecided().any(|other| other == *one));
     let line = |one: &&PathReason| {
         format!(
             "    {}  ({})\n",
             escape(&one.path.to_lossy()),
-            explained(&one.reason)
+            accept::explained(&one.reason)
         )
     };
     if all.is_empty() {

@@ -1,12 +1,10 @@
 //! Runs `attempt` and `classify`.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use signal_hook::low_level;
 
 use super::super::args::{
     AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, ClassifyArgs,
@@ -16,42 +14,17 @@ use super::super::render;
 use super::super::replies::ExitCode;
 use super::super::ui::{Reply, Ui, escape};
 use crate::agent;
-use crate::engine::base::clock;
-use crate::engine::record::attempt_record::{Begin, Ending, RecoveryResult};
-use crate::engine::run::own_loop::{finish, start};
-use crate::engine::{Context, Error, ErrorKind, Result, recovery};
+use crate::engine::{
+    Context, Error, ErrorKind, Result, answers, base::clock, inspect, run::own_loop,
+};
 use crate::model::agent_record::AgentRecord;
-use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Decision;
 use crate::model::event::AttemptEnd;
-use crate::model::failure::{Condition, Failure, FailureEvidence};
+use crate::model::failure::{Failure, FailureEvidence};
 use crate::model::feedback::CheckKind;
-use crate::model::id::CheckpointId;
-use crate::model::run_line::RunLine;
 use crate::policy::classify::{classify as judge, guess_stage};
 use crate::policy::text::condensed;
 use crate::store::views::attempt_history;
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct AttemptPassReply<'a> {
-    run: RunLine,
-    conditions: &'a [Condition],
-    notes: &'a [String],
-    checkpoint_id: Option<&'a CheckpointId>,
-    checkpoint: Option<&'a Checkpoint>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct AttemptFailReply<'a> {
-    run: RunLine,
-    failure: Option<&'a Failure>,
-    decision: Option<&'a Decision>,
-    conditions: &'a [Condition],
-    notes: &'a [String],
-    result: Option<&'a RecoveryResult>,
-    report_path: Option<Cow<'a, str>>,
-    checkpoint_id: Option<&'a CheckpointId>,
-}
 
 /// Dispatches.
 pub(super) fn execute(context: &Context, args: &AttemptArgs, ui: &Ui) -> Result<Reply> {
@@ -64,13 +37,13 @@ pub(super) fn execute(context: &Context, args: &AttemptArgs, ui: &Ui) -> Result<
 }
 
 fn begin(context: &Context, args: &AttemptStartArgs) -> Result<Reply> {
-    let request = Begin {
+    let request = own_loop::Begin {
         approach: args.approach.clone(),
         iteration: args.iteration,
         subtask: args.subtask.clone(),
         supervisor: None,
     };
-    let started = start(context, &request)?;
+    let started = own_loop::start(context, &request)?;
     let text = format!(
         "Attempt {} of iteration {} of run {}.\n",
         started.attempt, started.iteration, started.run.key
@@ -84,12 +57,12 @@ fn pass(context: &Context, args: &AttemptPassArgs, ui: &Ui) -> Result<Reply> {
         approach,
         ..AttemptEnd::default()
     };
-    let ended = finish(
+    let ended = own_loop::finish(
         context,
-        Ending {
+        own_loop::Ending {
             end,
             headline,
-            ..Ending::default()
+            ..own_loop::Ending::default()
         },
     )?;
     let id = ended
@@ -107,20 +80,9 @@ fn pass(context: &Context, args: &AttemptPassArgs, ui: &Ui) -> Result<Reply> {
             error.as_deref().unwrap_or_default()
         ),
     };
-    let exit = if id.is_some() || context.dry_run() {
-        ExitCode::DONE
-    } else {
-        ExitCode::PARTIAL
-    };
+    let exit = ExitCode::PARTIAL.unless(id.is_some() || context.dry_run());
     let text = text + &render::conditions_text(&ended.end.conditions, &ended.end.notes);
-    let document = AttemptPassReply {
-        run: (&ended.run).into(),
-        conditions: &ended.end.conditions,
-        notes: &ended.end.notes,
-        checkpoint_id: id.as_ref(),
-        checkpoint: ended.checkpoint.as_ref(),
-    };
-    Ok(Reply::new(document, text).exit(exit))
+    Ok(Reply::new(answers::Passed::from(&ended), text).exit(exit))
 }
 
 fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
@@ -142,7 +104,7 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
         context.clock.now(),
     );
     let used = record.as_ref().map(AgentRecord::usage).unwrap_or_default();
-    let ending = Ending {
+    let ending = own_loop::Ending {
         end: AttemptEnd {
             failure: Some(failure),
             duration_ms: evidence.duration.map_or(0, clock::millis),
@@ -161,9 +123,9 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
         log_end: log_end(&evidence),
         plan: args.plan,
         keep_state: args.no_rollback,
-        ..Ending::default()
+        ..own_loop::Ending::default()
     };
-    let ended = finish(context, ending)?;
+    let ended = own_loop::finish(context, ending)?;
     let exit = match &ended.end.decision {
         Some(decision) if args.check => {
             ExitCode::of_failed(decision.standing(context.clock.now(), None))
@@ -175,17 +137,7 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
     }
     let text = failed_text(ended.end.failure.as_ref(), ended.end.decision.as_ref())
         + &render::conditions_text(&ended.end.conditions, &ended.end.notes);
-    let document = AttemptFailReply {
-        run: (&ended.run).into(),
-        failure: ended.end.failure.as_ref(),
-        decision: ended.end.decision.as_ref(),
-        conditions: &ended.end.conditions,
-        notes: &ended.end.notes,
-        result: ended.result.as_ref(),
-        report_path: ended.report.as_deref().map(Path::to_string_lossy),
-        checkpoint_id: ended.checkpoint.as_ref().map(|checkpoint| &checkpoint.id),
-    };
-    Ok(Reply::new(document, text).exit(exit))
+    Ok(Reply::new(answers::Failed::from(&ended), text).exit(exit))
 }
 
 /// The end of what the command said: of its output, else of its errors.
@@ -217,7 +169,7 @@ fn failed_text(failure: Option<&Failure>, decision: Option<&Decision>) -> String
 
 fn list(context: &Context, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let state = recovery::load_recovered(context)?;
+    let state = inspect::load_recovered(context)?;
     let history = attempt_history(&state);
     let text = ui.text(|| render::attempts_text(ui, &history));
     Ok(Reply::new(history, text))
@@ -328,30 +280,16 @@ pub(super) fn read_file<T>(
 
 /// `SIGKILL`, `KILL` and `9` are the same.
 fn signal_name(text: &str) -> Result<String> {
-    const NAMES: [(&str, u32); 15] = [
-        ("SIGHUP", 1),
-        ("SIGINT", 2),
-        ("SIGQUIT", 3),
-        ("SIGILL", 4),
-        ("SIGTRAP", 5),
-        ("SIGABRT", 6),
-        ("SIGBUS", 7),
-        ("SIGFPE", 8),
-        ("SIGKILL", 9),
-        ("SIGUSR1", 10),
-        ("SIGSEGV", 11),
-        ("SIGUSR2", 12),
-        ("SIGPIPE", 13),
-        ("SIGALRM", 14),
-        ("SIGTERM", 15),
-    ];
     let upper = text.to_ascii_uppercase();
-    let number = upper.parse::<u32>().ok();
-    let known = NAMES.iter().find(|(name, value)| {
-        *name == upper || name.strip_prefix("SIG") == Some(upper.as_str()) || number == Some(*value)
+    let known = (1..=64).find_map(|number| {
+        let name = low_level::signal_name(number)?;
+        let is_meant = name == upper
+            || name.strip_prefix("SIG") == Some(upper.as_str())
+            || upper.parse() == Ok(number);
+        is_meant.then_some(name)
     });
     match known {
-        Some((name, _)) => Ok((*name).to_owned()),
+        Some(name) => Ok(name.to_owned()),
         None if upper.starts_with("SIG") => Ok(upper),
         None => Err(Error::new(
             ErrorKind::Usage,

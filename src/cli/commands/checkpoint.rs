@@ -1,99 +1,28 @@
 //! Runs `checkpoint`.
 
-use std::collections::BTreeSet;
-
 use anyhow::Context as _;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::super::args::{
-    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PruneArgs,
+    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, How, ListArgs, PruneArgs,
     RestoreArgs, ShowArgs,
 };
 use super::super::render;
 use super::super::replies::ExitCode;
-use super::super::screens::{How, choose_checkpoint, choose_restore};
-use super::super::ui::{Paged, Reply, Ui, escape};
+use super::super::screens::{choose_checkpoint, choose_restore};
+use super::super::ui::{Paged, Reply, Ui, escape, verb};
 use super::exchange::foreign_line;
 use super::restore::reply;
-use crate::engine::checkpoint::{
-    Created, Options, create as take, not_due, pin as set_pin, preview,
+use crate::engine::{
+    Context, Error, ErrorKind, Result, checkpoint, doctor, exchange, exchange::export, inspect,
+    rollback, runs,
 };
-use crate::engine::doctor::verify as check;
-use crate::engine::exchange::{Format, archive_age, session_file, to_file, to_stream};
-use crate::engine::inspect::{
-    File, diff as compare, patch_since_previous, show as look, show_nested,
-};
-use crate::engine::record::nested;
-use crate::engine::record::select::{self, KnownCheckpoint, foreign};
-use crate::engine::record::storage::Request;
-use crate::engine::restore::nested::NestedRequest;
-use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
-use crate::engine::rollback::on_request::restore_with as put_back;
-use crate::engine::runs::prune::prune as remove;
-use crate::engine::{Context, Error, ErrorKind, Result, recovery};
-use crate::model::checkpoint::{CapturedTotals, Checkpoint, trigger};
+use crate::model::checkpoint::trigger;
 use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::manifest::{Nested, ObjectId};
-use crate::model::operation::{OperationKind, Scope};
-use crate::model::path::PathReason;
+use crate::model::operation::Scope;
 use crate::model::selector::Selector;
-use crate::model::state::State;
 use crate::policy::retention::Limits;
 use crate::policy::secrets::{redact, redact_json};
 use crate::policy::text::count;
-
-/// What `checkpoint create` would do.
-#[derive(Debug, Default, Serialize, JsonSchema)]
-pub(crate) struct CreatePlanReply<'a> {
-    changed: bool,
-    /// The one that is young enough.
-    checkpoint: Option<&'a Checkpoint>,
-    plan: Option<CreatePlan>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct CreatePlan {
-    captured: CapturedTotals,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ListReply<'a> {
-    /// Oldest first.
-    checkpoints: &'a [&'a Checkpoint],
-    /// The ids of those that a rollback took back.
-    superseded: &'a BTreeSet<&'a str>,
-    /// Other systems' checkpoints: records without content.
-    imported: &'a [KnownCheckpoint],
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ShowReply<'a> {
-    checkpoint: &'a Checkpoint,
-    files: Vec<File>,
-    nested: &'a [Nested],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    patch: Option<&'a str>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct PinReply<'a> {
-    checkpoint: &'a Checkpoint,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ExportReply<'a> {
-    checkpoint_id: &'a CheckpointId,
-    format: Format,
-    base_commit: Option<&'a ObjectId>,
-    changed: bool,
-    /// `null` where it went to standard output.
-    path: Option<&'a str>,
-    /// What stays on this machine, with the reason.
-    #[serde(skip_serializing_if = "<[PathReason]>::is_empty")]
-    withheld: &'a [PathReason],
-}
 
 /// Dispatches.
 pub(super) fn execute(context: &mut Context, args: &CheckpointArgs, ui: &Ui) -> Result<Reply> {
@@ -103,7 +32,7 @@ pub(super) fn execute(context: &mut Context, args: &CheckpointArgs, ui: &Ui) -> 
         CheckpointCommand::Show(args) => show(context, args, ui),
         CheckpointCommand::Diff(args) => diff(context, args, ui),
         CheckpointCommand::Restore(args) => restore(context, args, ui),
-        CheckpointCommand::Prune(args) => prune(context, args, ui),
+        CheckpointCommand::Prune(args) => remove(context, args, ui),
         CheckpointCommand::Pin(args) => pin(context, &args.selector, true, args.note.clone(), ui),
         CheckpointCommand::Unpin(args) => pin(context, &args.selector, false, None, ui),
         CheckpointCommand::Verify(args) => verify(context, &args.selectors, ui),
@@ -112,56 +41,42 @@ pub(super) fn execute(context: &mut Context, args: &CheckpointArgs, ui: &Ui) -> 
 }
 
 fn create(context: &Context, args: &CreateArgs, ui: &Ui) -> Result<Reply> {
+    let options = checkpoint::Options {
+        skip_if_unchanged: args.if_changed,
+        skip_if_not_due: args.if_due,
+        ..checkpoint::Options::default()
+    };
+    let why = args.trigger.as_deref().unwrap_or_default();
     if context.dry_run() {
-        if args.if_due
-            && let Some(latest) = not_due(context, args.trigger.as_deref().unwrap_or_default())?
-        {
-            let text = format!(
+        let plan = checkpoint::plan(context, why, options)?;
+        let text = match (&plan.checkpoint, plan.captured()) {
+            (None, Some(totals)) => format!(
+                "Would capture {} ({} bytes).\n",
+                count(totals.files, "file"),
+                totals.bytes
+            ),
+            (latest, _) => format!(
                 "None is due: {} is young enough.\n",
-                ui.knowing(context).id(&latest.id)
-            );
-            return Ok(Reply::new(
-                CreatePlanReply {
-                    checkpoint: Some(&latest),
-                    ..CreatePlanReply::default()
-                },
-                text,
-            ));
-        }
-        let totals = preview(context)?;
-        let text = format!(
-            "Would capture {} ({} bytes).\n",
-            count(totals.files, "file"),
-            totals.bytes
-        );
-        let plan = Some(CreatePlan { captured: totals });
-        return Ok(Reply::new(
-            CreatePlanReply {
-                plan,
-                ..CreatePlanReply::default()
-            },
-            text,
-        ));
+                latest
+                    .as_ref()
+                    .map(|one| ui.knowing(context).id(&one.id))
+                    .unwrap_or_default()
+            ),
+        };
+        return Ok(Reply::new(plan, text));
     }
-    let request = Request {
+    let request = checkpoint::Request {
         description: args.message.clone().unwrap_or_default(),
-        trigger: args.trigger.clone().unwrap_or_default(),
-        kind: args
-            .kind
-            .unwrap_or_else(|| trigger::kind_of(args.trigger.as_deref().unwrap_or_default())),
+        trigger: why.to_owned(),
+        kind: args.kind.unwrap_or_else(|| trigger::kind_of(why)),
         after_iteration: args.iteration,
         lane_fields: args.lane.clone().into(),
         pinned: args.pin,
         storage: args.storage,
-        ..Request::default()
+        ..checkpoint::Request::default()
     };
-    let options = Options {
-        skip_if_unchanged: args.if_changed,
-        skip_if_not_due: args.if_due,
-        ..Options::default()
-    };
-    let created = take(context, request, options)?;
-    let Created {
+    let created = checkpoint::create(context, request, options)?;
+    let checkpoint::Created {
         changed,
         checkpoint,
     } = &created;
@@ -190,52 +105,22 @@ fn create(context: &Context, args: &CreateArgs, ui: &Ui) -> Result<Reply> {
     } else {
         format!("Nothing has changed since {id}.\n")
     };
-    let exit = if checkpoint.partial && *changed {
-        ExitCode::PARTIAL
-    } else {
-        ExitCode::DONE
-    };
+    let exit = ExitCode::PARTIAL.unless(!(checkpoint.partial && *changed));
     Ok(Reply::new(created, text).exit(exit))
 }
 
 fn list(context: &Context, args: &ListArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let state = recovery::load_recovered(context)?;
-    let run = if args.all_runs {
-        None
-    } else {
-        select::find_captured(context, &state, &[])?
-    };
-    let wanted = |checkpoint: &&Checkpoint| {
-        args.all_runs || run.is_some_and(|run| run.key == checkpoint.run)
-    };
-    let mut all: Vec<&Checkpoint> = state.checkpoints.values().filter(wanted).collect();
-    if let Some(limit) = args.limit {
-        all.drain(..all.len().saturating_sub(limit));
-    }
-    let superseded = all
-        .iter()
-        .filter(|one| !one.is_safety() && state.is_superseded(one));
-    let superseded: BTreeSet<&str> = superseded.map(|one| one.id.as_str()).collect();
-    let imported = foreign(
-        context,
-        &state,
-        run.filter(|_| !args.all_runs).map(|run| &run.key),
-    );
+    let state = inspect::load_recovered(context)?;
+    let list = inspect::checkpoints(context, &state, args.all_runs, args.limit)?;
     let text = ui.text(|| {
         let ui = &ui.knowing(context);
-        let foreign = imported
-            .iter()
-            .map(|one| format!("{}\n", foreign_line(one)));
-        render::checkpoints_table(ui, &all, &superseded, args.all_runs, context.clock.now())
+        let foreign = list.imported.iter();
+        let foreign = foreign.map(|one| format!("{}\n", foreign_line(one)));
+        render::checkpoints_table(ui, &list, args.all_runs, context.clock.now())
             + &foreign.collect::<String>()
     });
-    let document = ListReply {
-        checkpoints: &all,
-        superseded: &superseded,
-        imported: &imported,
-    };
-    Ok(Reply::new(document, text).paged(Paged::Text("log")))
+    Ok(Reply::new(list, text).paged(Paged::Text("log")))
 }
 
 /// Which checkpoint: on a terminal it is asked for where it was not named.
@@ -268,41 +153,24 @@ fn missing(words: &[&str]) -> Error {
 fn show(context: &Context, args: &ShowArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let selector = chosen(context, ui, args.selector.as_ref(), &["checkpoint", "show"])?;
-    let state = recovery::load_recovered(context)?;
-    let checkpoint = select::checkpoint(context, &state, &selector)?;
-    let mut text = render::checkpoint_text(checkpoint, context.clock.now());
-    let nested = show_nested(context, checkpoint)?;
-    for inside in &nested {
+    let state = inspect::load_recovered(context)?;
+    let mut shown = inspect::show(context, &state, &selector, args.patch)?;
+    let mut text = render::checkpoint_text(shown.checkpoint, context.clock.now());
+    for inside in &shown.nested {
         let what = inside
             .checkpoint
             .as_ref()
             .map_or_else(|| "not captured".to_owned(), ToString::to_string);
-        text.push_str(&format!(
-            "{:<12}{}: {what}\n",
-            "nested",
-            escape(&inside.path.to_lossy())
-        ));
+        let path = escape(&inside.path.to_lossy());
+        text.push_str(&format!("{:<12}{path}: {what}\n", "nested"));
     }
-    let patch = args
-        .patch
-        .then(|| patch_since_previous(context, &state, checkpoint))
-        .transpose()?;
-    let patch = patch.as_deref().map(String::from_utf8_lossy);
-    let files = look(context, checkpoint)?;
-    let document = ShowReply {
-        checkpoint,
-        files,
-        nested: &nested,
-        patch: None,
-    };
-    let Some(patch) = patch else {
-        return Ok(Reply::new(document, text).paged(Paged::Text("show")));
+    let Some(patch) = shown.patch.take() else {
+        return Ok(Reply::new(shown, text).paged(Paged::Text("show")));
     };
     // The patch is content; what is said about it is not.
-    let mut document =
-        redact_json(serde_json::to_value(document).context("cannot write the answer")?);
-    document["patch"] = patch.as_ref().into();
+    let mut document = redact_json(serde_json::to_value(shown).context("cannot write the answer")?);
     let text = format!("{}\n{patch}", redact(&text));
+    document["patch"] = patch.into();
     Ok(Reply::new(document, text)
         .content()
         .paged(Paged::Patch("show")))
@@ -311,15 +179,8 @@ fn show(context: &Context, args: &ShowArgs, ui: &Ui) -> Result<Reply> {
 fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let from = chosen(context, ui, args.from.as_ref(), &["checkpoint", "diff"])?;
-    let state = recovery::load_recovered(context)?;
-    let both: Vec<&Selector> = args.to.iter().chain([&from]).collect();
-    let to = args
-        .to
-        .as_ref()
-        .map(|to| select::checkpoint_beside(context, &state, to, &both))
-        .transpose()?;
-    let from = select::checkpoint_beside(context, &state, &from, &both)?;
-    let difference = compare(context, from, to, &args.path, args.patch)?;
+    let both = (&from, args.to.as_ref());
+    let difference = inspect::diff_named(context, both, &args.path, args.patch)?;
     if let Some(patch) = &difference.patch {
         return Ok(Reply::new(&difference, patch)
             .content()
@@ -352,73 +213,27 @@ fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
 
 fn restore(context: &mut Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let how = How {
-        commits: args.commits,
-        edits: args.edits,
-        best_effort: args.best_effort.best_effort,
+    let how = args.files.how;
+    let scope = if args.here { Scope::Files } else { Scope::All };
+    let given = args.files.options(scope, rollback::Commits::Keep);
+    let put_back = |context: &Context, selector: &Selector, how: How| {
+        rollback::restore_files(context, selector, &how.options(&given), args.here)
     };
     let (selector, how) = match &args.selector {
         Some(selector) => (selector.clone(), how),
         None if ui.interactive => {
-            let mut flags: Vec<String> = if args.restore_index {
-                vec!["--restore-index".to_owned()]
-            } else {
-                Vec::new()
-            };
-            if args.nested {
-                flags.push("--nested".to_owned());
-            }
+            let mut flags = args.files.words();
             if args.here {
-                flags.push("--here".to_owned());
+                flags.insert(0, "--here".to_owned());
             }
-            if args.precious {
-                flags.push("--precious".to_owned());
-            }
-            if !args.path.is_empty() {
-                flags.push("--path".to_owned());
-                flags.extend(args.path.iter().cloned());
-            }
-            let chosen = choose_restore(context, ui, how, &flags, &|context, selector, how| {
-                put_checkpoint_back(context, args, selector, how)
-            })?;
+            let chosen = choose_restore(context, ui, how, &flags, &put_back)?;
             context.confirm();
             chosen
         }
         None => return Err(missing(&["checkpoint", "restore"])),
     };
-    let selector = nested::adopt(context, &selector)?;
-    reply(
-        context,
-        &put_checkpoint_back(context, args, &selector, how)?,
-        ui,
-    )
-}
-
-fn put_checkpoint_back(
-    context: &Context,
-    args: &RestoreArgs,
-    selector: &Selector,
-    how: How,
-) -> Result<Restore> {
-    let request = |state: &State| {
-        let checkpoint = select::checkpoint(context, state, selector)?;
-        Ok(RestoreRequest {
-            paths: args.path.clone(),
-            commits: how.commits.unwrap_or(Commits::Keep),
-            edits: how.edits,
-            index: args.restore_index.into(),
-            nested: NestedRequest {
-                restore: args.nested,
-                placed: Vec::new(),
-            },
-            scope: if args.here { Scope::Files } else { Scope::All },
-            here: args.here,
-            precious: args.precious,
-            best_effort: how.best_effort,
-            ..RestoreRequest::new(OperationKind::Restore, checkpoint)
-        })
-    };
-    put_back(context, OperationKind::Restore, request)
+    let restored = put_back(context, &selector, how)?;
+    reply(context, &restored, ui)
 }
 
 fn pin(
@@ -429,25 +244,20 @@ fn pin(
     ui: &Ui,
 ) -> Result<Reply> {
     context.require_something()?;
-    let checkpoint = set_pin(context, selector, pinned, note)?;
+    let pin = checkpoint::pin(context, selector, pinned, note)?;
     let word = match (context.dry_run(), pinned) {
         (true, true) => "Would pin",
         (true, false) => "Would unpin",
         (false, true) => "Pinned",
         (false, false) => "Unpinned",
     };
-    let text = format!("{word} {}.\n", ui.knowing(context).id(&checkpoint.id));
-    Ok(Reply::new(
-        PinReply {
-            checkpoint: &checkpoint,
-        },
-        text,
-    ))
+    let text = format!("{word} {}.\n", ui.knowing(context).id(&pin.checkpoint.id));
+    Ok(Reply::new(pin, text))
 }
 
-fn prune(context: &Context, args: &PruneArgs, ui: &Ui) -> Result<Reply> {
+fn remove(context: &Context, args: &PruneArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let mut limits = Limits {
+    let limits = Limits {
         keep_last: args.keep_last,
         keep_within: args.keep_within,
         keep_hourly: args.keep_hourly,
@@ -459,18 +269,15 @@ fn prune(context: &Context, args: &PruneArgs, ui: &Ui) -> Result<Reply> {
         drop_passed: args.drop_passed,
         archive: None,
     };
-    if args.archive.is_some() {
-        limits.archive = Some(archive_age(context, &limits)?);
-    }
     let ui = &ui.knowing(context);
-    let pruned = remove(context, &limits, args.archive.as_deref())?;
+    let pruned = runs::prune::prune(context, limits, args.archive.as_deref())?;
     let text = render::prune_text(ui, &pruned, context.dry_run());
     Ok(Reply::new(pruned, text))
 }
 
 fn verify(context: &Context, selectors: &[Selector], ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let report = check(context, selectors)?;
+    let report = doctor::verify(context, selectors)?;
     let mut text = format!(
         "{} checked, {}.\n",
         count(report.checked, "checkpoint"),
@@ -481,78 +288,36 @@ fn verify(context: &Context, selectors: &[Selector], ui: &Ui) -> Result<Reply> {
         let id = ui.id(&problem.checkpoint_id);
         text.push_str(&format!("{id}: {}\n", problem.message));
     }
-    let exit = if report.problems.is_empty() {
-        ExitCode::DONE
-    } else {
-        ExitCode::CORRUPT
-    };
+    let exit = ExitCode::CORRUPT.unless(report.problems.is_empty());
     Ok(Reply::new(report, text).exit(exit))
 }
 
 fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let state = recovery::load_recovered(context)?;
-    let checkpoint = select::checkpoint(context, &state, &args.selector)?;
-    let own = args.format.is_some() && args.output.is_none();
-    let (format, path) = match (&args.patch, &args.bundle, &args.output) {
-        (Some(path), ..) => (Format::Patch, path.clone()),
-        (None, Some(path), _) => (Format::Bundle, path.clone()),
-        (None, None, Some(path)) => (Format::SeedJson, path.clone()),
-        (None, None, None) => (Format::SeedJson, session_file(context, checkpoint)?),
+    let (format, path) = match (&args.patch, &args.bundle) {
+        (Some(path), _) => (exchange::Format::Patch, Some(path)),
+        (None, Some(path)) => (exchange::Format::Bundle, Some(path)),
+        (None, None) => (exchange::Format::SeedJson, args.output.as_ref()),
     };
-    let reply = |path: Option<&str>, withheld: &[PathReason], text: &str| {
-        let changed = !context.dry_run() && path.is_some();
-        let base_commit = checkpoint.base_commit.as_ref();
-        let exit = if withheld.is_empty() {
-            ExitCode::DONE
-        } else {
-            ExitCode::PARTIAL
-        };
-        for one in withheld {
-            Ui::warn(&format!("{} {}", one.path, one.reason));
-        }
-        let document = ExportReply {
-            checkpoint_id: &checkpoint.id,
-            format,
-            base_commit,
-            changed,
-            path,
-            withheld,
-        };
-        Reply::new(document, text).exit(exit)
+    let request = export::Request {
+        selector: args.selector.clone(),
+        format,
+        path: path.cloned(),
+        force: args.force,
     };
-    if path.as_os_str() == "-" {
-        if ui.json {
-            return Err(Error::new(
-                ErrorKind::Usage,
-                "--json and the export cannot both go to standard output",
-            ));
-        }
-        let withheld = if context.dry_run() {
-            Vec::new()
-        } else {
-            to_stream(context, checkpoint, format, &mut std::io::stdout().lock())?
-        };
-        return Ok(reply(None, &withheld, ""));
+    if request.is_stream() && ui.json {
+        return Err(Error::new(
+            ErrorKind::Usage,
+            "--json and the export cannot both go to standard output",
+        ));
     }
-    // What is written in a place of our own is a view: it is written anew.
-    let (path, withheld) = if own && context.dry_run() {
-        (path, Vec::new())
-    } else {
-        to_file(
-            context,
-            checkpoint,
-            format,
-            &path,
-            own || args.force || context.says_yes(),
-            false,
-        )?
-    };
-    let verb = if context.dry_run() {
-        "Would write"
-    } else {
-        "Wrote"
-    };
-    let text = format!("{verb} {}\n", escape(&path.to_string_lossy()));
-    Ok(reply(Some(&path.to_string_lossy()), &withheld, &text))
+    let exported = request.carry_out(context, &mut std::io::stdout().lock())?;
+    for one in &exported.withheld {
+        Ui::warn(&format!("{} {}", one.path, one.reason));
+    }
+    let verb = verb(context, "Would write", "Wrote");
+    let path = exported.path.as_deref();
+    let text = path.map(|path| format!("{verb} {}\n", escape(path)));
+    let exit = ExitCode::PARTIAL.unless(exported.withheld.is_empty());
+    Ok(Reply::new(exported, text.unwrap_or_default()).exit(exit))
 }

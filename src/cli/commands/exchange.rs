@@ -3,20 +3,17 @@
 use super::super::args::{ImportArgs, SyncArgs};
 use super::super::replies::PlanReply;
 use super::super::ui::Ui;
-use super::super::ui::{Reply, escape};
-use crate::engine::exchange::import::{ImportRequest, ImportedFile, import as take_over};
-use crate::engine::exchange::views::{KeptAside, sync as write_views};
-use crate::engine::record::select::KnownCheckpoint;
-use crate::engine::{Context, Result};
+use super::super::ui::{Reply, escape, verb};
+use crate::engine::{Context, Result, exchange, inspect};
 use crate::policy::text::count;
 
 /// `recover import`.
 pub(super) fn import(context: &Context, args: &ImportArgs, ui: &Ui) -> Result<Reply> {
-    let request = ImportRequest {
+    let request = exchange::ImportRequest {
         files: args.files.clone(),
         kind: args.kind,
     };
-    let imported = take_over(context, &request)?;
+    let imported = exchange::import(context, &request)?;
     let mut text = String::new();
     let ui = ui.knowing(context);
     for file in &imported.files {
@@ -29,7 +26,7 @@ pub(super) fn import(context: &Context, args: &ImportArgs, ui: &Ui) -> Result<Re
     })
 }
 
-fn told(file: &ImportedFile, dry_run: bool, ui: &Ui) -> String {
+fn told(file: &exchange::ImportedFile, dry_run: bool, ui: &Ui) -> String {
     let name = escape(&file.path);
     let kind = file.kind;
     let mut text = if file.changed {
@@ -80,7 +77,7 @@ fn told(file: &ImportedFile, dry_run: bool, ui: &Ui) -> String {
 }
 
 /// A line about another system's checkpoint.
-pub(super) fn foreign_line(known: &KnownCheckpoint) -> String {
+pub(super) fn foreign_line(known: &inspect::KnownCheckpoint) -> String {
     let checkpoint = &known.checkpoint;
     let there = match (&checkpoint.commit, known.in_repository) {
         (Some(commit), Some(true)) => format!(
@@ -100,22 +97,14 @@ pub(super) fn foreign_line(known: &KnownCheckpoint) -> String {
 /// `recover sync`.
 pub(super) fn sync(context: &Context, args: &SyncArgs) -> Result<Reply> {
     context.require_something()?;
-    let mut synced = write_views(context, args.to.as_deref())?;
-    let verb = if context.dry_run() {
-        "Would write"
-    } else {
-        "Wrote"
-    };
+    let mut synced = exchange::sync(context, args.to.as_deref())?;
+    let written = verb(context, "Would write", "Wrote");
     let mut text = String::new();
     for path in &synced.written {
-        text.push_str(&format!("{verb} {}\n", escape(path)));
+        text.push_str(&format!("{written} {}\n", escape(path)));
     }
-    for KeptAside { path, copy } in &synced.kept_aside {
-        let verb = if context.dry_run() {
-            "Would keep"
-        } else {
-            "Kept"
-        };
+    for exchange::KeptAside { path, copy } in &synced.kept_aside {
+        let verb = verb(context, "Would keep", "Kept");
         text.push_str(&format!(
             "{verb} what {} said: {}\n",
             escape(path),

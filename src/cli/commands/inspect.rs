@@ -12,12 +12,9 @@ use super::super::replies::{CompletionsReply, ConfigReply, ExitCode, ManReply, S
 use super::super::screens::agrees;
 use super::super::ui::{Form, Reply, Ui, escape};
 use super::super::{generate, schema};
-use super::status::RetryReply;
-use crate::engine::doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as examine};
-use crate::engine::hook::status::{Agent, agents as known};
-use crate::engine::recovery::rebuild::RebuildReport;
-use crate::engine::run::retry;
-use crate::engine::{Context, Error, ErrorKind, Result, init as engine_init};
+use crate::engine::{
+    Context, Error, ErrorKind, Result, doctor, hook, init as engine_init, run::retry,
+};
 use crate::model::hint::Hint;
 use crate::model::hook::HookAgent;
 use crate::policy::text::count;
@@ -29,18 +26,14 @@ pub(super) fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<
         Some(limit) => retry::wait(context, limit.longest())?,
         None => retry::look(context)?,
     };
-    let now = context.clock.now();
     let asked = args.check || args.wait.is_some();
     let exit = match retry.under_way {
         _ if !asked => ExitCode::DONE,
         Some(_) => ExitCode::LOCKED,
         None => ExitCode::of_standing(retry.standing),
     };
-    Ok(Reply::new(
-        RetryReply::new(&retry, now),
-        render::retry_text(&retry, now),
-    )
-    .exit(exit))
+    let text = render::retry_text(&retry, context.clock.now());
+    Ok(Reply::new(retry.document(context), text).exit(exit))
 }
 
 /// `recover init`.
@@ -158,7 +151,7 @@ pub(super) fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Resul
         None
     };
     context.require_something()?;
-    let mut report = examine(context, args.repair && !context.dry_run(), args.rebuild)?;
+    let mut report = doctor::doctor(context, args.repair && !context.dry_run(), args.rebuild)?;
     report.repaired.splice(..0, mended);
     let mut text = String::new();
     if let Some(rebuilt) = &report.rebuilt {
@@ -186,12 +179,12 @@ pub(super) fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Resul
         .collect();
     let exit = match errors.as_slice() {
         [] => ExitCode::DONE,
-        codes if codes.contains(&NEWER_LEDGER) => ExitCode::NEWER,
-        codes if codes.iter().all(|code| *code == NO_SPACE) => ExitCode::NO_SPACE,
+        codes if codes.contains(&doctor::NEWER_LEDGER) => ExitCode::NEWER,
+        codes if codes.iter().all(|code| *code == doctor::NO_SPACE) => ExitCode::NO_SPACE,
         codes
             if codes
                 .iter()
-                .all(|code| [NO_SPACE, READ_ONLY].contains(code)) =>
+                .all(|code| [doctor::NO_SPACE, doctor::READ_ONLY].contains(code)) =>
         {
             ExitCode::REFUSED
         }
@@ -225,7 +218,7 @@ fn mend_repository(context: &mut Context, ui: &Ui) -> Result<Option<String>> {
     Ok(Some(what))
 }
 
-fn rebuilt_text(rebuilt: &RebuildReport, planned: bool) -> String {
+fn rebuilt_text(rebuilt: &doctor::RebuildReport, planned: bool) -> String {
     if !rebuilt.changed {
         return "The ledger is whole and knows every checkpoint: nothing to rebuild.\n".to_owned();
     }
@@ -307,7 +300,7 @@ pub(super) fn man(args: &ManArgs) -> Result<Reply> {
 
 /// `recover agents`.
 pub(super) fn agents(context: &Context, ui: &Ui) -> Result<Reply> {
-    let agents = known(context)?;
+    let agents = hook::status::agents(context)?;
     if context
         .config()
         .withheld()
@@ -327,7 +320,7 @@ pub(super) fn agents(context: &Context, ui: &Ui) -> Result<Reply> {
 }
 
 /// All of them by name, with the programs that are installed.
-pub(crate) fn agents_table(ui: &Ui, agents: &[Agent]) -> String {
+pub(crate) fn agents_table(ui: &Ui, agents: &[hook::status::Agent]) -> String {
     let mut table = Table::new(
         ui,
         &[

@@ -7,50 +7,16 @@ use std::path::Path;
 use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use super::super::args::{LogArgs, ReportArgs, ReportFormat};
 use super::super::render;
 use super::super::replies::Document;
-use super::super::ui::{Form, Paged, Reply, Ui, escape};
+use super::super::ui::{Form, Paged, Reply, Ui, escape, verb};
 use super::status::ended;
-use crate::engine::base::runs;
-use crate::engine::inspect::{pull_request_of, report_of_run, report_to_file};
-use crate::engine::status::{Follow, Noticed};
-use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::event::{Event, EventSource};
-use crate::model::run::RunKey;
-use crate::model::time::Timestamp;
+use crate::engine::{Context, Result, inspect, status};
+use crate::model::event::Event;
 use crate::policy::report::{Report, html, markdown};
 use crate::policy::secrets::{redact, redact_json, redacted_json_text};
-
-/// What is recorded, an event each as it is in the ledger.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct LogReply {
-    #[schemars(with = "Vec<EventLine>")]
-    events: Vec<Value>,
-}
-
-/// An event of any version.
-#[derive(JsonSchema)]
-#[schemars(rename = "event")]
-#[expect(
-    dead_code,
-    reason = "events are passed on as they are; only the schema is wanted"
-)]
-struct EventLine {
-    seq: u64,
-    at: Timestamp,
-    schema: u32,
-    #[serde(flatten)]
-    run: Option<RunKey>,
-    source: EventSource,
-    #[serde(rename = "type")]
-    kind: String,
-    payload: Map<String, Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    checksum: Option<String>,
-}
 
 /// `recover log`.
 pub(super) fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
@@ -59,103 +25,40 @@ pub(super) fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
         return follow(context, args, ui);
     }
     let mut text = String::new();
-    let mut documents = Vec::new();
-    let events = first(context, args)?;
+    let log = inspect::EventLog::read(context, args.limit)?;
     // Who reads it sees the name of the only run once; a script has it in each line.
-    let only = only_run(&events).filter(|_| ui.width.is_some());
+    let only = log.only_run().filter(|_| ui.width.is_some());
     let ui = &ui.knowing(context);
     if let Some(run) = only {
         text.push_str(&format!("Run {}\n", escape(&run.to_string())));
     }
-    for (event, line) in &events {
-        let value = document_of(event, line).map_err(|error| {
-            Error::new(ErrorKind::Corrupt, format!("event {}: {error}", event.seq))
-        })?;
+    for (event, line) in &log.lines {
         text.push_str(&match only {
             Some(_) => render::event_line_of_run(ui, event, line),
             None => render::event_line(ui, event, line),
         });
-        documents.push(value);
     }
-    if documents.is_empty() {
+    if log.lines.is_empty() {
         text.push_str("Nothing has been recorded.\n");
     }
-    Ok(Reply::new(LogReply { events: documents }, text).paged(Paged::Text("log")))
-}
-
-/// An event as it was recorded; what of that cannot be shown, since another program wrote it, is left out.
-fn document_of(event: &Event, line: &str) -> serde_json::Result<Value> {
-    serde_json::from_str(line).or_else(|_| serde_json::to_value(event))
-}
-
-/// The run that all events are of which are of one.
-fn only_run(events: &[(Event, String)]) -> Option<&RunKey> {
-    let mut runs = events.iter().filter_map(|(event, _)| event.run.as_ref());
-    let first = runs.next()?;
-    runs.all(|run| run == first).then_some(first)
-}
-
-/// The events that are there, as far as they are asked for.
-fn first(context: &Context, args: &LogArgs) -> Result<Vec<(Event, String)>> {
-    let naming = context.naming();
-    // Without a run the last lines are enough.
-    let after = match args.limit.filter(|_| naming.run_id.is_none()) {
-        Some(limit) => context.load()?.state.last_seq.saturating_sub(limit as u64),
-        None => 0,
-    };
-    let mut events = chosen(context, context.store().read_lines(after)?);
-    if let Some(id) = naming.run_id.as_ref().filter(|_| events.is_empty()) {
-        // An error where there is no such run: every run begins with an event.
-        runs::named(
-            &context.load()?.state,
-            id,
-            naming.phase.as_deref(),
-            naming.lane.as_deref(),
-        )?;
-    }
-    if let Some(limit) = args.limit {
-        events.drain(..events.len().saturating_sub(limit));
-    }
-    Ok(events)
-}
-
-/// Those of the run that was named, else all.
-fn chosen(context: &Context, mut events: Vec<(Event, String)>) -> Vec<(Event, String)> {
-    let naming = context.naming();
-    if let Some(id) = &naming.run_id {
-        let (phase, lane) = (naming.phase.as_deref(), naming.lane.as_deref());
-        let of_run = |run: &RunKey| {
-            run.run_id == *id
-                && phase.is_none_or(|phase| run.phase == phase)
-                && lane.is_none_or(|lane| run.lane == lane)
-        };
-        events.retain(|(event, _)| event.run.as_ref().is_some_and(of_run));
-    }
-    events
+    Ok(Reply::new(log, text).paged(Paged::Text("log")))
 }
 
 /// Tells events as they come, until a signal does; with `--json` one a line, as they are in the document of `log`.
 fn follow(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
-    let mut follow = Follow::new(context)?;
-    let mut last = context.load()?.state.last_seq;
-    let mut events = first(context, args)?;
-    events.retain(|(event, _)| event.seq <= last);
+    let mut follow = status::Follow::new(context)?;
+    let mut tail = inspect::Tail::begin(context, args.limit)?;
     loop {
-        match tell(context, &events, ui) {
+        match tell(context, &tail.lines, ui) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ended(0)),
             written => written.context("cannot write to standard output")?,
         }
-        if let Noticed::Stopped(code) = follow.wait(None) {
+        if let status::Noticed::Stopped(code) = follow.wait(None) {
             return Ok(ended(code));
         }
-        let new = context.store().read_lines(last)?;
-        if let Some((event, _)) = new.last() {
-            last = event.seq;
-        } else if let Some(now) = Some(context.load()?.state.last_seq).filter(|now| *now < last) {
+        if tail.read_on(context)? {
             ui.note("The ledger was rebuilt: new events appear from here on.");
-            last = now;
         }
-        events = chosen(context, new);
     }
 }
 
@@ -164,7 +67,7 @@ fn tell(context: &Context, events: &[(Event, String)], ui: &Ui) -> io::Result<()
     let mut out = io::stdout().lock();
     for (event, line) in events {
         if ui.json {
-            let document = redact_json(document_of(event, line)?);
+            let document = redact_json(inspect::document_of(event, line)?);
             writeln!(out, "{document}")?;
             continue;
         }
@@ -197,7 +100,7 @@ pub(crate) struct ReportFileReply<'a> {
 /// `recover report`.
 pub(super) fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let report = report_of_run(context, args.subtask.as_deref())?;
+    let report = inspect::report_of_run(context, args.subtask.as_deref())?;
     let file = args
         .output
         .as_deref()
@@ -207,12 +110,8 @@ pub(super) fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Re
         .or_else(|| file.and_then(by_extension))
         .unwrap_or(ReportFormat::Md);
     if let Some(file) = file {
-        let path = report_to_file(context, file, &written(context, &report, format)?)?;
-        let verb = if context.dry_run() {
-            "Would write"
-        } else {
-            "Wrote"
-        };
+        let path = inspect::report_to_file(context, file, &written(context, &report, format)?)?;
+        let verb = verb(context, "Would write", "Wrote");
         let document = ReportFileReply {
             changed: !context.dry_run(),
             path: path.to_string_lossy(),
@@ -254,7 +153,7 @@ fn written(context: &Context, report: &Report, format: ReportFormat) -> Result<S
         ReportFormat::Md => Ok(redact(&markdown(report)).into_owned()),
         // It is masked as it is written: what is escaped looks otherwise.
         ReportFormat::Html => Ok(html(report)),
-        ReportFormat::Pr => Ok(redact(&pull_request_of(context)?).into_owned()),
+        ReportFormat::Pr => Ok(redact(&inspect::pull_request_of(context)?).into_owned()),
         ReportFormat::Json => {
             let document = Document::new(
                 "report",

@@ -10,15 +10,9 @@ use self::screen::Editor;
 use super::super::args::{ManualFixArgs, ManualFixCommand};
 use super::super::live::Watch;
 use super::super::render;
-use super::super::render::driven::{ContinuedReply, PreparedReply};
 use super::super::replies::ExitCode;
 use super::super::ui::{Reply, Ui, escape};
-use crate::engine::base::clock::WaitLimit;
-use crate::engine::manual_fix::{abort, resume_with_fix, start, verify};
-use crate::engine::record::run_settings::is_unchecked;
-use crate::engine::run::fix_session::{Fix, status};
-use crate::engine::run::{Digest, DriveOptions};
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::{Context, Error, ErrorKind, Result, answers, base::clock, manual_fix, run};
 use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::process::Show;
@@ -37,21 +31,17 @@ pub(super) fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Resul
             let message = "--edit goes with a bare manual-fix, or with manual-fix start";
             Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["manual-fix", "--help"])))
         }
-        Some(ManualFixCommand::Status) => Ok(reply(context, &status(context)?, ui)),
+        Some(ManualFixCommand::Status) => Ok(reply(context, &manual_fix::status(context)?, ui)),
         Some(ManualFixCommand::Watch { wait }) => watch::watch(context, *wait, ui),
         Some(ManualFixCommand::Verify) => {
-            let fix = verify(context, show(ui))?;
-            let exit = if fix.session.verified {
-                ExitCode::DONE
-            } else {
-                ExitCode::VERIFICATION_FAILED
-            };
+            let fix = manual_fix::verify(context, show(ui))?;
+            let exit = ExitCode::VERIFICATION_FAILED.unless(fix.session.verified);
             Ok(reply(context, &fix, ui).exit(exit))
         }
         Some(ManualFixCommand::Continue { wait, prepare_only }) => {
             go_on(context, *wait, *prepare_only, show(ui), ui)
         }
-        Some(ManualFixCommand::Abort) => Ok(reply(context, &abort(context)?, ui)),
+        Some(ManualFixCommand::Abort) => Ok(reply(context, &manual_fix::abort(context)?, ui)),
     }
 }
 
@@ -64,14 +54,14 @@ pub(super) fn attend(context: &Context, ui: &Ui) -> Result<Reply> {
 /// has changed by now.
 fn opened(context: &Context, edit: bool, look: bool, ui: &Ui) -> Result<Reply> {
     let editor = edit.then(|| Editor::of(context)).transpose()?;
-    let fix = start(context)?;
+    let fix = manual_fix::start(context)?;
     if context.dry_run() || !(edit || look) {
         return Ok(reply(context, &fix, ui));
     }
     if let Some(editor) = editor {
         editor.open(context, &fix.session, ui)?;
     }
-    Ok(reply(context, &status(context)?, ui))
+    Ok(reply(context, &manual_fix::status(context)?, ui))
 }
 
 /// Where the feedback loops' output goes: it is not the answer.
@@ -86,49 +76,46 @@ pub(crate) fn show(ui: &Ui) -> Show {
 /// Resumes the run with the fix.
 pub(super) fn go_on(
     context: &Context,
-    wait: Option<WaitLimit>,
+    wait: Option<clock::WaitLimit>,
     prepare_only: bool,
     show: Show,
     ui: &Ui,
 ) -> Result<Reply> {
-    let longest: Option<Duration> = wait.and_then(WaitLimit::longest);
-    let options = DriveOptions {
+    let longest: Option<Duration> = wait.and_then(clock::WaitLimit::longest);
+    let options = run::DriveOptions {
         no_wait: false,
         show,
         longest_wait: longest,
-        digest: Digest::Profile,
+        digest: run::Digest::Profile,
     };
     let watch = if prepare_only {
         Watch::default()
     } else {
         Watch::start(context, ui)
     };
-    let continued = resume_with_fix(context, &options, prepare_only)?;
+    let continued = manual_fix::resume_with_fix(context, &options, prepare_only)?;
     watch.end(
         context,
         continued.driven.as_ref().map(|driven| &driven.run.key),
     );
     let text = text(context, &continued.fix, ui);
-    let Some(driven) = &continued.driven else {
-        let document = PreparedReply {
-            fix: &continued.fix,
-            outcome: (),
-        };
-        return Ok(Reply::new(document, text));
+    let document = answers::ContinuedFix::new(context, &continued);
+    let (Some(driven), Some(document)) = (&continued.driven, document) else {
+        let fix = &continued.fix;
+        return Ok(Reply::new(answers::PreparedFix { fix, outcome: () }, text));
     };
     render::note_report(driven, ui);
-    let document = ContinuedReply::new(context, &continued.fix, driven);
     let text = text + &render::driven_text(context, driven, ui);
     Ok(Reply::new(document, text).exit(ExitCode::of_driven(driven)))
 }
 
 /// A session and its run, as every `manual-fix` answers.
-pub(super) fn reply(context: &Context, fix: &Fix, ui: &Ui) -> Reply {
+pub(super) fn reply(context: &Context, fix: &manual_fix::Fix, ui: &Ui) -> Reply {
     Reply::new(fix, text(context, fix, ui))
 }
 
 /// Where the session stands, and the next command.
-fn text(context: &Context, fix: &Fix, ui: &Ui) -> String {
+fn text(context: &Context, fix: &manual_fix::Fix, ui: &Ui) -> String {
     let session = &fix.session;
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -165,7 +152,7 @@ fn text(context: &Context, fix: &Fix, ui: &Ui) -> String {
         ManualFixStatus::Active if session.verified => {
             format!("Verified. Continue: {}", line(&["manual-fix", "continue"]))
         }
-        ManualFixStatus::Active if is_unchecked(context, &fix.run) => {
+        ManualFixStatus::Active if run::is_unchecked(context, &fix.run) => {
             format!(
                 "No checks are configured that could verify a fix. Fix it in your editor, then end the fix: {}\nand go on \
                  from the files as they are: {}",

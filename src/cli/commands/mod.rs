@@ -18,145 +18,131 @@ mod step;
 mod trust;
 
 use super::args::{
-    AttemptCommand, CheckpointCommand, Command, HookCommand, ManualFixCommand, RemoteCommand,
+    AttemptCommand, CheckpointCommand, CloseArgs, Command, HookCommand, ManualFixCommand,
+    RemoteCommand,
 };
 use super::ui::{Reply, Ui};
-use crate::engine::remote::{require_claim, send_recorded};
 use crate::engine::runs::Chosen;
 use crate::engine::trust::Reach;
-use crate::engine::{Context, Result};
+use crate::engine::{Context, Result, remote as claims};
 use crate::model::id::RunId;
 
 pub(super) use hook::run as run_hook;
 pub(super) use status::once;
 pub(super) use trust::{ask as ask_for_trust, ask_for_consent};
 
-/// Whether a command works in any folder, also one that is no place for a run.
-pub(super) fn needs_settings_only(command: &Command) -> bool {
-    match command {
-        Command::Classify(_) | Command::Config(_) | Command::Agents => true,
-        Command::Hook(args) => matches!(args.command, HookCommand::Print(_)),
-        _ => false,
-    }
+/// What a command needs and may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Property {
+    /// It works in any folder, also one that is no place for a run.
+    Anywhere,
+    /// It fails where the user's own configuration is broken. Status and ways back work without it.
+    UserConfig,
+    /// It fails where the project's configuration is broken: what is started, decided or deleted by it, or reports it. A pull
+    /// or an agent that breaks the file prevents neither status, nor checkpoints, nor ways back.
+    Config,
+    /// It works from what is recorded where the repository cannot be opened, and answers with that one's state.
+    Reads,
+    /// It writes to the run that it is about, so that it says which of several it took.
+    Writes,
+    /// It runs children or waits, so that signals are its own to handle.
+    Supervises,
+    /// Only the holder of the runs that it writes to may call it.
+    Claims,
+    /// What it would decide about, if a supervised agent called it.
+    Decides(Reach),
 }
 
-/// Whether a command fails where the user's own configuration is broken. Nobody is kept from seeing where a run stands, or
-/// from going back, by that.
-pub(super) fn needs_user_config(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::Run(_)
-            | Command::Resume(_)
-            | Command::Remote(_)
-            | Command::Agents
-            | Command::Config(_)
-    )
-}
-
-/// Whether a command fails where the project's configuration is broken: what is started, decided or deleted by it, or tells of
-/// it. A pull or an agent that breaks the file keeps nobody from looking, from a checkpoint, or from going back.
-pub(super) fn needs_config(command: &Command) -> bool {
+/// The properties of a command.
+pub(super) fn properties(command: &Command) -> &'static [Property] {
+    use Property::{Anywhere, Claims, Config, Decides, Reads, Supervises, UserConfig, Writes};
+    use Reach::{Record, Run, Tree};
     match command {
-        Command::Checkpoint(args) => matches!(args.command, CheckpointCommand::Prune(_)),
-        Command::ManualFix(args) => !matches!(
-            args.command,
-            Some(ManualFixCommand::Status | ManualFixCommand::Abort)
-        ),
-        Command::Attempt(args) => !matches!(args.command, AttemptCommand::List),
+        // A run of its own within an attempt is supervised like any other one.
+        Command::Run(_) => &[UserConfig, Config, Supervises],
+        Command::Resume(_) => &[UserConfig, Config, Writes, Supervises, Decides(Tree)],
+        Command::Rollback(_) => &[Writes, Claims, Decides(Tree)],
+        Command::Undo(_) | Command::Redo(_) => &[Claims, Decides(Tree)],
+        Command::Checkpoint(args) => match args.command {
+            CheckpointCommand::Create(_) | CheckpointCommand::Pin(_) => &[Writes],
+            CheckpointCommand::Unpin(_) => &[Writes, Decides(Record)],
+            CheckpointCommand::Restore(_) => &[Writes, Claims, Decides(Tree)],
+            CheckpointCommand::Prune(_) => &[Config, Decides(Record)],
+            CheckpointCommand::List(_) => &[Reads],
+            CheckpointCommand::Show(_)
+            | CheckpointCommand::Diff(_)
+            | CheckpointCommand::Verify(_)
+            | CheckpointCommand::Export(_) => &[],
+        },
+        Command::ManualFix(args) => match args.command {
+            None | Some(ManualFixCommand::Verify) => &[Config, Writes, Supervises, Claims],
+            Some(ManualFixCommand::Start { .. }) => &[Config, Writes, Claims],
+            Some(ManualFixCommand::Status) => &[],
+            Some(ManualFixCommand::Watch { .. }) => &[Config, Supervises],
+            Some(ManualFixCommand::Continue { .. }) => {
+                &[Config, Writes, Supervises, Claims, Decides(Tree)]
+            }
+            Some(ManualFixCommand::Abort) => &[Writes, Claims, Decides(Tree)],
+        },
+        Command::RetryStatus(args) if args.reset => &[Config, Writes, Claims, Decides(Record)],
+        Command::RetryStatus(args) if args.wait.is_some() => &[Config, Reads, Supervises],
+        Command::RetryStatus(_) => &[Config, Reads],
+        Command::Attempt(args) => match args.command {
+            AttemptCommand::Start(_) | AttemptCommand::Pass(_) | AttemptCommand::Fail(_) => {
+                &[Config, Writes, Decides(Run)]
+            }
+            AttemptCommand::List => &[Reads],
+        },
+        Command::Classify(_) => &[Anywhere, Config],
+        Command::Step(_) => &[Config, Writes, Supervises],
+        Command::Status(args) if args.watch => &[Reads, Supervises],
+        Command::Log(args) if args.follow => &[Reads, Supervises],
+        Command::Doctor(args) if args.repair || args.rebuild => &[Reads, Decides(Record)],
         Command::Status(_)
-        | Command::Runs(_)
-        | Command::Log(_)
-        | Command::Report(_)
-        | Command::Browse
-        | Command::Rollback(_)
-        | Command::Undo(_)
-        | Command::Redo(_)
-        | Command::Doctor(_)
-        | Command::Forget(_)
-        | Command::Hook(_)
-        | Command::Init(_)
-        | Command::Completions(_)
-        | Command::Schema(_)
-        | Command::Man(_) => false,
-        Command::Run(_)
-        | Command::Resume(_)
-        | Command::RetryStatus(_)
-        | Command::Classify(_)
-        | Command::Step(_)
-        | Command::Accept(_)
-        | Command::Bisect(_)
-        | Command::Close(_)
-        | Command::Remote(_)
-        | Command::Import(_)
-        | Command::Sync(_)
-        | Command::Trust(_)
-        | Command::Config(_)
-        | Command::Agents => true,
-    }
-}
-
-/// Whether a command works from what is recorded where the repository cannot be opened, and answers with that one's state.
-pub(super) fn reads(command: &Command) -> bool {
-    match command {
-        Command::Status(_)
         | Command::Log(_)
         | Command::Runs(_)
         | Command::Report(_)
-        | Command::Doctor(_) => true,
-        Command::RetryStatus(args) => !args.reset,
-        Command::Checkpoint(args) => matches!(args.command, CheckpointCommand::List(_)),
-        Command::Attempt(args) => matches!(args.command, AttemptCommand::List),
-        Command::Hook(args) => matches!(args.command, HookCommand::Status),
-        _ => false,
+        | Command::Doctor(_) => &[Reads],
+        Command::Browse => &[Supervises],
+        Command::Accept(_) => &[Config, Writes, Supervises, Claims, Decides(Record)],
+        Command::Bisect(_) => &[Config, Supervises],
+        Command::Close(_) => &[Config, Writes, Claims, Decides(Record)],
+        Command::Forget(_) => &[Decides(Record)],
+        Command::Remote(args) => match args.command {
+            RemoteCommand::Status(_) | RemoteCommand::Fetch(_) => &[UserConfig, Config, Supervises],
+            RemoteCommand::Push(_)
+            | RemoteCommand::Claim(_)
+            | RemoteCommand::Release(_)
+            | RemoteCommand::Prune(_)
+            | RemoteCommand::Check(_) => &[UserConfig, Config, Supervises, Decides(Record)],
+        },
+        Command::Import(_) | Command::Trust(_) => &[Config, Decides(Record)],
+        Command::Sync(_) => &[Config],
+        Command::Config(_) | Command::Agents => &[Anywhere, UserConfig, Config],
+        Command::Hook(args) => match args.command {
+            HookCommand::Print(_) => &[Anywhere],
+            HookCommand::Uninstall(_) => &[Decides(Record)],
+            HookCommand::Status => &[Reads],
+            HookCommand::Install(_) | HookCommand::Run(_) => &[],
+        },
+        Command::Init(_) | Command::Completions(_) | Command::Schema(_) | Command::Man(_) => &[],
     }
 }
 
-/// Whether a command writes to the run that it is about, so that it says which of several it took.
-pub(super) fn writes(command: &Command) -> bool {
-    match command {
-        Command::Resume(_)
-        | Command::Rollback(_)
-        | Command::Step(_)
-        | Command::Accept(_)
-        | Command::Close(_) => true,
-        Command::Checkpoint(args) => matches!(
-            args.command,
-            CheckpointCommand::Create(_)
-                | CheckpointCommand::Restore(_)
-                | CheckpointCommand::Pin(_)
-                | CheckpointCommand::Unpin(_)
-        ),
-        Command::ManualFix(args) => !matches!(
-            args.command,
-            Some(ManualFixCommand::Status | ManualFixCommand::Watch { .. })
-        ),
-        Command::RetryStatus(args) => args.reset,
-        Command::Attempt(args) => !matches!(args.command, AttemptCommand::List),
-        _ => false,
-    }
+/// Whether a command has this property.
+pub(super) fn has(command: &Command, property: Property) -> bool {
+    properties(command).contains(&property)
 }
 
-/// Whether a command runs children or waits, so that signals are its own to handle.
-pub(super) fn supervises(command: &Command) -> bool {
-    match command {
-        Command::Run(_)
-        | Command::Resume(_)
-        | Command::Step(_)
-        | Command::Accept(_)
-        | Command::Bisect(_)
-        | Command::Browse
-        | Command::Remote(_) => true,
-        Command::Status(args) => args.watch,
-        Command::RetryStatus(args) => args.wait.is_some(),
-        Command::Log(args) => args.follow,
-        Command::ManualFix(args) => !matches!(
-            args.command,
-            Some(
-                ManualFixCommand::Start { .. } | ManualFixCommand::Status | ManualFixCommand::Abort
-            )
-        ),
-        _ => false,
-    }
+/// What a command would decide about, if a supervised agent called it.
+pub(super) fn reach(command: &Command) -> Reach {
+    let decides = properties(command)
+        .iter()
+        .find_map(|property| match property {
+            Property::Decides(reach) => Some(*reach),
+            _ => None,
+        });
+    decides.unwrap_or(Reach::Nothing)
 }
 
 /// The run that a command names without a flag, where it works on that one alone.
@@ -168,7 +154,7 @@ pub(super) fn named_run(command: &Command) -> Option<&str> {
 }
 
 /// The git remote that a command names.
-pub(super) fn remote(command: &Command) -> Option<&str> {
+pub(super) fn remote_name(command: &Command) -> Option<&str> {
     let named = match command {
         Command::Run(args) => &args.remote,
         Command::Resume(args) => &args.remote,
@@ -187,107 +173,6 @@ pub(super) fn remote(command: &Command) -> Option<&str> {
     named.as_deref()
 }
 
-/// The runs that a command writes to, where only whoever holds a run may do so.
-fn needs_claim(command: &Command) -> Option<Chosen> {
-    let ids = |ids: &[String]| Chosen::Ids(ids.iter().cloned().map(RunId::from).collect());
-    match command {
-        Command::Rollback(_) | Command::Undo(_) | Command::Redo(_) | Command::Accept(_) => {
-            Some(ids(&[]))
-        }
-        Command::Checkpoint(args) if matches!(args.command, CheckpointCommand::Restore(_)) => {
-            Some(ids(&[]))
-        }
-        Command::ManualFix(args) => {
-            let reads = matches!(
-                args.command,
-                Some(ManualFixCommand::Status | ManualFixCommand::Watch { .. })
-            );
-            (!reads).then(|| ids(&[]))
-        }
-        Command::RetryStatus(args) if args.reset => Some(ids(&[])),
-        Command::Close(args) if args.all_ended => Some(Chosen::Ended),
-        Command::Close(args) => Some(ids(&args.run_id)),
-        _ => None,
-    }
-}
-
-/// What a command would decide about, if a supervised agent called it.
-pub(super) fn reach(command: &Command) -> Reach {
-    match command {
-        Command::Rollback(_) | Command::Undo(_) | Command::Redo(_) | Command::Resume(_) => {
-            Reach::Tree
-        }
-        Command::Checkpoint(args) => match &args.command {
-            CheckpointCommand::Restore(_) => Reach::Tree,
-            CheckpointCommand::Prune(_) | CheckpointCommand::Unpin(_) => Reach::Record,
-            CheckpointCommand::Create(_)
-            | CheckpointCommand::List(_)
-            | CheckpointCommand::Show(_)
-            | CheckpointCommand::Diff(_)
-            | CheckpointCommand::Pin(_)
-            | CheckpointCommand::Verify(_)
-            | CheckpointCommand::Export(_) => Reach::Nothing,
-        },
-        Command::ManualFix(args) => match &args.command {
-            Some(ManualFixCommand::Continue { .. } | ManualFixCommand::Abort) => Reach::Tree,
-            None
-            | Some(
-                ManualFixCommand::Start { .. }
-                | ManualFixCommand::Status
-                | ManualFixCommand::Watch { .. }
-                | ManualFixCommand::Verify,
-            ) => Reach::Nothing,
-        },
-        Command::RetryStatus(args) if args.reset => Reach::Record,
-        Command::Attempt(args) => match &args.command {
-            AttemptCommand::Start(_) | AttemptCommand::Pass(_) | AttemptCommand::Fail(_) => {
-                Reach::Run
-            }
-            AttemptCommand::List => Reach::Nothing,
-        },
-        Command::Import(_)
-        | Command::Trust(_)
-        | Command::Accept(_)
-        | Command::Close(_)
-        | Command::Forget(_) => Reach::Record,
-        Command::Remote(args) => match &args.command {
-            RemoteCommand::Status(_) | RemoteCommand::Fetch(_) => Reach::Nothing,
-            RemoteCommand::Push(_)
-            | RemoteCommand::Claim(_)
-            | RemoteCommand::Release(_)
-            | RemoteCommand::Prune(_)
-            | RemoteCommand::Check(_) => Reach::Record,
-        },
-        Command::Doctor(args) if args.repair || args.rebuild => Reach::Record,
-        Command::Hook(args) => match &args.command {
-            HookCommand::Uninstall(_) => Reach::Record,
-            HookCommand::Print(_)
-            | HookCommand::Install(_)
-            | HookCommand::Status
-            | HookCommand::Run(_) => Reach::Nothing,
-        },
-        // A run of its own within an attempt is supervised like any other one.
-        Command::Run(_)
-        | Command::RetryStatus(_)
-        | Command::Classify(_)
-        | Command::Step(_)
-        | Command::Status(_)
-        | Command::Runs(_)
-        | Command::Browse
-        | Command::Bisect(_)
-        | Command::Log(_)
-        | Command::Report(_)
-        | Command::Sync(_)
-        | Command::Init(_)
-        | Command::Config(_)
-        | Command::Agents
-        | Command::Doctor(_)
-        | Command::Completions(_)
-        | Command::Schema(_)
-        | Command::Man(_) => Reach::Nothing,
-    }
-}
-
 /// Runs a command that works anywhere, without looking at work tree or state; `None` for the others.
 pub(super) fn without_context(command: &Command) -> Option<Result<Reply>> {
     match command {
@@ -300,11 +185,31 @@ pub(super) fn without_context(command: &Command) -> Option<Result<Reply>> {
 
 /// Runs a command. What it records of runs that lie on a remote is sent.
 pub(super) fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
-    let written = needs_claim(command)
-        .map_or_else(|| Ok(Vec::new()), |chosen| require_claim(context, &chosen))?;
+    let written = if has(command, Property::Claims) {
+        let chosen = match command {
+            Command::Close(args) => chosen(args),
+            _ => Chosen::Ids(Vec::new()),
+        };
+        claims::require_claim(context, &chosen)?
+    } else {
+        Vec::new()
+    };
     let reply = call(command, context, ui)?;
-    send_recorded(context, &written);
+    claims::send_recorded(context, &written);
     Ok(reply)
+}
+
+/// The runs that `close` is about.
+fn chosen(args: &CloseArgs) -> Chosen {
+    if args.all_ended {
+        Chosen::Ended
+    } else {
+        Chosen::Ids(ids(&args.run_id))
+    }
+}
+
+fn ids(named: &[String]) -> Vec<RunId> {
+    named.iter().cloned().map(RunId::from).collect()
 }
 
 fn call(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
@@ -313,7 +218,7 @@ fn call(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
         Command::Resume(args) => run::resume(context, args, ui),
         Command::Rollback(args) => restore::rollback(context, args, ui),
         Command::Undo(args) => restore::undo(context, args, ui),
-        Command::Redo(args) => restore::redo(context, args, ui),
+        Command::Redo(how) => restore::redo(context, *how, ui),
         Command::Checkpoint(args) => checkpoint::execute(context, args, ui),
         Command::ManualFix(args) => manual_fix::execute(context, args, ui),
         Command::RetryStatus(args) => inspect::retry_status(context, args),

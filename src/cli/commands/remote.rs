@@ -10,9 +10,7 @@ use super::super::render::{Table, column};
 use super::super::replies::ExitCode;
 use super::super::screens::require_yes;
 use super::super::ui::{Reply, Ui, escape};
-use crate::engine::base::clock::WaitLimit;
-use crate::engine::remote::{self, RemoteReport, TakeOver, check};
-use crate::engine::{Context, ErrorKind, Result};
+use crate::engine::{Context, ErrorKind, Result, base::clock, remote};
 use crate::model::time::format_duration;
 
 /// `recover remote`.
@@ -42,7 +40,7 @@ pub(super) fn execute(context: &mut Context, args: &RemoteArgs, ui: &Ui) -> Resu
 }
 
 /// On a terminal it asks, with what would be removed.
-fn prune(context: &mut Context, ui: &Ui) -> Result<RemoteReport> {
+fn prune(context: &mut Context, ui: &Ui) -> Result<remote::RemoteReport> {
     match remote::prune(context) {
         Err(error) if error.kind == ErrorKind::ConfirmationNeeded && ui.interactive => {
             let shown = format!("{}\n", escape(&error.message));
@@ -54,8 +52,8 @@ fn prune(context: &mut Context, ui: &Ui) -> Result<RemoteReport> {
 }
 
 /// How a run is taken.
-pub(super) fn how(steals: bool, wait: Option<WaitLimit>) -> TakeOver {
-    TakeOver { steals, wait }
+pub(super) fn how(steals: bool, wait: Option<clock::WaitLimit>) -> remote::TakeOver {
+    remote::TakeOver { steals, wait }
 }
 
 /// Asks on a terminal whether a run is taken from a machine that may be at work.
@@ -68,7 +66,7 @@ pub(super) fn confirm_steal(context: &mut Context, ui: &Ui) -> Result<()> {
 }
 
 fn check(context: &Context, args: &RemoteCheckArgs) -> Result<Reply> {
-    let found = check::check(context, args.name.remote.as_deref(), args.size)?;
+    let found = remote::check::check(context, args.name.remote.as_deref(), args.size)?;
     let (name, url) = (escape(&found.remote), escape(&found.url));
     if context.dry_run() {
         let text = format!("Would try a reference for the moment at {url} (remote {name}).\n");
@@ -96,11 +94,7 @@ fn check(context: &Context, args: &RemoteCheckArgs) -> Result<Reply> {
             escape(left)
         );
     }
-    let code = if found.usable {
-        ExitCode::DONE
-    } else {
-        ExitCode::REFUSED
-    };
+    let code = ExitCode::REFUSED.unless(found.usable);
     text.push_str(if found.usable {
         "Runs can be kept there.\n"
     } else {
@@ -110,7 +104,7 @@ fn check(context: &Context, args: &RemoteCheckArgs) -> Result<Reply> {
 }
 
 /// The runs there, and what was done.
-pub(crate) fn remote_text(ui: &Ui, report: &RemoteReport, is_plan: bool) -> String {
+pub(crate) fn remote_text(ui: &Ui, report: &remote::RemoteReport, is_plan: bool) -> String {
     let mut text = String::new();
     let (sent, removed) = if is_plan {
         ("Would send", "Would remove")

@@ -1,144 +1,73 @@
 //! Runs the commands that go back: `rollback`, `undo`, `redo`, and `bisect`, which finds out where to.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use super::super::args::{BisectArgs, RollbackArgs, UndoArgs, UndoCommand, word_of};
+use super::super::args::{BisectArgs, How, RollbackArgs, UndoArgs, word_of};
 use super::super::render;
 use super::super::replies::ExitCode;
-use super::super::screens::{How, choose_rollback, confirm_rollback, require_yes};
+use super::super::screens::{choose_rollback, confirm_rollback, require_yes};
 use super::super::ui::{Reply, Ui};
-use crate::engine::bisect::{Found, Request, bisect as find};
-use crate::engine::record::lane::{Hints, LaneDetails, LaneStanding, Stage};
-use crate::engine::record::run_settings::is_unchecked;
-use crate::engine::restore::request::{Restore, RestoreResult};
-use crate::engine::rollback::undo::{How as UndoHow, redo as do_again, undo as take_back};
-use crate::engine::rollback::{Options, Target, is_of_lane, rollback as roll_back};
-use crate::engine::{Context, ErrorKind, Result};
+use crate::engine::{Context, ErrorKind, Result, answers, bisect, rollback, rollback::undo};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::operation::Scope;
-use crate::model::run_line::RunLine;
 use crate::policy::bisection::Judged;
-use crate::policy::retry::resume_command;
 use crate::policy::text::{count, escape};
 
-/// A rollback, restore, undo or redo; the plan of one has its result as `plan`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct RestoreReply<'a> {
-    changed: bool,
-    result: &'a RestoreResult,
-    #[serde(flatten)]
-    after: AfterRestore<'a>,
-}
-
-/// What it would do.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct RestorePlanReply<'a> {
-    changed: bool,
-    plan: &'a RestoreResult,
-    #[serde(flatten)]
-    after: AfterRestore<'a>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct AfterRestore<'a> {
-    run: Option<RunLine>,
-    #[serde(flatten)]
-    hints: Hints,
-    #[serde(flatten)]
-    stage: Stage,
-    #[serde(flatten)]
-    details: Option<&'a LaneDetails>,
-}
-
-impl<'a> AfterRestore<'a> {
-    /// `lane` where the run is one.
-    fn new(context: &Context, restore: &'a Restore, lane: Option<&'a LaneStanding>) -> Self {
-        let run = restore.run.as_ref();
-        let resume = run.map_or_else(
-            || vec!["resume"],
-            |run| resume_command(run, is_unchecked(context, run)),
-        );
-        let hints = Hints {
-            resume_hint: context.placed(Hint::recover(resume).run(run.map(|run| &run.key))),
-            rollback_hint: context.placed(Hint::recover([restore.kind.taken_back_by()])),
-        };
-        Self {
-            run: run.map(RunLine::from),
-            hints: lane.map_or(hints, |lane| lane.hints.clone()),
-            stage: lane.map(|lane| lane.stage.clone()).unwrap_or_default(),
-            details: lane.map(|lane| &lane.details),
-        }
-    }
-}
-
 /// The answer of anything that puts files back.
-pub(super) fn reply(context: &Context, restore: &Restore, ui: &Ui) -> Result<Reply> {
-    let key = restore.run.as_ref().map(|run| &run.key);
+pub(super) fn reply(context: &Context, restore: &rollback::Restore, ui: &Ui) -> Result<Reply> {
     let ui = &ui.knowing(context);
-    let lane = render::lane(context, key, ui)?;
-    let text = render::restore_text(ui, restore, context.dry_run())
-        + &render::crossed_text(&restore.result, context.dry_run())
-        + &lane.prompt;
-    let standing = lane.standing.as_ref();
-    let after = AfterRestore::new(context, restore, standing);
+    let after = answers::AfterRestore::new(context, restore)?;
     let result = &restore.result;
+    let text = render::restore_text(ui, restore, context.dry_run())
+        + &render::crossed_text(result, context.dry_run())
+        + &render::lane_text(after.lane.as_ref(), ui);
     let reply = if context.dry_run() {
-        let document = RestorePlanReply {
-            changed: false,
-            plan: result,
-            after,
-        };
-        Reply::new(document, text)
+        let (changed, plan) = (false, result);
+        Reply::new(
+            answers::RestorePlan {
+                changed,
+                plan,
+                after,
+            },
+            text,
+        )
     } else {
-        let document = RestoreReply {
-            changed: restore.changed,
-            result,
-            after,
-        };
-        Reply::new(document, text)
+        let changed = restore.changed;
+        Reply::new(
+            answers::Restored {
+                changed,
+                result,
+                after,
+            },
+            text,
+        )
     };
     // What was to be taken back outside the work tree and was not.
-    let exit = if restore.result.success {
-        ExitCode::DONE
-    } else {
-        ExitCode::PARTIAL
-    };
-    Ok(reply.exit(exit))
+    Ok(reply.exit(ExitCode::PARTIAL.unless(result.success)))
 }
 
 /// `recover rollback`.
 pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let options = Options {
-        scope: args.scope,
-        paths: args.path.clone(),
-        commits: args.commits.unwrap_or_default(),
-        edits: args.edits,
-        index: args.restore_index.into(),
-        nested: args.nested,
-        precious: args.precious,
-        best_effort: args.best_effort.best_effort,
-    };
-    let mut how = How {
-        commits: args.commits,
-        edits: args.edits,
-        best_effort: options.best_effort,
-    };
+    let files = &args.files;
+    let mut how = files.how;
+    let options = files.options(args.scope, rollback::Commits::default());
     let mut is_confirmed = context.dry_run();
     let target = match (args.iteration, &args.to, args.full) {
-        (Some(number), _, _) => Target::Iteration(number),
-        (None, Some(selector), _) => Target::Checkpoint(selector.clone()),
-        (None, None, true) => Target::Full,
-        (None, None, false) if ui.interactive && !is_of_lane(context)? => {
-            let choice = choose_rollback(context, ui, &options, how, &given(args))?;
+        (Some(number), _, _) => rollback::Target::Iteration(number),
+        (None, Some(selector), _) => rollback::Target::Checkpoint(selector.clone()),
+        (None, None, true) => rollback::Target::Full,
+        (None, None, false) if ui.interactive && !rollback::is_of_lane(context)? => {
+            let mut words = files.words();
+            if args.scope != Scope::All {
+                words.splice(..0, ["--scope".to_owned(), word_of(&args.scope)]);
+            }
+            let choice = choose_rollback(context, ui, &options, how, &words)?;
             context.confirm();
             is_confirmed = true;
             how = choice.how;
             choice.target
         }
-        (None, None, false) => Target::Safest,
+        (None, None, false) => rollback::Target::Safest,
     };
     if ui.interactive && !is_confirmed {
         how = confirm_rollback(context, ui, &options, &target, how)?;
@@ -146,61 +75,39 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
     }
     reply(
         context,
-        &roll_back(context, &target, &how.options(&options))?,
+        &rollback::rollback(context, &target, &how.options(&options))?,
         ui,
     )
 }
 
-/// The flags that the screen does not ask about, as they were given.
-fn given(args: &RollbackArgs) -> Vec<String> {
-    let mut words = Vec::new();
-    if args.scope != Scope::All {
-        words.extend(["--scope".to_owned(), word_of(&args.scope)]);
-    }
-    if !args.path.is_empty() {
-        words.push("--path".to_owned());
-        words.extend(args.path.iter().cloned());
-    }
-    if args.restore_index {
-        words.push("--restore-index".to_owned());
-    }
-    if args.nested {
-        words.push("--nested".to_owned());
-    }
-    if args.precious {
-        words.push("--precious".to_owned());
-    }
-    words
-}
-
-fn how_of(args: &UndoArgs) -> UndoHow {
-    UndoHow {
-        commits: args.commits.unwrap_or_default(),
-        edits: args.edits,
-        best_effort: args.best_effort.best_effort,
-        of_run: false,
-    }
-}
-
 /// `recover undo`.
-pub(super) fn undo(context: &mut Context, args: &UndoCommand, ui: &Ui) -> Result<Reply> {
-    let how = UndoHow {
-        of_run: args.of_run,
-        ..how_of(&args.how)
-    };
-    asking(context, ui, |context| take_back(context, how))
+pub(super) fn undo(context: &mut Context, args: &UndoArgs, ui: &Ui) -> Result<Reply> {
+    asking(context, ui, |context| {
+        undo::undo(context, how_of(args.how, args.of_run))
+    })
 }
 
 /// `recover redo`.
-pub(super) fn redo(context: &mut Context, args: &UndoArgs, ui: &Ui) -> Result<Reply> {
-    asking(context, ui, |context| do_again(context, how_of(args)))
+pub(super) fn redo(context: &mut Context, how: How, ui: &Ui) -> Result<Reply> {
+    asking(context, ui, |context| {
+        undo::redo(context, how_of(how, false))
+    })
+}
+
+fn how_of(how: How, of_run: bool) -> undo::How {
+    undo::How {
+        commits: how.commits.unwrap_or_default(),
+        edits: how.edits,
+        best_effort: how.best_effort,
+        of_run,
+    }
 }
 
 /// Does it; what needs a yes is asked about on a terminal.
 fn asking(
     context: &mut Context,
     ui: &Ui,
-    restore: impl Fn(&Context) -> Result<Restore>,
+    restore: impl Fn(&Context) -> Result<rollback::Restore>,
 ) -> Result<Reply> {
     context.require_something()?;
     match restore(context) {
@@ -216,7 +123,7 @@ fn asking(
 /// `recover bisect`.
 pub(super) fn bisect(context: &Context, args: &BisectArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let request = Request {
+    let request = bisect::Request {
         good: args.good.clone(),
         bad: args.bad.clone(),
         prepare: args.prepare.clone(),
@@ -236,17 +143,13 @@ pub(super) fn bisect(context: &Context, args: &BisectArgs, ui: &Ui) -> Result<Re
             ));
         }
     };
-    let found = find(context, &request, &say)?;
+    let found = bisect::bisect(context, &request, &say)?;
     let text = ui.text(|| text_of(context, &found, &ui.knowing(context)));
-    let exit = if found.candidates.is_empty() {
-        ExitCode::DONE
-    } else {
-        ExitCode::PARTIAL
-    };
+    let exit = ExitCode::PARTIAL.unless(found.candidates.is_empty());
     Ok(Reply::new(found, text).exit(exit))
 }
 
-fn text_of(context: &Context, found: &Found, ui: &Ui) -> String {
+fn text_of(context: &Context, found: &bisect::Found, ui: &Ui) -> String {
     if context.dry_run() {
         return format!(
             "Would look through {} checkpoints of run {}.\n",

@@ -6,7 +6,6 @@ use std::path::Path;
 use super::super::args::{ResumeArgs, RunArgs};
 use super::super::live::Watch;
 use super::super::render;
-use super::super::render::driven::{ResumeReply, RunPlan, RunReply};
 use super::super::replies::{ExitCode, PlanReply};
 use super::super::screens::resume as resume_screen;
 use super::super::screens::resume::Answer;
@@ -15,49 +14,50 @@ use super::attempt::read_file;
 use super::manual_fix;
 use super::remote::{confirm_steal, how};
 use super::runs::close_chosen;
-use crate::config::Origin;
-use crate::engine::base::clock::{self, WaitLimit};
-use crate::engine::record::run_settings::{called_in, is_unchecked};
-use crate::engine::remote::{require_claim, send_recorded};
-use crate::engine::resume::{
-    ResumeRequest, Resumed, home_of_lane, next_actions, resume as resume_run,
+use crate::engine::{
+    Context, Result, answers, base::clock, remote, resume, run, runs, status, trust,
 };
-use crate::engine::run::{Digest, DriveOptions, look_at, run as start_run};
-use crate::engine::runs::Chosen;
-use crate::engine::status::status_of;
-use crate::engine::trust::{self, Reach};
-use crate::engine::{Context, Error, ErrorKind, Result, checkpoint};
-use crate::model::agent_record::AgentKind;
 use crate::model::decision::{Standing, Strategy};
-use crate::model::feedback::FeedbackLoop;
 use crate::model::hint::{Hint, join};
-use crate::model::path::FolderId;
-use crate::model::run::{RunKey, RunSpec, RunStatus};
-use crate::model::spec::PromptMode;
-use crate::policy::classify::guess_loop;
+use crate::model::run::{RunKey, RunStatus};
 use crate::policy::retry::{end_of_fix, manual_steps, way_back};
-use crate::policy::settings::{AUTO, AgentProfile, CommandLine, Settings};
-use crate::policy::text::nearest;
 use crate::process::Show;
 
 /// `recover run`.
 pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
-    let spec = spec(context, args)?;
+    let mut request = run::Request {
+        iterations: args.iterations,
+        until: args.until.clone(),
+        attempts: args
+            .attempts
+            .or_else(|| args.retries.map(|retries| retries.saturating_add(1))),
+        timeout: args.timeout,
+        feedback: args.feedback.clone(),
+        prompt: None,
+        agent: args.agent.clone(),
+        yolo: args.yolo,
+        session: args.session.mode(),
+        kind: args.kind,
+        on_failure: args.on_failure,
+        fallback: args.fallback.clone(),
+        notify: args.notify.clone(),
+        approach: args.approach.clone(),
+        pty: args.pty,
+        command: args.command.clone(),
+    };
+    request.require_trust(context)?;
+    request.prompt = prompt(args)?;
     if context.dry_run() {
-        look_at(context, &spec)?;
-        let totals = checkpoint::preview(context)?;
+        let plan = request.plan(context)?;
         let text = format!(
             "Would take a checkpoint of {} files ({} bytes) and supervise: {}\n",
-            totals.files,
-            totals.bytes,
-            spec.command.join(" ")
+            plan.captured.files,
+            plan.captured.bytes,
+            plan.spec.command.join(" ")
         );
-        let plan = RunPlan {
-            captured: totals,
-            spec: &spec,
-        };
         return Ok(Reply::new(PlanReply::of(plan), text));
     }
+    let spec = request.spec(context)?;
     let show = if args.passthrough {
         Show::Passthrough
     } else {
@@ -68,10 +68,10 @@ pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
     } else {
         Watch::start(context, ui)
     };
-    let driven = start_run(
+    let driven = run::run(
         context,
         spec,
-        &DriveOptions {
+        &run::DriveOptions {
             no_wait: args.no_wait,
             show,
             longest_wait: None,
@@ -84,17 +84,14 @@ pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
         None => ExitCode::of_driven(&driven),
     };
     render::note_report(&driven, ui);
-    let lane = render::lane(context, Some(&driven.run.key), &ui.knowing(context))?;
+    let document = answers::Ran::new(context, &driven)?;
     let text = if args.passthrough {
         String::new()
     } else {
-        render::driven_text(context, &driven, ui) + &lane.prompt
+        render::driven_text(context, &driven, ui)
+            + &render::lane_text(document.lane.as_ref(), &ui.knowing(context))
     };
-    Ok(Reply::new(
-        RunReply::new(context, &driven, lane.standing.as_ref()),
-        text,
-    )
-    .exit(exit))
+    Ok(Reply::new(document, text).exit(exit))
 }
 
 /// Where a child's output goes: our stdout belongs to the document with `--json`.
@@ -106,245 +103,18 @@ fn show(ui: &Ui) -> Show {
     }
 }
 
-/// Refuses a prompt that the system takes as no argument, with room for what later attempts add to it.
-fn fits(agent: &str, prompt: &str) -> Result<()> {
-    const LONGEST: usize = 112 << 10;
-    if prompt.len() <= LONGEST {
-        return Ok(());
-    }
-    let message = format!(
-        "the prompt has {} bytes, and {agent} gets it as an argument, which may have {LONGEST}: put the text into a file of \
-         the project and name that in the prompt",
-        prompt.len()
-    );
-    Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"])))
-}
-
 /// Whose records are shown as text: on a terminal everybody's.
-fn digest(ui: &Ui, raw: bool) -> Digest {
+fn digest(ui: &Ui, raw: bool) -> run::Digest {
     let is_read = if ui.json {
         ui.stderr_terminal
     } else {
         std::io::stdout().is_terminal()
     };
     match (raw, is_read) {
-        (true, _) => Digest::None,
-        (false, true) => Digest::All,
-        (false, false) => Digest::Profile,
+        (true, _) => run::Digest::None,
+        (false, true) => run::Digest::All,
+        (false, false) => run::Digest::Profile,
     }
-}
-
-/// Whether a run that is called so would use a value of the configuration that is not trusted.
-fn uses(context: &Context, args: &RunArgs, key: &str) -> bool {
-    let withheld = context.config().withheld();
-    let of = |key: &str| {
-        withheld
-            .iter()
-            .find(|entry| entry.key == key)
-            .map(|entry| &entry.value)
-    };
-    let runner = &context.settings().runner;
-    let has_command =
-        !args.command.is_empty() || runner.command.is_some() || of("runner.command").is_some();
-    let configured = of("runner.agent")
-        .and_then(|name| name.as_str())
-        .filter(|_| !has_command);
-    let agent = args
-        .agent
-        .as_deref()
-        .or(configured)
-        .unwrap_or(&runner.agent);
-    let is_users = |key: &str| matches!(context.config().origin(key), Some(Origin::User { .. }));
-    let by_shell = |key: &str| of(key).is_some_and(serde_json::Value::is_string);
-    match key {
-        "feedback" => true,
-        "runner.command" => args.command.is_empty(),
-        "runner.agent" => !has_command && args.agent.is_none(),
-        "runner.fallback" => args.fallback.is_none(),
-        "runner.shell" => {
-            !args.feedback.is_empty()
-                || args.until.is_some()
-                || args.fallback.is_some()
-                || args.command.is_empty() && by_shell("runner.command")
-                || by_shell("runner.fallback")
-        }
-        "skip_permissions" => {
-            !has_command && agent != AUTO && agent != "none" && !args.yolo && !is_users(key)
-        }
-        "notify.command" => args.notify.is_none() && !is_users(key),
-        "notify.on" => {
-            let notifies = args.notify.is_some() || context.settings().notify.command.is_some();
-            let withheld = of("notify.command").is_some() && args.notify.is_none();
-            (notifies || withheld) && !is_users(key)
-        }
-        _ => key
-            .strip_prefix("agent.")
-            .and_then(|rest| rest.strip_prefix(agent))
-            .is_some_and(|rest| rest.starts_with('.')),
-    }
-}
-
-fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
-    trust::require(context, |key| uses(context, args, key))?;
-    let settings = context.settings();
-    // What the command line names starts where it was typed, what the configuration names at the project's root.
-    let here = called_in(context);
-    let feedback = typed_checks(&here, &args.feedback)?;
-    let iterations_total = match (args.iterations, &args.until) {
-        (Some(number), _) => Some(number),
-        (None, Some(_)) => None,
-        (None, None) => Some(1),
-    };
-    let prompt = prompt(args)?;
-    let agent = AgentChoice::of(context, args.agent.as_deref())?;
-    let mut launch = None;
-    let command = match (&settings.runner.command, &agent.profile) {
-        _ if !args.command.is_empty() => args.command.clone(),
-        (Some(command), _) => settings.runner.argv(command),
-        (None, Some(profile)) => {
-            if prompt
-                .as_deref()
-                .is_none_or(|prompt| prompt.trim().is_empty())
-            {
-                let message = format!(
-                    "{} needs a prompt: --prompt TEXT or --prompt-file F",
-                    agent.name
-                );
-                return Err(
-                    Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"]))
-                );
-            }
-            if profile.prompt == PromptMode::Argument {
-                fits(&agent.name, prompt.as_deref().unwrap_or_default())?;
-            }
-            let skips_permissions = args.yolo || settings.skip_permissions;
-            launch = Some(profile.launch(&agent.name, skips_permissions));
-            profile.command(skips_permissions)
-        }
-        (None, None) => {
-            let message = "no command given: put it after --, set [runner] command, or name an agent with --agent";
-            return Err(
-                Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"]))
-            );
-        }
-    };
-    if args.yolo && launch.is_none() {
-        let message =
-            "--yolo is for an agent that --agent starts; a command of your own has its own flags";
-        return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"])));
-    }
-    Ok(RunSpec {
-        // What a profile starts works on the whole project.
-        dir: if args.command.is_empty() {
-            FolderId::default()
-        } else {
-            here.clone()
-        },
-        command,
-        launch,
-        iterations_total,
-        prompt,
-        until: args.until.clone(),
-        fallback_dir: if args.fallback.is_none() {
-            FolderId::default()
-        } else {
-            here.clone()
-        },
-        until_dir: here,
-        feedback,
-        configured: None,
-        timeout_ms: args.timeout.or(settings.runner.timeout).map(clock::millis),
-        policy: None,
-        attempts: args
-            .attempts
-            .or_else(|| args.retries.map(|retries| retries.saturating_add(1))),
-        kind: args.kind,
-        session: args.session.mode().unwrap_or_default(),
-        agent: agent.records,
-        on_failure: args.on_failure.unwrap_or(settings.run.on_failure),
-        approach: args.approach.clone(),
-        fallback: fallback(settings, args.fallback.as_deref()),
-        within: None,
-        pty: args.pty,
-        notify: args.notify.clone(),
-        masked: Vec::new(),
-    })
-}
-
-/// The checks that were typed in the folder `here`.
-fn typed_checks(here: &FolderId, given: &[(String, String)]) -> Result<Vec<FeedbackLoop>> {
-    let mut checks: Vec<FeedbackLoop> = Vec::new();
-    for (name, command) in given {
-        if checks.iter().any(|known| known.name == *name) {
-            return Err(Error::new(
-                ErrorKind::Usage,
-                format!("--feedback {name} is given twice"),
-            ));
-        }
-        let kind = guess_loop(name, command);
-        let dir = here.clone();
-        checks.push(FeedbackLoop {
-            name: name.clone(),
-            command: command.clone(),
-            kind,
-            dir,
-            timeout_ms: None,
-        });
-    }
-    Ok(checks)
-}
-
-/// The agent that is meant.
-struct AgentChoice {
-    name: String,
-    /// How it is started; `None` where none is named.
-    profile: Option<AgentProfile>,
-    /// Whose records are read; `None` where that is found out.
-    records: Option<String>,
-}
-
-impl AgentChoice {
-    /// The one of `--agent`, else of `[runner] agent`.
-    fn of(context: &Context, asked: Option<&str>) -> Result<Self> {
-        let name = asked.unwrap_or(&context.settings().runner.agent).to_owned();
-        let records = match name.as_str() {
-            "none" => Some(name.clone()),
-            AUTO => None,
-            _ => {
-                let mut profiles = context.config().agents()?;
-                let Some(profile) = profiles.remove(&name) else {
-                    let near = nearest(&name, profiles.keys().map(String::as_str));
-                    let near = near
-                        .map(|near| format!("; did you mean '{near}'?"))
-                        .unwrap_or_default();
-                    let message = format!("no agent is named '{name}'{near}");
-                    return Err(
-                        Error::new(ErrorKind::Usage, message).hint(Hint::recover(["agents"]))
-                    );
-                };
-                let records = profile.kind().map_or("none", AgentKind::as_str).to_owned();
-                return Ok(Self {
-                    name,
-                    profile: Some(profile),
-                    records: Some(records),
-                });
-            }
-        };
-        Ok(Self {
-            name,
-            profile: None,
-            records,
-        })
-    }
-}
-
-/// What is run once when no retry is allowed any more: the flag's shell command, else the configured one.
-fn fallback(settings: &Settings, asked: Option<&str>) -> Vec<String> {
-    let asked = asked.map(|line| CommandLine::Shell(line.to_owned()));
-    let command = asked.or_else(|| settings.runner.fallback.clone());
-    command
-        .map(|command| settings.runner.argv(&command))
-        .unwrap_or_default()
 }
 
 fn prompt(args: &RunArgs) -> Result<Option<String>> {
@@ -369,9 +139,9 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
     if args.steal {
         confirm_steal(context, ui)?;
     }
-    if let Some(home) = home_of_lane(context, args.run_id.as_ref())? {
+    if let Some(home) = resume::home_of_lane(context, args.run_id.as_ref())? {
         *context = context.at(&home)?;
-        trust::refuse_to_agent(context, "resume", Reach::Tree)?;
+        trust::refuse_to_agent(context, "resume", trust::Reach::Tree)?;
     }
     let context = &*context;
     let instructions = match args.instructions.as_deref() {
@@ -388,10 +158,10 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
         && args.remote.is_none();
     let choice = match if asks { ask(context, args)? } else { None } {
         Some((key, Answer::Close)) => {
-            let chosen = Chosen::Key(key);
-            let written = require_claim(context, &chosen)?;
+            let chosen = runs::Chosen::Key(key);
+            let written = remote::require_claim(context, &chosen)?;
             let reply = close_chosen(context, &chosen)?;
-            send_recorded(context, &written);
+            remote::send_recorded(context, &written);
             return Ok(reply);
         }
         Some((_, Answer::Resume(choice))) => Some(choice),
@@ -409,7 +179,7 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
     {
         return manual_fix::attend(context, ui);
     }
-    let request = ResumeRequest {
+    let request = resume::ResumeRequest {
         run_id: args.run_id.clone(),
         strategy: args.strategy.or(choice.map(|choice| choice.strategy)),
         from_iteration: args.from_iteration,
@@ -420,19 +190,19 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
         prepare_only: args.prepare_only,
         wait: args.wait,
         notify: args.notify.clone(),
-        feedback: typed_checks(&called_in(context), &args.feedback)?,
+        feedback: run::typed_checks(context, &args.feedback)?,
         command: args.command.clone(),
-        dir: called_in(context),
+        dir: run::called_in(context),
         take_over: how(args.steal, args.wait),
     };
-    let options = DriveOptions {
+    let options = run::DriveOptions {
         no_wait: false,
         show: show(ui),
-        longest_wait: args.wait.and_then(WaitLimit::longest),
+        longest_wait: args.wait.and_then(clock::WaitLimit::longest),
         digest: digest(ui, args.raw),
     };
     let watch = Watch::start(context, ui);
-    let resumed = resume_run(context, &request, &options)?;
+    let resumed = resume::resume(context, &request, &options)?;
     watch.end(
         context,
         resumed.driven.as_ref().map(|driven| &driven.run.key),
@@ -457,25 +227,19 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
     } else {
         (Form::Text, &ui.knowing(context))
     };
-    let lane = render::lane(context, Some(&resumed.run.key), ui)?;
-    let stage = lane
-        .standing
-        .as_ref()
-        .and_then(|standing| standing.details.stage_status.as_deref());
+    let document = answers::ResumedRun::new(context, &resumed)?;
+    let lane = document.lane.as_ref();
+    let stage = lane.and_then(|lane| lane.details.stage_status.as_deref());
     let has_failed = matches!(stage, Some("failed" | "blocked"));
-    let text =
-        resumed_text(context, &resumed, has_failed, ui) + &plan_text(&resumed, ui) + &lane.prompt;
-    Ok(Reply::new(
-        ResumeReply::new(context, &resumed, lane.standing.as_ref()),
-        text,
-    )
-    .form(form)
-    .exit(exit))
+    let text = resumed_text(context, &resumed, has_failed, ui)
+        + &plan_text(&resumed, ui)
+        + &render::lane_text(lane, ui);
+    Ok(Reply::new(document, text).form(form).exit(exit))
 }
 
 /// The resume screen, for a run that stands at a failure (B7).
 fn ask(context: &Context, args: &ResumeArgs) -> Result<Option<(RunKey, Answer)>> {
-    match status_of(context, args.run_id.as_ref()) {
+    match status::status_of(context, args.run_id.as_ref()) {
         Ok(status) => {
             let answer = resume_screen::ask(&status, &context.interrupts)?;
             Ok(answer.map(|answer| (status.run.key, answer)))
@@ -486,7 +250,7 @@ fn ask(context: &Context, args: &ResumeArgs) -> Result<Option<(RunKey, Answer)>>
 }
 
 /// What a dry run says that would be done.
-fn plan_text(resumed: &Resumed, ui: &Ui) -> String {
+fn plan_text(resumed: &resume::Resumed, ui: &Ui) -> String {
     let Some(plan) = &resumed.plan else {
         return String::new();
     };
@@ -516,7 +280,7 @@ fn plan_text(resumed: &Resumed, ui: &Ui) -> String {
 }
 
 /// `has_failed`: the stage of the run's lane.
-fn resumed_text(context: &Context, resumed: &Resumed, has_failed: bool, ui: &Ui) -> String {
+fn resumed_text(context: &Context, resumed: &resume::Resumed, has_failed: bool, ui: &Ui) -> String {
     let key = Some(&resumed.run.key);
     if let Some(driven) = &resumed.driven {
         return render::driven_text(context, driven, ui);
@@ -554,7 +318,7 @@ fn resumed_text(context: &Context, resumed: &Resumed, has_failed: bool, ui: &Ui)
     let ends_by = resumed
         .run
         .is_being_fixed()
-        .then(|| end_of_fix(is_unchecked(context, &resumed.run)));
+        .then(|| end_of_fix(run::is_unchecked(context, &resumed.run)));
     if let Some(failure) = resumed
         .run
         .failure
@@ -572,7 +336,7 @@ fn resumed_text(context: &Context, resumed: &Resumed, has_failed: bool, ui: &Ui)
             clock::local_times(&decision.reason)
         ));
     }
-    for action in next_actions(context, resumed) {
+    for action in resume::next_actions(context, resumed) {
         text.push_str(&format!("Next: {}\n", ui.command(&action)));
     }
     let back = Hint::recover(way_back(resumed.has_good_checkpoint)).run(key);

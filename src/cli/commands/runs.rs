@@ -5,10 +5,8 @@ use comfy_table::Cell;
 use super::super::args::{CloseArgs, ForgetArgs, RunsArgs};
 use super::super::render::{Table, column, toned, when, words};
 use super::super::screens::{self, require_yes};
-use super::super::ui::{Paged, Reply, Ui};
-use crate::engine::forget::{Forgotten, forget as forget_runs, plan};
-use crate::engine::runs::{Chosen, Listed, Planned, Runs, close as close_runs, list};
-use crate::engine::{Context, Result, remote};
+use super::super::ui::{Paged, Reply, Ui, verb};
+use crate::engine::{Context, Result, forget, remote, runs};
 use crate::model::agent_record::short_count;
 use crate::model::id::RunId;
 use crate::model::time::Timestamp;
@@ -19,11 +17,11 @@ pub(super) fn runs(context: &Context, args: &RunsArgs, ui: &Ui) -> Result<Reply>
     context.require_something()?;
     let listed = if args.remote.is_some() {
         let runs = remote::runs(context, args.all, args.limit)?;
-        Runs {
+        runs::Runs {
             runs: runs.iter().map(Into::into).collect(),
         }
     } else {
-        list(context, args.all, args.limit)?
+        runs::list(context, args.all, args.limit)?
     };
     let text = ui.text(|| runs_table(ui, &listed.runs, context.clock.now()));
     Ok(Reply::new(listed, text).paged(Paged::Text("log")))
@@ -40,27 +38,23 @@ pub(super) fn browse(context: &Context, ui: &Ui) -> Result<Reply> {
 pub(super) fn close(context: &Context, args: &CloseArgs) -> Result<Reply> {
     context.require_something()?;
     let chosen = if args.all_ended {
-        Chosen::Ended
+        runs::Chosen::Ended
     } else {
-        Chosen::Ids(args.run_id.iter().cloned().map(RunId::from).collect())
+        runs::Chosen::Ids(args.run_id.iter().cloned().map(RunId::from).collect())
     };
     close_chosen(context, &chosen)
 }
 
 /// Closes these and answers.
-pub(super) fn close_chosen(context: &Context, chosen: &Chosen) -> Result<Reply> {
-    let closed = close_runs(context, chosen)?;
+pub(super) fn close_chosen(context: &Context, chosen: &runs::Chosen) -> Result<Reply> {
+    let closed = runs::close(context, chosen)?;
     if !context.dry_run() {
         closed
             .runs
             .iter()
             .for_each(|run| remote::release(context, &run.key, false));
     }
-    let verb = if context.dry_run() {
-        "Would close"
-    } else {
-        "Closed"
-    };
+    let verb = verb(context, "Would close", "Closed");
     let mut text = String::new();
     for run in &closed.runs {
         text.push_str(&format!("{verb} run {}.\n", run.key));
@@ -74,18 +68,18 @@ pub(super) fn close_chosen(context: &Context, chosen: &Chosen) -> Result<Reply> 
 /// `recover forget`.
 pub(super) fn forget(context: &mut Context, args: &ForgetArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let chosen =
-        (!args.all).then(|| Chosen::Ids(args.run_id.iter().cloned().map(RunId::from).collect()));
+    let chosen = (!args.all)
+        .then(|| runs::Chosen::Ids(args.run_id.iter().cloned().map(RunId::from).collect()));
     if ui.interactive && !context.says_yes() && !context.dry_run() {
-        let planned = plan(context, chosen.as_ref())?;
+        let planned = forget::plan(context, chosen.as_ref())?;
         if planned.changed {
             let question = "Remove it for good? This cannot be undone.";
             require_yes(context, ui, &told(&planned), question)?;
         }
     }
-    let forgotten = forget_runs(context, chosen.as_ref())?;
+    let forgotten = forget::forget(context, chosen.as_ref())?;
     let text = match forgotten.plan {
-        Some(Planned { changed: true }) => format!(
+        Some(runs::Planned { changed: true }) => format!(
             "Would remove for good, which cannot be undone:\n{}",
             told(&forgotten)
         ),
@@ -96,7 +90,7 @@ pub(super) fn forget(context: &mut Context, args: &ForgetArgs, ui: &Ui) -> Resul
 }
 
 /// What goes, for people.
-fn told(forgotten: &Forgotten) -> String {
+fn told(forgotten: &forget::Forgotten) -> String {
     let mut text = String::new();
     for key in &forgotten.runs {
         text.push_str(&format!("  run {}\n", escape(&key.to_string())));
@@ -115,7 +109,7 @@ fn told(forgotten: &Forgotten) -> String {
 const ERROR_LENGTH: usize = 60;
 
 /// Runs, newest first; a `*` marks the one that a command is about that names none.
-pub(crate) fn runs_table(ui: &Ui, listed: &[Listed], now: Timestamp) -> String {
+pub(crate) fn runs_table(ui: &Ui, listed: &[runs::Listed], now: Timestamp) -> String {
     if listed.is_empty() {
         return "No runs.\n".to_owned();
     }

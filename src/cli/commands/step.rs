@@ -4,17 +4,14 @@ use super::super::args::StepArgs;
 use super::super::render;
 use super::super::replies::ExitCode;
 use super::super::ui::{Reply, Ui};
-use crate::engine::step::{
-    Notice, StepPlan, StepReport, StepRequest, Would, as_recorded, step as run_once,
-};
-use crate::engine::{Context, Result};
+use crate::engine::{Context, Result, answers, step};
 use crate::model::hint::join;
 use crate::model::step::{Step, StepStatus, ToldStep};
 use crate::process::Show;
 
 /// `recover step`.
 pub(super) fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply> {
-    let request = StepRequest {
+    let request = step::StepRequest {
         name: args.name.clone(),
         command: args.command.clone(),
         dir: context.cwd().to_owned(),
@@ -31,8 +28,8 @@ pub(super) fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply>
             Show::Passthrough
         },
     };
-    let request = as_recorded(context, request)?;
-    let mut report = run_once(context, &request, &|notice| say(notice, &request, ui))?;
+    let request = step::as_recorded(context, request)?;
+    let mut report = step::step(context, &request, &|notice| say(notice, &request, ui))?;
     if let Some(plan) = &report.plan {
         let text = plan_text(plan, report.step.as_ref());
         return Ok(Reply::new(report, text));
@@ -46,22 +43,23 @@ pub(super) fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply>
     // A lane's record says of any step that it failed.
     let is_told = |step: &&ToldStep| step.stage.is_some() || exit != ExitCode::DONE;
     let key = report.step.as_ref().filter(is_told).map(|step| &step.run);
-    let lane = render::lane(context, key, ui)?;
+    let lane = answers::lane(context, key)?;
     if exit != ExitCode::DONE && !ui.quiet {
         // The commands that resume and roll back, beside the command's own output (C9).
-        lane.prompt.lines().for_each(|line| ui.note(line));
+        let text = render::lane_text(lane.as_ref(), ui);
+        text.lines().for_each(|line| ui.note(line));
     }
-    report.hints = lane.standing.as_ref().map(|lane| lane.hints.clone());
-    report.lane = lane.standing;
+    report.hints = lane.as_ref().map(|lane| lane.hints.clone());
+    report.lane = lane;
     Ok(Reply::new(report, "").exit(exit))
 }
 
 /// What comes before the command's own output. Our stdout is the command's: all of it goes to stderr.
-fn say(notice: &Notice, request: &StepRequest, ui: &Ui) {
+fn say(notice: &step::Notice, request: &step::StepRequest, ui: &Ui) {
     let name = &request.name;
     match notice {
-        Notice::Waiting(holder) => ui.note(&format!("step '{name}': waiting for {holder}")),
-        Notice::Skipped(step) => {
+        step::Notice::Waiting(holder) => ui.note(&format!("step '{name}': waiting for {holder}")),
+        step::Notice::Skipped(step) => {
             ui.note(&format!(
                 "step '{name}' is done since {}: skipped",
                 at(step)
@@ -73,13 +71,13 @@ fn say(notice: &Notice, request: &StepRequest, ui: &Ui) {
                 ui.note("  a restore went back to before it, and its effect outside the work tree stayed");
             }
         }
-        Notice::RolledBack(step) => {
+        step::Notice::RolledBack(step) => {
             ui.note(&format!(
                 "step '{name}' was done since {}, and its lane was rolled back past it: it runs again",
                 at(step)
             ));
         }
-        Notice::CutOff(step) => {
+        step::Notice::CutOff(step) => {
             let put_back = if step.rolled_back {
                 " The files it covers were restored."
             } else {
@@ -100,7 +98,7 @@ fn at(step: &Step) -> String {
 }
 
 /// What comes after it.
-fn told(request: &StepRequest, report: &StepReport, ui: &Ui) {
+fn told(request: &step::StepRequest, report: &step::StepReport, ui: &Ui) {
     let name = &request.name;
     if let Some(error) = &report.spawn_error {
         Ui::warn(&format!("step '{name}' could not be started: {error}"));
@@ -125,20 +123,20 @@ fn told(request: &StepRequest, report: &StepReport, ui: &Ui) {
     }
 }
 
-fn plan_text(plan: &StepPlan, step: Option<&ToldStep>) -> String {
-    let StepPlan { would, request } = plan;
+fn plan_text(plan: &step::StepPlan, step: Option<&ToldStep>) -> String {
+    let step::StepPlan { would, request } = plan;
     let name = crate::policy::text::escape(&request.name);
     let mut text = match would {
-        Would::Skip => return format!("Step '{name}' is done: it would be skipped.\n"),
-        Would::Wait => {
+        step::Would::Skip => return format!("Step '{name}' is done: it would be skipped.\n"),
+        step::Would::Wait => {
             return format!(
                 "Step '{name}' is under way: would wait for it, and run it only if it fails.\n"
             );
         }
-        Would::Run if step.is_some_and(|step| step.status == StepStatus::CutOff) => {
+        step::Would::Run if step.is_some_and(|step| step.status == StepStatus::CutOff) => {
             format!("Step '{name}' was cut off. Would run it again: ")
         }
-        Would::Run => "Would run: ".to_owned(),
+        step::Would::Run => "Would run: ".to_owned(),
     };
     text.push_str(&format!("{}\n", join(&request.command)));
     if request.atomic {

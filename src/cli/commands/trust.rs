@@ -5,13 +5,7 @@ use std::fmt::Write as _;
 use super::super::args::TrustArgs;
 use super::super::screens::{Consent, agrees, require_yes, trusts};
 use super::super::ui::{Reply, Ui, escape};
-use crate::engine::record::remote_consent::give_consent;
-use crate::engine::runs::Planned;
-use crate::engine::trust::{
-    self, Change, ProjectTrust, Reach, StateReport, look_at_state, shown, shown_json,
-    take_over_state,
-};
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::{Context, Error, ErrorKind, Result, remote, runs, trust};
 use crate::policy::text::size;
 
 /// So many recorded commands are shown to people; the document has all.
@@ -54,7 +48,7 @@ fn trust_configuration(context: &Context, revokes: bool) -> Result<Reply> {
     });
     found.changed = changed && !planned;
     found.trusted = found.values.is_empty() || if planned { found.trusted } else { !revokes };
-    found.plan = planned.then_some(Planned { changed });
+    found.plan = planned.then_some(runs::Planned { changed });
     Ok(Reply::new(found, text).content())
 }
 
@@ -72,7 +66,7 @@ pub(crate) fn ask(context: &Context, ui: &Ui) -> Result<bool> {
         Consent::No => Ok(false),
         Consent::Once => Ok(true),
         Consent::Always => {
-            trust::refuse_to_agent(context, "trust", Reach::Record)?;
+            trust::refuse_to_agent(context, "trust", trust::Reach::Record)?;
             trust::trust(context)?;
             Ok(true)
         }
@@ -107,30 +101,30 @@ pub(crate) fn ask_for_consent(context: &Context, ui: &Ui, error: Error) -> Resul
         let message = format!("cancelled; nothing was sent to {url}");
         return Err(Error::new(ErrorKind::ConsentNeeded, message).hint(context.rerun(&["--yes"])));
     }
-    trust::refuse_to_agent(context, "trust", Reach::Record)?;
-    give_consent(context, &url)
+    trust::refuse_to_agent(context, "trust", trust::Reach::Record)?;
+    remote::give_consent(context, &url)
 }
 
 /// The values, a line each, as a difference from what was trusted. Whole, and nothing is masked: what is hidden cannot be
 /// judged.
-fn listed(found: &ProjectTrust) -> String {
+fn listed(found: &trust::ProjectTrust) -> String {
     let mut text = String::new();
     for value in &found.values {
         let mark = match value.change {
-            Change::Added if !found.was_trusted => ' ',
-            Change::Added => '+',
-            Change::Changed => '~',
-            Change::Removed => '-',
-            Change::Unchanged => ' ',
+            trust::Change::Added if !found.was_trusted => ' ',
+            trust::Change::Added => '+',
+            trust::Change::Changed => '~',
+            trust::Change::Removed => '-',
+            trust::Change::Unchanged => ' ',
         };
         let _ = write!(
             text,
             "{mark} {} = {}",
             escape(&value.key),
-            escape(&shown(value))
+            escape(&trust::shown(value))
         );
         if let Some(before) = &value.trusted_value {
-            let _ = write!(text, "  (was {})", escape(&shown_json(before)));
+            let _ = write!(text, "  (was {})", escape(&trust::shown_json(before)));
         }
         text.push('\n');
     }
@@ -141,15 +135,15 @@ fn listed(found: &ProjectTrust) -> String {
 fn trust_state(context: &mut Context, ui: &Ui) -> Result<Reply> {
     if ui.interactive && !context.says_yes() && !context.dry_run() && context.store().has_content()
     {
-        let state = look_at_state(context)?;
+        let state = trust::look_at_state(context)?;
         if state.foreign {
             require_yes(context, ui, &told(&state), "Take it over?")?;
         }
     }
-    let trusted = take_over_state(context)?;
+    let trusted = trust::take_over_state(context)?;
     let (state, path) = (&trusted.state, escape(&trusted.state.path));
     let text = match trusted.plan {
-        Some(Planned { changed: true }) => {
+        Some(runs::Planned { changed: true }) => {
             format!("Would take over the state in {path}\n{}", told(state))
         }
         None if trusted.changed => format!("Took over the state in {path}\n{}", told(state)),
@@ -159,7 +153,7 @@ fn trust_state(context: &mut Context, ui: &Ui) -> Result<Reply> {
 }
 
 /// What the state holds, for people.
-fn told(state: &StateReport) -> String {
+fn told(state: &trust::StateReport) -> String {
     let mut text = format!(
         "{} runs, {} attempts, {} checkpoints; {} recorded commands and prompts\n",
         state.runs,

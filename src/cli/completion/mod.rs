@@ -14,9 +14,7 @@ use clap_complete::engine::complete;
 use clap_complete::env::{CompleteEnv, Elvish, EnvCompleter, Powershell, Shells};
 use clap_complete::{ArgValueCompleter, CompletionCandidate};
 
-use crate::engine::rollback::{targets, targets_of_worktree};
-use crate::engine::status::status;
-use crate::engine::{Context, ErrorKind, Result};
+use crate::engine::{Context, ErrorKind, Result, rollback, status};
 use crate::model::decision::Strategy;
 use crate::model::hint::quote;
 use crate::model::selector::Selector;
@@ -245,7 +243,7 @@ fn known_runs(context: &Context) -> Result<Vec<Word>> {
 fn known_checkpoints(context: &Context) -> Result<Vec<Word>> {
     let now = context.clock.now();
     let mut words = Vec::new();
-    let (all, of_one) = match targets(context) {
+    let (all, of_one) = match rollback::targets(context) {
         Ok(targets) => {
             let named = [
                 ("latest", "the latest", !targets.checkpoints.is_empty()),
@@ -257,7 +255,9 @@ fn known_checkpoints(context: &Context) -> Result<Vec<Word>> {
             (targets.checkpoints, true)
         }
         // Only ids say of which run they are.
-        Err(error) if error.kind == ErrorKind::Ambiguous => (targets_of_worktree(context)?, false),
+        Err(error) if error.kind == ErrorKind::Ambiguous => {
+            (rollback::targets_of_worktree(context)?, false)
+        }
         Err(error) => return Err(error),
     };
     words.extend(all.iter().rev().map(|checkpoint| {
@@ -281,7 +281,7 @@ fn known_checkpoints(context: &Context) -> Result<Vec<Word>> {
 
 /// Those that are possible for the run; all where it is not known which.
 fn known_strategies(context: &Context) -> Vec<Word> {
-    let options = status(context)
+    let options = status::status(context)
         .map(|status| status.options)
         .unwrap_or_default();
     if options.is_empty() {

@@ -7,13 +7,11 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::engine::Context;
-use crate::engine::base::progress::ProgressEvent;
-use crate::engine::record::run_settings::folder_of;
+use crate::engine::{Context, base::progress, inspect, run};
 use crate::model::decision::Decision;
 use crate::model::failure::Failure;
 use crate::policy::secrets::{Redactor, redact};
-use crate::policy::text::{Place, places};
+use crate::policy::text::Place;
 
 use super::lock;
 
@@ -84,13 +82,13 @@ impl Github {
     }
 
     /// What goes before the lines about it, and what after them.
-    pub(super) fn around(&self, progress: &ProgressEvent<'_>) -> (String, String) {
+    pub(super) fn around(&self, progress: &progress::ProgressEvent<'_>) -> (String, String) {
         match progress {
-            ProgressEvent::Baseline { .. } => (
+            progress::ProgressEvent::Baseline { .. } => (
                 self.group("recover: checks before the first attempt"),
                 String::new(),
             ),
-            ProgressEvent::Attempt {
+            progress::ProgressEvent::Attempt {
                 run,
                 iteration,
                 attempt,
@@ -112,7 +110,7 @@ impl Github {
                     String::new(),
                 )
             }
-            ProgressEvent::Ended {
+            progress::ProgressEvent::Ended {
                 iteration,
                 attempt,
                 failure,
@@ -152,24 +150,10 @@ impl Github {
 
     /// The first place that the failure names in a file of the work tree.
     fn place(&self, failure: &Failure) -> Option<(String, Place)> {
-        let texts = [Some(&failure.message), failure.details.as_ref()]
-            .into_iter()
-            .flatten();
-        let texts = texts.chain(failure.evidence.iter().map(|evidence| &evidence.text));
-        let folders = lock(&self.folders).clone();
-        texts.flat_map(|text| places(text)).find_map(|place| {
-            let inside = |path: &PathBuf| path.is_file() && path.starts_with(&self.worktree);
-            let mut paths = folders
-                .iter()
-                .filter_map(|folder| std::fs::canonicalize(folder.join(&place.path)).ok());
-            let path = paths.find(inside)?;
-            let path = path
-                .strip_prefix(&self.workspace)
-                .ok()?
-                .to_string_lossy()
-                .into_owned();
-            Some((path, place))
-        })
+        let texts = inspect::texts_of(failure);
+        let place = inspect::place_in(&self.worktree, &lock(&self.folders), texts)?;
+        let path = Path::new(&place.path).strip_prefix(&self.workspace).ok()?;
+        Some((path.to_string_lossy().into_owned(), place))
     }
 
     /// Adds a report to the job's summary, as much of it as may be there.
@@ -190,7 +174,7 @@ fn folders(context: &Context) -> Vec<PathBuf> {
         .settings()
         .feedback
         .iter()
-        .map(|one| folder_of(context, &one.dir));
+        .map(|one| run::folder_of(context, &one.dir));
     dirs.chain([context.worktree().to_owned()]).collect()
 }
 

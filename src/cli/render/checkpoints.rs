@@ -1,16 +1,12 @@
 //! Checkpoints for people: what there is, and what a restore or a prune did with them.
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use comfy_table::Cell;
 
 use super::super::ui::{Ui, escape};
 use super::{Column, Table, column, date_time, toned, when, words};
-use crate::engine::restore::nested::NestedAction;
-use crate::engine::restore::request::{IndexOutcome, Restore, RestoreResult};
-use crate::engine::rollback::on_request::COPIED;
-use crate::engine::runs::prune::Pruned;
+use crate::engine::{inspect, rollback, runs};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::ObjectId;
 use crate::model::operation::OperationKind;
@@ -19,16 +15,14 @@ use crate::model::step::ToldStep;
 use crate::model::time::Timestamp;
 use crate::policy::text::count;
 
-/// Checkpoints, oldest first; `superseded` are the ids of those that a rollback went back over. `all_runs`: they may be of
-/// several runs.
+/// Checkpoints, oldest first. `all_runs`: they may be of several runs.
 pub(crate) fn checkpoints_table(
     ui: &Ui,
-    checkpoints: &[&Checkpoint],
-    superseded: &BTreeSet<&str>,
+    list: &inspect::CheckpointList<'_>,
     all_runs: bool,
     now: Timestamp,
 ) -> String {
-    if checkpoints.is_empty() {
+    if list.checkpoints.is_empty() {
         return "No checkpoints.\n".to_owned();
     }
     let columns = [
@@ -54,10 +48,10 @@ pub(crate) fn checkpoints_table(
         .map(|(_, one)| one)
         .collect();
     let mut table = Table::new(ui, &columns);
-    for checkpoint in checkpoints {
+    for checkpoint in &list.checkpoints {
         let pin = if checkpoint.pinned { " (pinned)" } else { "" };
         let damaged = if checkpoint.damaged { " (damaged)" } else { "" };
-        let over = if superseded.contains(checkpoint.id.as_str()) {
+        let over = if list.superseded.contains(checkpoint.id.as_str()) {
             "superseded: "
         } else {
             ""
@@ -187,9 +181,11 @@ pub(crate) fn checkpoint_text(checkpoint: &Checkpoint, now: Timestamp) -> String
 }
 
 /// Ignored files that are gone and stay so.
-fn missing_text(result: &RestoreResult) -> String {
-    let (copied, lost): (Vec<_>, Vec<_>) =
-        result.missing.iter().partition(|one| one.reason == COPIED);
+fn missing_text(result: &rollback::RestoreResult) -> String {
+    let (copied, lost): (Vec<_>, Vec<_>) = result
+        .missing
+        .iter()
+        .partition(|one| one.reason == rollback::COPIED);
     let names = |all: Vec<&PathReason>| {
         all.into_iter()
             .map(|one| one.path.to_string())
@@ -204,7 +200,7 @@ fn missing_text(result: &RestoreResult) -> String {
 }
 
 /// What a restore did or would do.
-pub(crate) fn restore_text(ui: &Ui, restore: &Restore, dry_run: bool) -> String {
+pub(crate) fn restore_text(ui: &Ui, restore: &rollback::Restore, dry_run: bool) -> String {
     let result = &restore.result;
     if !restore.changed {
         return unchanged_text(result) + &missing_text(result);
@@ -227,11 +223,13 @@ pub(crate) fn restore_text(ui: &Ui, restore: &Restore, dry_run: bool) -> String 
     for one in result
         .nested
         .iter()
-        .filter(|one| one.action != NestedAction::Kept)
+        .filter(|one| one.action != rollback::NestedAction::Kept)
     {
         let what = match one.action {
-            NestedAction::Removed => "its folder is removed again, the repository itself is kept",
-            NestedAction::Relinked => "its folder belongs to its repository again",
+            rollback::NestedAction::Removed => {
+                "its folder is removed again, the repository itself is kept"
+            }
+            rollback::NestedAction::Relinked => "its folder belongs to its repository again",
             _ => "its files are restored",
         };
         let _ = writeln!(
@@ -291,8 +289,8 @@ pub(crate) fn restore_text(ui: &Ui, restore: &Restore, dry_run: bool) -> String 
 }
 
 /// What becomes of the index, where that is not nothing.
-fn index_text(result: &RestoreResult, dry_run: bool) -> String {
-    let IndexOutcome { restored, kept } = result.index;
+fn index_text(result: &rollback::RestoreResult, dry_run: bool) -> String {
+    let rollback::IndexOutcome { restored, kept } = result.index;
     let mut parts = Vec::new();
     if restored > 0 {
         let verb = if dry_run {
@@ -313,7 +311,7 @@ fn index_text(result: &RestoreResult, dry_run: bool) -> String {
 }
 
 /// The iterations that a restore goes back over.
-pub(crate) fn superseded_text(result: &RestoreResult) -> Option<String> {
+pub(crate) fn superseded_text(result: &rollback::RestoreResult) -> Option<String> {
     let (first, last) = (result.superseded.first()?, result.superseded.last()?);
     Some(if first == last {
         format!("iteration {first}")
@@ -323,7 +321,7 @@ pub(crate) fn superseded_text(result: &RestoreResult) -> Option<String> {
 }
 
 /// Which operation an undo takes back, or a redo does again.
-fn taken_back_text(ui: &Ui, restore: &Restore, dry_run: bool) -> String {
+fn taken_back_text(ui: &Ui, restore: &rollback::Restore, dry_run: bool) -> String {
     let Some(operation) = &restore.result.operation else {
         return String::new();
     };
@@ -342,7 +340,7 @@ fn taken_back_text(ui: &Ui, restore: &Restore, dry_run: bool) -> String {
 }
 
 /// What there is to say where a restore has nothing to do.
-pub(crate) fn unchanged_text(result: &RestoreResult) -> String {
+pub(crate) fn unchanged_text(result: &rollback::RestoreResult) -> String {
     let differ = match result.kept.len() {
         0 => {
             let index = index_text(result, true);
@@ -358,7 +356,7 @@ pub(crate) fn unchanged_text(result: &RestoreResult) -> String {
     )
 }
 
-fn kept_text(result: &RestoreResult) -> String {
+fn kept_text(result: &rollback::RestoreResult) -> String {
     list(
         "kept",
         result
@@ -381,7 +379,7 @@ fn list(what: &str, paths: impl ExactSizeIterator<Item = String>) -> String {
 }
 
 /// What a prune did or would do, a line a checkpoint.
-pub(crate) fn prune_text(ui: &Ui, pruned: &Pruned, dry_run: bool) -> String {
+pub(crate) fn prune_text(ui: &Ui, pruned: &runs::Pruned, dry_run: bool) -> String {
     let mut table = Table::new(
         ui,
         &[column("CHECKPOINT", 0), column("", 0), words("REASONS", 0)],
@@ -423,7 +421,7 @@ pub(crate) fn prune_text(ui: &Ui, pruned: &Pruned, dry_run: bool) -> String {
 }
 
 /// What became of the steps that a restore went back past, or would become of them.
-pub(crate) fn crossed_text(result: &RestoreResult, dry_run: bool) -> String {
+pub(crate) fn crossed_text(result: &rollback::RestoreResult, dry_run: bool) -> String {
     let mut text = String::new();
     for one in &result.compensated {
         let command = escape(one.step.compensate.as_deref().unwrap_or_default());

@@ -3,7 +3,7 @@
 
 mod attempts;
 mod checkpoints;
-pub(super) mod driven;
+mod driven;
 mod events;
 mod status;
 
@@ -22,7 +22,7 @@ pub(super) use checkpoints::{
     checkpoint_text, checkpoints_table, crossed_text, prune_text, restore_text, superseded_text,
     unchanged_text,
 };
-pub(super) use driven::{driven_text, lane, note_report};
+pub(super) use driven::{driven_text, lane_text, note_report};
 pub(super) use events::{event_line, event_line_of_run};
 pub(super) use status::{actions, manual_steps_text, retry_text, status_text};
 

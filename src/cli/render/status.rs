@@ -7,10 +7,7 @@ use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
 use super::{Table, column, moment, when, words};
 use crate::agent;
-use crate::engine::attempt::run_summary::Retry;
-use crate::engine::base::clock::local_times;
-use crate::engine::remote::RunRemote;
-use crate::engine::status::{Activity, Status};
+use crate::engine::{base::clock, remote, status};
 use crate::model::agent_record::{Usage, short_count};
 use crate::model::decision::{Budget, BudgetScope, Decision, Standing};
 use crate::model::hint::{Hint, join};
@@ -32,7 +29,7 @@ const LOOK_AT_LINES: usize = 8;
 const DETAIL_LINES: usize = 6;
 
 /// Where a run stands (B1). What matters most comes last, where a terminal stands still.
-pub(crate) fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
+pub(crate) fn status_text(ui: &Ui, status: &status::Status, now: Timestamp) -> String {
     let mut text = night_text(ui, status);
     let run = &status.run;
     let total = run
@@ -147,7 +144,7 @@ pub(crate) fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
 }
 
 /// What the agents used up, where one is at work: unknown is no zero.
-fn usage_text(status: &Status) -> String {
+fn usage_text(status: &status::Status) -> String {
     let (run, used) = (&status.run, status.run.usage());
     let is_agent = agent::detect(
         Some(&join(&run.spec.command)),
@@ -182,7 +179,7 @@ fn usage_text(status: &Status) -> String {
 
 /// What a run that is at work does now.
 /// How it stands with a remote.
-fn remote_text(remote: &RunRemote) -> String {
+fn remote_text(remote: &remote::RunRemote) -> String {
     let mut text = escape(&remote.remote);
     text.push_str(if remote.held {
         ", held here"
@@ -201,7 +198,7 @@ fn remote_text(remote: &RunRemote) -> String {
     text
 }
 
-fn activity_text(activity: &Activity, now: Timestamp) -> String {
+fn activity_text(activity: &status::Activity, now: Timestamp) -> String {
     let what = match (activity.what, &activity.check, activity.waiting_until) {
         (_, Some(check), _) => format!("check {}", escape(check)),
         ("waiting", _, Some(until)) => format!("waiting until {}", moment(until, now)),
@@ -224,7 +221,7 @@ fn activity_text(activity: &Activity, now: Timestamp) -> String {
 }
 
 /// What came of it, and what a person must look at.
-fn night_text(ui: &Ui, status: &Status) -> String {
+fn night_text(ui: &Ui, status: &status::Status) -> String {
     let Some(night) = &status.night else {
         return String::new();
     };
@@ -237,7 +234,7 @@ fn night_text(ui: &Ui, status: &Status) -> String {
 }
 
 /// The command to go on with, here; it names the run where that has to be.
-fn next(status: &Status, is_named: bool) -> Option<Hint> {
+fn next(status: &status::Status, is_named: bool) -> Option<Hint> {
     let words = next_command(&status.run, status.outlook)?;
     let hint = Hint::recover(words)
         .run(Some(&status.run.key).filter(|_| is_named || status.elsewhere.is_some()));
@@ -301,7 +298,7 @@ fn used(budget: &Budget) -> String {
 }
 
 /// Why it failed, what was decided, and what can be done next.
-fn failure_text(status: &Status, now: Timestamp) -> String {
+fn failure_text(status: &status::Status, now: Timestamp) -> String {
     let run = &status.run;
     let mut text = String::new();
     if let Some(failure) = &run.failure {
@@ -351,7 +348,7 @@ fn failure_text(status: &Status, now: Timestamp) -> String {
             text,
             "  decision   {}: {}",
             actions(decision),
-            escape(&local_times(&decision.reason))
+            escape(&clock::local_times(&decision.reason))
         );
     }
     if !status.options.is_empty() {
@@ -401,7 +398,7 @@ pub(crate) fn actions(decision: &Decision) -> String {
 }
 
 /// `retry-status`.
-pub(crate) fn retry_text(retry: &Retry, now: Timestamp) -> String {
+pub(crate) fn retry_text(retry: &status::Retry, now: Timestamp) -> String {
     let mut text = standing_text(retry, now) + "\n";
     if let Some(status) = &retry.status {
         for budget in &status.budgets {
@@ -417,7 +414,7 @@ pub(crate) fn retry_text(retry: &Retry, now: Timestamp) -> String {
                 text,
                 "decision    {} ({})",
                 actions(decision),
-                escape(&local_times(&decision.reason))
+                escape(&clock::local_times(&decision.reason))
             );
         }
     }
@@ -428,12 +425,12 @@ pub(crate) fn retry_text(retry: &Retry, now: Timestamp) -> String {
 }
 
 /// Why a run stopped that nothing was decided on: no failure did it.
-fn why_it_stopped(retry: &Retry) -> Option<&str> {
+fn why_it_stopped(retry: &status::Retry) -> Option<&str> {
     retry.run.as_ref().filter(|run| run.decision.is_none())?;
     Some(retry.status.as_ref()?.decision.as_ref()?.reason.as_str())
 }
 
-fn standing_text(retry: &Retry, now: Timestamp) -> String {
+fn standing_text(retry: &status::Retry, now: Timestamp) -> String {
     if let Some(pid) = retry.under_way {
         return format!("An attempt is under way (pid {pid}).");
     }

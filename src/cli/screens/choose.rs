@@ -2,18 +2,14 @@
 
 use std::fmt::Write;
 
-use crate::engine::inspect::diff;
-use crate::engine::recovery;
-use crate::engine::restore::request::{Commits, Restore};
-use crate::engine::rollback::{Options, Target, Targets, rollback, targets};
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::{Context, Error, ErrorKind, Result, inspect, rollback};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
 use crate::model::selector::Selector;
 use crate::policy::restore::Edits;
 
-use super::super::args::word_of;
+use super::super::args::How;
 use super::super::render::{crossed_text, in_words, superseded_text, unchanged_text, when};
 use super::super::ui::{Ui, escape};
 use super::{List, Picked, Talk, nothing_changed, same_as, size};
@@ -22,14 +18,14 @@ use super::{List, Picked, Talk, nothing_changed, same_as, size};
 #[derive(Debug)]
 pub(crate) struct Choice {
     /// Where to.
-    pub target: Target,
+    pub target: rollback::Target,
     /// And how.
     pub how: How,
 }
 
 /// A line of the list.
 struct Row {
-    target: Target,
+    target: rollback::Target,
     words: Vec<String>,
     label: String,
     good: bool,
@@ -41,11 +37,11 @@ struct Row {
 pub(crate) fn choose_rollback(
     context: &Context,
     ui: &Ui,
-    options: &Options,
+    options: &rollback::Options,
     how: How,
     words: &[String],
 ) -> Result<Choice> {
-    let mut targets = targets(context)?;
+    let mut targets = rollback::targets(context)?;
     targets
         .checkpoints
         .retain(|checkpoint| !checkpoint.is_safety());
@@ -80,8 +76,9 @@ pub(crate) fn choose_rollback(
         };
         at = picked;
         let row = &rows[at];
-        let plan =
-            |context: &Context, how: How| rollback(context, &row.target, &how.options(options));
+        let plan = |context: &Context, how: How| {
+            rollback::rollback(context, &row.target, &how.options(options))
+        };
         talk.say("");
         talk.ask(&labels[at]);
         if options.scope.covers_files() && options.paths.is_empty() {
@@ -109,11 +106,12 @@ pub(crate) fn choose_rollback(
 pub(crate) fn confirm_rollback(
     context: &Context,
     ui: &Ui,
-    options: &Options,
-    target: &Target,
+    options: &rollback::Options,
+    target: &rollback::Target,
     how: How,
 ) -> Result<How> {
-    let plan = |context: &Context, how: How| rollback(context, target, &how.options(options));
+    let plan =
+        |context: &Context, how: How| rollback::rollback(context, target, &how.options(options));
     let may_be_asked = match plan(&context.rehearsal()?, how) {
         Ok(restore) => restore.changed,
         Err(error) => matches!(
@@ -129,13 +127,13 @@ pub(crate) fn confirm_rollback(
 }
 
 /// Newest first; the whole run last.
-fn rows(talk: &Talk<'_>, targets: &Targets) -> Vec<Row> {
+fn rows(talk: &Talk<'_>, targets: &rollback::Targets) -> Vec<Row> {
     let run = &targets.run;
     let current = run.shown_iteration();
     let from =
         |number: u32| format!("The run continues from iteration {number}; its history stays.");
     let mut rows = vec![Row {
-        target: Target::Iteration(current),
+        target: rollback::Target::Iteration(current),
         words: vec!["--iteration".to_owned(), current.to_string()],
         label: format!("undo iteration {current} only"),
         good: false,
@@ -143,7 +141,7 @@ fn rows(talk: &Talk<'_>, targets: &Targets) -> Vec<Row> {
     }];
     for checkpoint in targets.checkpoints.iter().rev() {
         rows.push(Row {
-            target: Target::Checkpoint(Selector::Id(checkpoint.id.to_string())),
+            target: rollback::Target::Checkpoint(Selector::Id(checkpoint.id.to_string())),
             words: vec!["--to".to_owned(), checkpoint.id.to_string()],
             label: label(talk, checkpoint, targets),
             good: targets.last_good.as_ref() == Some(&checkpoint.id),
@@ -157,7 +155,7 @@ fn rows(talk: &Talk<'_>, targets: &Targets) -> Vec<Row> {
     }
     if targets.initial.is_some() {
         rows.push(Row {
-            target: Target::Full,
+            target: rollback::Target::Full,
             words: vec!["--full".to_owned()],
             label: "undo the entire run".to_owned(),
             good: false,
@@ -168,7 +166,11 @@ fn rows(talk: &Talk<'_>, targets: &Targets) -> Vec<Row> {
 }
 
 /// What matters most first: a narrow terminal cuts the rest.
-pub(super) fn label(talk: &Talk<'_>, checkpoint: &Checkpoint, targets: &Targets) -> String {
+pub(super) fn label(
+    talk: &Talk<'_>,
+    checkpoint: &Checkpoint,
+    targets: &rollback::Targets,
+) -> String {
     let initial = targets.initial.as_ref() == Some(&checkpoint.id);
     let (number, seq) = (checkpoint.after_iteration, checkpoint.seq);
     let (verdict, age) = (
@@ -223,7 +225,7 @@ pub(crate) fn choose_restore(
     ui: &Ui,
     how: How,
     flags: &[String],
-    plan: &dyn Fn(&Context, &Selector, How) -> Result<Restore>,
+    plan: &dyn Fn(&Context, &Selector, How) -> Result<rollback::Restore>,
 ) -> Result<(Selector, How)> {
     let targets = all(context)?;
     let ui = &ui.knowing(context);
@@ -251,8 +253,8 @@ fn with(words: &[&str], id: &str, flags: &[String]) -> Vec<String> {
 }
 
 /// Newest first.
-fn all(context: &Context) -> Result<Targets> {
-    let mut targets = targets(context)?;
+fn all(context: &Context) -> Result<rollback::Targets> {
+    let mut targets = rollback::targets(context)?;
     targets.checkpoints.reverse();
     if targets.checkpoints.is_empty() {
         return Err(
@@ -263,7 +265,7 @@ fn all(context: &Context) -> Result<Targets> {
     Ok(targets)
 }
 
-fn pick(talk: &Talk<'_>, targets: &Targets, at: &mut usize) -> Result<CheckpointId> {
+fn pick(talk: &Talk<'_>, targets: &rollback::Targets, at: &mut usize) -> Result<CheckpointId> {
     let checkpoints = &targets.checkpoints;
     let labels: Vec<String> = checkpoints
         .iter()
@@ -288,12 +290,12 @@ fn pick(talk: &Talk<'_>, targets: &Targets, at: &mut usize) -> Result<Checkpoint
 /// What differs between a checkpoint and the work tree, as much as the terminal has room for beside the list.
 fn preview(talk: &Talk<'_>, checkpoint: &Checkpoint, patch: bool) -> Result<()> {
     let room = size().1.saturating_sub(4).max(4);
-    let settled = recovery::load_recovered(talk.context)?;
+    let settled = inspect::load_recovered(talk.context)?;
     let Some(checkpoint) = settled.checkpoint(&checkpoint.id) else {
         talk.say("It is gone.");
         return Ok(());
     };
-    let difference = diff(talk.context, checkpoint, None, &[], patch)?;
+    let difference = inspect::diff(talk.context, checkpoint, None, &[], patch)?;
     talk.say("");
     talk.say(&format!("From @{} to the work tree:", checkpoint.seq));
     let lines: Vec<String> = match &difference.patch {
@@ -338,47 +340,8 @@ fn preview(talk: &Talk<'_>, checkpoint: &Checkpoint, patch: bool) -> Result<()> 
 /// So many paths of a kind are named.
 const NAMED: usize = 6;
 
-/// What a person decided about what would otherwise be refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct How {
-    /// About commits.
-    pub commits: Option<Commits>,
-    /// About hand edits.
-    pub edits: Edits,
-    /// About paths that cannot be replaced.
-    pub best_effort: bool,
-}
-
-impl How {
-    /// Flags that say the same.
-    pub(crate) fn words(self) -> Vec<String> {
-        let mut words = Vec::new();
-        if let Some(commits) = self.commits {
-            words.extend(["--commits".to_owned(), word_of(&commits)]);
-        }
-        if self.edits != Edits::Refuse {
-            words.extend(["--edits".to_owned(), word_of(&self.edits)]);
-        }
-        if self.best_effort {
-            words.push("--best-effort".to_owned());
-        }
-        words
-    }
-
-    /// What a rollback is asked for, with this.
-    pub(crate) fn options(self, given: &Options) -> Options {
-        let commits = self.commits.unwrap_or(given.commits);
-        Options {
-            commits,
-            edits: self.edits,
-            best_effort: self.best_effort,
-            ..given.clone()
-        }
-    }
-}
-
 /// What would be done, and how.
-pub(super) type Plan<'a> = &'a dyn Fn(&Context, How) -> Result<Restore>;
+pub(super) type Plan<'a> = &'a dyn Fn(&Context, How) -> Result<rollback::Restore>;
 
 /// Shows what `plan` would do and asks; `None` where another target is wanted.
 pub(super) fn confirm(talk: &Talk<'_>, how: How, plan: Plan<'_>) -> Result<Option<How>> {
@@ -461,9 +424,9 @@ fn settle(talk: &Talk<'_>, how: How, error: &Error, another: bool) -> Result<Opt
         ErrorKind::HeadMoved => (
             "k only the files, HEAD stays; d HEAD goes back, the commits stay reachable; r a new commit on top reverts it; ",
             vec![
-                ('k', commits(Commits::Keep)),
-                ('d', commits(Commits::Drop)),
-                ('r', commits(Commits::Revert)),
+                ('k', commits(rollback::Commits::Keep)),
+                ('d', commits(rollback::Commits::Drop)),
+                ('r', commits(rollback::Commits::Revert)),
             ],
         ),
         _ => {
@@ -493,7 +456,7 @@ fn settle(talk: &Talk<'_>, how: How, error: &Error, another: bool) -> Result<Opt
 }
 
 /// A plan in sentences.
-fn what_will_happen(restore: &Restore) -> Vec<String> {
+fn what_will_happen(restore: &rollback::Restore) -> Vec<String> {
     let result = &restore.result;
     let mut lines = Vec::new();
     let mut named = |verb: &str, paths: Vec<String>| {

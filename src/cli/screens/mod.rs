@@ -29,9 +29,7 @@ use super::terminal_text::wrapped;
 use super::ui::Ui;
 
 pub(super) use browse::browse;
-pub(super) use choose::{
-    How, choose_checkpoint, choose_restore, choose_rollback, confirm_rollback,
-};
+pub(super) use choose::{choose_checkpoint, choose_restore, choose_rollback, confirm_rollback};
 
 /// How often it is looked whether a signal came or the terminal has another size.
 const GLANCE: Duration = Duration::from_millis(100);

@@ -14,8 +14,7 @@ use super::super::render::date_time;
 use super::super::terminal_text::wrapped;
 use super::super::ui::escape;
 use super::{nothing_changed, size};
-use crate::engine::status::Status;
-use crate::engine::{Error, Result};
+use crate::engine::{Error, Result, status};
 use crate::model::decision::Strategy;
 use crate::model::failure::Failure;
 use crate::model::hint::Hint;
@@ -44,7 +43,7 @@ pub(crate) enum Answer {
 }
 
 /// Shows the screen and reads the answers; `None` where there is nothing to choose.
-pub(crate) fn ask(status: &Status, interrupts: &Interrupts) -> Result<Option<Answer>> {
+pub(crate) fn ask(status: &status::Status, interrupts: &Interrupts) -> Result<Option<Answer>> {
     let mut input = BufReader::new(Typed { interrupts });
     let chosen = choose(status, &mut input, &mut io::stderr());
     match interrupts.pending() {
@@ -80,7 +79,7 @@ impl Read for Typed<'_> {
 }
 
 fn choose(
-    status: &Status,
+    status: &status::Status,
     input: &mut impl BufRead,
     output: &mut impl Write,
 ) -> Result<Option<Answer>> {
@@ -149,7 +148,7 @@ fn choose(
     })))
 }
 
-fn shown(status: &Status, failure: &Failure) -> String {
+fn shown(status: &status::Status, failure: &Failure) -> String {
     let mut text = format!("Run failed: {}\n\n", status.run.key);
     text += &format!(
         "  Type:      {} ({})\n",
@@ -214,7 +213,7 @@ fn line(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<Option<
 mod tests {
     use super::*;
     use crate::engine::ErrorKind;
-    use crate::engine::attempt::run_summary::Retry;
+    use crate::engine::status::{Retry, Status};
     use crate::model::agent_record::Usage;
     use crate::model::decision::Standing;
     use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};

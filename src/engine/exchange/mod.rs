@@ -2,8 +2,12 @@
 //!
 //! Milestones that are removed are kept as files first (S13): a bundle each, from which git takes it back anywhere.
 
+pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod views;
+
+pub(crate) use import::{ImportRequest, Imported, ImportedFile, import};
+pub(crate) use views::{KeptAside, Synced, sync};
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -142,7 +146,7 @@ fn plain(path: &Path) -> Result<PathBuf> {
 }
 
 /// Writes it to a stream, a standard output say. Returns what stays on this machine.
-pub(crate) fn to_stream(
+fn to_stream(
     context: &Context,
     checkpoint: &Checkpoint,
     format: Format,
@@ -174,7 +178,7 @@ fn checked<'a>(context: &'a Context, checkpoint: &Checkpoint) -> Result<&'a Repo
 }
 
 /// Where a session's checkpoint is written that goes nowhere else: its folder is made unless it is a dry run.
-pub(crate) fn session_file(context: &Context, checkpoint: &Checkpoint) -> Result<PathBuf> {
+fn session_file(context: &Context, checkpoint: &Checkpoint) -> Result<PathBuf> {
     let state = context.load()?.state;
     let session = state
         .run(&checkpoint.run)
@@ -273,7 +277,7 @@ pub(in crate::engine) struct Outcome {
 }
 
 /// The age from which milestones are archived: what is asked for, else what is configured.
-pub(crate) fn archive_age(context: &Context, limits: &Limits) -> Result<Duration> {
+pub(in crate::engine) fn archive_age(context: &Context, limits: &Limits) -> Result<Duration> {
     let retention = &context.settings().retention;
     limits
         .max_age

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::durable::{Root, Sync};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::Repo;
-use crate::model::hint::Hint;
+use crate::model::hint::{Hint, quote};
 use crate::model::hook::HookAgent;
 use crate::policy::hook::settings::{
     GIT_HOOKS, PLUGIN_MARK, git_block, is_bare, may_hold_ours, opencode_plugin, plain, pretty,
@@ -34,11 +34,68 @@ pub(crate) enum Place {
 
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Task {
+pub(in crate::engine) enum Task {
     /// Put in.
     Install,
     /// Take out.
     Uninstall,
+}
+
+/// What an installation changed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Changes {
+    pub changed: bool,
+    pub files: Vec<FileChange>,
+    /// What cannot be seen in the settings.
+    pub notes: Vec<String>,
+}
+
+/// What it would change.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ChangesPlan<'a> {
+    changed: bool,
+    plan: PlannedFiles<'a>,
+    notes: &'a [String],
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct PlannedFiles<'a> {
+    files: &'a [FileChange],
+}
+
+impl Changes {
+    fn new(files: Vec<FileChange>, mut notes: Vec<String>) -> Self {
+        notes.extend(files.iter().filter_map(|file| file.note.clone()));
+        Self {
+            changed: files.iter().any(FileChange::is_changed),
+            files,
+            notes,
+        }
+    }
+
+    /// What a dry run answers.
+    pub(crate) fn planned(&self) -> ChangesPlan<'_> {
+        let files = &self.files;
+        ChangesPlan {
+            changed: false,
+            plan: PlannedFiles { files },
+            notes: &self.notes,
+        }
+    }
+}
+
+/// Settings to copy.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Printed {
+    agent: &'static str,
+    /// The file that it belongs in, relative to the project.
+    path: Option<&'static str>,
+    pub content: String,
+    notes: Vec<String>,
+    /// The content, where it is JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settings: Option<Map<String, Value>>,
 }
 
 /// What became of one file.
@@ -56,12 +113,18 @@ pub(crate) struct FileChange {
     pub note: Option<String>,
 }
 
+impl FileChange {
+    pub(crate) fn is_changed(&self) -> bool {
+        self.change != "unchanged"
+    }
+}
+
 fn lossy<S: Serializer>(path: &Path, to: S) -> std::result::Result<S::Ok, S::Error> {
     to.serialize_str(&path.to_string_lossy())
 }
 
 /// The file that an agent's settings are in, relative to the project (or the home folder).
-pub(crate) fn settings_file(agent: HookAgent, place: Place) -> Option<&'static str> {
+pub(in crate::engine) fn settings_file(agent: HookAgent, place: Place) -> Option<&'static str> {
     match (agent, place) {
         (HookAgent::Claude, Place::Project | Place::User) => Some(".claude/settings.json"),
         (HookAgent::Claude, Place::Local) => Some(".claude/settings.local.json"),
@@ -111,22 +174,115 @@ pub(super) fn installed_in(context: &Context, agent: HookAgent, place: Place) ->
     has.then(|| found(path, &text))
 }
 
-/// What is put into the settings, as text to copy.
-pub(crate) fn printed(agent: HookAgent, program: &str) -> String {
-    match agent {
+/// What is put into the settings, as text to copy. Without `program` `recover` is called by its name or path.
+pub(crate) fn print(context: &Context, agent: HookAgent, program: Option<&str>) -> Printed {
+    let (program, note) = called(context, program);
+    let text = match agent {
         HookAgent::Claude | HookAgent::Codex | HookAgent::Gemini => {
-            pretty(&settings(agent, program), "  ") + "\n"
+            pretty(&settings(agent, &program), "  ") + "\n"
         }
-        HookAgent::Opencode => opencode_plugin(program),
+        HookAgent::Opencode => opencode_plugin(&program),
         HookAgent::Git => {
-            let blocks = GIT_HOOKS.map(|hook| format!("# {hook}\n{}", git_block(program, hook)));
+            let blocks = GIT_HOOKS.map(|hook| format!("# {hook}\n{}", git_block(&program, hook)));
             blocks.join("\n")
         }
+    };
+    Printed {
+        agent: agent.as_str(),
+        path: settings_file(agent, Place::Project),
+        notes: notes(agent, note),
+        settings: serde_json::from_str(&text).ok(),
+        content: text,
     }
 }
 
+/// Installs the hook of an agent; a dry run only says what would become of which file.
+pub(crate) fn install(
+    context: &Context,
+    agent: HookAgent,
+    place: Place,
+    program: Option<&str>,
+) -> Result<Changes> {
+    let (program, note) = called(context, program);
+    let files = carry_out(context, Task::Install, agent, place, &program)?;
+    Ok(Changes::new(files, notes(agent, note)))
+}
+
+/// Takes the hook of these agents out, by default of all that may have it.
+pub(crate) fn uninstall(
+    context: &Context,
+    named: Option<HookAgent>,
+    place: Place,
+) -> Result<Changes> {
+    let has = |agent: &HookAgent| match agent {
+        HookAgent::Git => context.has_git() && place == Place::Project,
+        agent => settings_file(*agent, place).is_some(),
+    };
+    let agents: Vec<HookAgent> = match named {
+        Some(agent) => vec![agent],
+        None => HookAgent::ALL.into_iter().filter(has).collect(),
+    };
+    let (mut files, mut refused) = (Vec::new(), None);
+    for agent in agents {
+        match carry_out(context, Task::Uninstall, agent, place, "recover") {
+            Ok(changes) => files.extend(changes),
+            // What one of them refuses is no reason to leave the hook in the others.
+            Err(error) => {
+                tracing::warn!(%error, "the hook of {} is not taken out", agent.as_str());
+                refused = refused.or(Some(error));
+            }
+        }
+    }
+    match refused {
+        Some(error) => Err(error),
+        None => Ok(Changes::new(files, Vec::new())),
+    }
+}
+
+/// How recover is called, and what there is to say about that.
+fn called(context: &Context, wanted: Option<&str>) -> (String, Option<String>) {
+    if let Some(wanted) = wanted {
+        return (quote(wanted), None);
+    }
+    let path = context.env("PATH").unwrap_or_default();
+    if std::env::split_paths(&path).any(|folder| folder.join("recover").is_file()) {
+        return ("recover".to_owned(), None);
+    }
+    let Ok(own) = std::env::current_exe() else {
+        let note = "recover is not on PATH: the hook does nothing until it is";
+        return ("recover".to_owned(), Some(note.to_owned()));
+    };
+    let note = format!(
+        "recover is not on PATH: it is called as {}, which is right on this machine only",
+        own.display()
+    );
+    (quote(&own), Some(note))
+}
+
+/// What cannot be seen in the settings.
+fn notes(agent: HookAgent, first: Option<String>) -> Vec<String> {
+    let of_agent: &[&str] = match agent {
+        HookAgent::Claude => {
+            &["failed turns are reported (StopFailure) by Claude Code 2.1.78 and newer"]
+        }
+        HookAgent::Codex => &[
+            "Codex runs a project's hooks once they are trusted: look at them with /hooks",
+            "Codex runs no hook when a turn fails: supervise it with `recover run -- codex exec --json …`",
+        ],
+        HookAgent::Gemini => &[
+            "Gemini CLI runs no hook when a turn fails: supervise it with `recover run -- gemini …`",
+        ],
+        HookAgent::Opencode => &["opencode reads its plugins when it starts"],
+        HookAgent::Git => &[
+            "git calls no hook before reset, clean, checkout and stash: an agent's own hook sees those commands, git's cannot",
+        ],
+    };
+    let of_agent = of_agent.iter().map(|note| (*note).to_owned());
+    first.into_iter().chain(of_agent).collect()
+}
+
 /// Does it; a dry run only says what would become of which file.
-pub(crate) fn carry_out(
+pub(in crate::engine) fn carry_out(
     context: &Context,
     task: Task,
     agent: HookAgent,
@@ -276,6 +432,23 @@ struct Plan {
 }
 
 impl Plan {
+    fn new(root: Root, path: PathBuf, before: Option<String>, after: Option<String>) -> Self {
+        Self {
+            root,
+            path,
+            before,
+            after,
+            executable: false,
+            link: None,
+            folders: 0,
+        }
+    }
+
+    /// One that leaves the file as it is.
+    fn unchanged(root: Root, path: PathBuf, text: Option<String>) -> Self {
+        Self::new(root, path, text.clone(), text)
+    }
+
     fn change(&self) -> &'static str {
         match (&self.before, &self.after) {
             (None, Some(_)) => "created",
@@ -419,15 +592,7 @@ fn of_settings(
     let text = before.as_deref().unwrap_or_default();
     // What holds nothing of ours need not even be readable.
     if task == Task::Uninstall && !may_hold_ours(text, agent) {
-        return Ok(Plan {
-            root,
-            path,
-            after: before.clone(),
-            before,
-            executable: false,
-            link: None,
-            folders: 0,
-        });
+        return Ok(Plan::unchanged(root, path, before));
     }
     let refused =
         |why: &str| refused(&path, why).hint(Hint::recover(["hook", "print", agent.as_str()]));
@@ -454,13 +619,8 @@ fn of_settings(
     let is_linked = || settings_path(context, agent, place).is_ok_and(|file| file.is_symlink());
     let after = changed.or_else(|| is_linked().then(|| "{}\n".to_owned()));
     Ok(Plan {
-        root,
-        path,
-        before,
-        after,
-        executable: false,
-        link: None,
         folders: 1,
+        ..Plan::new(root, path, before, after)
     })
 }
 
@@ -483,26 +643,14 @@ fn of_plugin(context: &Context, place: Place, task: Task, program: &str) -> Resu
                 Err(Error::new(ErrorKind::AlreadyExists, message)
                     .hint(Hint::recover(["hook", "print", "opencode"])))
             }
-            Task::Uninstall => Ok(Plan {
-                root,
-                path,
-                after: before.clone(),
-                before,
-                executable: false,
-                link: link.clone(),
-                folders: 0,
-            }),
+            Task::Uninstall => Ok(Plan::unchanged(root, path, before)),
         };
     }
     let after = (task == Task::Install).then(|| opencode_plugin(program));
     Ok(Plan {
-        root,
-        path,
-        before,
-        after,
-        executable: false,
         link,
         folders: 2,
+        ..Plan::new(root, path, before, after)
     })
 }
 
@@ -525,13 +673,8 @@ fn of_script(path: &Path, task: Task, hook: &str, program: &str) -> Result<Plan>
         }
     };
     Ok(Plan {
-        root,
-        path,
-        before,
-        after,
         executable: true,
-        link: None,
-        folders: 0,
+        ..Plan::new(root, path, before, after)
     })
 }
 

@@ -5,6 +5,7 @@
 //! Every session is a run of its own (`claude-SESSION`), so that sessions side by side do not mix; below a `recover run`,
 //! or a loop that names its run, the checkpoints are that run's, and its attempts are left to whoever makes them.
 
+pub(crate) mod call;
 pub(crate) mod install;
 pub(crate) mod status;
 
@@ -44,7 +45,7 @@ const TURNED_OFF: &str = "checkpoints are turned off: [checkpoint] enabled = fal
 
 /// Whose run it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(super) enum Owner {
     /// The hook's own: a session's, or one that the settings name.
     Hook,
     /// Somebody else's, who makes its attempts: the environment names it.
@@ -71,7 +72,7 @@ pub(crate) struct Handled {
 
 impl Handled {
     /// Nothing was done, for this reason.
-    pub(crate) fn nothing(reason: &'static str) -> Self {
+    fn nothing(reason: &'static str) -> Self {
         Self {
             reason: Some(reason),
             ..Self::default()
@@ -88,12 +89,7 @@ pub fn session_run(agent: HookAgent, session_id: Option<&str>) -> RunId {
 }
 
 /// How the run is named that a moment belongs to, and whose it is; `naming` is what the flags and the environment say.
-pub(crate) fn name(
-    naming: &mut Naming,
-    by_flag: bool,
-    agent: HookAgent,
-    event: &HookEvent,
-) -> Owner {
+fn name(naming: &mut Naming, by_flag: bool, agent: HookAgent, event: &HookEvent) -> Owner {
     if naming.run_id.is_some() {
         return if by_flag { Owner::Hook } else { Owner::Others };
     }
@@ -105,7 +101,7 @@ pub(crate) fn name(
 }
 
 /// Whether a checkpoint is the first of its run and may take its time, because the whole tree is read.
-pub(crate) fn is_first(context: &Context) -> bool {
+fn is_first(context: &Context) -> bool {
     let first = || {
         let state = context.load()?.state;
         Ok::<bool, crate::engine::base::error::Error>(
@@ -116,12 +112,7 @@ pub(crate) fn is_first(context: &Context) -> bool {
 }
 
 /// Does what is to be done.
-pub(crate) fn handle(
-    context: &Context,
-    agent: HookAgent,
-    owner: Owner,
-    event: &HookEvent,
-) -> Result<Handled> {
+fn handle(context: &Context, agent: HookAgent, owner: Owner, event: &HookEvent) -> Result<Handled> {
     context.require_something()?;
     if let Some(context) = at_work(context)? {
         return handle(&context, agent, owner, event);

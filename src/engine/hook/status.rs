@@ -236,7 +236,7 @@ fn why(agent: HookAgent) -> &'static str {
 }
 
 /// Records a call. Nobody is held up where that cannot be written.
-pub(crate) fn record_call(context: &Context, agent: HookAgent) {
+pub(super) fn record_call(context: &Context, agent: HookAgent) {
     if !context.store().private_dir().is_dir() {
         return;
     }
@@ -258,7 +258,7 @@ pub(crate) fn record_call(context: &Context, agent: HookAgent) {
 
 /// Whether a session of an agent was not told yet that nothing is protected here; from now on it was. Where that cannot be
 /// written down, or the call names no session, it is said each time.
-pub(crate) fn is_unsaid(context: &Context, agent: HookAgent, session: Option<&str>) -> bool {
+pub(super) fn is_unsaid(context: &Context, agent: HookAgent, session: Option<&str>) -> bool {
     let (Some(home), Some(session)) = (context.user_state_home(), session) else {
         return true;
     };

@@ -2,18 +2,21 @@
 //!
 //! What the feedback loops say of the work tree as it is.
 
+use std::path::PathBuf;
+
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::inspect;
 use crate::engine::record::liveness::Driving;
-use crate::engine::record::run_settings::{identity, is_unchecked, loops_of_fix, shell_of};
+use crate::engine::record::run_settings::{
+    folder_of, identity, is_unchecked, loops_of_fix, shell_of,
+};
 use crate::engine::record::storage::Request;
 use crate::engine::record::{checkpoint, events, select};
 use crate::engine::recovery;
 use crate::engine::remote::require_consent_to_drive;
-use crate::engine::run::fix_session::{
-    Fix, active, changes_since, log_dir, new_session, open, prepare, status,
-};
+use crate::engine::run::fix_session::{active, changes_since, log_of, new_session, open, prepare};
 use crate::engine::run::{DriveOptions, Driven, LoopSetting, drive, no_loops, run_loops};
 use crate::engine::trust::{self, agreed};
 use crate::model::checkpoint::{Verdict, trigger};
@@ -27,10 +30,13 @@ use crate::model::run::{IterationStatus, RunKey, RunStatus};
 use crate::policy::classify::classify;
 use crate::policy::prompt::manual_fix_context;
 use crate::policy::retry::end_of_fix;
+use crate::policy::text::{Place, plain_text};
 use crate::process::Show;
 use crate::store::NewEvent;
 
 pub(crate) mod watch;
+
+pub(crate) use crate::engine::run::fix_session::{Fix, log_dir, status};
 
 /// Opens a session for the run that a command works on; the open one where there is one.
 pub(crate) fn start(context: &Context) -> Result<Fix> {
@@ -230,6 +236,45 @@ pub(crate) fn abort(context: &Context) -> Result<Fix> {
         ..active(&state, &key)?.session
     });
     Ok(Fix { session, run })
+}
+
+/// The first place in a file of the work tree that the check names which failed last, else the failure that the session
+/// began with.
+pub(crate) fn first_place(context: &Context, session: &ManualFixSession) -> Option<Place> {
+    let failed = session
+        .verification_results
+        .iter()
+        .filter(|(_, result)| !result.passed);
+    let root = context.store().root();
+    // A log that is gone names nothing.
+    let logs = failed.filter_map(|(name, _)| root.read(&log_of(context, session, name)).ok());
+    let logs: Vec<String> = logs.map(|log| plain_text(&log)).collect();
+    let texts = logs
+        .iter()
+        .map(String::as_str)
+        .chain(session.issue.iter().flat_map(inspect::texts_of));
+    inspect::place_in(context.worktree(), &folders(context, session), texts)
+}
+
+/// What the paths in the output of the checks are relative to: the folders that those start in, and the work tree's root.
+fn folders(context: &Context, session: &ManualFixSession) -> Vec<PathBuf> {
+    let state = context
+        .load()
+        .map(|loaded| loaded.state)
+        .unwrap_or_default();
+    let runs = state
+        .runs
+        .iter()
+        .filter(|run| run.key.run_id == session.run_id);
+    let dirs = runs
+        .flat_map(|run| loops_of_fix(context, run))
+        .map(|one| folder_of(context, &one.dir));
+    let mut folders: Vec<PathBuf> = dirs.chain([context.worktree().to_owned()]).collect();
+    folders.sort_unstable();
+    folders.dedup();
+    // The nearest first.
+    folders.reverse();
+    folders
 }
 
 /// What came of running the feedback loops.

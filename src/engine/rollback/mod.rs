@@ -17,11 +17,11 @@ use on_request::{restore, restore_with};
 
 use crate::engine::base::context::{Context, plain_path};
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::{git_state, select, stored};
+use crate::engine::record::{git_state, nested, select, stored};
 use crate::engine::recovery;
 use crate::engine::restore::automatic::mixed;
 use crate::engine::restore::nested::NestedRequest;
-use crate::engine::restore::request::{Commits, IndexMode, Initiator, Restore, RestoreRequest};
+use crate::engine::restore::request::{IndexMode, Initiator, RestoreRequest};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::failure::Cause;
 use crate::model::hint::Hint;
@@ -33,6 +33,10 @@ use crate::model::selector::Selector;
 use crate::model::state::{Named, State};
 use crate::policy::restore::Edits;
 use crate::policy::text::escape;
+
+pub(crate) use crate::engine::restore::nested::NestedAction;
+pub(crate) use crate::engine::restore::request::{Commits, IndexOutcome, Restore, RestoreResult};
+pub(crate) use on_request::COPIED;
 
 /// Where to go back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +83,26 @@ impl Default for Options {
             nested: false,
             precious: false,
             best_effort: false,
+        }
+    }
+}
+
+impl Options {
+    /// The restore of this checkpoint.
+    fn of(&self, kind: OperationKind, target: &Checkpoint) -> RestoreRequest {
+        RestoreRequest {
+            scope: self.scope,
+            paths: self.paths.clone(),
+            commits: self.commits,
+            edits: self.edits,
+            index: self.index,
+            nested: NestedRequest {
+                restore: self.nested,
+                placed: Vec::new(),
+            },
+            precious: self.precious,
+            best_effort: self.best_effort,
+            ..RestoreRequest::new(kind, target)
         }
     }
 }
@@ -132,6 +156,23 @@ pub fn targets_of_worktree(context: &Context) -> Result<Vec<Checkpoint>> {
         .collect())
 }
 
+/// Restores the files of a checkpoint; the state of the run stays as it is. With `here` it may be of another work tree.
+pub(crate) fn restore_files(
+    context: &Context,
+    selector: &Selector,
+    options: &Options,
+    here: bool,
+) -> Result<Restore> {
+    let selector = nested::adopt(context, selector)?;
+    restore_with(context, OperationKind::Restore, |state| {
+        let checkpoint = select::checkpoint(context, state, &selector)?;
+        Ok(RestoreRequest {
+            here,
+            ..options.of(OperationKind::Restore, checkpoint)
+        })
+    })
+}
+
 /// Rolls back.
 pub fn rollback(context: &Context, target: &Target, options: &Options) -> Result<Restore> {
     restore_with(context, OperationKind::Rollback, |state| {
@@ -176,19 +217,8 @@ fn request(
         .map(|run| reposition(run, target, checkpoint.after_iteration));
     Ok(RestoreRequest {
         run: run.map(|run| run.key.clone()),
-        scope: options.scope,
-        paths: options.paths.clone(),
-        commits: options.commits,
-        edits: options.edits,
-        index: options.index,
         reposition,
-        nested: NestedRequest {
-            restore: options.nested,
-            placed: Vec::new(),
-        },
-        precious: options.precious,
-        best_effort: options.best_effort,
-        ..RestoreRequest::new(OperationKind::Rollback, checkpoint)
+        ..options.of(OperationKind::Rollback, checkpoint)
     })
 }
 

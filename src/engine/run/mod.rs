@@ -9,6 +9,7 @@ mod feedback;
 pub(crate) mod fix_session;
 pub(crate) mod notify;
 pub(crate) mod own_loop;
+mod request;
 pub(crate) mod retry;
 
 use std::time::Duration;
@@ -23,7 +24,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs;
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::run_settings::configured_checks;
-use crate::engine::record::storage::Request;
+use crate::engine::record::storage;
 use crate::engine::record::{checkpoint, events, lane, select};
 use crate::engine::recovery;
 use crate::engine::remote::{Server, require_new};
@@ -40,10 +41,15 @@ use crate::process;
 use crate::process::Show;
 use crate::store::NewEvent;
 
+pub(crate) use crate::engine::record::run_settings::{
+    called_in, folder_of, is_unchecked, loops_of_fix,
+};
 pub(crate) use commands::{Problem, missing_checks, problem_of, require_checks, require_command};
 pub(crate) use drive::drive;
 pub(crate) use execute::prompt_of;
 pub(crate) use feedback::{LoopSetting, no_loops, run_loops};
+pub(crate) use notify::Notification;
+pub(crate) use request::{Request, RunPlan, typed_checks};
 
 /// How a supervised run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -220,7 +226,7 @@ pub(crate) fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) 
     let _worktree = claim_worktree(context, ledger.state(), &key)?;
     let driving = Driving::take(context, &key)?;
     ledger.append(now, events)?;
-    let request = Request {
+    let request = storage::Request {
         trigger: trigger::INITIAL.to_owned(),
         after_iteration: Some(0),
         lane_fields: lane::fill(
@@ -229,7 +235,7 @@ pub(crate) fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) 
             &key,
             lane::of_beginning(ledger.state(), &key),
         ),
-        ..Request::default()
+        ..storage::Request::default()
     };
     let initial = checkpoint::record(context, &ledger, &key, &prepared, request)?;
     events::append(ledger, &key, now, vec![checkpoint::event(&initial)])?;

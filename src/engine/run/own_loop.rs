@@ -14,7 +14,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::heartbeat::is_alive;
 use crate::engine::base::runs::run_of;
-use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
+pub(crate) use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
 use crate::engine::record::storage::{Prepared, Request};
 use crate::engine::record::{checkpoint, events, select};
 use crate::engine::recovery;

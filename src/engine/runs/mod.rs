@@ -2,6 +2,8 @@
 
 pub(crate) mod prune;
 
+pub(crate) use prune::Pruned;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::exchange::{Archived, archive};
+use crate::engine::exchange::{Archived, archive, archive_age};
 use crate::engine::record::{nested, seed_json, select, storage};
 use crate::engine::recovery;
 use crate::git::WorktreeLock;
@@ -48,7 +48,15 @@ pub(crate) struct Pruned {
 
 /// Plans and, unless it is a dry run, removes. One run's with `--run`, else every run's of this state directory. With a
 /// folder as `archive`, milestones as old as the limits say go there.
-pub(crate) fn prune(context: &Context, limits: &Limits, folder: Option<&Path>) -> Result<Pruned> {
+pub(crate) fn prune(
+    context: &Context,
+    mut limits: Limits,
+    folder: Option<&Path>,
+) -> Result<Pruned> {
+    if folder.is_some() {
+        limits.archive = Some(archive_age(context, &limits)?);
+    }
+    let limits = &limits;
     if !context.dry_run() {
         context.check_safe_mode("removing checkpoints")?;
         recovery::recover(context)?;

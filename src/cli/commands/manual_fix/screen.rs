@@ -5,7 +5,7 @@
 //! stderr: stdout stays the answer's.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -17,14 +17,10 @@ use super::super::super::terminal_text::between_words;
 use super::super::super::ui::{Reply, Ui, escape};
 use super::watch::Lines;
 use super::{go_on, reply, show};
-use crate::engine::manual_fix::watch::{Asker, Step, Watch};
-use crate::engine::manual_fix::{Judged, abort, start};
-use crate::engine::record::run_settings::{folder_of, loops_of_fix};
-use crate::engine::run::fix_session::{Fix, log_dir, log_of};
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::{Context, Error, ErrorKind, Result, manual_fix, manual_fix::watch};
 use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixSession;
-use crate::policy::text::{Place, places, plain_text};
+use crate::policy::text::Place;
 use crate::process::{Show, Signal};
 
 const KEYS: &str = "Keys: v verify now, c continue once verified, a abort, q leave it open";
@@ -35,7 +31,7 @@ const LINES: usize = 10;
 
 /// Opens or takes up a session and stays with it until somebody says how to go on.
 pub(super) fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Result<Reply> {
-    let fix = start(context)?;
+    let fix = manual_fix::start(context)?;
     if context.dry_run() {
         return Ok(reply(context, &fix, ui));
     }
@@ -45,7 +41,7 @@ pub(super) fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Res
         context.interrupts.take_only(Signal::Int);
     }
     introduce(&fix, ui);
-    let mut watch = Watch::new(context, Show::Nothing)?;
+    let mut watch = watch::Watch::new(context, Show::Nothing)?;
     if watch.loops().is_empty() {
         ui.note("No checks are configured: nothing can be verified.");
     }
@@ -69,7 +65,7 @@ pub(super) fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Res
     ui.note(&format!("Same as: {same}"));
     match end {
         End::Continue => go_on(context, None, false, show(ui), ui),
-        End::Abort => Ok(reply(context, &abort(context)?, ui)),
+        End::Abort => Ok(reply(context, &manual_fix::abort(context)?, ui)),
         End::Leave(exit) => Ok(reply(context, &last, ui).exit(exit)),
     }
 }
@@ -82,34 +78,36 @@ enum End {
     Leave(ExitCode),
 }
 
-fn attend(watch: &mut Watch<'_>, context: &Context, ui: &Ui) -> Result<End> {
+fn attend(watch: &mut watch::Watch<'_>, context: &Context, ui: &Ui) -> Result<End> {
     loop {
         let step = watch.next(None)?;
         // With stderr closed there is nobody left to report to.
         let _ = Lines::Stderr.tell(&step);
         match step {
-            Step::Judged(judged) => ask(&judged, context, ui),
-            Step::Asked('v') if watch.loops().is_empty() => ui.note("There are no checks to run."),
-            Step::Asked('v') => watch.verify(),
-            Step::Asked('c') if watch.fix()?.session.verified => return Ok(End::Continue),
-            Step::Asked('c') => ui.note("Not verified as it is: v runs the checks."),
-            Step::Asked('a') => return Ok(End::Abort),
-            Step::Asked('q' | END_OF_INPUT) | Step::Ended | Step::GaveUp => {
+            watch::Step::Judged(judged) => ask(&judged, context, ui),
+            watch::Step::Asked('v') if watch.loops().is_empty() => {
+                ui.note("There are no checks to run.");
+            }
+            watch::Step::Asked('v') => watch.verify(),
+            watch::Step::Asked('c') if watch.fix()?.session.verified => return Ok(End::Continue),
+            watch::Step::Asked('c') => ui.note("Not verified as it is: v runs the checks."),
+            watch::Step::Asked('a') => return Ok(End::Abort),
+            watch::Step::Asked('q' | END_OF_INPUT) | watch::Step::Ended | watch::Step::GaveUp => {
                 return Ok(End::Leave(ExitCode::DONE));
             }
-            Step::Asked(_) => ui.note(KEYS),
-            Step::Stopped(code) => return Ok(End::Leave(ExitCode::other(code))),
-            Step::Polling(..)
-            | Step::Changed(_)
-            | Step::Reverted(_)
-            | Step::Verifying(_)
-            | Step::Restless => {}
+            watch::Step::Asked(_) => ui.note(KEYS),
+            watch::Step::Stopped(code) => return Ok(End::Leave(ExitCode::other(code))),
+            watch::Step::Polling(..)
+            | watch::Step::Changed(_)
+            | watch::Step::Reverted(_)
+            | watch::Step::Verifying(_)
+            | watch::Step::Restless => {}
         }
     }
 }
 
 /// What is to be fixed, and how.
-fn introduce(fix: &Fix, ui: &Ui) {
+fn introduce(fix: &manual_fix::Fix, ui: &Ui) {
     ui.note(&format!("Manual fix of run {}", fix.run.key));
     if let Some(issue) = &fix.session.issue {
         ui.note(&format!("Issue: {}", issue.message));
@@ -124,10 +122,10 @@ fn introduce(fix: &Fix, ui: &Ui) {
 }
 
 /// After a verification: what is wrong, and what can be done.
-fn ask(judged: &Judged, context: &Context, ui: &Ui) {
+fn ask(judged: &manual_fix::Judged, context: &Context, ui: &Ui) {
     if let Some(failure) = &judged.failure {
         excerpt(failure.details.as_deref().unwrap_or(&failure.message), ui);
-        let logs = log_dir(context, &judged.fix.session);
+        let logs = manual_fix::log_dir(context, &judged.fix.session);
         ui.note(&format!("All of it: {}", logs.display()));
     }
     if judged.fix.session.verified {
@@ -155,7 +153,7 @@ fn excerpt(text: &str, ui: &Ui) {
 }
 
 /// Keys that leave a verification behind.
-fn listen(asker: Asker) -> io::Result<Keys> {
+fn listen(asker: watch::Asker) -> io::Result<Keys> {
     Keys::listen(move |key| match key {
         Key::Char(c) => match c.to_ascii_lowercase() {
             leaving @ ('a' | 'q') => asker.insist(leaving),
@@ -228,7 +226,7 @@ impl Editor {
         session: &ManualFixSession,
         ui: &Ui,
     ) -> Result<()> {
-        let Some(place) = first(context, session) else {
+        let Some(place) = manual_fix::first_place(context, session) else {
             ui.note(
                 "The failure names no place in a file of this work tree: there is nothing to open.",
             );
@@ -253,74 +251,6 @@ impl Editor {
         }
         Ok(())
     }
-}
-
-/// The first place that is in a file of the work tree.
-fn first(context: &Context, session: &ManualFixSession) -> Option<Place> {
-    let worktree = context.worktree();
-    let folders = folders(context, session);
-    let failed = session
-        .verification_results
-        .iter()
-        .filter(|(_, result)| !result.passed);
-    // A log that is gone names nothing.
-    let logs = failed.filter_map(|(name, _)| {
-        context
-            .store()
-            .root()
-            .read(&log_of(context, session, name))
-            .ok()
-    });
-    let mut texts: Vec<String> = logs.map(|log| plain_text(&log)).collect();
-    if let Some(failure) = &session.issue {
-        texts.push(failure.message.clone());
-        texts.extend(failure.details.clone());
-        texts.extend(
-            failure
-                .evidence
-                .iter()
-                .map(|evidence| evidence.text.clone()),
-        );
-    }
-    texts
-        .iter()
-        .flat_map(|text| places(text))
-        .find_map(|place| {
-            let is_ours = |path: &PathBuf| {
-                path.is_file()
-                    && path.starts_with(worktree)
-                    && !path.starts_with(worktree.join(".git"))
-            };
-            let mut paths = folders
-                .iter()
-                .filter_map(|folder| std::fs::canonicalize(folder.join(&place.path)).ok());
-            let path = paths.find(is_ours)?;
-            Some(Place {
-                path: path.to_string_lossy().into_owned(),
-                ..place
-            })
-        })
-}
-
-/// What the paths in the output of the checks are relative to: the folders that those start in, and the work tree's root.
-fn folders(context: &Context, session: &ManualFixSession) -> Vec<PathBuf> {
-    let state = context
-        .load()
-        .map(|loaded| loaded.state)
-        .unwrap_or_default();
-    let runs = state
-        .runs
-        .iter()
-        .filter(|run| run.key.run_id == session.run_id);
-    let dirs = runs
-        .flat_map(|run| loops_of_fix(context, run))
-        .map(|one| folder_of(context, &one.dir));
-    let mut folders: Vec<PathBuf> = dirs.chain([context.worktree().to_owned()]).collect();
-    folders.sort_unstable();
-    folders.dedup();
-    // The nearest first.
-    folders.reverse();
-    folders
 }
 
 /// How an editor is given a place. One that nobody knows is given the file alone.

@@ -8,13 +8,10 @@ use super::super::super::render::{said, seconds};
 use super::super::super::replies::ExitCode;
 use super::super::super::ui::{Reply, Ui, escape};
 use super::show;
-use crate::engine::base::clock::WaitLimit;
-use crate::engine::base::progress::{Observer, ProgressEvent};
-use crate::engine::manual_fix::Judged;
-use crate::engine::manual_fix::watch::{Step, Watch};
-use crate::engine::record::run_settings::loops_of_fix;
-use crate::engine::run::fix_session::{Fix, status};
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::{
+    Context, Error, ErrorKind, Result, base::clock, base::progress, manual_fix, manual_fix::watch,
+    run,
+};
 use crate::model::hint::Hint;
 use crate::model::manifest::Change;
 use crate::model::manual_fix::ManualFixStatus;
@@ -22,12 +19,12 @@ use crate::model::time::Timestamp;
 use crate::policy::secrets::redact;
 
 /// Tells changes and results as they come, until a signal, the deadline or (with `wait`) a verified fix ends it.
-pub(super) fn watch(context: &Context, wait: Option<WaitLimit>, ui: &Ui) -> Result<Reply> {
+pub(super) fn watch(context: &Context, wait: Option<clock::WaitLimit>, ui: &Ui) -> Result<Reply> {
     if context.dry_run() {
         return planned(context);
     }
-    let mut watch = Watch::new(context, show(ui))?;
-    let longest = wait.and_then(WaitLimit::longest);
+    let mut watch = watch::Watch::new(context, show(ui))?;
+    let longest = wait.and_then(clock::WaitLimit::longest);
     // One that is too far away to be expressed never comes.
     let deadline = longest.and_then(|longest| Instant::now().checked_add(longest));
     let goal = wait.is_some();
@@ -60,7 +57,7 @@ pub(super) fn watch(context: &Context, wait: Option<WaitLimit>, ui: &Ui) -> Resu
 }
 
 fn follow(
-    watch: &mut Watch<'_>,
+    watch: &mut watch::Watch<'_>,
     deadline: Option<Instant>,
     goal: bool,
     lines: Lines,
@@ -74,12 +71,12 @@ fn follow(
             Err(error) => return Err(Error::io("cannot write to standard output", error)),
         }
         match step {
-            Step::Judged(judged) if goal && judged.fix.session.verified => {
+            watch::Step::Judged(judged) if goal && judged.fix.session.verified => {
                 return Ok(ExitCode::DONE);
             }
-            Step::Ended => return Ok(ExitCode::DONE),
-            Step::GaveUp => return Ok(ExitCode::GAVE_UP_WAITING),
-            Step::Stopped(code) => return Ok(ExitCode::other(code)),
+            watch::Step::Ended => return Ok(ExitCode::DONE),
+            watch::Step::GaveUp => return Ok(ExitCode::GAVE_UP_WAITING),
+            watch::Step::Stopped(code) => return Ok(ExitCode::other(code)),
             _ => {}
         }
     }
@@ -87,10 +84,10 @@ fn follow(
 
 /// What a watch would do.
 fn planned(context: &Context) -> Result<Reply> {
-    let fix = status(context)?;
+    let fix = manual_fix::status(context)?;
     is_open(&fix)?;
     let settings = &context.settings().manual_fix;
-    let names: Vec<String> = loops_of_fix(context, &fix.run)
+    let names: Vec<String> = run::loops_of_fix(context, &fix.run)
         .into_iter()
         .map(|feedback| feedback.name)
         .collect();
@@ -103,7 +100,7 @@ fn planned(context: &Context) -> Result<Reply> {
     Ok(Reply::new(fix, text))
 }
 
-fn is_open(fix: &Fix) -> Result<()> {
+fn is_open(fix: &manual_fix::Fix) -> Result<()> {
     if fix.session.status == ManualFixStatus::Active {
         return Ok(());
     }
@@ -137,7 +134,7 @@ impl Lines {
     }
 
     /// Writes what a step reports, if anything.
-    pub(super) fn tell(self, step: &Step) -> io::Result<()> {
+    pub(super) fn tell(self, step: &watch::Step) -> io::Result<()> {
         self.write(&text(step))
     }
 
@@ -156,9 +153,9 @@ impl Lines {
 }
 
 /// Tells what each feedback loop said as soon as it has said it.
-impl Observer for Lines {
-    fn on_event(&self, _now: Timestamp, event: ProgressEvent<'_>) {
-        if let ProgressEvent::LoopEnded { name, result } = event {
+impl progress::Observer for Lines {
+    fn on_event(&self, _now: Timestamp, event: progress::ProgressEvent<'_>) {
+        if let progress::ProgressEvent::LoopEnded { name, result } = event {
             let mark = if result.passed { "passed" } else { "FAILED" };
             let line = format!(
                 "{mark} {}: {} ({})\n",
@@ -173,25 +170,25 @@ impl Observer for Lines {
 }
 
 /// The lines of a step.
-fn text(step: &Step) -> String {
+fn text(step: &watch::Step) -> String {
     match step {
-        Step::Polling(reason, interval) => {
+        watch::Step::Polling(reason, interval) => {
             format!(
                 "polling: {}; files are compared every {}\n",
                 escape(reason),
                 seconds(*interval)
             )
         }
-        Step::Changed(change) => changed(change),
-        Step::Reverted(change) => format!("reverted {}\n", escape(&change.path.to_lossy())),
-        Step::Verifying(names) => format!("verifying {}\n", escape(&names.join(", "))),
-        Step::Judged(judged) => judged_text(judged),
-        Step::Restless => {
+        watch::Step::Changed(change) => changed(change),
+        watch::Step::Reverted(change) => format!("reverted {}\n", escape(&change.path.to_lossy())),
+        watch::Step::Verifying(names) => format!("verifying {}\n", escape(&names.join(", "))),
+        watch::Step::Judged(judged) => judged_text(judged),
+        watch::Step::Restless => {
             "files change whenever the checks run: if they write them, let git ignore them\n"
                 .to_owned()
         }
-        Step::Ended => "the session has ended\n".to_owned(),
-        Step::Asked(_) | Step::GaveUp | Step::Stopped(_) => String::new(),
+        watch::Step::Ended => "the session has ended\n".to_owned(),
+        watch::Step::Asked(_) | watch::Step::GaveUp | watch::Step::Stopped(_) => String::new(),
     }
 }
 
@@ -212,7 +209,7 @@ fn changed(change: &Change) -> String {
     )
 }
 
-fn judged_text(judged: &Judged) -> String {
+fn judged_text(judged: &manual_fix::Judged) -> String {
     let session = &judged.fix.session;
     match (judged.outdated, session.verified) {
         (true, _) => "outdated: files changed while the checks ran; they run again\n",

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::super::keys::Key;
 use super::timeline::{Node, Row, label, rows};
-use crate::engine::inspect::Recorded;
+use crate::engine::inspect;
 use crate::model::hint::Hint;
 use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
@@ -83,7 +83,7 @@ const FIRST: u32 = 200;
 /// Everything that a key can change.
 #[derive(Debug)]
 pub(super) struct App {
-    pub recorded: Recorded,
+    pub recorded: inspect::Recorded,
     pub rows: Vec<Row>,
     /// So many of the latest iterations of a run are among the rows: the first screen does not wait for older ones.
     listed: u32,
@@ -106,7 +106,7 @@ pub(super) struct App {
 
 impl App {
     /// The chosen run is open, and its latest row selected.
-    pub(super) fn new(recorded: Recorded, now: Timestamp) -> Self {
+    pub(super) fn new(recorded: inspect::Recorded, now: Timestamp) -> Self {
         let newest = recorded.state.runs.last().map(|run| run.key.clone());
         let open: BTreeSet<RunKey> = recorded.chosen.clone().or(newest).into_iter().collect();
         let rows = rows(&recorded.state, &open, FIRST);
@@ -144,7 +144,7 @@ impl App {
     }
 
     /// Takes over what was recorded meanwhile; the same row stays selected while it is there.
-    pub(super) fn update(&mut self, recorded: Recorded) {
+    pub(super) fn update(&mut self, recorded: inspect::Recorded) {
         let selected = self.rows.get(self.at).cloned();
         // A run that began meanwhile is what somebody who watches wants to see.
         let is_new = |key: &RunKey| self.recorded.state.run(key).is_none();

@@ -28,9 +28,7 @@ use rustix::termios::tcgetwinsize;
 use super::super::keys::{Key, Keys};
 use super::super::ui::Ui;
 use super::Talk;
-use crate::engine::inspect::recorded;
-use crate::engine::status::Follow;
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::{Context, Error, ErrorKind, Result, inspect, status};
 use crate::model::hint::Hint;
 use crate::process::{Registered, Suspension, on_suspend};
 
@@ -50,10 +48,10 @@ pub(crate) fn browse(context: &Context, ui: &Ui) -> Result<()> {
         let message = "recover browse needs a terminal to show runs and to take keys";
         return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["status"])));
     }
-    let mut app = App::new(recorded(context)?, context.clock.now());
+    let mut app = App::new(inspect::recorded(context)?, context.clock.now());
     while let Some(command) = look(context, ui, &mut app)? {
         run(context, ui, command)?;
-        app.update(recorded(context)?);
+        app.update(inspect::recorded(context)?);
     }
     Ok(())
 }
@@ -74,7 +72,7 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<Hint>> {
     let mut terminal = Ansi::enter()
         .and_then(Terminal::new)
         .context("cannot draw on the terminal")?;
-    let mut follow = Follow::new(context)?;
+    let mut follow = status::Follow::new(context)?;
     let mut made = Made::default();
     let (mut dirty, mut glanced) = (true, Instant::now());
     loop {
@@ -143,7 +141,7 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<Hint>> {
                 }
                 glanced = Instant::now();
                 if follow.has_changed() {
-                    app.update(recorded(context)?);
+                    app.update(inspect::recorded(context)?);
                 } else if made.at.is_some_and(|at| at.elapsed() > AGAIN)
                     && app.page == Page::Overview
                 {

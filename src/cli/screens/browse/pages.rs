@@ -6,10 +6,7 @@ use super::super::super::render;
 use super::super::super::ui::{Ui, escape};
 use super::app::{Page, Subject};
 use super::timeline::{Node, Row};
-use crate::engine::inspect::{
-    self, Recorded, diff, events, log_end, patch_since_previous, span_of_iteration, span_of_run,
-};
-use crate::engine::{Context, Result, status};
+use crate::engine::{Context, Result, inspect, status};
 use crate::model::attempt::Attempt;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::failure::{Evidence, Failure};
@@ -28,7 +25,7 @@ const LONGEST: usize = 4000;
 pub(super) fn lines(
     context: &Context,
     ui: &Ui,
-    recorded: &Recorded,
+    recorded: &inspect::Recorded,
     subject: &Subject,
     page: Page,
 ) -> Vec<String> {
@@ -66,7 +63,7 @@ pub(super) fn lines(
 fn of_row(
     context: &Context,
     ui: &Ui,
-    recorded: &Recorded,
+    recorded: &inspect::Recorded,
     row: &Row,
     page: Page,
 ) -> Result<String> {
@@ -86,7 +83,7 @@ fn of_row(
 fn overview(
     context: &Context,
     ui: &Ui,
-    recorded: &Recorded,
+    recorded: &inspect::Recorded,
     run: &Run,
     row: &Row,
 ) -> Result<String> {
@@ -205,7 +202,7 @@ fn attempt<'a>(state: &State, run: &'a Run, node: &Node) -> Option<&'a Attempt> 
 fn difference(context: &Context, state: &State, run: &Run, row: &Row) -> Result<String> {
     let since = |checkpoint: Option<&Checkpoint>| match checkpoint {
         Some(checkpoint) => {
-            let patch = patch_since_previous(context, state, checkpoint)?;
+            let patch = inspect::patch_since_previous(context, state, checkpoint)?;
             Ok(if patch.is_empty() {
                 "No differences.".to_owned()
             } else {
@@ -219,8 +216,8 @@ fn difference(context: &Context, state: &State, run: &Run, row: &Row) -> Result<
         None => Ok("There are no two checkpoints of it to compare.".to_owned()),
     };
     match &row.node {
-        Node::Run => across(span_of_run(state, &run.key)),
-        Node::Iteration(number) => across(span_of_iteration(state, run, *number)),
+        Node::Run => across(inspect::span_of_run(state, &run.key)),
+        Node::Iteration(number) => across(inspect::span_of_iteration(state, run, *number)),
         Node::Attempt(..) => {
             let id =
                 attempt(state, run, &row.node).and_then(|attempt| attempt.checkpoint_id.as_ref());
@@ -231,7 +228,7 @@ fn difference(context: &Context, state: &State, run: &Run, row: &Row) -> Result<
 }
 
 fn between(context: &Context, from: &Checkpoint, to: &Checkpoint) -> Result<String> {
-    let patch = diff(context, from, Some(to), &[], true)?
+    let patch = inspect::diff(context, from, Some(to), &[], true)?
         .patch
         .unwrap_or_default();
     let what = if patch.is_empty() {
@@ -330,7 +327,7 @@ fn log(context: &Context, ui: &Ui, state: &State, run: &Run, row: &Row) -> Resul
     let path = attempt(state, run, &row.node).and_then(|attempt| attempt.log_path.as_ref());
     match path {
         Some(path) => {
-            let end = log_end(context, Path::new(path))?;
+            let end = inspect::log_end(context, Path::new(path))?;
             Ok(if end.trim().is_empty() {
                 "It printed nothing.".to_owned()
             } else {
@@ -342,7 +339,7 @@ fn log(context: &Context, ui: &Ui, state: &State, run: &Run, row: &Row) -> Resul
 }
 
 fn recorded_log(context: &Context, ui: &Ui, state: &State, key: &RunKey) -> Result<String> {
-    let events = events(context, state, key)?;
+    let events = inspect::events(context, state, key)?;
     let lines = events
         .iter()
         .map(|(event, line)| render::event_line_of_run(ui, event, line));

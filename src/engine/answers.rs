@@ -1,0 +1,415 @@
+//! The documents of commands that resume a run or restore files, and of errors.
+//!
+//! What was done, the state of the run and its lane afterwards, and the commands that go on (C4, C6).
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::manual_fix::Continued;
+use crate::engine::record::attempt_record::{Ended, RecoveryResult};
+use crate::engine::record::lane::{self, Hints, LaneDetails, Stage};
+use crate::engine::record::run_settings::is_unchecked;
+use crate::engine::restore::request::{Restore, RestoreResult};
+use crate::engine::resume::{Change, Check, Plan, Resumed, next_actions};
+use crate::engine::run::fix_session::Fix;
+use crate::engine::run::{Driven, Outcome};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::decision::{Decision, Standing, Strategy, Wait};
+use crate::model::failure::{Condition, Failure};
+use crate::model::feedback::FeedbackResults;
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::manual_fix::ManualFixSession;
+use crate::model::path::PathReason;
+use crate::model::run::RunKey;
+use crate::model::run_line::{IterationLine, RunLine, iterations};
+use crate::policy::retry::resume_command;
+
+pub(crate) use crate::engine::record::lane::LaneStanding;
+
+/// An error; `schema_version` and `command` are there as in every document.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ErrorDocument<'a> {
+    pub error: ErrorBody<'a>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct ErrorBody<'a> {
+    /// A fixed word.
+    pub code: &'a str,
+    /// What the process ends with.
+    pub exit_code: u8,
+    pub message: &'a str,
+    /// What to do about it: a command to copy where there is one.
+    pub hint: Option<Cow<'a, str>>,
+    /// The paths that it is about.
+    #[serde(skip_serializing_if = "<[PathReason]>::is_empty")]
+    pub paths: &'a [PathReason],
+}
+
+impl<'a> ErrorBody<'a> {
+    /// An error that is a part of another document; its hint works from any folder.
+    fn of(context: &Context, error: &'a Error) -> Self {
+        let hint = error.hint.clone().map(|hint| context.line(hint).into());
+        Self {
+            hint,
+            ..error.into()
+        }
+    }
+}
+
+impl<'a> From<&'a Error> for ErrorBody<'a> {
+    fn from(error: &'a Error) -> Self {
+        let (code, exit_code) = error.kind.code();
+        Self {
+            code,
+            exit_code,
+            message: &error.message,
+            hint: error.hint.as_ref().map(|hint| hint.to_string().into()),
+            paths: &error.paths,
+        }
+    }
+}
+
+impl ErrorKind {
+    /// The word of an error in JSON, and what the process ends with.
+    pub(crate) fn code(self) -> (&'static str, u8) {
+        match self {
+            Self::Failed => ("failed", 1),
+            Self::Usage => ("usage", 2),
+            Self::Config => ("config", 2),
+            Self::Partial => ("partial", 3),
+            Self::RunNotFound => ("run_not_found", 4),
+            Self::Ambiguous => ("ambiguous", 4),
+            Self::NoCheckpoint => ("no_checkpoint", 4),
+            Self::NoSession => ("no_session", 4),
+            Self::NoSubtask => ("subtask_not_found", 4),
+            Self::NothingToUndo => ("nothing_to_undo", 4),
+            Self::Wait => ("wait", 6),
+            Self::Exhausted => ("exhausted", 7),
+            Self::NeedsPerson => ("needs_person", 8),
+            Self::NotCaptured => ("no_checkpoint", 8),
+            Self::GaveUpWaiting => ("gave_up_waiting", 9),
+            Self::NoRepository => ("no_repository", 10),
+            Self::UnsupportedRepository => ("unsupported_repository", 10),
+            Self::Locked => ("locked", 11),
+            Self::Claimed => ("claimed", 11),
+            Self::InsideAttempt => ("inside_attempt", 11),
+            Self::Corrupt => ("corrupt", 12),
+            Self::HeadMoved => ("head_moved", 13),
+            Self::HandEdits => ("hand_edits", 13),
+            Self::Conflicts => ("conflicts", 13),
+            Self::Blocked => ("blocked", 13),
+            Self::UnsafePath => ("unsafe_path", 13),
+            Self::OperationInProgress => ("operation_in_progress", 13),
+            Self::SafeMode => ("safe_mode", 13),
+            Self::ConfirmationNeeded | Self::ConsentNeeded => ("confirmation_needed", 13),
+            Self::RemoteRefused => ("remote_refused", 13),
+            Self::NotFailed => ("not_failed", 13),
+            Self::NotVerified => ("not_verified", 13),
+            Self::AlreadyExists => ("already_exists", 13),
+            Self::NoIdentity => ("no_identity", 13),
+            Self::ForeignOwner => ("foreign_owner", 13),
+            Self::ForeignState => ("foreign_state", 13),
+            Self::NotTrusted => ("not_trusted", 13),
+            Self::ChecksFail => ("checks_failed", 100),
+            Self::NoSpace => ("no_space", 14),
+            Self::Newer => ("newer", 15),
+            Self::CutOff => ("cut_off", 16),
+            Self::Interrupted(code) => ("interrupted", u8::try_from(code).unwrap_or(1)),
+        }
+    }
+}
+
+/// Where the lane of a run is; `None` for one that is no lane.
+pub(crate) fn lane(context: &Context, key: Option<&RunKey>) -> Result<Option<LaneStanding>> {
+    match key {
+        Some(key) => Ok(lane::standing(context, &context.load()?.state, key)),
+        None => Ok(None),
+    }
+}
+
+/// How a supervised run ended.
+#[derive(Debug, Serialize, JsonSchema)]
+struct DrivenFields<'a> {
+    run: RunLine,
+    outcome: Outcome,
+    baseline: Option<&'a FeedbackResults>,
+    iterations: Vec<IterationLine<'a>>,
+    decision: Option<&'a Decision>,
+    #[serde(flatten)]
+    wait: Wait,
+    report_path: Option<Cow<'a, str>>,
+    /// Why it stopped where a checkpoint or a rollback between attempts failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorBody<'a>>,
+    #[serde(flatten)]
+    hints: Hints,
+}
+
+impl<'a> DrivenFields<'a> {
+    /// `lane` where it is one.
+    fn new(context: &Context, driven: &'a Driven, lane: Option<&LaneStanding>) -> Self {
+        let stopped = driven.stopped.as_ref();
+        Self {
+            run: (&driven.run).into(),
+            outcome: driven.outcome,
+            baseline: driven.run.baseline.as_ref(),
+            iterations: iterations(&driven.run),
+            decision: driven.decision.as_ref(),
+            wait: driven.standing.wait(context.clock.now()),
+            report_path: driven.report.as_deref().map(Path::to_string_lossy),
+            error: stopped.map(|error| ErrorBody::of(context, error)),
+            hints: Hints::of(context, &driven.run, lane),
+        }
+    }
+}
+
+/// A supervised run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Ran<'a> {
+    #[serde(flatten)]
+    driven: DrivenFields<'a>,
+    #[serde(flatten)]
+    pub lane: Option<LaneStanding>,
+}
+
+impl<'a> Ran<'a> {
+    pub(crate) fn new(context: &Context, driven: &'a Driven) -> Result<Self> {
+        let lane = lane(context, Some(&driven.run.key))?;
+        Ok(Self {
+            driven: DrivenFields::new(context, driven, lane.as_ref()),
+            lane,
+        })
+    }
+}
+
+/// How a run was resumed, and what came of it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ResumedRun<'a> {
+    changed: bool,
+    run: RunLine,
+    strategy: Option<Strategy>,
+    prompt: Option<&'a str>,
+    /// What a dry run says that would be done.
+    plan: Option<&'a Plan>,
+    executed: bool,
+    validation: &'a [Check],
+    outcome: Option<Outcome>,
+    baseline: Option<&'a FeedbackResults>,
+    iterations: Vec<IterationLine<'a>>,
+    decision: Option<&'a Decision>,
+    #[serde(flatten)]
+    wait: Wait,
+    report_path: Option<Cow<'a, str>>,
+    /// Why it stopped where a checkpoint or a rollback between attempts failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorBody<'a>>,
+    pub next_actions: Vec<Hint>,
+    #[serde(flatten)]
+    hints: Hints,
+    #[serde(flatten)]
+    stage: Stage,
+    #[serde(flatten)]
+    details: Option<LaneDetails>,
+    #[serde(skip)]
+    pub lane: Option<LaneStanding>,
+}
+
+impl<'a> ResumedRun<'a> {
+    pub(crate) fn new(context: &Context, resumed: &'a Resumed) -> Result<Self> {
+        let lane = lane(context, Some(&resumed.run.key))?;
+        let mut details = lane.as_ref().map(|lane| lane.details.clone());
+        let of_lane = details
+            .as_mut()
+            .and_then(|details| details.next_actions.take());
+        let driven = resumed.driven.as_ref();
+        let stopped = driven.and_then(|driven| driven.stopped.as_ref());
+        let report = driven.and_then(|driven| driven.report.as_deref());
+        Ok(Self {
+            changed: resumed.change != Change::Nothing && !context.dry_run(),
+            run: (&resumed.run).into(),
+            strategy: resumed.strategy,
+            prompt: resumed.prompt.as_deref(),
+            plan: resumed.plan.as_ref(),
+            executed: resumed.executed,
+            validation: &resumed.validation,
+            outcome: outcome_of(resumed),
+            baseline: resumed.run.baseline.as_ref(),
+            iterations: iterations(&resumed.run),
+            decision: resumed.run.decision.as_ref(),
+            wait: resumed.standing.wait(context.clock.now()),
+            report_path: report.map(Path::to_string_lossy),
+            error: stopped.map(|error| ErrorBody::of(context, error)),
+            next_actions: of_lane.unwrap_or_else(|| next_actions(context, resumed)),
+            hints: Hints::of(context, &resumed.run, lane.as_ref()),
+            stage: lane
+                .as_ref()
+                .map(|lane| lane.stage.clone())
+                .unwrap_or_default(),
+            details,
+            lane,
+        })
+    }
+}
+
+fn outcome_of(resumed: &Resumed) -> Option<Outcome> {
+    if let Some(driven) = &resumed.driven {
+        return Some(driven.outcome);
+    }
+    if resumed.run.status.is_done() {
+        return Some(Outcome::Complete);
+    }
+    match resumed.standing {
+        Standing::Allowed => None,
+        Standing::Wait(_) if resumed.run.parked.is_some() => Some(Outcome::Parked),
+        Standing::Wait(_) => Some(Outcome::Paused),
+        Standing::Exhausted => Some(Outcome::Failed),
+        Standing::NeedsPerson if resumed.change == Change::Prepared => Some(Outcome::Paused),
+        Standing::NeedsPerson => Some(Outcome::Escalated),
+    }
+}
+
+/// A manual fix that the run went on with.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ContinuedFix<'a> {
+    session: &'a ManualFixSession,
+    #[serde(flatten)]
+    driven: DrivenFields<'a>,
+}
+
+impl<'a> ContinuedFix<'a> {
+    /// `None` where nothing was run: then it is a [`PreparedFix`].
+    pub(crate) fn new(context: &Context, continued: &'a Continued) -> Option<Self> {
+        let driven = continued.driven.as_ref()?;
+        Some(Self {
+            session: &continued.fix.session,
+            driven: DrivenFields::new(context, driven, None),
+        })
+    }
+}
+
+/// A manual fix that was recorded, without going on.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PreparedFix<'a> {
+    #[serde(flatten)]
+    pub fix: &'a Fix,
+    pub outcome: (),
+}
+
+/// A rollback, restore, undo or redo; the plan of one has its result as `plan`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Restored<'a> {
+    pub changed: bool,
+    pub result: &'a RestoreResult,
+    #[serde(flatten)]
+    pub after: AfterRestore,
+}
+
+/// What it would do.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RestorePlan<'a> {
+    pub changed: bool,
+    pub plan: &'a RestoreResult,
+    #[serde(flatten)]
+    pub after: AfterRestore,
+}
+
+/// Where the run stands after a restore.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AfterRestore {
+    run: Option<RunLine>,
+    #[serde(flatten)]
+    hints: Hints,
+    #[serde(flatten)]
+    stage: Stage,
+    #[serde(flatten)]
+    details: Option<LaneDetails>,
+    #[serde(skip)]
+    pub lane: Option<LaneStanding>,
+}
+
+impl AfterRestore {
+    pub(crate) fn new(context: &Context, restore: &Restore) -> Result<Self> {
+        let run = restore.run.as_ref();
+        let key = run.map(|run| &run.key);
+        let lane = lane(context, key)?;
+        let resume = run.map_or_else(
+            || vec!["resume"],
+            |run| resume_command(run, is_unchecked(context, run)),
+        );
+        let hints = || Hints {
+            resume_hint: context.placed(Hint::recover(resume).run(key)),
+            rollback_hint: context.placed(Hint::recover([restore.kind.taken_back_by()])),
+        };
+        let of_lane = lane.clone();
+        let (hints, stage, details) = of_lane.map_or_else(
+            || (hints(), Stage::default(), None),
+            |lane| (lane.hints, lane.stage, Some(lane.details)),
+        );
+        Ok(Self {
+            run: run.map(RunLine::from),
+            hints,
+            stage,
+            details,
+            lane,
+        })
+    }
+}
+
+/// An attempt of a loop of the user's own that passed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Passed<'a> {
+    run: RunLine,
+    conditions: &'a [Condition],
+    notes: &'a [String],
+    checkpoint_id: Option<&'a CheckpointId>,
+    checkpoint: Option<&'a Checkpoint>,
+}
+
+impl<'a> From<&'a Ended> for Passed<'a> {
+    fn from(ended: &'a Ended) -> Self {
+        let checkpoint = ended.checkpoint.as_ref();
+        Self {
+            run: (&ended.run).into(),
+            conditions: &ended.end.conditions,
+            notes: &ended.end.notes,
+            checkpoint_id: checkpoint.map(|checkpoint| &checkpoint.id),
+            checkpoint,
+        }
+    }
+}
+
+/// One that failed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Failed<'a> {
+    run: RunLine,
+    failure: Option<&'a Failure>,
+    decision: Option<&'a Decision>,
+    conditions: &'a [Condition],
+    notes: &'a [String],
+    result: Option<&'a RecoveryResult>,
+    report_path: Option<Cow<'a, str>>,
+    checkpoint_id: Option<&'a CheckpointId>,
+}
+
+impl<'a> From<&'a Ended> for Failed<'a> {
+    fn from(ended: &'a Ended) -> Self {
+        Self {
+            run: (&ended.run).into(),
+            failure: ended.end.failure.as_ref(),
+            decision: ended.end.decision.as_ref(),
+            conditions: &ended.end.conditions,
+            notes: &ended.end.notes,
+            result: ended.result.as_ref(),
+            report_path: ended.report.as_deref().map(Path::to_string_lossy),
+            checkpoint_id: ended.checkpoint.as_ref().map(|checkpoint| &checkpoint.id),
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! What `recover run` is called with, and the run that is made of it, with what the configuration says.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::look_at;
+use crate::config::Origin;
+use crate::engine::base::clock;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::run_settings::called_in;
+use crate::engine::{checkpoint, trust};
+use crate::model::agent_record::AgentKind;
+use crate::model::checkpoint::CapturedTotals;
+use crate::model::feedback::{CheckKind, FeedbackLoop};
+use crate::model::hint::Hint;
+use crate::model::path::FolderId;
+use crate::model::run::{OnFailure, RunSpec, SessionMode};
+use crate::model::spec::PromptMode;
+use crate::policy::classify::guess_loop;
+use crate::policy::settings::{AUTO, AgentProfile, CommandLine, Settings};
+use crate::policy::text::nearest;
+
+/// What was typed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Request {
+    pub iterations: Option<u32>,
+    pub until: Option<String>,
+    /// Per iteration, the first included.
+    pub attempts: Option<u32>,
+    pub timeout: Option<Duration>,
+    /// Names and commands of checks.
+    pub feedback: Vec<(String, String)>,
+    pub prompt: Option<String>,
+    pub agent: Option<String>,
+    pub yolo: bool,
+    pub session: Option<SessionMode>,
+    pub kind: Option<CheckKind>,
+    pub on_failure: Option<OnFailure>,
+    pub fallback: Option<String>,
+    pub notify: Option<String>,
+    pub approach: Option<String>,
+    pub pty: bool,
+    pub command: Vec<String>,
+}
+
+/// What a run would begin with.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct RunPlan {
+    pub captured: CapturedTotals,
+    pub spec: RunSpec,
+}
+
+impl Request {
+    /// Refuses what would use a value of the configuration that is not trusted. For before anything is read of stdin.
+    pub(crate) fn require_trust(&self, context: &Context) -> Result<()> {
+        trust::require(context, |key| self.uses(context, key))
+    }
+
+    /// What a dry run answers.
+    pub(crate) fn plan(&self, context: &Context) -> Result<RunPlan> {
+        let spec = self.spec(context)?;
+        look_at(context, &spec)?;
+        let captured = checkpoint::preview(context)?;
+        Ok(RunPlan { captured, spec })
+    }
+
+    pub(crate) fn spec(&self, context: &Context) -> Result<RunSpec> {
+        self.require_trust(context)?;
+        let settings = context.settings();
+        // What the command line names starts where it was typed, what the configuration names at the project's root.
+        let here = called_in(context);
+        let feedback = typed_checks(context, &self.feedback)?;
+        let iterations_total = match (self.iterations, &self.until) {
+            (Some(number), _) => Some(number),
+            (None, Some(_)) => None,
+            (None, None) => Some(1),
+        };
+        let prompt = self.prompt.clone();
+        let agent = AgentChoice::of(context, self.agent.as_deref())?;
+        let mut launch = None;
+        let command = match (&settings.runner.command, &agent.profile) {
+            _ if !self.command.is_empty() => self.command.clone(),
+            (Some(command), _) => settings.runner.argv(command),
+            (None, Some(profile)) => {
+                if prompt
+                    .as_deref()
+                    .is_none_or(|prompt| prompt.trim().is_empty())
+                {
+                    let message = format!(
+                        "{} needs a prompt: --prompt TEXT or --prompt-file F",
+                        agent.name
+                    );
+                    return Err(Error::new(ErrorKind::Usage, message)
+                        .hint(Hint::recover(["run", "--help"])));
+                }
+                if profile.prompt == PromptMode::Argument {
+                    fits(&agent.name, prompt.as_deref().unwrap_or_default())?;
+                }
+                let skips_permissions = self.yolo || settings.skip_permissions;
+                launch = Some(profile.launch(&agent.name, skips_permissions));
+                profile.command(skips_permissions)
+            }
+            (None, None) => {
+                let message = "no command given: put it after --, set [runner] command, or name an agent with --agent";
+                return Err(
+                    Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"]))
+                );
+            }
+        };
+        if self.yolo && launch.is_none() {
+            let message = "--yolo is for an agent that --agent starts; a command of your own has its own flags";
+            return Err(
+                Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"]))
+            );
+        }
+        Ok(RunSpec {
+            // What a profile starts works on the whole project.
+            dir: if self.command.is_empty() {
+                FolderId::default()
+            } else {
+                here.clone()
+            },
+            command,
+            launch,
+            iterations_total,
+            prompt,
+            until: self.until.clone(),
+            fallback_dir: if self.fallback.is_none() {
+                FolderId::default()
+            } else {
+                here.clone()
+            },
+            until_dir: here,
+            feedback,
+            configured: None,
+            timeout_ms: self.timeout.or(settings.runner.timeout).map(clock::millis),
+            policy: None,
+            attempts: self.attempts,
+            kind: self.kind,
+            session: self.session.unwrap_or_default(),
+            agent: agent.records,
+            on_failure: self.on_failure.unwrap_or(settings.run.on_failure),
+            approach: self.approach.clone(),
+            fallback: fallback(settings, self.fallback.as_deref()),
+            within: None,
+            pty: self.pty,
+            notify: self.notify.clone(),
+            masked: Vec::new(),
+        })
+    }
+
+    /// Whether a run that is called so would use a value of the configuration that is not trusted.
+    fn uses(&self, context: &Context, key: &str) -> bool {
+        let withheld = context.config().withheld();
+        let of = |key: &str| {
+            withheld
+                .iter()
+                .find(|entry| entry.key == key)
+                .map(|entry| &entry.value)
+        };
+        let runner = &context.settings().runner;
+        let has_command =
+            !self.command.is_empty() || runner.command.is_some() || of("runner.command").is_some();
+        let configured = of("runner.agent")
+            .and_then(|name| name.as_str())
+            .filter(|_| !has_command);
+        let agent = self
+            .agent
+            .as_deref()
+            .or(configured)
+            .unwrap_or(&runner.agent);
+        let is_users =
+            |key: &str| matches!(context.config().origin(key), Some(Origin::User { .. }));
+        let by_shell = |key: &str| of(key).is_some_and(serde_json::Value::is_string);
+        match key {
+            "feedback" => true,
+            "runner.command" => self.command.is_empty(),
+            "runner.agent" => !has_command && self.agent.is_none(),
+            "runner.fallback" => self.fallback.is_none(),
+            "runner.shell" => {
+                !self.feedback.is_empty()
+                    || self.until.is_some()
+                    || self.fallback.is_some()
+                    || self.command.is_empty() && by_shell("runner.command")
+                    || by_shell("runner.fallback")
+            }
+            "skip_permissions" => {
+                !has_command && agent != AUTO && agent != "none" && !self.yolo && !is_users(key)
+            }
+            "notify.command" => self.notify.is_none() && !is_users(key),
+            "notify.on" => {
+                let notifies = self.notify.is_some() || context.settings().notify.command.is_some();
+                let withheld = of("notify.command").is_some() && self.notify.is_none();
+                (notifies || withheld) && !is_users(key)
+            }
+            _ => key
+                .strip_prefix("agent.")
+                .and_then(|rest| rest.strip_prefix(agent))
+                .is_some_and(|rest| rest.starts_with('.')),
+        }
+    }
+}
+
+/// Refuses a prompt that the system takes as no argument, with room for what later attempts add to it.
+fn fits(agent: &str, prompt: &str) -> Result<()> {
+    const LONGEST: usize = 112 << 10;
+    if prompt.len() <= LONGEST {
+        return Ok(());
+    }
+    let message = format!(
+        "the prompt has {} bytes, and {agent} gets it as an argument, which may have {LONGEST}: put the text into a file of \
+         the project and name that in the prompt",
+        prompt.len()
+    );
+    Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"])))
+}
+
+/// The checks that were typed.
+pub(crate) fn typed_checks(
+    context: &Context,
+    given: &[(String, String)],
+) -> Result<Vec<FeedbackLoop>> {
+    let here = called_in(context);
+    let mut checks: Vec<FeedbackLoop> = Vec::new();
+    for (name, command) in given {
+        if checks.iter().any(|known| known.name == *name) {
+            return Err(Error::new(
+                ErrorKind::Usage,
+                format!("--feedback {name} is given twice"),
+            ));
+        }
+        let kind = guess_loop(name, command);
+        let dir = here.clone();
+        checks.push(FeedbackLoop {
+            name: name.clone(),
+            command: command.clone(),
+            kind,
+            dir,
+            timeout_ms: None,
+        });
+    }
+    Ok(checks)
+}
+
+/// The agent that is meant.
+struct AgentChoice {
+    name: String,
+    /// How it is started; `None` where none is named.
+    profile: Option<AgentProfile>,
+    /// Whose records are read; `None` where that is found out.
+    records: Option<String>,
+}
+
+impl AgentChoice {
+    /// The one of `--agent`, else of `[runner] agent`.
+    fn of(context: &Context, asked: Option<&str>) -> Result<Self> {
+        let name = asked.unwrap_or(&context.settings().runner.agent).to_owned();
+        let records = match name.as_str() {
+            "none" => Some(name.clone()),
+            AUTO => None,
+            _ => {
+                let mut profiles = context.config().agents()?;
+                let Some(profile) = profiles.remove(&name) else {
+                    let near = nearest(&name, profiles.keys().map(String::as_str));
+                    let near = near
+                        .map(|near| format!("; did you mean '{near}'?"))
+                        .unwrap_or_default();
+                    let message = format!("no agent is named '{name}'{near}");
+                    return Err(
+                        Error::new(ErrorKind::Usage, message).hint(Hint::recover(["agents"]))
+                    );
+                };
+                let records = profile.kind().map_or("none", AgentKind::as_str).to_owned();
+                return Ok(Self {
+                    name,
+                    profile: Some(profile),
+                    records: Some(records),
+                });
+            }
+        };
+        Ok(Self {
+            name,
+            profile: None,
+            records,
+        })
+    }
+}
+
+/// What is run once when no retry is allowed any more: the flag's shell command, else the configured one.
+fn fallback(settings: &Settings, asked: Option<&str>) -> Vec<String> {
+    let asked = asked.map(|line| CommandLine::Shell(line.to_owned()));
+    let command = asked.or_else(|| settings.runner.fallback.clone());
+    command
+        .map(|command| settings.runner.argv(&command))
+        .unwrap_or_default()
+}
