@@ -291,13 +291,8 @@ impl Steps<'_, '_> {
                 None,
             );
         }
-        if self
-            .source
-            .run
-            .iterations
-            .statuses()
-            .any(|(_, status)| status == IterationStatus::Skipped)
-        {
+        let mut given_up = words::with_status(self.source.run, IterationStatus::Skipped);
+        if given_up.next().is_some() {
             self.look();
             self.push("Review what was given up; the run itself is complete", None);
         }
