@@ -224,17 +224,13 @@ fn said_by(record: &AgentRecord, inputs: &Inputs<'_>) -> Option<String> {
         text
     };
     let stderr = (!inputs.stderr.is_empty()).then(|| excerpt(inputs.stderr, None, room));
-    let last = record
-        .final_text
-        .as_deref()
-        .filter(|text| !text.trim().is_empty());
-    let tool = record
-        .tool_error
-        .as_deref()
-        .filter(|text| !text.trim().is_empty());
+    let part = |name: &str, text: &Option<String>| {
+        let text = text.as_deref().filter(|text| !text.trim().is_empty())?;
+        Some(format!("{name}: {}", bounded(text)))
+    };
     let parts = [
-        last.map(|text| format!("Last words: {}", bounded(text))),
-        tool.map(|text| format!("Last tool error: {}", bounded(text))),
+        part("Last words", &record.final_text),
+        part("Last tool error", &record.tool_error),
         stderr,
     ];
     joined(parts.into_iter().flatten(), "\n\n")
@@ -256,10 +252,9 @@ fn details(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<String> {
         .collect();
     // The agent's transcript on stdout is no excerpt for people; its error is.
     if evidence.source == EvidenceSource::Record {
-        return Some(redact(&without_controls(&evidence.text)).into_owned()).map(|mut text| {
-            cut(&mut text, MAX_EXCERPT_BYTES);
-            text
-        });
+        let mut text = redact(&without_controls(&evidence.text)).into_owned();
+        cut(&mut text, MAX_EXCERPT_BYTES);
+        return Some(text);
     }
     if let Some(record) = inputs.record.filter(|record| record.structured) {
         return said_by(record, inputs);
@@ -276,10 +271,8 @@ fn details(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<String> {
 pub(super) fn failed_names(inputs: &Inputs<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for line in inputs.stdout.lines().chain(inputs.stderr.lines()) {
-        let Some(name) = FAILED_NAME
-            .first_in(line.bytes)
-            .and_then(|found| found.first_group())
-        else {
+        let found = FAILED_NAME.first_in(line.bytes);
+        let Some(name) = found.and_then(|found| found.first_group()) else {
             continue;
         };
         let name = String::from_utf8_lossy(&line.bytes[name]).trim().to_owned();
@@ -309,11 +302,8 @@ pub(super) fn of_tests(inputs: &Inputs<'_>, evidence: &Evidence, names: &[String
 
 /// The last thing that was said, for want of a reason.
 pub(super) fn last_words(inputs: &Inputs<'_>) -> String {
-    let last = inputs
-        .stderr
-        .lines()
-        .next_back()
-        .or_else(|| inputs.stdout.lines().next_back());
+    let mut streams = inputs.streams().into_iter();
+    let last = streams.find_map(|(_, text)| text.lines().next_back());
     last.map_or_else(|| exit_text(inputs.evidence), Line::to_text)
 }
 
@@ -329,17 +319,16 @@ pub(super) fn raised(text: &Text) -> Option<Line<'_>> {
 
 /// What the caller says, the error of a Python traceback or else the exit status.
 fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
-    let traceback = [inputs.stderr, inputs.stdout]
-        .into_iter()
-        .find_map(raised)
-        .map(Line::to_text);
-    let given = inputs
-        .evidence
-        .message
-        .clone()
-        .filter(|message| !message.trim().is_empty());
+    let mut streams = inputs.streams().into_iter();
+    let traceback = || {
+        streams
+            .find_map(|(_, text)| raised(text))
+            .map(Line::to_text)
+    };
+    let given = inputs.evidence.message.clone();
     given
-        .or(traceback)
+        .filter(|message| !message.trim().is_empty())
+        .or_else(traceback)
         .unwrap_or_else(|| exit_text(inputs.evidence))
 }
 

@@ -120,34 +120,29 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
     let signal = process::signal(evidence, None);
     let signal = signal.as_deref();
     let record = inputs.record;
-    if let Some(fact) = process::time_limit(evidence, signal) {
-        return fact;
-    }
-    let cancelled = process::cancellation(evidence, signal);
+    // The transcript quotes what it likes; only the program's own last words on stderr say why it died.
+    let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
+    let best = |family| scan.best(family, AGENT).map(Conclusion::of_hit);
     // "is_error: false" and a final error both beat a late status; an interruption before them does not.
     let ended = record.is_some_and(|record| record.final_error.is_some() || record.is_success);
-    if let Some(fact) =
-        cancelled.filter(|_| evidence.cancelled || evidence.signal.is_some() || !ended)
-    {
-        return fact;
-    }
-    if let Some(fact) = process::crash(signal) {
-        // The transcript quotes what it likes; only the program's own last words on stderr say why it died.
-        let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
-        let memory = scan.best(Family::Memory, AGENT).map(Conclusion::of_hit);
-        return memory.unwrap_or(fact);
-    }
-    if let Some(reported) = record.and_then(api::from_record) {
-        return reported;
-    }
-    if let Some(fact) =
-        process::not_started(evidence).or_else(|| process::shell_status(evidence, None))
-    {
-        let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
-        let tool = scan
-            .best(Family::MissingTool, AGENT)
-            .map(Conclusion::of_hit);
-        return tool.unwrap_or(fact);
+    let is_cancelled = evidence.cancelled || evidence.signal.is_some() || !ended;
+    let cancelled = || process::cancellation(evidence, signal).filter(|_| is_cancelled);
+    let died = || {
+        let crash = process::crash(signal)?;
+        Some(best(Family::Memory).unwrap_or(crash))
+    };
+    let not_run = || {
+        let status = || process::shell_status(evidence, None);
+        let not_run = process::not_started(evidence).or_else(status)?;
+        Some(best(Family::MissingTool).unwrap_or(not_run))
+    };
+    let shown = process::time_limit(evidence, signal)
+        .or_else(cancelled)
+        .or_else(died)
+        .or_else(|| record.and_then(api::from_record))
+        .or_else(not_run);
+    if let Some(conclusion) = shown {
+        return conclusion;
     }
     let structured = record.is_some_and(|record| record.structured);
     let stdout = if structured { &nothing } else { inputs.stdout };
@@ -156,19 +151,15 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
     {
         return reported;
     }
-    let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
     let said_scan = Scan::new(inputs.stderr, stdout, AGENT, false);
     let memory_or_machine = |errno: bool| {
         let families = [Family::Memory, Family::Machine, Family::MissingTool];
-        let stderr = families
-            .into_iter()
-            .find_map(|family| scan.best(family, AGENT));
         let stdout = || {
-            said_scan
-                .best(Family::Machine, AGENT)
-                .filter(|hit| errno || hit.line.bytes.starts_with(b"Error"))
+            let hit = said_scan.best(Family::Machine, AGENT)?;
+            let counts = errno || hit.line.bytes.starts_with(b"Error");
+            counts.then(|| Conclusion::of_hit(hit))
         };
-        stderr.or_else(stdout).map(Conclusion::of_hit)
+        families.into_iter().find_map(best).or_else(stdout)
     };
     let said = said_scan
         .best(Family::Cancelled, AGENT)

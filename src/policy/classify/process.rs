@@ -162,11 +162,8 @@ pub(super) fn not_started(evidence: &FailureEvidence) -> Option<Conclusion> {
         "eacces",
         "not permitted",
     ];
-    let verdict = if denied.iter().any(|words| lower.contains(words)) {
-        DENIED
-    } else {
-        NO_TOOL
-    };
+    let is_denied = denied.iter().any(|words| lower.contains(words));
+    let verdict = if is_denied { DENIED } else { NO_TOOL };
     Some(Conclusion::bare("process.spawn", verdict, error))
 }
 
@@ -175,19 +172,20 @@ pub(super) fn shell_status(
     evidence: &FailureEvidence,
     failed_count: Option<u64>,
 ) -> Option<Conclusion> {
-    match status(evidence, failed_count)? {
-        127 => Some(Conclusion::bare(
+    let (rule, verdict, text) = match status(evidence, failed_count)? {
+        127 => (
             "process.status-127",
             NO_TOOL,
             "Exit status 127: a command was not found",
-        )),
-        126 => Some(Conclusion::bare(
+        ),
+        126 => (
             "process.status-126",
             DENIED,
             "Exit status 126: a command could not be run",
-        )),
-        _ => None,
-    }
+        ),
+        _ => return None,
+    };
+    Some(Conclusion::bare(rule, verdict, text))
 }
 
 /// Step 6: the statuses of `sysexits.h` for a command line and for a configuration that are wrong, and for an input that is
@@ -197,25 +195,26 @@ pub(super) fn usage_status(
     stage: Option<CheckKind>,
     failed_count: Option<u64>,
 ) -> Option<Conclusion> {
-    match status(evidence, failed_count)? {
-        64 => Some(Conclusion::bare(
+    let (rule, verdict, text) = match status(evidence, failed_count)? {
+        64 => (
             "process.status-64",
             INVALID,
             "Exit status 64: it was called wrongly",
-        )),
+        ),
         // A sanitizer ends a test with it.
-        66 if stage != Some(CheckKind::Test) => Some(Conclusion::bare(
+        66 if stage != Some(CheckKind::Test) => (
             "process.status-66",
             MISSING,
             "Exit status 66: an input is not there",
-        )),
-        78 => Some(Conclusion::bare(
+        ),
+        78 => (
             "process.status-78",
             INVALID,
             "Exit status 78: its configuration is wrong",
-        )),
-        _ => None,
-    }
+        ),
+        _ => return None,
+    };
+    Some(Conclusion::bare(rule, verdict, text))
 }
 
 #[cfg(test)]
