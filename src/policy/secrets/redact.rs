@@ -5,7 +5,6 @@
 //! its environment is none of one of its parts alone.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use regex::Regex;
@@ -253,53 +252,35 @@ pub fn redact(text: &str) -> Cow<'_, str> {
 
 /// [`redact`] of every text in a document, names of fields included.
 pub(crate) fn redact_json(mut document: Value) -> Value {
-    mask(&mut document, &mut Names::default());
+    mask(&mut document);
     document
 }
 
-/// Names of fields that were looked at, each with what is shown for it where that is something else: they come again and
-/// again.
-#[derive(Default)]
-struct Names(HashMap<String, Option<String>>);
-
-impl Names {
-    fn shown(&mut self, name: &str) -> Option<&str> {
-        if !self.0.contains_key(name) {
-            let shown = match redact(name) {
-                Cow::Borrowed(_) => None,
-                Cow::Owned(shown) => Some(shown),
-            };
-            self.0.insert(name.to_owned(), shown);
-        }
-        self.0.get(name)?.as_deref()
-    }
-}
-
-fn mask(value: &mut Value, names: &mut Names) {
+fn mask(value: &mut Value) {
     match value {
         Value::String(text) => {
             if let Cow::Owned(redacted) = redact(text) {
                 *text = redacted;
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| mask(item, names)),
+        Value::Array(items) => items.iter_mut().for_each(mask),
         Value::Object(fields) => {
-            fields.values_mut().for_each(|value| mask(value, names));
-            if fields.keys().any(|name| names.shown(name).is_some()) {
-                *fields = renamed(std::mem::take(fields), names);
+            fields.values_mut().for_each(mask);
+            if fields.keys().any(|name| redact(name) != *name) {
+                *fields = renamed(std::mem::take(fields));
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-fn renamed(fields: Map<String, Value>, names: &mut Names) -> Map<String, Value> {
+fn renamed(fields: Map<String, Value>) -> Map<String, Value> {
     let mut all = Map::with_capacity(fields.len());
     for (name, value) in fields {
-        let redacted = names.shown(&name).unwrap_or(&name);
+        let redacted = redact(&name);
         // Two names that are the same then stay two.
         let mut number = 1;
-        let mut shown = redacted.to_owned();
+        let mut shown = redacted.clone().into_owned();
         while all.contains_key(&shown) {
             number += 1;
             shown = format!("{redacted}-{number}");
