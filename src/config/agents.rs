@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use super::parse;
-use super::schema::Owner;
+use super::rights::Owner;
 use crate::policy::settings::AgentProfile;
 
 /// The built-in ones.

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use super::layers::{Entry, Origin, Values};
 use super::parse::{Document, Layer};
-use super::schema::is_guarded;
+use super::rights::is_guarded;
 
 /// By key: a full key path, `feedback.NAME` for each check, both below `task.NAME` where they are a task's.
 pub(crate) type Guarded = BTreeMap<String, Json>;

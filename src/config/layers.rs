@@ -9,7 +9,8 @@ use serde_json::json;
 
 use super::error::ConfigError;
 use super::parse::{self, Layer};
-use super::schema::{Owner, is_user_first, leaves};
+use super::rights::{Owner, is_user_first};
+use super::schema::leaves;
 use super::utf8;
 use crate::model::failure::Cause;
 use crate::policy::settings::Settings;
@@ -120,13 +121,8 @@ pub(super) fn completed(defaults: &Json, said: Values) -> Values {
         .chain(["feedback", "rule"].map(str::to_owned));
     let by_default = |path: String| {
         let value = default_at(defaults, &path).clone();
-        (
-            path,
-            Entry {
-                value,
-                origin: Origin::Default,
-            },
-        )
+        let origin = Origin::Default;
+        (path, Entry { value, origin })
     };
     let mut values: Values = keys.map(by_default).collect();
     values.extend(said);
@@ -137,90 +133,63 @@ pub(super) fn completed(defaults: &Json, said: Values) -> Values {
 /// off is off everywhere.
 pub(super) fn settle(defaults: &Json, said: &Values) -> Values {
     let mut values = said.clone();
-    let general = said
-        .get("retry.max_attempts")
-        .filter(|entry| entry.origin.is_explicit());
-    for cause in Cause::ALL {
-        let path = format!("retry.causes.{}.max_attempts", cause.as_str());
-        let limited = |value: &Json| value.as_u64().is_some_and(|limit| limit > 0);
-        if let Some(general) = general {
-            give_way((defaults, &mut values), &path, general, limited);
-        }
-    }
-    let general = said
-        .get("retry.delay")
-        .filter(|entry| !entry.value.is_null() && entry.origin.is_explicit());
+    let decided = |values: &Values, path: &str| {
+        let found = values.get(path).filter(|entry| entry.origin.is_explicit());
+        found.filter(|entry| !entry.value.is_null()).cloned()
+    };
+    let is_limit: fn(&Json) -> bool = |value| value.as_u64().is_some_and(|limit| limit > 0);
     // Other delays are what their causes need: a service's pause, another prompt, a permission.
-    let pauses = |value: &Json| *value == json!("cooldown");
-    for cause in Cause::ALL {
-        if let Some(general) = general {
-            give_way(
-                (defaults, &mut values),
-                &format!("retry.causes.{}.delay", cause.as_str()),
-                general,
-                pauses,
-            );
+    let is_pause: fn(&Json) -> bool = |value| *value == json!("cooldown");
+    let replaceable = [("max_attempts", is_limit), ("delay", is_pause)];
+    for (key, applies) in replaceable {
+        let Some(general) = decided(said, &format!("retry.{key}")) else {
+            continue;
+        };
+        for cause in Cause::ALL {
+            let path = format!("retry.causes.{}.{key}", cause.as_str());
+            replace_undecided(defaults, &mut values, &path, &general, applies);
         }
     }
     // A limit or delay for UNKNOWN means all of it, unless the service has one of its own.
-    for (of, to) in [
-        ("max_attempts", "service_max_attempts"),
-        ("delay", "service_delay"),
-    ] {
-        let own = values
-            .get(&format!("retry.causes.UNKNOWN.{of}"))
-            .filter(|own| own.origin.is_explicit())
-            .cloned();
-        if let Some(own) = own.filter(|own| !own.value.is_null()) {
-            give_way(
-                (defaults, &mut values),
-                &format!("retry.causes.UNKNOWN.{to}"),
-                &own,
-                |_| true,
-            );
+    for (key, _) in replaceable {
+        if let Some(own) = decided(&values, &format!("retry.causes.UNKNOWN.{key}")) {
+            let path = format!("retry.causes.UNKNOWN.service_{key}");
+            replace_undecided(defaults, &mut values, &path, &own, |_| true);
         }
     }
-    if let Some(off) = said
-        .get("retention.scheduled_cleanup")
-        .filter(|entry| entry.value == json!(false))
-    {
-        let entry = Entry {
-            value: Json::Null,
-            origin: off.origin.clone(),
-        };
-        values.insert("retention.scheduled_max_age".to_owned(), entry);
-    }
-    if let Some(off) = said
-        .get("rollback.enabled")
-        .filter(|entry| entry.value == json!(false))
-    {
-        for (path, value) in [
-            ("rollback.on_error", json!(false)),
-            ("retry.causes.BROKEN_BUILD.max_rollbacks", json!(0)),
-            ("retry.on_give_up", json!("keep")),
-        ] {
-            values.insert(
-                path.to_owned(),
-                Entry {
-                    value,
-                    origin: off.origin.clone(),
-                },
-            );
+    for (switch, path, value) in [
+        (
+            "retention.scheduled_cleanup",
+            "retention.scheduled_max_age",
+            Json::Null,
+        ),
+        ("rollback.enabled", "rollback.on_error", json!(false)),
+        (
+            "rollback.enabled",
+            "retry.causes.BROKEN_BUILD.max_rollbacks",
+            json!(0),
+        ),
+        ("rollback.enabled", "retry.on_give_up", json!("keep")),
+    ] {
+        if let Some(off) = said.get(switch).filter(|entry| entry.value == json!(false)) {
+            let origin = off.origin.clone();
+            values.insert(path.to_owned(), Entry { value, origin });
         }
     }
     values
 }
 
 /// Puts `by` in the place of a value that nobody has decided.
-fn give_way(
-    (defaults, values): (&Json, &mut Values),
+fn replace_undecided(
+    defaults: &Json,
+    values: &mut Values,
     path: &str,
     by: &Entry,
-    applies: impl Fn(&Json) -> bool,
+    applies: fn(&Json) -> bool,
 ) {
-    let stands = values.get(path);
-    let is_decided = stands.is_some_and(|entry| entry.origin.is_explicit());
-    if !is_decided && applies(stands.map_or(default_at(defaults, path), |entry| &entry.value)) {
+    let now = values.get(path);
+    let is_decided = now.is_some_and(|entry| entry.origin.is_explicit());
+    if !is_decided && applies(now.map_or(default_at(defaults, path), |entry| &entry.value)) {
         values.insert(path.to_owned(), by.clone());
     }
 }

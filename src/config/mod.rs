@@ -11,6 +11,7 @@ mod guarded;
 mod layers;
 mod parse;
 mod preset;
+mod rights;
 mod schema;
 mod template;
 #[cfg(test)]
@@ -28,8 +29,9 @@ use crate::model::id::TaskId;
 use crate::policy::settings::{AgentProfile, Settings};
 use layers::{Entry, Values};
 use parse::{Document, Layer};
-use schema::{ENVIRONMENT, Owner};
-use value::{Kind, Raw};
+use rights::Owner;
+use schema::ENVIRONMENT;
+use value::Kind;
 
 pub use error::ConfigError;
 pub(crate) use error::Place;
@@ -92,6 +94,20 @@ pub struct OriginEntry {
     pub toml: String,
     /// Where it comes from.
     pub origin: Origin,
+}
+
+impl OriginEntry {
+    fn new(path: &str, entry: &Entry) -> Self {
+        let key = schema::leaf(path).or_else(|| schema::named(path));
+        Self {
+            key: path.to_owned(),
+            toml: key
+                .map_or(Kind::TEXT, |key| &key.kind)
+                .to_toml(&entry.value),
+            value: entry.value.clone(),
+            origin: entry.origin.clone(),
+        }
+    }
 }
 
 impl Config {
@@ -197,9 +213,7 @@ impl Config {
         config.lay(last, user);
         for (variable, path) in ENVIRONMENT {
             if let Some(text) = (around.env)(variable).filter(|text| !text.trim().is_empty()) {
-                let origin = Origin::Environment((*variable).to_owned());
-                let place = Place::Environment((*variable).to_owned());
-                config.say(path, &text, &place, origin)?;
+                config.say(path, &text, Origin::Environment((*variable).to_owned()))?;
             }
         }
         config.settle()?;
@@ -208,12 +222,7 @@ impl Config {
 
     /// Lays a flag's value on top: `set_flag("runner.timeout", "--timeout", "10m")`.
     pub fn set_flag(&mut self, key: &str, flag: &str, text: &str) -> Result<(), ConfigError> {
-        self.say(
-            key,
-            text,
-            &Place::Flag(flag.to_owned()),
-            Origin::Flag(flag.to_owned()),
-        )?;
+        self.say(key, text, Origin::Flag(flag.to_owned()))?;
         self.settle()
     }
 
@@ -272,19 +281,10 @@ impl Config {
 
     /// What of it would hold here and does not, because the user does not trust it: by full key path.
     pub fn withheld(&self) -> Vec<OriginEntry> {
-        let entries = self.withheld.iter().map(|(path, Entry { value, origin })| {
-            let kind = schema::leaf(path)
-                .or_else(|| schema::named(path))
-                .map_or(Kind::Text, |key| key.kind);
-            let (key, toml) = (path.clone(), kind.to_toml(value));
-            OriginEntry {
-                key,
-                toml,
-                value: value.clone(),
-                origin: origin.clone(),
-            }
-        });
-        entries.collect()
+        let entries = self.withheld.iter();
+        entries
+            .map(|(path, entry)| OriginEntry::new(path, entry))
+            .collect()
     }
 
     /// Every key in the order of the template, with its value in force and where that comes from.
@@ -293,26 +293,14 @@ impl Config {
             return Vec::new();
         };
         let values = layers::completed(&defaults, layers::settle(&defaults, &self.said));
-        let lists = ["feedback", "rule"].map(|list| (list.to_owned(), Kind::Text));
-        let over = (OVERRIDE.to_owned(), Kind::Count(1));
-        let named = values
-            .keys()
-            .filter_map(|path| Some((path.clone(), schema::named(path)?.kind)));
+        let named = values.keys().filter(|path| schema::named(path).is_some());
         let keys = schema::leaves()
-            .map(|(path, key)| (path, key.kind))
-            .chain(lists)
-            .chain(named)
-            .chain([over]);
-        keys.filter_map(|(key, kind)| {
-            let Entry { value, origin } = values.get(&key)?.clone();
-            Some(OriginEntry {
-                toml: kind.to_toml(&value),
-                key,
-                value,
-                origin,
-            })
-        })
-        .collect()
+            .map(|(path, _)| path)
+            .chain(["feedback", "rule"].map(str::to_owned))
+            .chain(named.cloned())
+            .chain([OVERRIDE.to_owned()]);
+        keys.filter_map(|key| Some(OriginEntry::new(&key, values.get(&key)?)))
+            .collect()
     }
 
     fn lay(&mut self, layer: Layer, origin: impl Fn(usize) -> Origin) {
@@ -329,18 +317,16 @@ impl Config {
         }
     }
 
-    fn say(
-        &mut self,
-        path: &str,
-        text: &str,
-        place: &Place,
-        origin: Origin,
-    ) -> Result<(), ConfigError> {
-        let unknown = || ConfigError::new(place.clone(), format!("unknown key '{path}'"), None);
-        let key = schema::leaf(path).ok_or_else(unknown)?;
-        let read = key.kind.read(&Raw::from_text(key.kind, text), key.optional);
-        let value =
-            read.map_err(|wrong| ConfigError::new(place.clone(), wrong.message, wrong.hint))?;
+    fn say(&mut self, path: &str, text: &str, origin: Origin) -> Result<(), ConfigError> {
+        let place = match &origin {
+            Origin::Environment(name) => Place::Environment(name.clone()),
+            Origin::Flag(name) => Place::Flag(name.clone()),
+            _ => self.place(),
+        };
+        let error = |message: String, hint| ConfigError::new(place.clone(), message, hint);
+        let key = schema::leaf(path).ok_or_else(|| error(format!("unknown key '{path}'"), None))?;
+        let read = key.kind.read(&key.kind.parse(text), key.optional);
+        let value = read.map_err(|wrong| error(wrong.message, wrong.hint))?;
         self.said.insert(path.to_owned(), Entry { value, origin });
         Ok(())
     }
@@ -358,14 +344,17 @@ impl Config {
         Ok(())
     }
 
-    /// The table of keys and the settings do not fit together; the tests see to it that they do.
-    fn internal(&self, error: &serde_json::Error) -> ConfigError {
-        let place = Place::File {
+    fn place(&self) -> Place {
+        Place::File {
             path: self.file.clone(),
             at: None,
-        };
+        }
+    }
+
+    /// The table of keys and the settings do not fit together; the tests see to it that they do.
+    fn internal(&self, error: &serde_json::Error) -> ConfigError {
         ConfigError::new(
-            place,
+            self.place(),
             format!("a checked value has no place in the settings: {error}"),
             None,
         )

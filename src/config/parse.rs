@@ -6,11 +6,12 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use toml::Spanned;
-use toml::de::{DeArray, DeString, DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 
 use super::error::{ConfigError, Place, position};
-use super::schema::{Key, Owner, SECTIONS, Section, Shape, WRAPPER, may_set, section};
-use super::value::{Raw, cause_named};
+use super::rights::{Owner, may_set};
+use super::schema::{Key, SECTIONS, Section, Shape, WRAPPER, section};
+use super::value::{cause_named, from_toml};
 use crate::model::failure::Cause;
 use crate::model::time::parse_duration;
 use crate::policy::classify::guess_loop;
@@ -70,6 +71,16 @@ struct Context {
 }
 
 impl Context {
+    /// A section whose keys stand directly in it.
+    fn of(section: &'static Section) -> Self {
+        let dot = if section.path.is_empty() { "" } else { "." };
+        Self {
+            section,
+            cause: None,
+            prefix: format!("{}{dot}", section.path),
+        }
+    }
+
     fn keys(&self) -> impl Iterator<Item = &'static Key> {
         self.section
             .keys
@@ -107,16 +118,16 @@ impl Reader<'_> {
             match (top, &mut tasks) {
                 (Some(known), _) if known.shape == Shape::List => self.list(known, value, layer)?,
                 (Some(known), _) if known.shape == Shape::Named => {
-                    self.named(known, self.table_of(word, value)?, layer)?;
+                    self.tables(known, self.table_of(word, value)?, layer)?;
                 }
                 (Some(known), _) => self.section(known, self.table_of(word, value)?, layer)?,
                 (None, _) if word == WRAPPER => {
                     self.check_owner(word, name)?;
                     for (name, value) in in_order(self.table_of(word, value)?) {
-                        let known =
-                            section(name.get_ref()).filter(|known| WRAPPED.contains(&known.path));
+                        let known = section(name.get_ref())
+                            .filter(|known| WRAPPED.contains(&known.path.as_str()));
                         let known = known.ok_or_else(|| self.not_wrapped(name))?;
-                        self.section(known, self.table_of(known.path, value)?, layer)?;
+                        self.section(known, self.table_of(&known.path, value)?, layer)?;
                     }
                 }
                 (None, Some(tasks)) if word == "task" => {
@@ -128,14 +139,7 @@ impl Reader<'_> {
                     }
                 }
                 (None, Some(_)) => {
-                    let top = section("")
-                        .ok_or_else(|| self.error(&name.span(), "no keys are known", None))?;
-                    let context = Context {
-                        section: top,
-                        cause: None,
-                        prefix: String::new(),
-                    };
-                    self.entry(&context, name, value, layer)?;
+                    self.entry(&Context::of(&SECTIONS[0]), name, value, layer)?;
                 }
                 (None, None) => return Err(self.unknown_section(name)),
             }
@@ -149,45 +153,39 @@ impl Reader<'_> {
         table: &DeTable<'_>,
         layer: &mut Layer,
     ) -> Result<(), ConfigError> {
-        let context = Context {
-            section: known,
-            cause: None,
-            prefix: format!("{}.", known.path),
-        };
+        let context = Context::of(known);
         for (name, value) in in_order(table) {
             let path = format!("{}.{}", known.path, name.get_ref());
             match section(&path) {
-                Some(causes) => self.causes(causes, self.table_of(&path, value)?, layer)?,
+                Some(causes) => self.tables(causes, self.table_of(&path, value)?, layer)?,
                 None => self.entry(&context, name, value, layer)?,
             }
         }
         Ok(())
     }
 
-    fn causes(
+    /// The tables of a section by the names that they have: causes, or the user's own.
+    fn tables(
         &self,
         known: &'static Section,
         table: &DeTable<'_>,
         layer: &mut Layer,
     ) -> Result<(), ConfigError> {
         for (name, value) in in_order(table) {
-            let Some(cause) = cause_named(name.get_ref()) else {
-                let names = Cause::ALL.map(Cause::as_str);
-                let near = nearest(&name.get_ref().to_ascii_uppercase(), names.into_iter())
-                    .unwrap_or_default();
-                let hint = format!("did you mean '{near}'? The causes are {}", names.join(", "));
-                return Err(self.error(
-                    &name.span(),
-                    format!("unknown cause '{}'", name.get_ref()),
-                    Some(hint),
-                ));
+            let cause = match known.shape {
+                Shape::Causes => Some(self.cause(name)?),
+                _ => None,
             };
-            let prefix = format!("{}.{}.", known.path, cause.as_str());
-            let own = self.table_of(prefix.trim_end_matches('.'), value)?;
+            let word: &str = cause.map_or(name.get_ref(), |cause| cause.as_str());
+            if cause.is_none() {
+                self.check_name(known, name)?;
+            }
+            let path = format!("{}.{word}", known.path);
+            let own = self.table_of(&path, value)?;
             let context = Context {
                 section: known,
-                cause: Some(cause),
-                prefix,
+                cause,
+                prefix: format!("{path}."),
             };
             for (name, value) in in_order(own) {
                 self.entry(&context, name, value, layer)?;
@@ -196,30 +194,23 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn named(
-        &self,
-        known: &'static Section,
-        table: &DeTable<'_>,
-        layer: &mut Layer,
-    ) -> Result<(), ConfigError> {
-        for (name, value) in in_order(table) {
-            let word: &str = name.get_ref();
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-            if word.is_empty() || !word.chars().all(is_plain) || RESERVED.contains(&word) {
-                let message = format!("'{word}' is no name for {}", known.title());
-                let hint = "letters, digits, - and _; neither auto nor none".to_owned();
-                return Err(self.error(&name.span(), message, Some(hint)));
-            }
-            let prefix = format!("{}.{word}.", known.path);
-            let own = self.table_of(prefix.trim_end_matches('.'), value)?;
-            let context = Context {
-                section: known,
-                cause: None,
-                prefix,
-            };
-            for (name, value) in in_order(own) {
-                self.entry(&context, name, value, layer)?;
-            }
+    fn cause(&self, name: &Name<'_>) -> Result<Cause, ConfigError> {
+        let word: &str = name.get_ref();
+        cause_named(word).ok_or_else(|| {
+            let names = Cause::ALL.map(Cause::as_str);
+            let near = nearest(&word.to_ascii_uppercase(), names.into_iter()).unwrap_or_default();
+            let hint = format!("did you mean '{near}'? The causes are {}", names.join(", "));
+            self.error(&name.span(), format!("unknown cause '{word}'"), Some(hint))
+        })
+    }
+
+    fn check_name(&self, known: &Section, name: &Name<'_>) -> Result<(), ConfigError> {
+        let word: &str = name.get_ref();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if word.is_empty() || !word.chars().all(is_plain) || RESERVED.contains(&word) {
+            let message = format!("'{word}' is no name for {}", known.title());
+            let hint = "letters, digits, - and _; neither auto nor none".to_owned();
+            return Err(self.error(&name.span(), message, Some(hint)));
         }
         Ok(())
     }
@@ -231,15 +222,9 @@ impl Reader<'_> {
         layer: &mut Layer,
     ) -> Result<(), ConfigError> {
         let wrong = |span| {
-            self.error(
-                span,
-                format!(
-                    "'{}' is a list of tables: write {}",
-                    known.path,
-                    known.title()
-                ),
-                None,
-            )
+            let (path, title) = (&known.path, known.title());
+            let message = format!("'{path}' is a list of tables: write {title}");
+            self.error(span, message, None)
         };
         let DeValue::Array(items) = value.get_ref() else {
             return Err(wrong(&value.span()));
@@ -252,24 +237,20 @@ impl Reader<'_> {
             };
             let (id, object) = self.item(known, table, &item.span())?;
             if !seen.insert(id.clone()) {
-                let key = known.keys.first().map_or("name", |key| key.name);
+                let key = &known.keys[0].name;
                 let message = format!("'{}.{key}' is '{id}' twice: it must be unique", known.path);
-                return Err(self.error(
-                    &item_key_span(table, key).unwrap_or_else(|| item.span()),
-                    message,
-                    None,
-                ));
+                let own = table.iter().find(|(name, _)| name.get_ref() == key);
+                let span = own.map_or(item.span(), |(_, value)| value.span());
+                return Err(self.error(&span, message, None));
             }
             read.push(object);
         }
-        let line = self.line(&first_span(items).unwrap_or_else(|| value.span()));
-        layer.insert(
-            known.path.to_owned(),
-            Stored {
-                value: Json::Array(read),
-                line,
-            },
-        );
+        let first = items.iter().next().map_or(value.span(), Spanned::span);
+        let stored = Stored {
+            value: Json::Array(read),
+            line: self.line(&first),
+        };
+        layer.insert(known.path.clone(), stored);
         Ok(())
     }
 
@@ -280,43 +261,32 @@ impl Reader<'_> {
         table: &DeTable<'_>,
         span: &Range<usize>,
     ) -> Result<(String, Json), ConfigError> {
-        let context = Context {
-            section: known,
-            cause: None,
-            prefix: format!("{}.", known.path),
-        };
+        let context = Context::of(known);
         let mut values = Layer::new();
         for (name, value) in in_order(table) {
             self.entry(&context, name, value, &mut values)?;
         }
-        let mut object = serde_json::Map::new();
-        for (path, stored) in values {
-            if !stored.value.is_null() {
-                object.insert(
-                    path.trim_start_matches(context.prefix.as_str()).to_owned(),
-                    stored.value,
-                );
-            }
-        }
+        let own = |(path, stored): (String, Stored)| {
+            let name = path.trim_start_matches(context.prefix.as_str());
+            (!stored.value.is_null()).then(|| (name.to_owned(), stored.value))
+        };
+        let mut object: serde_json::Map<_, _> = values.into_iter().filter_map(own).collect();
         if let Some(missing) = known
             .keys
             .iter()
-            .find(|key| key.required && !object.contains_key(key.name))
+            .find(|key| key.required && !object.contains_key(&key.name))
         {
             let message = format!("{} has no '{}'", known.title(), missing.name);
             let hint = missing
                 .example
+                .as_ref()
                 .map(|example| format!("for example {} = {example}", missing.name));
             return Err(self.error(span, message, hint));
         }
         if known.path == "feedback" {
             complete_feedback(&mut object);
         }
-        let id = known
-            .keys
-            .first()
-            .and_then(|key| object.get(key.name))
-            .and_then(Json::as_str);
+        let id = object.get(&known.keys[0].name).and_then(Json::as_str);
         Ok((id.unwrap_or_default().to_owned(), Json::Object(object)))
     }
 
@@ -333,15 +303,10 @@ impl Reader<'_> {
             return Err(self.unknown_key(context, name));
         };
         self.check_owner(&full, name)?;
-        let read = key
-            .kind
-            .read(&Raw::from_toml(value.get_ref()), key.optional);
+        let read = key.kind.read(&from_toml(value), key.optional);
         let read = read.map_err(|wrong| {
-            self.error(
-                &value.span(),
-                format!("'{full}' {}", wrong.message),
-                wrong.hint,
-            )
+            let message = format!("'{full}' {}", wrong.message);
+            self.error(&value.span(), message, wrong.hint)
         })?;
         let Some(target) = key.target(&context.prefix) else {
             return Ok(());
@@ -394,7 +359,7 @@ impl Reader<'_> {
         let is_top = context.section.path.is_empty();
         let keys = context
             .keys()
-            .map(|key| key.name)
+            .map(|key| key.name.as_str())
             .filter(|name| may_set(self.owner, &format!("{}{name}", context.prefix)));
         let sections = top_names()
             .into_iter()
@@ -417,14 +382,7 @@ impl Reader<'_> {
                 "a project's .ultraplan/recover.toml",
             ),
         };
-        let top = section("").map(|section| Context {
-            section,
-            cause: None,
-            prefix: String::new(),
-        });
-        let takes = top
-            .map(|top| self.allowed(&top).join(", "))
-            .unwrap_or_default();
+        let takes = self.allowed(&Context::of(&SECTIONS[0])).join(", ");
         let hint = match self.owner {
             Owner::Project => None,
             Owner::User => Some(format!("it takes {takes}")),
@@ -511,22 +469,11 @@ fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(&'t Name<'i>, &'t Value<'i>)
     entries
 }
 
-fn item_key_span(table: &DeTable<'_>, key: &str) -> Option<Range<usize>> {
-    table
-        .iter()
-        .find(|(name, _)| name.get_ref() == key)
-        .map(|(_, value)| value.span())
-}
-
-fn first_span(items: &DeArray<'_>) -> Option<Range<usize>> {
-    items.iter().next().map(Spanned::span)
-}
-
 /// What can stand at the top beside the keys.
 fn top_names() -> Vec<&'static str> {
     let sections = SECTIONS
         .iter()
-        .map(|section| section.path)
+        .map(|section| section.path.as_str())
         .filter(|path| !path.is_empty() && !path.contains('.'));
     sections.chain(["task"]).collect()
 }

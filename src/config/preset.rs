@@ -1,18 +1,18 @@
 //! Presets: the defaults of each of the systems whose formats are read, written as a file would have them (S17).
 
-/// Their names, each that of the specification whose defaults they are.
-pub(super) const PRESETS: &[&str] = &["battle", "loop", "actions", "state", "lane"];
+/// Their texts by name, each that of the specification whose defaults they are.
+const PRESETS: [(&str, &str); 5] = [
+    ("battle", BATTLE),
+    ("loop", LOOP),
+    ("actions", ACTIONS),
+    ("state", STATE),
+    ("lane", LANE),
+];
 
 /// The text of a preset.
 pub(super) fn text(name: &str) -> &'static str {
-    match name {
-        "battle" => BATTLE,
-        "loop" => LOOP,
-        "actions" => ACTIONS,
-        "state" => STATE,
-        "lane" => LANE,
-        _ => "",
-    }
+    let found = PRESETS.iter().find(|(known, _)| *known == name);
+    found.map_or("", |(_, text)| *text)
 }
 
 /// Ten checkpoints and seven days; no other limit removes any.

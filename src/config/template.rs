@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use serde_json::Value as Json;
 
 use super::layers::{default_at, defaults};
-use super::schema::{Key, Owner, SECTIONS, Section, Shape, may_set};
+use super::rights::{Owner, may_set};
+use super::schema::{Key, SECTIONS, Section, Shape};
 use crate::model::failure::Cause;
 use crate::policy::settings::{CauseSettings, DelayKind};
 
@@ -38,7 +39,7 @@ pub(crate) fn template() -> String {
     let mut text = HEAD.to_owned();
     for section in SECTIONS
         .iter()
-        .filter(|section| may_set(Owner::Project, section.path))
+        .filter(|section| may_set(Owner::Project, &section.path))
     {
         text.push('\n');
         match section.shape {
@@ -55,8 +56,8 @@ pub(crate) fn template() -> String {
 /// The files that a section may stand in.
 fn files(section: &Section) -> &'static str {
     match (
-        may_set(Owner::Project, section.path),
-        may_set(Owner::User, section.path),
+        may_set(Owner::Project, &section.path),
+        may_set(Owner::User, &section.path),
     ) {
         (true, true) => "In a project's file or the user's own.",
         (false, _) => "In the user's own file.",
@@ -85,13 +86,13 @@ fn table(text: &mut String, section: &Section, defaults: &Json) {
     let mut prefix = String::new();
     if !section.path.is_empty() {
         heading(text, section);
-        prefix = format!("{}.", section.path);
+        prefix = format!("{}.", &section.path);
     }
     for key in section.keys.iter().filter(|key| key.alias_of.is_none()) {
         let path = format!("{prefix}{}", key.name);
         line(
             text,
-            format_args!("# {}\n#{path} = {}", key.doc(), value(defaults, &path, key)),
+            format_args!("# {}\n#{path} = {}", key.doc, value(defaults, &path, key)),
         );
     }
 }
@@ -101,16 +102,16 @@ fn causes(text: &mut String, section: &Section, defaults: &Json) {
     heading(text, section);
     let keys = || section.keys.iter().filter(|key| key.alias_of.is_none());
     for key in keys().filter(|key| key.only.is_none()) {
-        line(text, format_args!("# - {}: {}", key.name, key.doc()));
+        line(text, format_args!("# - {}: {}", key.name, key.doc));
     }
     for cause in Cause::ALL {
         let path = format!("{}.{}", section.path, cause.as_str());
         let grows = CauseSettings::default_of(cause).delay == DelayKind::Exponential;
-        for key in keys()
-            .filter(|key| key.applies_to(Some(cause)) && (grows || !BOUNDS.contains(&key.name)))
-        {
+        for key in keys().filter(|key| {
+            key.applies_to(Some(cause)) && (grows || !BOUNDS.contains(&key.name.as_str()))
+        }) {
             if key.only.is_some() {
-                line(text, format_args!("# {}", key.doc()));
+                line(text, format_args!("# {}", key.doc));
             }
             let path = format!("{path}.{}", key.name);
             line(
@@ -127,19 +128,19 @@ fn list(text: &mut String, section: &Section) {
     let shown = section
         .keys
         .iter()
-        .filter_map(|key| Some((key, key.example?)));
+        .filter_map(|key| Some((key, key.example.as_ref()?)));
     for (key, example) in shown {
         line(
             text,
-            format_args!("#   # {}\n#   {} = {example}", key.doc(), key.name),
+            format_args!("#   # {}\n#   {} = {example}", key.doc, key.name),
         );
     }
 }
 
 fn alias(text: &mut String, section: &Section) {
     heading(text, section);
-    for key in section.keys {
-        line(text, format_args!("# - {}: {}", key.name, key.doc()));
+    for key in &section.keys {
+        line(text, format_args!("# - {}: {}", key.name, key.doc));
     }
 }
 
@@ -170,7 +171,7 @@ pub(crate) struct KeyReference {
 /// All sections with all keys.
 pub(crate) fn reference() -> Vec<SectionReference> {
     let defaults = defaults().unwrap_or_default();
-    let of_key = |section: &Section, key: &Key| {
+    let of_key = |section: &Section, key: &'static Key| {
         let default = match section.shape {
             _ if key.alias_of.is_some() => String::new(),
             Shape::Alias => String::new(),
@@ -184,18 +185,18 @@ pub(crate) fn reference() -> Vec<SectionReference> {
                     key,
                 )
             }
-            Shape::Table if section.path.is_empty() => value(&defaults, key.name, key),
+            Shape::Table if section.path.is_empty() => value(&defaults, &key.name, key),
             Shape::Table => value(&defaults, &format!("{}.{}", section.path, key.name), key),
         };
         let takes = key.kind.expected(key.optional);
         KeyReference {
-            name: key.name,
+            name: &key.name,
             takes,
             default,
-            meaning: key.doc().into(),
+            meaning: key.doc.clone(),
         }
     };
-    let of_section = |section: &&Section| SectionReference {
+    let of_section = |section: &'static Section| SectionReference {
         title: section.title(),
         doc: format!("{} {}", section.doc, files(section))
             .trim()
@@ -206,10 +207,7 @@ pub(crate) fn reference() -> Vec<SectionReference> {
             .map(|key| of_key(section, key))
             .collect(),
     };
-    SECTIONS
-        .iter()
-        .map(|section| of_section(&section))
-        .collect()
+    SECTIONS.iter().map(of_section).collect()
 }
 
 /// A way to be notified.

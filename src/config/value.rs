@@ -3,18 +3,18 @@
 use std::path::{Component, Path};
 use std::time::Duration as StdDuration;
 
+use serde::Deserialize;
 use serde_json::Value as Json;
 use serde_json::json;
-use toml::de::{DeInteger, DeValue};
+use toml::Spanned;
+use toml::de::{DeValue, ValueDeserializer};
 
 use crate::model::failure::Cause;
 use crate::model::time::{format_duration, parse_duration};
 use crate::policy::text::nearest;
 
-/// Seconds of an hour.
-const HOUR: u64 = 3600;
-/// The longest time that is given in hours or days: a hundred years, in seconds.
-const LONGEST: u64 = 100 * 365 * 24 * HOUR;
+/// The longest time that is given as a number of a unit: a hundred years.
+const LONGEST_MILLIS: u64 = 100 * 365 * 24 * 3_600_000;
 
 /// The specification's retry strategies, and the delay that each is.
 const STRATEGIES: [(&str, &str); 4] = [
@@ -25,147 +25,121 @@ const STRATEGIES: [(&str, &str); 4] = [
 ];
 
 /// What a key takes.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 pub(super) enum Kind {
     /// `true` or `false`.
     Bool,
-    /// A whole number of at least this.
-    Count(u32),
-    /// A whole number of at least 1 that may be large.
-    Total,
-    /// A whole number of at least this, kept as one more (retries as attempts).
-    Retries(u32),
+    /// A whole number from `least` to `most`.
+    Count { least: u64, most: u64 },
+    /// A whole number, stored as one more (retries as attempts).
+    Retries,
+    /// A number of a unit of time of so many milliseconds each, at least `least`; stored as a duration.
+    Units {
+        unit: &'static str,
+        millis: u64,
+        least: u64,
+    },
     /// An amount of money, not negative.
     Money,
-    /// A duration.
-    Duration,
-    /// A whole number of milliseconds, kept as a duration.
-    Millis,
-    /// A whole number of hours of at least 1, kept as a duration.
-    Hours,
-    /// A whole number of days of at least 1, kept as a duration.
-    Days,
+    /// A duration of at least this many seconds.
+    Duration(u64),
     /// How many checkpoints stay, in words.
     KeepLast,
     /// How the wait before another attempt is found, in the words of the specification.
     Strategy,
     /// A number of bytes.
     Size,
-    /// A text that is not empty.
-    Text,
+    /// A text with a meaning.
+    Text(&'static TextKind),
     /// One of some words.
-    Choice(&'static [&'static str]),
-    /// Any of some words, each once.
-    Choices(&'static [&'static str]),
-    /// A duration of at least so many seconds.
-    DurationFrom(u64),
-    /// The name of a git remote: no URL, no path.
-    RemoteName,
-    /// The name of a cause.
-    Cause,
+    Choice(Vec<String>),
+    /// Any number of one kind; of words each once.
+    List(Box<Kind>),
     /// A shell command, or a program and its arguments.
     Command,
-    /// Arguments of a program.
-    Words,
     /// Causes by exit code.
     ExitCodes,
-    /// Glob patterns.
-    Globs,
-    /// A regular expression.
-    Regex,
-    /// Regular expressions.
-    Regexes,
-    /// Names of environment variables.
-    Variables,
-    /// A folder of the project, relative to it.
-    Folder,
 }
 
-/// A value as it is written, wherever that is.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Raw {
-    Text(String),
-    Integer(i128),
-    Float(f64),
-    Bool(bool),
-    List(Vec<Raw>),
-    Table(Vec<(String, Raw)>),
-    Other(&'static str),
+/// A kind of text.
+pub(super) struct TextKind {
+    /// Its name in the schema of a field.
+    name: &'static str,
+    /// What is expected of one.
+    one: &'static str,
+    /// What is expected of a list of them.
+    list: &'static str,
+    /// Its canonical form; what is wrong with it, where there is more to say than what is expected.
+    read: fn(&str) -> Result<String, Option<String>>,
 }
 
-impl Raw {
-    /// A value of the file.
-    pub(super) fn from_toml(value: &DeValue<'_>) -> Self {
-        match value {
-            DeValue::String(text) => Self::Text(text.clone().into_owned()),
-            DeValue::Integer(number) => integer(number),
-            DeValue::Float(number) => number
-                .as_str()
-                .replace('_', "")
-                .parse()
-                .map_or(Self::Other("a number"), Self::Float),
-            DeValue::Boolean(value) => Self::Bool(*value),
-            DeValue::Datetime(_) => Self::Other("a date"),
-            DeValue::Array(items) => Self::List(
-                items
-                    .iter()
-                    .map(|item| Self::from_toml(item.get_ref()))
-                    .collect(),
-            ),
-            DeValue::Table(table) => {
-                let entry = |(name, value): (&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {
-                    let name: &toml::de::DeString<'_> = name.get_ref();
-                    (name.to_string(), Self::from_toml(value.get_ref()))
-                };
-                Self::Table(table.iter().map(entry).collect())
-            }
-        }
-    }
-
-    /// A text of the environment or the command line, for a key of `kind`.
-    pub(super) fn from_text(kind: Kind, text: &str) -> Self {
-        let text = text.trim();
-        let number = || text.parse().ok().map(Self::Integer);
-        let parsed = match kind {
-            Kind::Bool => text.parse().ok().map(Self::Bool),
-            Kind::Count(_)
-            | Kind::Total
-            | Kind::Retries(_)
-            | Kind::Millis
-            | Kind::Hours
-            | Kind::Days => number(),
-            Kind::Money => text.parse().ok().map(Self::Float),
-            Kind::Globs | Kind::Regexes | Kind::Variables => {
-                Some(Self::List(vec![Self::Text(text.to_owned())]))
-            }
-            _ => None,
-        };
-        parsed.unwrap_or_else(|| Self::Text(text.to_owned()))
-    }
-
-    fn text(&self) -> Option<&str> {
-        match self {
-            Self::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    fn describe(&self) -> String {
-        match self {
-            Self::Text(text) => format!("'{text}'"),
-            Self::Integer(number) => number.to_string(),
-            Self::Float(number) => number.to_string(),
-            Self::Bool(value) => value.to_string(),
-            Self::List(_) => "a list".to_owned(),
-            Self::Table(_) => "a table".to_owned(),
-            Self::Other(what) => (*what).to_owned(),
-        }
+impl PartialEq for TextKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
     }
 }
 
-fn integer(number: &DeInteger<'_>) -> Raw {
-    i128::from_str_radix(number.as_str(), number.radix())
-        .map_or(Raw::Other("a number"), Raw::Integer)
+/// The kinds of texts, the plain one first.
+static TEXTS: [TextKind; 8] = [
+    TextKind {
+        name: "text",
+        one: "a text that is not empty",
+        list: "",
+        read: |text| accept_if(text, !text.trim().is_empty()),
+    },
+    TextKind {
+        name: "word",
+        one: "",
+        list: "a list of texts ([\"--flag\", \"value\"])",
+        read: |text| Ok(text.to_owned()),
+    },
+    TextKind {
+        name: "remote_name",
+        one: "the name of a git remote (\"origin\"), neither a URL nor a path",
+        list: "",
+        read: |text| accept_if(text, is_remote_name(text)),
+    },
+    TextKind {
+        name: "glob",
+        one: "",
+        list: "a list of glob patterns ([\"target/**\"])",
+        read: |text| match globset::Glob::new(text) {
+            Ok(_) => Ok(text.to_owned()),
+            Err(error) => Err(Some(error.to_string())),
+        },
+    },
+    TextKind {
+        name: "regex",
+        one: "a regular expression",
+        list: "",
+        read: |text| regex(text).and_then(|_| accept_if(text, !text.is_empty())),
+    },
+    TextKind {
+        name: "mask",
+        one: "",
+        list: "a list of regular expressions (['ACME-[0-9]+'])",
+        read: |text| {
+            let is_all = regex(text)?.is_match("");
+            let problem = || Some("it matches the empty text".to_owned());
+            (!is_all).then(|| text.to_owned()).ok_or_else(problem)
+        },
+    },
+    TextKind {
+        name: "variable",
+        one: "",
+        list: "a list of names of variables ([\"MY_PIN\"])",
+        read: |text| accept_if(text, !text.is_empty() && !text.contains(['=', '\0', ' '])),
+    },
+    TextKind {
+        name: "folder",
+        one: "a folder of the project, relative to it (\"crates/core\")",
+        list: "",
+        read: |text| folder(text).ok_or(None),
+    },
+];
+
+fn accept_if(text: &str, is_valid: bool) -> Result<String, Option<String>> {
+    is_valid.then(|| text.to_owned()).ok_or(None)
 }
 
 /// Why a value is not one for its key: what it is, what is expected, and a word that is near.
@@ -177,50 +151,123 @@ pub(super) struct Mismatch {
     pub hint: Option<String>,
 }
 
+/// A value of the file; `null` for what no key takes: a date, a number out of range.
+pub(super) fn from_toml(value: &Spanned<DeValue<'_>>) -> Json {
+    if matches!(value.get_ref(), DeValue::Datetime(_)) {
+        return Json::Null;
+    }
+    Json::deserialize(ValueDeserializer::from(value.clone())).unwrap_or_default()
+}
+
+fn described(value: &Json) -> String {
+    match value {
+        Json::Null => "a date, or a number out of range".to_owned(),
+        Json::String(text) => format!("'{text}'"),
+        Json::Array(_) => "a list".to_owned(),
+        Json::Object(_) => "a table".to_owned(),
+        other => other.to_string(),
+    }
+}
+
 impl Kind {
+    /// What a text is that is not more than that.
+    pub(super) const TEXT: &Self = &Self::Text(&TEXTS[0]);
+    pub(super) const MILLIS: Self = Self::units("milliseconds", 1, 0);
+    pub(super) const HOURS: Self = Self::units("hours", 3_600_000, 1);
+    pub(super) const DAYS: Self = Self::units("days", 24 * 3_600_000, 1);
+
+    const fn units(unit: &'static str, millis: u64, least: u64) -> Self {
+        Self::Units {
+            unit,
+            millis,
+            least,
+        }
+    }
+
+    /// The text of that name in a schema.
+    pub(super) fn text(name: &str) -> Option<Self> {
+        TEXTS.iter().find(|text| text.name == name).map(Self::Text)
+    }
+
+    /// What the field of this schema takes; `None` where it holds keys itself.
+    pub(super) fn of_schema(schema: &Json) -> Option<Self> {
+        let kind = schema["kind"].as_str();
+        let least = schema["minimum"].as_u64().unwrap_or_default();
+        let types = &schema["type"];
+        let words = words(schema);
+        Some(match (types.as_str().or_else(|| types[0].as_str()), kind) {
+            (Some("array"), Some(kind)) => Self::List(Box::new(Self::text(kind)?)),
+            (Some("array"), None) => Self::List(Box::new(Self::of_schema(&schema["items"])?)),
+            (_, Some("duration")) => Self::Duration(least),
+            (_, Some("size")) => Self::Size,
+            (_, Some("command")) => Self::Command,
+            (_, Some("exit_codes")) => Self::ExitCodes,
+            (_, Some(kind)) => Self::text(kind)?,
+            _ if !words.is_empty() => Self::Choice(words),
+            (Some("boolean"), _) => Self::Bool,
+            (Some("integer"), _) => {
+                let is_small = schema["format"] == "uint32";
+                let most = if is_small { u32::MAX.into() } else { u64::MAX };
+                Self::Count { least, most }
+            }
+            (Some("number"), _) => Self::Money,
+            (Some("string"), _) => Self::TEXT.clone(),
+            _ => return None,
+        })
+    }
+
+    /// What a text of the environment or the command line is for a key of this kind.
+    pub(super) fn parse(&self, text: &str) -> Json {
+        let text = text.trim();
+        let parsed = match self {
+            Self::Bool => text.parse().ok().map(Json::Bool),
+            Self::Count { .. } | Self::Retries | Self::Units { .. } => {
+                text.parse::<i64>().ok().map(Json::from)
+            }
+            Self::Money => text.parse::<f64>().ok().map(Json::from),
+            Self::List(_) => Some(json!([text])),
+            _ => None,
+        };
+        parsed.unwrap_or_else(|| json!(text))
+    }
+
     /// What it takes, in words.
-    pub(super) fn expected(self, optional: bool) -> String {
+    pub(super) fn expected(&self, optional: bool) -> String {
         let own = match self {
             Self::Bool => "true or false".to_owned(),
-            Self::Count(min) | Self::Retries(min) => format!("a whole number of at least {min}"),
-            Self::Total => "a whole number of at least 1".to_owned(),
+            Self::Count { least, .. } => format!("a whole number of at least {least}"),
+            Self::Retries => "a whole number of at least 0".to_owned(),
             Self::Money => "an amount in dollars, not negative (2.5)".to_owned(),
-            Self::Duration => {
+            Self::Duration(0) => {
                 "a duration (\"500ms\", \"90s\", \"10m\", \"2h\", \"7d\", or whole seconds)"
                     .to_owned()
             }
-            Self::Millis => "a whole number of milliseconds".to_owned(),
-            Self::Hours => format!(
-                "a whole number of hours of at least 1 and at most {}",
-                LONGEST / HOUR
-            ),
-            Self::Days => format!(
-                "a whole number of days of at least 1 and at most {}",
-                LONGEST / (24 * HOUR)
-            ),
-            Self::KeepLast => "\"keep_last_3\" (or another number), or \"keep_all\"".to_owned(),
-            Self::Strategy => {
-                format!("one of {}", quoted(&STRATEGIES.map(|(word, _)| word)))
-            }
-            Self::Size => "a size (100, \"100KiB\", \"50MiB\", \"1GiB\", \"10MB\")".to_owned(),
-            Self::Text => "a text that is not empty".to_owned(),
-            Self::DurationFrom(least) => {
+            Self::Duration(least) => {
                 format!("a duration of at least {least} s (\"90s\", \"10m\", \"2h\")")
             }
-            Self::Choice(words) => format!("one of {}", quoted(words)),
-            Self::Choices(words) => format!("a list of {}", quoted(words)),
-            Self::RemoteName => {
-                "the name of a git remote (\"origin\"), neither a URL nor a path".to_owned()
-            }
-            Self::Cause => format!("a cause ({})", Cause::ALL.map(Cause::as_str).join(", ")),
+            Self::Units { unit, least: 0, .. } => format!("a whole number of {unit}"),
+            Self::Units {
+                unit,
+                millis,
+                least,
+            } => format!(
+                "a whole number of {unit} of at least {least} and at most {}",
+                LONGEST_MILLIS / millis
+            ),
+            Self::KeepLast => "\"keep_last_3\" (or another number), or \"keep_all\"".to_owned(),
+            Self::Strategy => format!(
+                "one of {}",
+                quoted(STRATEGIES.iter().map(|(word, _)| *word))
+            ),
+            Self::Size => "a size (100, \"100KiB\", \"50MiB\", \"1GiB\", \"10MB\")".to_owned(),
+            Self::Text(text) => text.one.to_owned(),
+            Self::Choice(words) => format!("one of {}", quoted(words.iter().map(String::as_str))),
+            Self::List(of) => match &**of {
+                Self::Text(text) => text.list.to_owned(),
+                other => other.expected(false).replacen("one of", "a list of", 1),
+            },
             Self::Command => "a shell command, or a list of a program and its arguments".to_owned(),
-            Self::Words => "a list of texts ([\"--flag\", \"value\"])".to_owned(),
             Self::ExitCodes => "causes by exit code ({ 3 = \"RATE_LIMITED\" })".to_owned(),
-            Self::Globs => "a list of glob patterns ([\"target/**\"])".to_owned(),
-            Self::Regex => "a regular expression".to_owned(),
-            Self::Regexes => "a list of regular expressions (['ACME-[0-9]+'])".to_owned(),
-            Self::Variables => "a list of names of variables ([\"MY_PIN\"])".to_owned(),
-            Self::Folder => "a folder of the project, relative to it (\"crates/core\")".to_owned(),
         };
         if optional {
             format!("{own}, or \"none\"")
@@ -230,138 +277,109 @@ impl Kind {
     }
 
     /// Reads a value into its canonical form, which is that of the settings' JSON; `null` for `"none"`.
-    pub(super) fn read(self, raw: &Raw, optional: bool) -> Result<Json, Mismatch> {
-        if optional && matches!(raw, Raw::Text(text) if text.eq_ignore_ascii_case("none")) {
+    pub(super) fn read(&self, value: &Json, optional: bool) -> Result<Json, Mismatch> {
+        let says_none = |text: &str| text.eq_ignore_ascii_case("none");
+        if optional && value.as_str().is_some_and(says_none) {
             return Ok(Json::Null);
         }
-        let read = self.accept(raw);
-        read.map_err(|problem| {
-            let detail = problem
-                .map(|problem| format!(" ({problem})"))
-                .unwrap_or_default();
+        self.accept(value).map_err(|problem| {
+            let detail = problem.map(|problem| format!(" ({problem})"));
             let message = format!(
-                "is {}{detail}: expected {}",
-                raw.describe(),
+                "is {}{}: expected {}",
+                described(value),
+                detail.unwrap_or_default(),
                 self.expected(optional)
             );
-            Mismatch {
-                message,
-                hint: self
-                    .nearest_word(raw)
-                    .map(|word| format!("did you mean '{word}'?")),
-            }
+            let near = self.nearest_word(value);
+            let hint = near.map(|word| format!("did you mean '{word}'?"));
+            Mismatch { message, hint }
         })
     }
 
-    fn accept(self, raw: &Raw) -> Result<Json, Option<String>> {
-        match (self, raw) {
-            (Self::Bool, Raw::Bool(value)) => Ok(json!(value)),
-            (Self::Count(min), Raw::Integer(number)) => {
-                count(*number, min).map(|value| json!(value)).ok_or(None)
-            }
-            (Self::Total, Raw::Integer(number)) => u64::try_from(*number)
-                .ok()
-                .filter(|total| *total > 0)
-                .map(|total| json!(total))
-                .ok_or(None),
-            (Self::Retries(min), Raw::Integer(number)) => count(*number, min)
-                .and_then(|value| value.checked_add(1))
-                .map(|value| json!(value))
-                .ok_or(None),
-            (Self::Money, Raw::Integer(_) | Raw::Float(_)) => {
-                money(raw).map(|value| json!(value)).ok_or(None)
-            }
-            (Self::Duration, Raw::Text(text)) => {
-                parse_duration(text).map(duration).map_err(|_| None)
-            }
-            (Self::Duration, Raw::Integer(seconds)) => parse_duration(&seconds.to_string())
-                .map(duration)
-                .map_err(|_| None),
-            (Self::DurationFrom(least), _) => {
-                let read = Self::Duration.accept(raw)?;
-                let length = read.as_str().and_then(|text| parse_duration(text).ok());
+    fn accept(&self, value: &Json) -> Result<Json, Option<String>> {
+        let number = value.as_u64();
+        let read = match (self, value) {
+            (Self::Count { least, most }, _) => number
+                .filter(|number| (*least..=*most).contains(number))
+                .map(Json::from),
+            (Self::Retries, _) => number
+                .filter(|number| *number < u32::MAX.into())
+                .map(|number| json!(number + 1)),
+            (Self::Money, _) => value
+                .as_f64()
+                .filter(|amount| *amount >= 0.0)
+                .map(Json::from),
+            (Self::Duration(least), Json::String(_) | Json::Number(_)) => {
+                let text = value
+                    .as_str()
+                    .map_or_else(|| value.to_string(), str::to_owned);
+                let length = parse_duration(&text).ok();
                 length
-                    .filter(|length| length.as_secs() >= least)
-                    .map(|_| read)
-                    .ok_or(None)
+                    .filter(|length| length.as_secs() >= *least)
+                    .map(duration)
             }
-            (Self::Millis, Raw::Integer(millis)) => u64::try_from(*millis)
-                .map(|millis| duration(StdDuration::from_millis(millis)))
-                .map_err(|_| None),
-            (Self::Hours, Raw::Integer(hours)) => whole(*hours, HOUR).ok_or(None),
-            (Self::Days, Raw::Integer(days)) => whole(*days, 24 * HOUR).ok_or(None),
-            (Self::KeepLast, Raw::Text(text)) => keep_last(text).ok_or(None),
-            (Self::Strategy, Raw::Text(text)) => {
-                let wanted = text.to_ascii_lowercase().replace('-', "_");
-                STRATEGIES
-                    .iter()
-                    .find(|(word, _)| *word == wanted)
-                    .map(|(_, delay)| json!(delay))
-                    .ok_or(None)
-            }
-            (Self::Size, Raw::Text(text)) => {
-                parse_size(text).map(|size| json!(size)).map_err(|_| None)
-            }
-            (Self::Size, Raw::Integer(bytes)) => u64::try_from(*bytes)
-                .map(|size| json!(size))
-                .map_err(|_| None),
-            (Self::Text, Raw::Text(text)) if !text.trim().is_empty() => Ok(json!(text)),
-            (Self::Choice(words), Raw::Text(text)) => {
-                choice(words, text).map(|word| json!(word)).ok_or(None)
-            }
-            (Self::Choices(words), Raw::List(items)) => {
-                choices(words, items).map(|words| json!(words)).ok_or(None)
-            }
-            (Self::RemoteName, Raw::Text(text)) if is_remote_name(text) => Ok(json!(text)),
-            (Self::Cause, Raw::Text(text)) => cause_named(text)
-                .map(|cause| json!(cause.as_str()))
-                .ok_or(None),
-            (Self::Command, Raw::Text(text)) => Ok(if text.trim().is_empty() {
-                Json::Null
-            } else {
-                json!(text)
-            }),
-            (Self::Command, Raw::List(items)) => command(items).ok_or(None),
-            (Self::Words, Raw::List(items)) => texts(items).map(|words| json!(words)).ok_or(None),
-            (Self::ExitCodes, Raw::Table(codes)) => exit_codes(codes).ok_or(None),
-            (Self::Globs, Raw::List(items)) => globs(items),
-            (Self::Regex, Raw::Text(text)) if !text.is_empty() => {
-                valid_regex(text).map(|()| json!(text)).map_err(Some)
-            }
-            (Self::Regexes, Raw::List(items)) => regexes(items),
-            (Self::Variables, Raw::List(items)) => {
-                let is_name = |name: &&str| !name.is_empty() && !name.contains(['=', '\0', ' ']);
-                texts(items)
-                    .filter(|names| names.iter().all(is_name))
-                    .map(|names| json!(names))
-                    .ok_or(None)
-            }
-            (Self::Folder, Raw::Text(text)) => folder(text).map(|folder| json!(folder)).ok_or(None),
-            _ => Err(None),
-        }
+            (Self::Units { millis, least, .. }, _) => number
+                .filter(|number| number >= least)
+                .and_then(|number| number.checked_mul(*millis))
+                .filter(|millis| *millis <= LONGEST_MILLIS)
+                .map(|millis| duration(StdDuration::from_millis(millis))),
+            (Self::KeepLast, Json::String(text)) => keep_last(text),
+            (Self::Strategy, Json::String(text)) => STRATEGIES
+                .iter()
+                .find(|(word, _)| is_word(word, text))
+                .map(|(_, delay)| json!(delay)),
+            (Self::Size, Json::String(text)) => parse_size(text).ok().map(Json::from),
+            (Self::Size, _) => number.map(Json::from),
+            (Self::Text(kind), Json::String(text)) => Some((kind.read)(text)?.into()),
+            (Self::Choice(words), Json::String(text)) => words
+                .iter()
+                .find(|word| is_word(word, text))
+                .map(|word| json!(word)),
+            (Self::List(of), Json::Array(items)) => Some(of.accept_all(items)?),
+            (Self::Command, Json::String(text)) if text.trim().is_empty() => Some(Json::Null),
+            (Self::Bool, Json::Bool(_)) | (Self::Command, Json::String(_)) => Some(value.clone()),
+            (Self::Command, Json::Array(items)) => command(items),
+            (Self::ExitCodes, Json::Object(codes)) => exit_codes(codes),
+            _ => None,
+        };
+        read.ok_or(None)
     }
 
-    fn nearest_word(self, raw: &Raw) -> Option<&'static str> {
-        if let (Self::Choices(words), Raw::List(items)) = (self, raw) {
-            let wrong = items
-                .iter()
-                .find(|item| item.text().is_none_or(|text| choice(words, text).is_none()));
-            return Self::Choice(words).nearest_word(wrong?);
+    fn accept_all(&self, items: &[Json]) -> Result<Json, Option<String>> {
+        let mut read = Vec::new();
+        for item in items {
+            let named = |problem| format!("{}: {problem}", described(item));
+            let one = self.accept(item).map_err(|problem| problem.map(named))?;
+            if !matches!(self, Self::Choice(_)) || !read.contains(&one) {
+                read.push(one);
+            }
         }
-        let Raw::Text(text) = raw else { return None };
-        match self {
-            Self::Choice(words) => nearest(text, words.iter().copied()),
-            Self::Strategy => nearest(text, STRATEGIES.iter().map(|(word, _)| *word)),
-            Self::Cause => nearest(
-                &text.to_ascii_uppercase(),
-                Cause::ALL.iter().map(|cause| cause.as_str()),
-            ),
+        Ok(read.into())
+    }
+
+    fn nearest_word(&self, value: &Json) -> Option<&str> {
+        match (self, value) {
+            (Self::List(of), Json::Array(items)) => {
+                let wrong = items.iter().find(|item| of.accept(item).is_err())?;
+                of.nearest_word(wrong)
+            }
+            (Self::Strategy, Json::String(text)) => {
+                nearest(text, STRATEGIES.iter().map(|(word, _)| *word))
+            }
+            (Self::Choice(words), Json::String(text)) => {
+                let is_upper = words.iter().all(|word| *word == word.to_ascii_uppercase());
+                let upper = is_upper.then(|| text.to_ascii_uppercase());
+                nearest(
+                    upper.as_ref().unwrap_or(text),
+                    words.iter().map(String::as_str),
+                )
+            }
             _ => None,
         }
     }
 
     /// Writes a canonical value as TOML.
-    pub(super) fn to_toml(self, value: &Json) -> String {
+    pub(super) fn to_toml(&self, value: &Json) -> String {
         match (self, value) {
             (Self::Command, Json::Null) => "[]".to_owned(),
             (_, Json::Null) => "\"none\"".to_owned(),
@@ -385,37 +403,28 @@ impl Kind {
     }
 }
 
-fn choice(words: &'static [&'static str], text: &str) -> Option<&'static str> {
-    let wanted = text.to_ascii_lowercase().replace('-', "_");
-    words.iter().copied().find(|word| *word == wanted)
+/// The words that a schema has one of.
+fn words(schema: &Json) -> Vec<String> {
+    if let Some(words) = schema["enum"].as_array() {
+        let words = words.iter().filter_map(Json::as_str);
+        return words.map(str::to_owned).collect();
+    }
+    if let Some(word) = schema["const"].as_str() {
+        return vec![word.to_owned()];
+    }
+    let either = schema["oneOf"].as_array().or(schema["anyOf"].as_array());
+    either.into_iter().flatten().flat_map(words).collect()
 }
 
-/// The words, each once.
-fn choices(words: &'static [&'static str], items: &[Raw]) -> Option<Vec<&'static str>> {
-    let mut chosen = Vec::new();
-    for item in items {
-        let word = choice(words, item.text()?)?;
-        if !chosen.contains(&word) {
-            chosen.push(word);
-        }
-    }
-    Some(chosen)
+/// Whether a text is a word, in any case, with `-` for `_` if need be.
+fn is_word(word: &str, text: &str) -> bool {
+    text.replace('-', "_").eq_ignore_ascii_case(word)
 }
 
 /// What git takes for a remote's name and nothing else: no URL, no path, no option, no transport (`ext::`).
 fn is_remote_name(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(is_plain)
-}
-
-/// A number of at least 1 of something that has so many seconds.
-fn whole(number: i128, seconds: u64) -> Option<Json> {
-    let number = u64::try_from(number).ok().filter(|number| *number > 0)?;
-    // What a time may be added to.
-    let seconds = number
-        .checked_mul(seconds)
-        .filter(|seconds| *seconds <= LONGEST)?;
-    Some(duration(StdDuration::from_secs(seconds)))
 }
 
 /// `keep_last_N`; `null` for `keep_all`.
@@ -430,29 +439,12 @@ fn keep_last(text: &str) -> Option<Json> {
         .map(|number| json!(number))
 }
 
-fn count(number: i128, min: u32) -> Option<u32> {
-    u32::try_from(number).ok().filter(|value| *value >= min)
-}
-
-fn money(raw: &Raw) -> Option<f64> {
-    let amount = match raw {
-        Raw::Float(number) => *number,
-        Raw::Integer(number) => f64::from(i32::try_from(*number).ok()?),
-        _ => return None,
-    };
-    (amount.is_finite() && amount >= 0.0).then_some(amount)
-}
-
 fn duration(value: StdDuration) -> Json {
     Json::String(format_duration(value))
 }
 
-fn texts(items: &[Raw]) -> Option<Vec<&str>> {
-    items.iter().map(Raw::text).collect()
-}
-
-fn command(items: &[Raw]) -> Option<Json> {
-    let argv = texts(items)?;
+fn command(items: &[Json]) -> Option<Json> {
+    let argv: Vec<&str> = items.iter().map(Json::as_str).collect::<Option<_>>()?;
     match argv.first() {
         None => Some(Json::Null),
         Some(program) if program.trim().is_empty() => None,
@@ -460,54 +452,18 @@ fn command(items: &[Raw]) -> Option<Json> {
     }
 }
 
-fn exit_codes(codes: &[(String, Raw)]) -> Option<Json> {
-    let entry = |(code, cause): &(String, Raw)| {
-        let code: u8 = code.parse().ok()?;
-        Some((
-            code.to_string(),
-            json!(cause_named(cause.text()?)?.as_str()),
-        ))
+fn exit_codes(codes: &serde_json::Map<String, Json>) -> Option<Json> {
+    let entry = |(code, cause): (&String, &Json)| {
+        let cause = cause_named(cause.as_str()?)?;
+        Some((code.parse::<u8>().ok()?.to_string(), json!(cause)))
     };
-    codes
-        .iter()
-        .map(entry)
-        .collect::<Option<serde_json::Map<_, _>>>()
-        .map(Json::Object)
+    let read: Option<serde_json::Map<_, _>> = codes.iter().map(entry).collect();
+    read.map(Json::Object)
 }
 
-fn globs(items: &[Raw]) -> Result<Json, Option<String>> {
-    let patterns = texts(items).ok_or(None)?;
-    for pattern in &patterns {
-        globset::Glob::new(pattern).map_err(|error| Some(error.to_string()))?;
-    }
-    Ok(json!(patterns))
-}
-
-fn valid_regex(text: &str) -> Result<(), String> {
-    let last = |error: regex::Error| {
-        error
-            .to_string()
-            .lines()
-            .last()
-            .unwrap_or_default()
-            .trim()
-            .to_owned()
-    };
-    regex::Regex::new(text).map(drop).map_err(last)
-}
-
-fn regexes(items: &[Raw]) -> Result<Json, Option<String>> {
-    let patterns = texts(items).ok_or(None)?;
-    for pattern in &patterns {
-        let matches_nothing = regex::Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(""));
-        let valid = if matches_nothing {
-            Err("it matches the empty text".to_owned())
-        } else {
-            valid_regex(pattern)
-        };
-        valid.map_err(|problem| Some(format!("'{pattern}': {problem}")))?;
-    }
-    Ok(json!(patterns))
+fn regex(text: &str) -> Result<regex::Regex, Option<String>> {
+    let last = |text: &str| Some(text.lines().last()?.trim().to_owned());
+    regex::Regex::new(text).map_err(|error| last(&error.to_string()))
 }
 
 /// A path that leads nowhere but down, without the steps that do not matter.
@@ -526,18 +482,13 @@ fn folder(text: &str) -> Option<String> {
 
 /// The cause of that name, in any case, with `-` for `_` if need be.
 pub(super) fn cause_named(text: &str) -> Option<Cause> {
-    let wanted = text.trim().to_ascii_uppercase().replace('-', "_");
-    Cause::ALL
-        .into_iter()
-        .find(|cause| cause.as_str() == wanted)
+    let mut all = Cause::ALL.into_iter();
+    all.find(|cause| is_word(cause.as_str(), text.trim()))
 }
 
-fn quoted(words: &[&str]) -> String {
-    words
-        .iter()
-        .map(|word| format!("\"{word}\""))
-        .collect::<Vec<_>>()
-        .join(", ")
+fn quoted<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let words: Vec<String> = words.map(|word| format!("\"{word}\"")).collect();
+    words.join(", ")
 }
 
 /// Why a text is not a size.

@@ -103,24 +103,21 @@ pub(crate) fn without_secrets(payload: &Payload) -> Payload {
 
 /// The fields of a value in which something is masked, by name.
 fn with_masks<T: Serialize>(value: &T) -> Vec<String> {
-    let Ok(document) = serde_json::to_value(value) else {
-        return Vec::new();
-    };
-    let fields = document.as_object().into_iter().flatten();
-    fields
-        .filter(|(_, value)| value.to_string().contains(REDACTED))
-        .map(|(name, _)| name.clone())
-        .collect()
+    fields(value, |_, value| value.to_string().contains(REDACTED))
 }
 
 /// The fields in which two values of a type differ, by name.
 fn unlike<T: Serialize>(one: &T, other: &T) -> Vec<String> {
-    let (Ok(one), Ok(other)) = (serde_json::to_value(one), serde_json::to_value(other)) else {
-        return Vec::new();
-    };
-    let fields = other.as_object().into_iter().flatten();
+    let one = serde_json::to_value(one).unwrap_or_default();
+    fields(other, |name, value| one.get(name) != Some(value))
+}
+
+/// The fields of a value of which this is true, by name.
+fn fields<T: Serialize>(value: &T, holds: impl Fn(&str, &Value) -> bool) -> Vec<String> {
+    let document = serde_json::to_value(value).unwrap_or_default();
+    let fields = document.as_object().into_iter().flatten();
     fields
-        .filter(|(name, value)| one.get(name) != Some(value))
+        .filter(|(name, value)| holds(name, value))
         .map(|(name, _)| name.clone())
         .collect()
 }
@@ -262,18 +259,12 @@ fn chains(mut recorded: Vec<Recorded>) -> BTreeMap<RunKey, Vec<Item>> {
     for Recorded { checkpoint, events } in recorded {
         let chain = chains.entry(checkpoint.run.clone()).or_default();
         let mut last = chain.last().map_or(0, |item| item.order.0);
-        let mut own = Some(Event {
-            seq: 0,
-            at: checkpoint.created_at,
-            schema: EVENT_SCHEMA,
-            run: Some(checkpoint.run.clone()),
-            source: EventSource::Recover,
-            payload: Payload::CheckpointCreated {
-                checkpoint: Box::new(checkpoint.clone()),
-                adopted: false,
-                own_commits: Vec::new(),
-            },
-        });
+        let taken = Payload::CheckpointCreated {
+            checkpoint: Box::new(checkpoint.clone()),
+            adopted: false,
+            own_commits: Vec::new(),
+        };
+        let mut own = Some(added(&checkpoint.run, checkpoint.created_at, taken));
         let mut push = |event: Event, order: (u64, u64)| {
             if seen.insert(identity(&event)) {
                 chain.push(Item {
@@ -360,17 +351,8 @@ fn beginning<'a>(key: &RunKey, mut events: impl Iterator<Item = &'a Event>) -> O
         worktree: first.worktree.clone(),
         spec: Box::new(RunSpec::default()),
     };
-    let (run, source) = (Some(key.clone()), EventSource::Recover);
-    let event = Event {
-        seq: 0,
-        at: first.created_at,
-        schema: EVENT_SCHEMA,
-        run,
-        source,
-        payload,
-    };
     Some(Item {
-        event,
+        event: added(key, first.created_at, payload),
         order: (0, 0),
         left: false,
     })
@@ -412,10 +394,10 @@ fn number_checkpoints(events: &mut [Event]) {
 }
 
 /// An event that no checkpoint carries; it is numbered later.
-fn added(run: &RunKey, now: Timestamp, payload: Payload) -> Event {
+fn added(run: &RunKey, at: Timestamp, payload: Payload) -> Event {
     Event {
         seq: 0,
-        at: now,
+        at,
         schema: EVENT_SCHEMA,
         run: Some(run.clone()),
         source: EventSource::Recover,
@@ -456,15 +438,15 @@ fn end_open_steps(events: &mut Vec<Event>, touched: &[RunKey], now: Timestamp) {
             .iter()
             .filter(|step| step.status == StepStatus::Running)
         {
-            let payload = Payload::StepEnded(StepEnd {
+            let end = StepEnd {
                 name: step.start.name.clone(),
                 status: StepStatus::CutOff,
                 exit_code: None,
                 duration_ms: 0,
                 rolled_back: false,
                 commits: Vec::new(),
-            });
-            events.push(added(&run.key, now, payload));
+            };
+            events.push(added(&run.key, now, Payload::StepEnded(end)));
         }
     }
 }

@@ -242,7 +242,7 @@ fn arguments<'a>(mut words: &'a [String], valued: &[&str]) -> &'a [String] {
 
 /// The simple commands of a shell's script: what stands between `;`, `|`, `&`, line ends and parentheses, in words.
 /// Redirections are left out. What only a shell could expand stays as it is written.
-fn simple_commands(script: &str) -> Vec<Words> {
+pub(super) fn simple_commands(script: &str) -> Vec<Words> {
     let (mut commands, mut words, mut word) = (Vec::new(), Words::new(), None::<String>);
     let mut quote = None;
     let mut letters = script.chars();

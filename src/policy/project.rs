@@ -206,16 +206,10 @@ fn rust(top: &Top<'_>) -> Vec<Suggested> {
     let Some(manifest) = top.content("Cargo.toml") else {
         return Vec::new();
     };
-    let workspace = if manifest.contains("[workspace]") {
-        " --workspace"
-    } else {
-        ""
-    };
-    let mut checks = vec![check(
-        CheckKind::Test,
-        format!("cargo test{workspace}"),
-        "Cargo.toml",
-    )];
+    let is_workspace = manifest.contains("[workspace]");
+    let workspace = if is_workspace { " --workspace" } else { "" };
+    let test = format!("cargo test{workspace}");
+    let mut checks = vec![check(CheckKind::Test, test, "Cargo.toml")];
     let lints = manifest.contains("[lints") || manifest.contains("[workspace.lints");
     if lints || top.has("clippy.toml") || top.has(".clippy.toml") {
         let command = format!("cargo clippy{workspace} --all-targets -- -D warnings");
@@ -253,16 +247,12 @@ fn node(top: &Top<'_>) -> Vec<Suggested> {
         Some(check(*kind, run(name), "package.json"))
     };
     let mut checks: Vec<Suggested> = NAMES.iter().filter_map(chosen).collect();
-    if top.has("tsconfig.json")
-        && !checks
-            .iter()
-            .any(|check| check.kind == CheckKind::Typecheck)
-    {
-        checks.push(check(
-            CheckKind::Typecheck,
-            "npx tsc --noEmit",
-            "tsconfig.json",
-        ));
+    let is_checked = checks
+        .iter()
+        .any(|check| check.kind == CheckKind::Typecheck);
+    if top.has("tsconfig.json") && !is_checked {
+        let command = "npx tsc --noEmit";
+        checks.push(check(CheckKind::Typecheck, command, "tsconfig.json"));
     }
     checks
 }
@@ -274,16 +264,12 @@ fn java(top: &Top<'_>) -> Vec<Suggested> {
         ("build.gradle", "gradlew", "gradle"),
         ("build.gradle.kts", "gradlew", "gradle"),
     ];
-    let found = known.into_iter().find(|(file, ..)| top.has(file));
-    let told = found.map(|(file, wrapper, program)| {
-        let program = if top.has(wrapper) {
-            format!("./{wrapper}")
-        } else {
-            program.to_owned()
-        };
-        check(CheckKind::Test, format!("{program} test"), file)
-    });
-    told.into_iter().collect()
+    let Some((file, wrapper, program)) = known.into_iter().find(|(file, ..)| top.has(file)) else {
+        return Vec::new();
+    };
+    let wrapper = Some(format!("./{wrapper}")).filter(|_| top.has(wrapper));
+    let command = wrapper.unwrap_or_else(|| program.to_owned()) + " test";
+    vec![check(CheckKind::Test, command, file)]
 }
 
 fn python(top: &Top<'_>) -> Vec<Suggested> {
@@ -300,23 +286,14 @@ fn python(top: &Top<'_>) -> Vec<Suggested> {
     };
     let has_tests =
         top.has("tests") || top.has("test") || top.has("pytest.ini") || text.contains("pytest");
+    let has_ruff = text.contains("tool.ruff") || top.has("ruff.toml");
+    let has_mypy = text.contains("tool.mypy") || top.has("mypy.ini");
+    let has_pyright = text.contains("tool.pyright") || top.has("pyrightconfig.json");
     let known = [
         (has_tests, CheckKind::Test, "pytest"),
-        (
-            text.contains("tool.ruff") || top.has("ruff.toml"),
-            CheckKind::Lint,
-            "ruff check .",
-        ),
-        (
-            text.contains("tool.mypy") || top.has("mypy.ini"),
-            CheckKind::Typecheck,
-            "mypy .",
-        ),
-        (
-            text.contains("tool.pyright") || top.has("pyrightconfig.json"),
-            CheckKind::Typecheck,
-            "pyright",
-        ),
+        (has_ruff, CheckKind::Lint, "ruff check ."),
+        (has_mypy, CheckKind::Typecheck, "mypy ."),
+        (has_pyright, CheckKind::Typecheck, "pyright"),
     ];
     let chosen = known.into_iter().filter(|(is, ..)| *is);
     chosen

@@ -43,20 +43,11 @@ pub(crate) fn prompt(parts: &PromptParts<'_>) -> Option<String> {
             .iteration
             .is_none_or(|number| number >= parts.run.current_iteration)
     };
-    let failure = parts
-        .run
-        .failure
-        .as_ref()
-        .filter(|_| parts.error_context)
-        .filter(own);
-    let failure = failure.map(|failure| (failure, parts.run.was_interrupted()));
-    let failure = failure.and_then(|about| {
-        if is_session_lost(about.0) {
-            before_the_loss(parts)
-        } else {
-            Some(about)
-        }
-    });
+    let failure = parts.run.failure.as_ref().filter(own);
+    let failure = match failure.filter(|_| parts.error_context) {
+        Some(failure) if is_session_lost(failure) => before_the_loss(parts),
+        failure => failure.map(|failure| (failure, parts.run.was_interrupted())),
+    };
     let failed = match failure {
         Some((failure, true)) => {
             let text = format!(
@@ -84,16 +75,10 @@ pub(crate) fn prompt(parts: &PromptParts<'_>) -> Option<String> {
     if let Some(text) = weakened(parts.run).filter(|_| parts.error_context) {
         sections.push(format!("## Checks Were Weakened\n\n{}", redact(&text)));
     }
-    if let Some(text) = parts
-        .instructions
-        .map(str::trim)
-        .filter(|text| !text.is_empty())
-    {
-        if text.starts_with("## ") {
-            sections.push(text.to_owned());
-        } else {
-            sections.push(format!("## Additional Instructions\n\n{text}"));
-        }
+    match parts.instructions.map_or("", str::trim) {
+        "" => {}
+        text if text.starts_with("## ") => sections.push(text.to_owned()),
+        text => sections.push(format!("## Additional Instructions\n\n{text}")),
     }
     let restored = parts.run.restored.as_ref();
     if let Some(text) = restored.and_then(left_text) {
@@ -105,11 +90,7 @@ pub(crate) fn prompt(parts: &PromptParts<'_>) -> Option<String> {
     if let Some(restored) = restored.filter(is_new).filter(|_| !sections.is_empty()) {
         sections.insert(0, restored_text(restored));
     }
-    if sections.is_empty() {
-        None
-    } else {
-        Some(sections.join("\n\n") + "\n")
-    }
+    (!sections.is_empty()).then(|| sections.join("\n\n") + "\n")
 }
 
 fn is_session_lost(failure: &Failure) -> bool {
@@ -169,10 +150,9 @@ fn left_text(restored: &RestoredFiles) -> Option<String> {
         .map(|kept| format!("- {}", kept.path))
         .collect();
     let more = restored.kept.len().saturating_sub(LEFT);
-    let more = if more > 0 {
-        format!("\n- and {more} more")
-    } else {
-        String::new()
+    let more = match more {
+        0 => String::new(),
+        more => format!("\n- and {more} more"),
     };
     (!names.is_empty()).then(|| {
         let text = format!(

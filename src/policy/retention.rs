@@ -68,11 +68,13 @@ impl Limits {
     }
 
     fn keeps(&self) -> bool {
-        self.keep_last.is_some()
-            || self.keep_within.is_some()
-            || self.keep_hourly.is_some()
-            || self.keep_daily.is_some()
-            || self.keep_weekly.is_some()
+        let counts = [
+            self.keep_last,
+            self.keep_hourly,
+            self.keep_daily,
+            self.keep_weekly,
+        ];
+        self.keep_within.is_some() || counts.iter().any(Option::is_some)
     }
 }
 
@@ -164,13 +166,8 @@ pub(crate) fn retain(
                 && !reasons.is_empty()
                 && reasons.iter().all(|why| MILESTONE.contains(&why.as_str()))
             {
-                archived.insert(
-                    checkpoint.seq,
-                    Reasoned {
-                        id: checkpoint.id.clone(),
-                        reasons,
-                    },
-                );
+                let id = checkpoint.id.clone();
+                archived.insert(checkpoint.seq, Reasoned { id, reasons });
                 continue;
             }
             if is_fresh_way_back(checkpoint, now) {
@@ -180,50 +177,35 @@ pub(crate) fn retain(
                 ));
             }
             let protected = !reasons.is_empty();
-            let keep = if protected {
-                true
+            let (keep, why) = if protected {
+                (true, None)
+            } else if !due {
+                (true, Some("its run is not tidied up yet".to_owned()))
+            } else if limits.is_empty() && end == End::Whole {
+                let age = format_duration(settings.after_end);
+                (true, Some(format!("its run ended less than {age} ago")))
             } else {
-                let (keep, why) = if !due {
-                    (true, "its run is not tidied up yet".to_owned())
-                } else if limits.is_empty() && end == End::Whole {
-                    (
-                        true,
-                        format!(
-                            "its run ended less than {} ago",
-                            format_duration(settings.after_end)
-                        ),
-                    )
-                } else if limits.is_empty() {
-                    let of_session = in_session.get(&checkpoint.seq).copied().unwrap_or(position);
-                    configured(
-                        checkpoint,
-                        Position {
-                            of_run: position,
-                            of_session,
-                            result,
-                            complete,
-                        },
-                        settings,
-                        now,
-                    )
+                let (keep, why) = if limits.is_empty() {
+                    let position = Position {
+                        of_run: position,
+                        of_session: in_session.get(&checkpoint.seq).copied().unwrap_or(position),
+                        result,
+                        complete,
+                    };
+                    configured(checkpoint, position, settings, now)
                 } else {
                     asked(checkpoint, position, &checkpoints, limits, now)
                 };
-                reasons.push(why);
-                keep
+                (keep, Some(why))
             };
-            let reasoned = Reasoned {
-                id: checkpoint.id.clone(),
-                reasons,
+            reasons.extend(why);
+            let id = checkpoint.id.clone();
+            let sentence = Sentence {
+                keep,
+                protected,
+                reasoned: Reasoned { id, reasons },
             };
-            verdicts.insert(
-                checkpoint.seq,
-                Sentence {
-                    keep,
-                    protected,
-                    reasoned,
-                },
-            );
+            verdicts.insert(checkpoint.seq, sentence);
         }
     }
     let (total, why) = match limits.max_total_size {
@@ -432,46 +414,31 @@ impl<'a> Protections<'a> {
     }
 
     fn of_checkpoint(&self, checkpoint: &Checkpoint) -> Vec<String> {
-        let mut reasons = Vec::new();
-        let mut protect = |holds: bool, why: &str| {
-            if holds {
-                reasons.push(why.to_owned());
-            }
-        };
-        protect(checkpoint.pinned, MILESTONE[0]);
-        protect(checkpoint.kind == CheckpointType::Phase, MILESTONE[1]);
-        protect(
-            self.initial == Some(&checkpoint.id),
-            "initial checkpoint of an open run",
-        );
-        protect(
-            self.good == Some(checkpoint.id.as_str()),
-            "last good checkpoint of an open run",
-        );
-        let asked_for = self.left_out.contains(&Some(checkpoint.id.as_str()));
-        protect(
-            asked_for,
-            "new files were left out of the commits of an accepted run",
-        );
-        protect(
-            self.began.contains(&&checkpoint.id),
-            "an iteration of an open run began with it",
-        );
-        protect(
-            self.shared.undo_targets.contains(checkpoint.id.as_str()),
-            "needed by undo",
-        );
-        protect(
-            self.shared.steps.contains(checkpoint.id.as_str()),
-            "needed by a step under way",
-        );
-        protect(
-            self.stages.contains(checkpoint.id.as_str()),
-            "stage of an open lane",
-        );
-        protect(self.run_failed, "the run failed");
-        protect(checkpoint.created_at > self.now, "dated in the future");
-        reasons
+        let id = checkpoint.id.as_str();
+        let protections = [
+            (checkpoint.pinned, MILESTONE[0]),
+            (checkpoint.kind == CheckpointType::Phase, MILESTONE[1]),
+            (
+                self.initial == Some(&checkpoint.id),
+                "initial checkpoint of an open run",
+            ),
+            (self.good == Some(id), "last good checkpoint of an open run"),
+            (
+                self.left_out.contains(&Some(id)),
+                "new files were left out of the commits of an accepted run",
+            ),
+            (
+                self.began.contains(&&checkpoint.id),
+                "an iteration of an open run began with it",
+            ),
+            (self.shared.undo_targets.contains(id), "needed by undo"),
+            (self.shared.steps.contains(id), "needed by a step under way"),
+            (self.stages.contains(id), "stage of an open lane"),
+            (self.run_failed, "the run failed"),
+            (checkpoint.created_at > self.now, "dated in the future"),
+        ];
+        let held = protections.into_iter().filter(|(holds, _)| *holds);
+        held.map(|(_, why)| why.to_owned()).collect()
     }
 }
 
@@ -577,26 +544,36 @@ fn asked(
     now: Timestamp,
 ) -> (bool, String) {
     let age = now.since(checkpoint.created_at);
-    match checkpoint.verdict {
-        Verdict::Failed if limits.drop_failed => {
-            return (false, "failed (--drop-failed)".to_owned());
-        }
-        Verdict::Passed if limits.drop_passed => {
-            return (false, "passed (--drop-passed)".to_owned());
-        }
-        _ => {}
-    }
-    if limits.max_age.is_some_and(|max| age > max) {
-        return (false, "older than --max-age".to_owned());
-    }
-    if limits
-        .keep_last
-        .is_some_and(|last| position < last as usize)
-    {
-        return (true, "--keep-last".to_owned());
-    }
-    if limits.keep_within.is_some_and(|within| age <= within) {
-        return (true, "--keep-within".to_owned());
+    let (failed, passed) = match checkpoint.verdict {
+        Verdict::Failed => (true, false),
+        verdict => (false, verdict == Verdict::Passed),
+    };
+    let is_newest = |last: u32| position < last as usize;
+    let rules = [
+        (
+            failed && limits.drop_failed,
+            false,
+            "failed (--drop-failed)",
+        ),
+        (
+            passed && limits.drop_passed,
+            false,
+            "passed (--drop-passed)",
+        ),
+        (
+            limits.max_age.is_some_and(|max| age > max),
+            false,
+            "older than --max-age",
+        ),
+        (limits.keep_last.is_some_and(is_newest), true, "--keep-last"),
+        (
+            limits.keep_within.is_some_and(|within| age <= within),
+            true,
+            "--keep-within",
+        ),
+    ];
+    if let Some((_, keep, why)) = rules.into_iter().find(|(applies, ..)| *applies) {
+        return (keep, why.to_owned());
     }
     let at = |c: &Checkpoint| c.created_at.datetime();
     let buckets: [(Option<u32>, &str, Bucket); 3] = [

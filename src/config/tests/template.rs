@@ -21,7 +21,7 @@ fn the_template_says_nothing_until_it_is_uncommented_and_then_the_defaults() {
         key.starts_with("retry.causes.")
             && (key.ends_with(".base_delay") || key.ends_with(".max_delay"))
     };
-    let own = |key: &str| !schema::may_set(schema::Owner::Project, key);
+    let own = |key: &str| !rights::may_set(Owner::Project, key);
     let keys = config
         .origins()
         .into_iter()
@@ -98,7 +98,7 @@ fn the_examples_of_the_template_are_valid() {
 #[test]
 fn every_word_of_every_choice_is_a_value() {
     for (path, key) in schema::leaves() {
-        let Kind::Choice(words) = key.kind else {
+        let Kind::Choice(words) = &key.kind else {
             continue;
         };
         for word in words {
@@ -128,7 +128,11 @@ fn the_reference_names_every_key() {
         let names: Vec<&str> = described.keys.iter().map(|key| key.name).collect();
         assert_eq!(
             names,
-            section.keys.iter().map(|key| key.name).collect::<Vec<_>>()
+            section
+                .keys
+                .iter()
+                .map(|key| key.name.as_str())
+                .collect::<Vec<_>>()
         );
         assert!(
             described

@@ -9,9 +9,11 @@ mod commands;
 pub(crate) use commands::{Loop, is_of_checks};
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use super::ChangedFile;
 use crate::policy::patterns::Single;
+use crate::policy::text::count;
 
 /// At most so many notes: they go into the ledger and into prompts.
 const MAX_NOTES: usize = 10;
@@ -106,21 +108,18 @@ fn weakened_tests(files: &[ChangedFile]) -> Vec<String> {
                 && is_test_name(path)
                 && !tests.file.old_text().trim().is_empty();
             if (fewer > 0 || whole) && !has_moved(files, tests.file) {
-                let fate = if tests.file.after.is_none() {
-                    "deleted"
-                } else {
-                    "emptied"
-                };
+                let is_gone = tests.file.after.is_none();
+                let fate = if is_gone { "deleted" } else { "emptied" };
                 notes.push(format!("{path}: the test file was {fate}"));
             }
             continue;
         }
         if fewer > 0 {
-            notes.push(format!("{path}: {fewer} {} fewer", plural(fewer, "test")));
+            notes.push(format!("{path}: {} fewer", count(fewer, "test")));
         }
         let more = skipped.gained(at).saturating_sub(skipped.lost(at));
         if more > 0 && tests.file.before.is_some() {
-            notes.push(format!("{path}: {more} {} more", plural(more, "skip mark")));
+            notes.push(format!("{path}: {} more", count(more, "skip mark")));
         }
         if tests.after.focused > tests.before.focused {
             notes.push(format!("{path}: only some of its tests are run"));
@@ -152,14 +151,6 @@ fn has_moved(files: &[ChangedFile], gone: &ChangedFile) -> bool {
         .iter()
         .filter(new)
         .any(|file| file.after.as_ref().map(|content| &content.oid) == oid)
-}
-
-fn plural(count: usize, word: &str) -> String {
-    if count == 1 {
-        word.to_owned()
-    } else {
-        format!("{word}s")
-    }
 }
 
 /// What each file lost and gained, without what moved between them.
@@ -243,197 +234,156 @@ pub(crate) struct Seen {
 }
 
 /// One language. Patterns are for one line, declarations for the whole text: the first group that took part is the name.
-/// Each is compiled when it is first used: a file that changed is in one language, and mostly no test.
 struct Language {
     extensions: &'static [&'static str],
     /// Whether tests are in files of any name.
     anywhere: bool,
     /// What begins a line of comment.
     comment: &'static [&'static str],
-    declares: Single,
-    skips: Single,
-    focuses: Single,
-    asserts: Single,
+    declares: &'static str,
+    skips: &'static str,
+    focuses: &'static str,
+    asserts: &'static str,
     /// Assertions that say nothing.
-    vacuous: Single,
+    vacuous: &'static str,
 }
 
 const NEVER: &str = r"\A\z.";
 const SLASHES: &[&str] = &["//", "/*", "*"];
 const HASH: &[&str] = &["#"];
 
-static LANGUAGES: [Language; 12] = [
+const PLAIN: Language = Language {
+    extensions: &[],
+    anywhere: false,
+    comment: SLASHES,
+    declares: NEVER,
+    skips: NEVER,
+    focuses: NEVER,
+    asserts: NEVER,
+    vacuous: NEVER,
+};
+
+const LANGUAGES: [Language; 12] = [
     Language {
         extensions: &["rs"],
         anywhere: true,
-        comment: SLASHES,
-        declares: Single::new(
-            r"(?m)^[ \t]*#\[(?:\w+::)*(?:test|rstest|test_case|quickcheck|wasm_bindgen_test)\b[^\]\n]*\](?:\s*#\[[^\n]*|\s*//[^\n]*)*\s*(?:pub(?:\([^)]*\))?\s+)?(?:async\s+)?fn\s+(\w+)",
-        ),
-        skips: Single::new(r"^\s*#\[\s*(?:ignore\b|cfg_attr\(.*\bignore\b|cfg\(any\(\)\))"),
-        focuses: Single::new(NEVER),
-        asserts: Single::new(r"\b\w*assert\w*!\s*[(\[{]"),
-        vacuous: Single::new(
-            r"\bassert!\(\s*true\s*[,)]|\bassert_eq!\(\s*(?:1\s*,\s*1|true\s*,\s*true)\s*[,)]",
-        ),
+        declares: r"(?m)^[ \t]*#\[(?:\w+::)*(?:test|rstest|test_case|quickcheck|wasm_bindgen_test)\b[^\]\n]*\](?:\s*#\[[^\n]*|\s*//[^\n]*)*\s*(?:pub(?:\([^)]*\))?\s+)?(?:async\s+)?fn\s+(\w+)",
+        skips: r"^\s*#\[\s*(?:ignore\b|cfg_attr\(.*\bignore\b|cfg\(any\(\)\))",
+        asserts: r"\b\w*assert\w*!\s*[(\[{]",
+        vacuous: r"\bassert!\(\s*true\s*[,)]|\bassert_eq!\(\s*(?:1\s*,\s*1|true\s*,\s*true)\s*[,)]",
+        ..PLAIN
     },
     Language {
         extensions: &["py"],
-        anywhere: false,
         comment: HASH,
-        declares: Single::new(r"(?m)^[ \t]*(?:async[ \t]+)?def[ \t]+(test\w*)"),
-        skips: Single::new(
-            r"@(?:pytest\.mark\.(?:skip|skipif|xfail)|(?:unittest\.)?(?:skip\w*|expectedFailure))\b|\bpytest\.(?:skip|xfail)\(|\.skipTest\(|\bSkipTest\b|^\s*(?:collect_ignore\w*|__test__|pytestmark)\s*=",
-        ),
-        focuses: Single::new(NEVER),
-        asserts: Single::new(
-            r"^\s*assert\b|\bself\.(?:assert\w+|fail)\(|\bpytest\.(?:raises|warns)\b|\.assert_\w+\(",
-        ),
-        vacuous: Single::new(
-            r"^\s*assert\s+(?:True|1|not\s+False|1\s*==\s*1)\s*(?:,.*|#.*)?$|\.assertTrue\(\s*True\s*\)|\.assertEqual\(\s*1\s*,\s*1\s*\)",
-        ),
+        declares: r"(?m)^[ \t]*(?:async[ \t]+)?def[ \t]+(test\w*)",
+        skips: r"@(?:pytest\.mark\.(?:skip|skipif|xfail)|(?:unittest\.)?(?:skip\w*|expectedFailure))\b|\bpytest\.(?:skip|xfail)\(|\.skipTest\(|\bSkipTest\b|^\s*(?:collect_ignore\w*|__test__|pytestmark)\s*=",
+        asserts: r"^\s*assert\b|\bself\.(?:assert\w+|fail)\(|\bpytest\.(?:raises|warns)\b|\.assert_\w+\(",
+        vacuous: r"^\s*assert\s+(?:True|1|not\s+False|1\s*==\s*1)\s*(?:,.*|#.*)?$|\.assertTrue\(\s*True\s*\)|\.assertEqual\(\s*1\s*,\s*1\s*\)",
+        ..PLAIN
     },
     Language {
         extensions: &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"],
-        anywhere: false,
-        comment: SLASHES,
-        declares: Single::new(
-            r#"(?m)(?:^|[^\w.$])(?:[xf]?it|x?test|x?specify|Deno\.test)(?:\.(?:each|concurrent|serial|failing|fails|skip|only|todo|fixme)\b)*(?:\([^)\n]*\)|`[^`]*`)?\(\s*["'`]([^"'`\n]*)"#,
-        ),
-        skips: Single::new(
-            r"\b(?:it|test|describe|context|suite|specify|Deno\.test)(?:\.\w+)?\.(?:skip|todo|fixme|failing|fails|skipIf|ignore)\b|\b(?:it|test|describe|context|suite)\.(?:skip|todo|fixme|failing|fails|skipIf|ignore)\b|\bx(?:it|test|describe|context|specify)\s*\(|\bthis\.skip\(|\bt\.skip\(|\bignore:\s*true",
-        ),
-        focuses: Single::new(
-            r"\b(?:it|test|describe|context|suite|specify)\.only\b|\bf(?:it|describe)\s*\(",
-        ),
-        asserts: Single::new(
-            r"\bexpect\w*\s*[(.]|\bassert(?:\.\w+)*\s*\(|\.should\b|\bt\.(?:is|not|deepEqual|true|false|truthy|falsy|throws\w*|equal|same|ok|like)\(",
-        ),
-        vacuous: Single::new(
-            r"\bexpect\(\s*(?:true|1)\s*\)\.\w+\(\s*(?:true|1)?\s*\)|\bassert(?:\.ok)?\(\s*true\s*\)",
-        ),
+        declares: r#"(?m)(?:^|[^\w.$])(?:[xf]?it|x?test|x?specify|Deno\.test)(?:\.(?:each|concurrent|serial|failing|fails|skip|only|todo|fixme)\b)*(?:\([^)\n]*\)|`[^`]*`)?\(\s*["'`]([^"'`\n]*)"#,
+        skips: r"\b(?:it|test|describe|context|suite|specify|Deno\.test)(?:\.\w+)?\.(?:skip|todo|fixme|failing|fails|skipIf|ignore)\b|\b(?:it|test|describe|context|suite)\.(?:skip|todo|fixme|failing|fails|skipIf|ignore)\b|\bx(?:it|test|describe|context|specify)\s*\(|\bthis\.skip\(|\bt\.skip\(|\bignore:\s*true",
+        focuses: r"\b(?:it|test|describe|context|suite|specify)\.only\b|\bf(?:it|describe)\s*\(",
+        asserts: r"\bexpect\w*\s*[(.]|\bassert(?:\.\w+)*\s*\(|\.should\b|\bt\.(?:is|not|deepEqual|true|false|truthy|falsy|throws\w*|equal|same|ok|like)\(",
+        vacuous: r"\bexpect\(\s*(?:true|1)\s*\)\.\w+\(\s*(?:true|1)?\s*\)|\bassert(?:\.ok)?\(\s*true\s*\)",
+        ..PLAIN
     },
     Language {
         extensions: &["go"],
-        anywhere: false,
-        comment: SLASHES,
-        declares: Single::new(
-            r#"(?m)^func\s+((?:Test|Benchmark|Fuzz|Example)\w*)\s*\(|\bt\.Run\(\s*"([^"\n]*)""#,
-        ),
-        skips: Single::new(r"\b[tbf]\.Skip(?:f|Now)?\("),
-        focuses: Single::new(NEVER),
-        asserts: Single::new(
-            r"\b[tbf]\.(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow)\(|\b(?:assert|require|is|qt)\.\w+\(",
-        ),
-        vacuous: Single::new(r"\b(?:assert|require)\.True\(\s*t\s*,\s*true\s*[,)]"),
+        declares: r#"(?m)^func\s+((?:Test|Benchmark|Fuzz|Example)\w*)\s*\(|\bt\.Run\(\s*"([^"\n]*)""#,
+        skips: r"\b[tbf]\.Skip(?:f|Now)?\(",
+        asserts: r"\b[tbf]\.(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow)\(|\b(?:assert|require|is|qt)\.\w+\(",
+        vacuous: r"\b(?:assert|require)\.True\(\s*t\s*,\s*true\s*[,)]",
+        ..PLAIN
     },
     Language {
         extensions: &["java", "kt", "kts", "scala", "groovy"],
-        anywhere: false,
-        comment: SLASHES,
-        declares: Single::new(
-            r"@(?:\w+\.)*(?:Test|ParameterizedTest|RepeatedTest|TestFactory|Property)\b(?:[^{;]*?\b(?:void|fun|def)\s+(\w+|`[^`\n]+`))?",
-        ),
-        skips: Single::new(
-            r"@(?:\w+\.)*(?:Disabled\w*|Ignore|EnabledIf\w*)\b|\bassume(?:True|False|That)\(",
-        ),
-        focuses: Single::new(NEVER),
-        asserts: Single::new(r"\b(?:assert\w*|verify|fail|expect\w*)\s*[({<]|\bshould\w*\b"),
-        vacuous: Single::new(r"\bassertTrue\(\s*true\s*\)|\bassertEquals\(\s*1\s*,\s*1\s*\)"),
+        declares: r"@(?:\w+\.)*(?:Test|ParameterizedTest|RepeatedTest|TestFactory|Property)\b(?:[^{;]*?\b(?:void|fun|def)\s+(\w+|`[^`\n]+`))?",
+        skips: r"@(?:\w+\.)*(?:Disabled\w*|Ignore|EnabledIf\w*)\b|\bassume(?:True|False|That)\(",
+        asserts: r"\b(?:assert\w*|verify|fail|expect\w*)\s*[({<]|\bshould\w*\b",
+        vacuous: r"\bassertTrue\(\s*true\s*\)|\bassertEquals\(\s*1\s*,\s*1\s*\)",
+        ..PLAIN
     },
     Language {
         extensions: &["cs", "fs"],
-        anywhere: false,
-        comment: SLASHES,
-        declares: Single::new(
-            r"\[(?:Fact|Theory|Test|TestCase|TestMethod|DataTestMethod)\b[^\]\n]*\](?:[^{;]*?\b(\w+)\s*\()?",
-        ),
-        skips: Single::new(r"\bSkip\s*=|\[Ignore\b|\bAssert\.(?:Ignore|Inconclusive|Skip)\w*\("),
-        focuses: Single::new(NEVER),
-        asserts: Single::new(r"\bAssert\.\w+|\.Should\w*\("),
-        vacuous: Single::new(r"\bAssert\.(?:True|IsTrue)\(\s*true\s*\)|\bAssert\.Pass\("),
+        declares: r"\[(?:Fact|Theory|Test|TestCase|TestMethod|DataTestMethod)\b[^\]\n]*\](?:[^{;]*?\b(\w+)\s*\()?",
+        skips: r"\bSkip\s*=|\[Ignore\b|\bAssert\.(?:Ignore|Inconclusive|Skip)\w*\(",
+        asserts: r"\bAssert\.\w+|\.Should\w*\(",
+        vacuous: r"\bAssert\.(?:True|IsTrue)\(\s*true\s*\)|\bAssert\.Pass\(",
+        ..PLAIN
     },
     Language {
         extensions: &["rb"],
-        anywhere: false,
         comment: HASH,
-        declares: Single::new(
-            r#"(?m)^\s*(?:x?it|x?specify|x?scenario|test)\b\s*\(?\s*["']([^"'\n]*)|^\s*def\s+(test_\w+)"#,
-        ),
-        skips: Single::new(
-            r"^\s*(?:xit|xdescribe|xcontext|xspecify|xscenario|pending|skip)\b|,\s*:(?:skip|pending)\b|\b(?:skip|pending):\s*\S",
-        ),
-        focuses: Single::new(r"^\s*f(?:it|describe|context)\b|,\s*:focus\b|\bfocus:\s*true"),
-        asserts: Single::new(r"\bexpect\b|\b(?:assert|refute|flunk)\w*\b|\.(?:should|must)\w*\b"),
-        vacuous: Single::new(
-            r"\bassert\(?\s*true\b|\bexpect\(\s*true\s*\)\.to\s+(?:be|eq)\w*[ (]*true",
-        ),
+        declares: r#"(?m)^\s*(?:x?it|x?specify|x?scenario|test)\b\s*\(?\s*["']([^"'\n]*)|^\s*def\s+(test_\w+)"#,
+        skips: r"^\s*(?:xit|xdescribe|xcontext|xspecify|xscenario|pending|skip)\b|,\s*:(?:skip|pending)\b|\b(?:skip|pending):\s*\S",
+        focuses: r"^\s*f(?:it|describe|context)\b|,\s*:focus\b|\bfocus:\s*true",
+        asserts: r"\bexpect\b|\b(?:assert|refute|flunk)\w*\b|\.(?:should|must)\w*\b",
+        vacuous: r"\bassert\(?\s*true\b|\bexpect\(\s*true\s*\)\.to\s+(?:be|eq)\w*[ (]*true",
+        ..PLAIN
     },
     Language {
         extensions: &["php"],
-        anywhere: false,
-        comment: SLASHES,
-        declares: Single::new(
-            r#"(?m)\bfunction\s+(test\w*)\s*\(|^\s*(?:it|test)\(\s*['"]([^'"\n]*)|#\[Test\](?:[^{;]*?\bfunction\s+(\w+))?"#,
-        ),
-        skips: Single::new(r"\bmarkTest(?:Skipped|Incomplete)\b|->(?:skip|todo)\("),
-        focuses: Single::new(r"->only\("),
-        asserts: Single::new(r"(?:->|::)(?:assert|expect)\w+\(|\bexpect\("),
-        vacuous: Single::new(r"\bassertTrue\(\s*true\s*\)"),
+        declares: r#"(?m)\bfunction\s+(test\w*)\s*\(|^\s*(?:it|test)\(\s*['"]([^'"\n]*)|#\[Test\](?:[^{;]*?\bfunction\s+(\w+))?"#,
+        skips: r"\bmarkTest(?:Skipped|Incomplete)\b|->(?:skip|todo)\(",
+        focuses: r"->only\(",
+        asserts: r"(?:->|::)(?:assert|expect)\w+\(|\bexpect\(",
+        vacuous: r"\bassertTrue\(\s*true\s*\)",
+        ..PLAIN
     },
     Language {
         extensions: &["c", "cc", "cpp", "cxx", "h", "hpp", "m", "mm"],
-        anywhere: false,
-        comment: SLASHES,
-        declares: Single::new(
-            r"(?m)^\s*(?:TEST|TEST_F|TEST_P|TYPED_TEST|TEST_CASE|SCENARIO|BOOST_AUTO_TEST_CASE|START_TEST)\s*\(\s*([^)\n]*)|^\s*(?:static\s+)?(?:void|int|bool)\s+(test_?\w+)\s*\(",
-        ),
-        skips: Single::new(
-            r"\bGTEST_SKIP\b|\bDISABLED_\w+|\[!(?:mayfail|shouldfail)\]|\[\.\]|\bTEST_IGNORE\w*",
-        ),
-        focuses: Single::new(NEVER),
-        asserts: Single::new(
-            r"\b(?:EXPECT|ASSERT|REQUIRE|CHECK|TEST_ASSERT|BOOST|assert|ck_assert)\w*\s*\(",
-        ),
-        vacuous: Single::new(
-            r"\b(?:EXPECT_TRUE|ASSERT_TRUE|REQUIRE|CHECK|assert)\(\s*(?:true|1)\s*\)",
-        ),
+        declares: r"(?m)^\s*(?:TEST|TEST_F|TEST_P|TYPED_TEST|TEST_CASE|SCENARIO|BOOST_AUTO_TEST_CASE|START_TEST)\s*\(\s*([^)\n]*)|^\s*(?:static\s+)?(?:void|int|bool)\s+(test_?\w+)\s*\(",
+        skips: r"\bGTEST_SKIP\b|\bDISABLED_\w+|\[!(?:mayfail|shouldfail)\]|\[\.\]|\bTEST_IGNORE\w*",
+        asserts: r"\b(?:EXPECT|ASSERT|REQUIRE|CHECK|TEST_ASSERT|BOOST|assert|ck_assert)\w*\s*\(",
+        vacuous: r"\b(?:EXPECT_TRUE|ASSERT_TRUE|REQUIRE|CHECK|assert)\(\s*(?:true|1)\s*\)",
+        ..PLAIN
     },
     Language {
         extensions: &["swift"],
-        anywhere: false,
-        comment: SLASHES,
-        declares: Single::new(r"(?m)\bfunc\s+(test\w*)\s*\(|@Test\b(?:[^{;]*?\bfunc\s+(\w+))?"),
-        skips: Single::new(r"\bXCTSkip\w*|\.disabled\("),
-        focuses: Single::new(NEVER),
-        asserts: Single::new(r"\bXCT(?:Assert|Fail|Unwrap)\w*\(|#(?:expect|require)\("),
-        vacuous: Single::new(r"\bXCTAssert(?:True)?\(\s*true\s*\)"),
+        declares: r"(?m)\bfunc\s+(test\w*)\s*\(|@Test\b(?:[^{;]*?\bfunc\s+(\w+))?",
+        skips: r"\bXCTSkip\w*|\.disabled\(",
+        asserts: r"\bXCT(?:Assert|Fail|Unwrap)\w*\(|#(?:expect|require)\(",
+        vacuous: r"\bXCTAssert(?:True)?\(\s*true\s*\)",
+        ..PLAIN
     },
     Language {
         extensions: &["exs", "dart"],
-        anywhere: false,
         comment: &["#", "//"],
-        declares: Single::new(r#"(?m)^\s*(?:test|testWidgets|property)\b\s*\(?\s*["']([^"'\n]*)"#),
-        skips: Single::new(r"@(?:module)?tag\s*:?skip|\bskip:\s*\S"),
-        focuses: Single::new(r"\bsolo:\s*true"),
-        asserts: Single::new(r"^\s*(?:assert|refute)\w*\b|\bexpect\w*\("),
-        vacuous: Single::new(r"^\s*assert\s+true\s*$"),
+        declares: r#"(?m)^\s*(?:test|testWidgets|property)\b\s*\(?\s*["']([^"'\n]*)"#,
+        skips: r"@(?:module)?tag\s*:?skip|\bskip:\s*\S",
+        focuses: r"\bsolo:\s*true",
+        asserts: r"^\s*(?:assert|refute)\w*\b|\bexpect\w*\(",
+        vacuous: r"^\s*assert\s+true\s*$",
+        ..PLAIN
     },
     Language {
         extensions: &["sh", "bash", "bats", "zsh"],
-        anywhere: false,
         comment: HASH,
-        declares: Single::new(
-            r#"(?m)^\s*(?:function\s+)?(test\w+)\s*\(\)|^@test\s+["']([^"'\n]*)"#,
-        ),
-        skips: Single::new(r"^\s*skip\b"),
-        focuses: Single::new(NEVER),
-        asserts: Single::new(
-            r"(?:^|[;&|(!]|\b(?:if|then|do|else|while)\b)\s*(?:test|\[\[?|grep|diff|cmp)\s|\b(?:assert|refute)\w*\b|\bexit\s+[1-9]",
-        ),
-        vacuous: Single::new(NEVER),
+        declares: r#"(?m)^\s*(?:function\s+)?(test\w+)\s*\(\)|^@test\s+["']([^"'\n]*)"#,
+        skips: r"^\s*skip\b",
+        asserts: r"(?:^|[;&|(!]|\b(?:if|then|do|else|while)\b)\s*(?:test|\[\[?|grep|diff|cmp)\s|\b(?:assert|refute)\w*\b|\bexit\s+[1-9]",
+        ..PLAIN
     },
 ];
+
+/// Declarations, skip marks, marks that leave all other tests out, assertions, and those that say nothing. Each is compiled
+/// when it is first used: a file that changed is in one language, and mostly no test.
+static PATTERNS: LazyLock<[[Single; 5]; 12]> = LazyLock::new(|| {
+    LANGUAGES.map(|one| {
+        [
+            one.declares,
+            one.skips,
+            one.focuses,
+            one.asserts,
+            one.vacuous,
+        ]
+        .map(Single::new)
+    })
+});
 
 const TEST_FOLDERS: &[&str] = &[
     "test",
@@ -489,37 +439,32 @@ fn is_test_name(path: &str) -> bool {
 pub(crate) fn see(path: &str, text: &str) -> Seen {
     let mut seen = Seen::default();
     let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
-    let known = LANGUAGES
-        .iter()
-        .find(|language| language.extensions.contains(&extension));
-    if let Some(known) = known.filter(|known| known.anywhere || is_test_path(path)) {
-        for found in known.declares.all(text) {
-            let name = found.first_group().map_or("", |name| &text[name]);
-            seen.declared.push(name.trim().to_owned());
+    let mut known = LANGUAGES.iter().zip(&*PATTERNS);
+    let Some((language, patterns)) =
+        known.find(|(language, _)| language.extensions.contains(&extension))
+    else {
+        return seen;
+    };
+    if !language.anywhere && !is_test_path(path) {
+        return seen;
+    }
+    let [declares, skips, focuses, asserts, vacuous] = patterns;
+    for found in declares.all(text) {
+        let name = found.first_group().map_or("", |name| &text[name]);
+        seen.declared.push(name.trim().to_owned());
+    }
+    let is_comment = |line: &str| language.comment.iter().any(|mark| line.starts_with(mark));
+    for line in text.lines().filter(|line| !is_comment(line.trim_start())) {
+        let is = |pattern: &Single| pattern.first_in(line.as_bytes()).is_some();
+        if is(skips) {
+            seen.skipped.push(line.trim().to_owned());
         }
-        let comment = |line: &&str| {
-            known
-                .comment
-                .iter()
-                .any(|mark| line.trim_start().starts_with(mark))
-        };
-        for line in text.lines().filter(|line| !comment(line)) {
-            look_at(known, line, &mut seen);
+        seen.focused += usize::from(is(focuses));
+        if is(asserts) && !is(vacuous) {
+            seen.asserted.push(line.trim().to_owned());
         }
     }
     seen
-}
-
-fn look_at(known: &Language, line: &str, seen: &mut Seen) {
-    let is = |pattern: &Single| pattern.first_in(line.as_bytes()).is_some();
-    let trimmed = line.trim();
-    if is(&known.skips) {
-        seen.skipped.push(trimmed.to_owned());
-    }
-    seen.focused += usize::from(is(&known.focuses));
-    if is(&known.asserts) && !is(&known.vacuous) {
-        seen.asserted.push(trimmed.to_owned());
-    }
 }
 
 #[cfg(test)]

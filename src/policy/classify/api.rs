@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value};
 
+use super::conclusion::Conclusion;
 use super::rules::{
     AGENT_NETWORK, AGENT_UNKNOWN, ANY, AUTH, BAD_REQUEST, CANCELLED, COMPARED, CONTEXT, DENIED,
     FAMILIES, Family, MAX_TURNS, NO_MODEL, OVERLOADED, Rule, SERVICE, THROTTLED, Verdict,
 };
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
-use crate::model::failure::{Cause, CauseDetail, EvidenceSource};
+use crate::model::failure::{Cause, CauseDetail, Evidence, EvidenceSource};
 use crate::policy::patterns::Single;
 use crate::policy::text::{Line, Text, escape};
 
@@ -16,44 +17,18 @@ const STDERR_LINES: usize = 60;
 /// How many of the last lines of stdout are read: before them is prose.
 const STDOUT_LINES: usize = 12;
 
-/// What was concluded, and from what.
-pub(super) struct Reported {
-    pub rule: &'static str,
-    pub verdict: Verdict,
-    pub source: EvidenceSource,
-    pub line: Option<u64>,
-    pub text: String,
-    /// Later rules that matched the same text.
-    pub lost: Vec<&'static Rule>,
-}
-
-impl Reported {
-    fn of_line(
-        rule: &'static str,
-        verdict: Verdict,
-        source: EvidenceSource,
-        line: Line<'_>,
-    ) -> Self {
-        Self {
-            rule,
-            verdict,
-            source,
-            line: Some(line.number).filter(|number| *number > 0),
-            text: line.to_text(),
-            lost: Vec::new(),
-        }
-    }
-}
-
 /// Reads the record: the final error's words, then its code, then its HTTP status.
-pub(super) fn from_record(record: &AgentRecord) -> Option<Reported> {
-    let reported = |rule, verdict, text: String, line| Reported {
-        rule,
-        verdict,
-        source: EvidenceSource::Record,
-        line,
-        text,
-        lost: Vec::new(),
+pub(super) fn from_record(record: &AgentRecord) -> Option<Conclusion> {
+    let reported = |rule: &str, verdict, text: String, line| {
+        let rule = rule.to_owned();
+        let source = EvidenceSource::Record;
+        let evidence = Evidence {
+            rule,
+            source,
+            line,
+            text,
+        };
+        Conclusion::new(verdict, evidence)
     };
     if record.interrupted {
         let text = "Interrupted".to_owned();
@@ -79,7 +54,7 @@ pub(super) fn from_record(record: &AgentRecord) -> Option<Reported> {
     let by_kind = || error.code.as_deref().and_then(verdict_of_kind);
     // What the program counts itself beats whatever the model said last.
     let counted = by_code.filter(|verdict| verdict.detail == Some(CauseDetail::MaxTurns));
-    let mut result = match (words, by_code, by_status) {
+    let result = match (words, by_code, by_status) {
         _ if counted.is_some() => reported("record.code", MAX_TURNS, text, Some(error.line)),
         (Some(rule), ..) => reported(rule.id, rule.verdict, text, Some(error.line)),
         (None, Some(verdict), _) => reported("record.code", verdict, text, Some(error.line)),
@@ -89,8 +64,7 @@ pub(super) fn from_record(record: &AgentRecord) -> Option<Reported> {
             None => reported("record.error", AGENT_UNKNOWN, text, Some(error.line)),
         },
     };
-    result.lost = by_words.collect();
-    Some(result)
+    Some(result.rejecting(by_words))
 }
 
 /// Words that only sound like the cause must not beat the status: a 500 whose text says "request".
@@ -117,7 +91,7 @@ fn agrees(verdict: Verdict, status: Option<u16>) -> bool {
 }
 
 /// Reads text, last lines first: only lines in which the program speaks of its own trouble.
-pub(super) fn from_text(stderr: &Text, stdout: &Text) -> Option<Reported> {
+pub(super) fn from_text(stderr: &Text, stdout: &Text) -> Option<Conclusion> {
     let streams = [
         (EvidenceSource::Stderr, stderr, STDERR_LINES),
         (EvidenceSource::Stdout, stdout, STDOUT_LINES),
@@ -152,7 +126,7 @@ fn verdict_of_kind(code: &str) -> Option<Verdict> {
 }
 
 /// Reads text whose one line is, or begins with, a code that a record would carry.
-pub(super) fn from_code(stderr: &Text, stdout: &Text) -> Option<Reported> {
+pub(super) fn from_code(stderr: &Text, stdout: &Text) -> Option<Conclusion> {
     static CODE: Single = Single::new(
         r"^\W*(?:(?i:error|failed|code|type|reason|cause)(?: (?i:code|type))?\W+)?([A-Za-z]+(?:_[a-z]+)*)\W*(?:$|[:(,]\s)",
     );
@@ -166,18 +140,16 @@ pub(super) fn from_code(stderr: &Text, stdout: &Text) -> Option<Reported> {
     let text = line.to_text();
     let code = &text[CODE.first(&text)?.group(1)?];
     let verdict = verdict_of_code(code).or_else(|| verdict_of_kind(code))?;
-    Some(Reported::of_line("message.code", verdict, source, line))
+    Some(Conclusion::of_line("message.code", verdict, source, line))
 }
 
 /// What one line of text reports.
-fn reported_by(source: EvidenceSource, line: Line<'_>) -> Option<Reported> {
+fn reported_by(source: EvidenceSource, line: Line<'_>) -> Option<Conclusion> {
     let status = status_in(line);
     let mut rules = matches(line.bytes).filter(|rule| agrees(rule.verdict, status));
     let rule = rules.next()?;
-    Some(Reported {
-        lost: rules.collect(),
-        ..Reported::of_line(rule.id, rule.verdict, source, line)
-    })
+    let reported = Conclusion::of_line(rule.id, rule.verdict, source, line);
+    Some(reported.rejecting(rules))
 }
 
 /// The HTTP status that a line of text names as the error's.

@@ -7,125 +7,46 @@ use regex::bytes::{Captures, Regex};
 use crate::policy::patterns::{Matches, Patterns};
 use crate::policy::text::Text;
 
-/// How a runner writes its counts.
-struct Format {
-    pattern: &'static str,
-    /// Whether several lines add up (one for each test binary) or the last one counts.
-    adds_up: bool,
-    /// Whether the numbers are in groups named `passed` and `failed`, else every `N word` in the line is read.
-    words: bool,
-}
-
-const fn last(pattern: &'static str, words: bool) -> Format {
-    Format {
-        pattern,
-        adds_up: false,
-        words,
-    }
-}
-
-/// The runners, the most telling first.
-const FORMATS: &[Format] = &[
-    Format {
-        pattern: r"^test result: \w+\. (?P<passed>\d+) passed; (?P<failed>\d+) failed",
-        adds_up: true,
-        words: false,
-    },
-    last(
-        r"^\s+Summary \[\s*[\d.]+s\]\s+\d+(?:/\d+)? tests? run:",
-        true,
-    ),
-    last(
-        r"^(?:=+ )?(?:\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?|rerun)(?:, )?)+ in [\d.]+s",
-        true,
-    ),
-    last(r"^Tests:\s+.*\d+ total", true),
-    last(r"^Tests: \d+, Assertions: \d+", true),
-    last(r"^\s*Tests\s+\d+ (?:failed|passed)", true),
-    last(
-        r"^Tests run: \d+,?.*|^\[\w+\] Tests run: \d+, Failures: \d+",
-        true,
-    ),
-    last(
-        r"^(?:\[ERROR\]|\[WARNING\])?\s*Tests run: \d+, Failures",
-        true,
-    ),
-    last(r"^\d+ examples?, \d+ failures?", true),
-    last(r"^\d+ (?:runs|tests), .*\d+ failures", true),
-    last(r"^\d+ tests?, \d+ failures?", true),
-    last(r"^\d+ tests? completed, \d+ failed", true),
-    last(r"^\d+ failures?, \d+ errors?\.?$", true),
-    last(
-        r"^\d+% tests passed, (?P<failed>\d+) tests? failed out of (?P<total>\d+)",
-        false,
-    ),
-    last(
-        r"Failed:\s+(?P<failed>\d+), Passed:\s+(?P<passed>\d+)",
-        false,
-    ),
-    last(r"^(?:ok|FAILED) \| \d+ passed", true),
-    last(r"^Executed \d+ of \d+ .*FAILED", true),
-    Format {
-        pattern: r"^\s*(?P<failed>\d+) failing\b",
-        adds_up: false,
-        words: false,
-    },
-    Format {
-        pattern: r"^\s*(?P<passed>\d+) passing\b",
-        adds_up: false,
-        words: false,
-    },
-    Format {
-        pattern: r"^(?:#|\xE2\x84\xB9) pass +(?P<passed>\d+)$",
-        adds_up: false,
-        words: false,
-    },
-    Format {
-        pattern: r"^(?:#|\xE2\x84\xB9) fail +(?P<failed>\d+)$",
-        adds_up: false,
-        words: false,
-    },
-    Format {
-        pattern: r"^\s*(?P<passed>\d+) pass$",
-        adds_up: false,
-        words: false,
-    },
-    Format {
-        pattern: r"^\s*(?P<failed>\d+) fail$",
-        adds_up: false,
-        words: false,
-    },
-    Format {
-        pattern: r"^\s+(?P<failed>\d+) failed$",
-        adds_up: false,
-        words: false,
-    },
-    Format {
-        pattern: r"^\s+(?P<passed>\d+) passed \([\d.]+m?s\)$",
-        adds_up: false,
-        words: false,
-    },
-    last(r"^FAILED \(", true),
+/// How runners write their counts, the most telling first: in groups named `passed` and `failed`, else as every `N word` of
+/// the line. Of several lines the last one counts.
+const FORMATS: &[&str] = &[
+    r"^test result: \w+\. (?P<passed>\d+) passed; (?P<failed>\d+) failed",
+    r"^\s+Summary \[\s*[\d.]+s\]\s+\d+(?:/\d+)? tests? run:",
+    r"^(?:=+ )?(?:\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?|rerun)(?:, )?)+ in [\d.]+s",
+    r"^Tests:\s+.*\d+ total",
+    r"^Tests: \d+, Assertions: \d+",
+    r"^\s*Tests\s+\d+ (?:failed|passed)",
+    r"^Tests run: \d+,?.*|^\[\w+\] Tests run: \d+, Failures: \d+",
+    r"^(?:\[ERROR\]|\[WARNING\])?\s*Tests run: \d+, Failures",
+    r"^\d+ examples?, \d+ failures?",
+    r"^\d+ (?:runs|tests), .*\d+ failures",
+    r"^\d+ tests?, \d+ failures?",
+    r"^\d+ tests? completed, \d+ failed",
+    r"^\d+ failures?, \d+ errors?\.?$",
+    r"^\d+% tests passed, (?P<failed>\d+) tests? failed out of (?P<total>\d+)",
+    r"Failed:\s+(?P<failed>\d+), Passed:\s+(?P<passed>\d+)",
+    r"^(?:ok|FAILED) \| \d+ passed",
+    r"^Executed \d+ of \d+ .*FAILED",
+    r"^\s*(?P<failed>\d+) failing\b",
+    r"^\s*(?P<passed>\d+) passing\b",
+    r"^(?:#|\xE2\x84\xB9) pass +(?P<passed>\d+)$",
+    r"^(?:#|\xE2\x84\xB9) fail +(?P<failed>\d+)$",
+    r"^\s*(?P<passed>\d+) pass$",
+    r"^\s*(?P<failed>\d+) fail$",
+    r"^\s+(?P<failed>\d+) failed$",
+    r"^\s+(?P<passed>\d+) passed \([\d.]+m?s\)$",
+    r"^FAILED \(",
     // Runners of one's own: a line of nothing but counts, of what passed and of what failed, whatever it is called.
-    last(
-        r"^\s*(?:[A-Za-z][\w ]*:\s*)?(?:\d+ \w+(?:[,;]| and) )*(?P<passed>\d+) passed(?:[,;]| and) (?:\d+ \w+(?:[,;]| and) )*(?P<failed>\d+) failed(?:(?:[,;]| and) \d+ \w+)*\.?$",
-        false,
-    ),
-    last(
-        r"^\s*(?:[A-Za-z][\w ]*:\s*)?(?:\d+ \w+(?:[,;]| and) )*(?P<failed>\d+) failed(?:[,;]| and) (?:\d+ \w+(?:[,;]| and) )*(?P<passed>\d+) passed(?:(?:[,;]| and) \d+ \w+)*\.?$",
-        false,
-    ),
-    last(
-        r"\xE2\x9C\x96 \d+ problems? \((?P<failed>\d+) errors?",
-        false,
-    ),
-    last(
-        r"^Found (?P<failed>\d+) (?:errors?|diagnostics?|offenses?|issues?)\b",
-        false,
-    ),
-    last(r"\d+ files? inspected, (?P<failed>\d+) offenses?", false),
-    last(r"^(?P<failed>\d+) errors?, \d+ warnings?", false),
+    r"^\s*(?:[A-Za-z][\w ]*:\s*)?(?:\d+ \w+(?:[,;]| and) )*(?P<passed>\d+) passed(?:[,;]| and) (?:\d+ \w+(?:[,;]| and) )*(?P<failed>\d+) failed(?:(?:[,;]| and) \d+ \w+)*\.?$",
+    r"^\s*(?:[A-Za-z][\w ]*:\s*)?(?:\d+ \w+(?:[,;]| and) )*(?P<failed>\d+) failed(?:[,;]| and) (?:\d+ \w+(?:[,;]| and) )*(?P<passed>\d+) passed(?:(?:[,;]| and) \d+ \w+)*\.?$",
+    r"\xE2\x9C\x96 \d+ problems? \((?P<failed>\d+) errors?",
+    r"^Found (?P<failed>\d+) (?:errors?|diagnostics?|offenses?|issues?)\b",
+    r"\d+ files? inspected, (?P<failed>\d+) offenses?",
+    r"^(?P<failed>\d+) errors?, \d+ warnings?",
 ];
+
+/// The format whose lines add up: there is one for each test binary.
+const ADDS_UP: usize = 0;
 
 /// Lines of which one is one test: Go's, unittest's total, TypeScript's errors.
 const COUNTED: &[&str] = &[
@@ -150,8 +71,7 @@ static NUMBER_WORD: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// The patterns in that order.
 pub(super) fn patterns() -> Vec<&'static str> {
-    let formats = FORMATS.iter().map(|format| format.pattern);
-    formats.chain(COUNTED.iter().copied()).collect()
+    [FORMATS, COUNTED].concat()
 }
 
 fn compile(pattern: &str) -> Option<Regex> {
@@ -207,7 +127,7 @@ pub(super) fn count<'a>(streams: impl IntoIterator<Item = &'a Text>) -> Counts {
                 }
             } else if let Some(seen) = numbers(index, line.bytes) {
                 let sum = &mut found[index];
-                *sum = if FORMATS[index].adds_up {
+                *sum = if index == ADDS_UP {
                     add(*sum, seen)
                 } else {
                     seen
@@ -246,10 +166,10 @@ pub(super) fn count<'a>(streams: impl IntoIterator<Item = &'a Text>) -> Counts {
 
 /// The numbers of a line in the format `index`.
 fn numbers(index: usize, line: &[u8]) -> Option<Counts> {
-    if FORMATS[index].words {
+    if !FORMATS[index].contains("(?P<") {
         return Some(words(line));
     }
-    let regex = GROUPS[index].get_or_init(|| compile(FORMATS[index].pattern));
+    let regex = GROUPS[index].get_or_init(|| compile(FORMATS[index]));
     regex
         .as_ref()?
         .captures(line)
@@ -258,12 +178,7 @@ fn numbers(index: usize, line: &[u8]) -> Option<Counts> {
 
 /// The number in `Ran 3 tests in`.
 fn ran_in(line: &[u8]) -> Option<u64> {
-    std::str::from_utf8(line)
-        .ok()?
-        .split(' ')
-        .nth(1)?
-        .parse()
-        .ok()
+    number(line.split(|byte| *byte == b' ').nth(1)?)
 }
 
 fn add(sum: Counts, next: Counts) -> Counts {

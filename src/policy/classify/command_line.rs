@@ -1,7 +1,7 @@
 //! What a tool says of the words of its own command line, where no rule knows the tool.
 
 use super::complaint;
-use super::complaint::Kind;
+use super::complaint::{Kind, Said};
 use super::rules::Quote;
 use super::rules::{BROKEN, INVALID, MISSING, Verdict};
 use super::scan::Quoted;
@@ -288,13 +288,6 @@ pub(crate) fn is_path(word: &str) -> bool {
 
 /// How many words may be between "unknown" and what is unknown.
 const BETWEEN: usize = 5;
-
-/// What a line says of a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
-    Missing,
-    Refused,
-}
 
 /// Then at most [`BETWEEN`] words, and the word.
 const BEFORE: &[&str] = &[

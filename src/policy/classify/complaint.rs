@@ -346,23 +346,20 @@ pub(super) fn find(line: &str) -> Option<MissingResource> {
         .replace("n't", " not");
     let words: Vec<&str> = text
         .split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '_' | '-' | '.' | '/')))
-        .collect();
-    let words: Vec<&str> = words
-        .into_iter()
         .map(|word| word.trim_matches(['.', '\'']))
-        .filter(|w| !w.is_empty())
+        .filter(|word| !word.is_empty())
         .collect();
     // That things do not fit together is another matter than that one of them is not there.
     // Nor is what the operating system answers a word about an argument.
     let errno = words.ends_with(&["invalid", "argument"]) && words.len() > 2;
-    if errno
-        || words.iter().any(|word| {
-            matches!(
-                *word,
-                "compatible" | "incompatible" | "conflict" | "conflicting" | "conflicts"
-            )
-        })
-    {
+    let unfit = [
+        "compatible",
+        "incompatible",
+        "conflict",
+        "conflicting",
+        "conflicts",
+    ];
+    if errno || words.iter().any(|word| unfit.contains(word)) {
         return None;
     }
     let found = |said, kind| Some(MissingResource { said, kind });
@@ -376,23 +373,12 @@ pub(super) fn find(line: &str) -> Option<MissingResource> {
         (Said::Refused, REFUSED_BEFORE, REFUSED_AFTER),
     ] {
         if let Some(at) = before.iter().find_map(|phrase| ends(&words, phrase)) {
-            return found(
-                said,
-                words[at..]
-                    .iter()
-                    .take(NEAR_WORDS)
-                    .find_map(|word| kind(word)),
-            );
+            let near = words[at..].iter().take(NEAR_WORDS);
+            return found(said, near.copied().find_map(kind));
         }
         if let Some(at) = after.iter().find_map(|phrase| starts(&words, phrase)) {
-            return found(
-                said,
-                words[..at]
-                    .iter()
-                    .rev()
-                    .take(NEAR_WORDS)
-                    .find_map(|word| kind(word)),
-            );
+            let near = words[..at].iter().rev().take(NEAR_WORDS);
+            return found(said, near.copied().find_map(kind));
         }
         if said == Said::Missing
             && let Some(at) = words.iter().position(|word| *word == "no")
@@ -419,12 +405,9 @@ fn kind(word: &str) -> Option<Kind> {
         (COMMANDS, Kind::Command),
         (CODE, Kind::Code),
     ];
-    kinds.into_iter().find_map(|(words, kind)| {
-        words
-            .split_ascii_whitespace()
-            .any(|known| known == word)
-            .then_some(kind)
-    })
+    let mut kinds = kinds.into_iter();
+    let (_, kind) = kinds.find(|(words, _)| words.split(' ').any(|known| known == word))?;
+    Some(kind)
 }
 
 /// Where the phrase starts.

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use super::api::Reported;
 use super::check_summary::Counts;
-use super::process::Fact;
 use super::reset_time::reset_time;
-use super::rules::Verdict;
-use super::scan::Hit;
+use super::rules::{Rule, Verdict};
+use super::scan::{Hit, evidence};
 use crate::model::agent_record::AgentRecord;
 use crate::model::failure::{Cause, Evidence, EvidenceSource, Failure, FailureEvidence};
 use crate::model::feedback::CheckKind;
@@ -25,6 +23,24 @@ pub(super) struct Inputs<'a> {
     pub stdout: &'a Text,
     pub counts: Counts,
     pub now: Timestamp,
+}
+
+impl<'a> Inputs<'a> {
+    /// What was printed, the stronger evidence first.
+    pub(super) fn streams(&self) -> [(EvidenceSource, &'a Text); 2] {
+        [
+            (EvidenceSource::Stderr, self.stderr),
+            (EvidenceSource::Stdout, self.stdout),
+        ]
+    }
+
+    /// What was printed to one of them.
+    pub(super) fn stream(&self, source: EvidenceSource) -> &'a Text {
+        match source {
+            EvidenceSource::Stderr => self.stderr,
+            _ => self.stdout,
+        }
+    }
 }
 
 /// How long the text of a piece of evidence is at most, in bytes.
@@ -63,28 +79,19 @@ impl Conclusion {
         }
     }
 
-    /// What the process shows.
-    pub(super) fn of_fact(fact: Fact) -> Self {
-        Self::bare(fact.rule, fact.verdict, fact.text)
-    }
-
     /// What a line says.
     pub(super) fn of_hit(hit: Hit<'_>) -> Self {
         Self::new(hit.rule.verdict, hit.evidence())
     }
 
-    /// What the agent reported.
-    pub(super) fn of_report(reported: &Reported) -> Self {
-        let named = |rule: &str| Evidence {
-            rule: rule.to_owned(),
-            source: reported.source,
-            line: reported.line,
-            text: reported.text.clone(),
+    /// With other rules that matched the same text.
+    pub(super) fn rejecting(mut self, rules: impl Iterator<Item = &'static Rule>) -> Self {
+        let named = |rule: &Rule| Evidence {
+            rule: rule.id.to_owned(),
+            ..self.evidence.clone()
         };
-        Self {
-            rejected: reported.lost.iter().map(|rule| named(rule.id)).collect(),
-            ..Self::new(reported.verdict, named(reported.rule))
-        }
+        self.rejected = rules.map(named).collect();
+        self
     }
 
     /// What a line shows by its shape.
@@ -94,13 +101,7 @@ impl Conclusion {
         source: EvidenceSource,
         line: Line<'_>,
     ) -> Self {
-        let evidence = Evidence {
-            rule: rule.to_owned(),
-            source,
-            line: Some(line.number).filter(|number| *number > 0),
-            text: line.to_text(),
-        };
-        Self::new(verdict, evidence)
+        Self::new(verdict, evidence(rule, source, line))
     }
 
     /// Nothing explains the failure. A line that happens to be the last is no reason: it is what the failure is recognised by.
@@ -112,13 +113,13 @@ impl Conclusion {
         }
     }
 
-    /// What is left where nothing was said.
-    pub(super) fn bare(rule: &str, verdict: Verdict, text: String) -> Self {
+    /// What the process itself shows, or what is left where nothing was said.
+    pub(super) fn bare(rule: &str, verdict: Verdict, text: impl Into<String>) -> Self {
         let evidence = Evidence {
             rule: rule.to_owned(),
             source: EvidenceSource::Process,
             line: None,
-            text,
+            text: text.into(),
         };
         Self::new(verdict, evidence)
     }
@@ -223,17 +224,13 @@ fn said_by(record: &AgentRecord, inputs: &Inputs<'_>) -> Option<String> {
         text
     };
     let stderr = (!inputs.stderr.is_empty()).then(|| excerpt(inputs.stderr, None, room));
-    let last = record
-        .final_text
-        .as_deref()
-        .filter(|text| !text.trim().is_empty());
-    let tool = record
-        .tool_error
-        .as_deref()
-        .filter(|text| !text.trim().is_empty());
+    let part = |name: &str, text: &Option<String>| {
+        let text = text.as_deref().filter(|text| !text.trim().is_empty())?;
+        Some(format!("{name}: {}", bounded(text)))
+    };
     let parts = [
-        last.map(|text| format!("Last words: {}", bounded(text))),
-        tool.map(|text| format!("Last tool error: {}", bounded(text))),
+        part("Last words", &record.final_text),
+        part("Last tool error", &record.tool_error),
         stderr,
     ];
     joined(parts.into_iter().flatten(), "\n\n")
@@ -248,20 +245,16 @@ fn joined(parts: impl Iterator<Item = String>, between: &str) -> Option<String> 
 
 /// Of each stream that says something: around the evidence, and the end.
 fn details(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<String> {
-    let streams = [
-        (EvidenceSource::Stderr, inputs.stderr),
-        (EvidenceSource::Stdout, inputs.stdout),
-    ];
-    let spoken: Vec<_> = streams
+    let spoken: Vec<_> = inputs
+        .streams()
         .into_iter()
         .filter(|(_, text)| !text.is_empty())
         .collect();
     // The agent's transcript on stdout is no excerpt for people; its error is.
     if evidence.source == EvidenceSource::Record {
-        return Some(redact(&without_controls(&evidence.text)).into_owned()).map(|mut text| {
-            cut(&mut text, MAX_EXCERPT_BYTES);
-            text
-        });
+        let mut text = redact(&without_controls(&evidence.text)).into_owned();
+        cut(&mut text, MAX_EXCERPT_BYTES);
+        return Some(text);
     }
     if let Some(record) = inputs.record.filter(|record| record.structured) {
         return said_by(record, inputs);
@@ -278,10 +271,8 @@ fn details(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<String> {
 pub(super) fn failed_names(inputs: &Inputs<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for line in inputs.stdout.lines().chain(inputs.stderr.lines()) {
-        let Some(name) = FAILED_NAME
-            .first_in(line.bytes)
-            .and_then(|found| found.first_group())
-        else {
+        let found = FAILED_NAME.first_in(line.bytes);
+        let Some(name) = found.and_then(|found| found.first_group()) else {
             continue;
         };
         let name = String::from_utf8_lossy(&line.bytes[name]).trim().to_owned();
@@ -311,11 +302,8 @@ pub(super) fn of_tests(inputs: &Inputs<'_>, evidence: &Evidence, names: &[String
 
 /// The last thing that was said, for want of a reason.
 pub(super) fn last_words(inputs: &Inputs<'_>) -> String {
-    let last = inputs
-        .stderr
-        .lines()
-        .next_back()
-        .or_else(|| inputs.stdout.lines().next_back());
+    let mut streams = inputs.streams().into_iter();
+    let last = streams.find_map(|(_, text)| text.lines().next_back());
     last.map_or_else(|| exit_text(inputs.evidence), Line::to_text)
 }
 
@@ -331,17 +319,16 @@ pub(super) fn raised(text: &Text) -> Option<Line<'_>> {
 
 /// What the caller says, the error of a Python traceback or else the exit status.
 fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
-    let traceback = [inputs.stderr, inputs.stdout]
-        .into_iter()
-        .find_map(raised)
-        .map(Line::to_text);
-    let given = inputs
-        .evidence
-        .message
-        .clone()
-        .filter(|message| !message.trim().is_empty());
+    let mut streams = inputs.streams().into_iter();
+    let traceback = || {
+        streams
+            .find_map(|(_, text)| raised(text))
+            .map(Line::to_text)
+    };
+    let given = inputs.evidence.message.clone();
     given
-        .or(traceback)
+        .filter(|message| !message.trim().is_empty())
+        .or_else(traceback)
         .unwrap_or_else(|| exit_text(inputs.evidence))
 }
 
@@ -353,91 +340,51 @@ pub(super) fn exit_text(evidence: &FailureEvidence) -> String {
     )
 }
 
-/// What varies from run to run, and what it becomes.
-struct Varying {
-    pattern: Single,
-    /// What takes its place; `None`: its group.
-    to: Option<&'static str>,
-    /// Whether a text may hold it at all.
-    possible: fn(&str) -> bool,
-}
-
-const fn varying(pattern: &'static str, to: &'static str, possible: fn(&str) -> bool) -> Varying {
-    Varying {
-        pattern: Single::new(pattern),
-        to: Some(to),
-        possible,
-    }
-}
-
-/// In this order: longer forms first.
-static VARYING: [Varying; 10] = [
-    varying(
-        r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b",
-        "<id>",
-        |text| text.bytes().filter(|byte| *byte == b'-').count() >= 4,
+/// What varies from run to run, and what it becomes; of a path its last name stays. In this order: longer forms first.
+static VARYING: [(Single, Option<&str>); 10] = [
+    (
+        Single::new(
+            r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b",
+        ),
+        Some("<id>"),
     ),
-    varying(
-        r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?",
-        "<time>",
-        |text| text.contains('-') && text.contains(':') && has_digit(text),
+    (
+        Single::new(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"),
+        Some("<time>"),
     ),
-    varying(
-        r"\b\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?\s?(?:[ap]m\b)?",
-        "<time>",
-        |text| text.contains(':') && has_digit(text),
+    (
+        Single::new(r"\b\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?\s?(?:[ap]m\b)?"),
+        Some("<time>"),
     ),
-    varying(r"\b0x[0-9a-fA-F]+\b", "<address>", |text| {
-        text.contains("0x")
-    }),
-    varying(r"\b[a-z]+://\S+", "<url>", |text| text.contains("://")),
-    Varying {
-        pattern: Single::new(r"(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+([\w.@+-]*)"),
-        to: None,
-        possible: |text| text.contains(['/', '\\']),
-    },
-    varying(r"\b(?:tmp|temp)[\w.-]*\b|\.tmp\w+", "<temporary>", |text| {
-        text.contains("tmp") || text.contains("temp")
-    }),
-    varying(r"\b[0-9a-f]{7,64}\b", "<hash>", has_hash),
-    varying(
-        r"\b\d+(?:\.\d+)?\s?(?:ns|us|\u{b5}s|ms|s|sec|secs|seconds?|min|minutes?|h|hours?)\b",
-        "<duration>",
-        has_digit,
+    (Single::new(r"\b0x[0-9a-fA-F]+\b"), Some("<address>")),
+    (Single::new(r"\b[a-z]+://\S+"), Some("<url>")),
+    (
+        Single::new(r"(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+([\w.@+-]*)"),
+        None,
     ),
-    varying(r"\d+", "#", has_digit),
+    (
+        Single::new(r"\b(?:tmp|temp)[\w.-]*\b|\.tmp\w+"),
+        Some("<temporary>"),
+    ),
+    (Single::new(r"\b[0-9a-f]{7,64}\b"), Some("<hash>")),
+    (
+        Single::new(
+            r"\b\d+(?:\.\d+)?\s?(?:ns|us|\u{b5}s|ms|s|sec|secs|seconds?|min|minutes?|h|hours?)\b",
+        ),
+        Some("<duration>"),
+    ),
+    (Single::new(r"\d+"), Some("#")),
 ];
-
-/// Other scripts have digits of their own.
-fn has_digit(text: &str) -> bool {
-    text.bytes()
-        .any(|byte| byte.is_ascii_digit() || !byte.is_ascii())
-}
-
-fn has_hash(text: &str) -> bool {
-    let hexadecimal = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
-    text.as_bytes()
-        .chunk_by(|a, b| hexadecimal(a) && hexadecimal(b))
-        .any(|run| run.len() >= 7)
-}
 
 /// The message without paths, line numbers, times, durations, addresses, hashes and temporary names.
 fn normalize(message: &str) -> String {
     let mut text = message.trim().to_owned();
-    for Varying {
-        pattern,
-        to,
-        possible,
-    } in &VARYING
-    {
+    for (pattern, to) in &VARYING {
         let replacement = |found: &Found| {
             let group = found.group(1).map_or("", |range| &text[range]);
             to.unwrap_or(group).to_owned()
         };
-        if let Some(replaced) = possible(&text)
-            .then(|| pattern.replace(&text, replacement))
-            .flatten()
-        {
+        if let Some(replaced) = pattern.replace(&text, replacement) {
             text = replaced;
         }
     }
@@ -473,7 +420,7 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        assert!(VARYING.iter().all(|varying| varying.pattern.compiles()));
+        assert!(VARYING.iter().all(|(pattern, _)| pattern.compiles()));
     }
 
     #[test]

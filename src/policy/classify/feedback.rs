@@ -12,7 +12,7 @@ use super::scan::{Hit, Scan};
 use super::{api, command_line, conclusion, process, scan};
 use crate::model::failure::{Cause, EvidenceSource};
 use crate::model::feedback::CheckKind;
-use crate::policy::text::{Line, Text};
+use crate::policy::text::Line;
 
 /// Families that compete for the verdict, for the list of those that lost.
 const COMPETING: &[Family] = &[
@@ -115,51 +115,30 @@ impl<'a> Feedback<'a> {
         let failed = self.inputs.counts.failed;
         let signal = process::signal(evidence, failed);
         let signal = signal.as_deref();
-        // 1. A time limit.
-        if let Some(fact) = process::time_limit(evidence, signal) {
-            return Conclusion::of_fact(fact);
-        }
-        if let Some(hit) = self.time_limit_in_words() {
-            return Conclusion::of_hit(hit);
-        }
-        // 2. A cancellation.
-        if let Some(fact) = process::cancellation(evidence, signal) {
-            return Conclusion::of_fact(fact);
-        }
-        if let Some(hit) = self
-            .scan
-            .matches(Family::Cancelled, self.stages)
-            .find(|hit| !self.is_of_program_under_test(*hit))
-        {
-            return Conclusion::of_hit(hit);
-        }
-        if let Some(conclusion) = self.cancelled_in_log() {
-            return conclusion;
-        }
-        // 3. A dead process: memory explains a signal, other words only repeat it.
-        let real = |family| {
-            self.scan
-                .matches(family, self.stages)
-                .find(|hit| !self.names_failed_test(*hit))
+        let cancelled = || {
+            let mut hits = self.scan.matches(Family::Cancelled, self.stages);
+            hits.find(|hit| !self.is_of_program_under_test(*hit))
         };
-        if let Some(hit) = real(Family::Memory) {
-            return Conclusion::of_hit(hit);
-        }
-        if let Some(fact) = process::crash(signal) {
-            return Conclusion::of_fact(fact);
-        }
-        if let Some(hit) = real(Family::Crashed) {
-            return Conclusion::of_hit(hit);
-        }
-        // 5. The machine.
-        if let Some(fact) = process::not_started(evidence) {
-            return Conclusion::of_fact(fact);
-        }
-        if let Some(conclusion) = self.machine() {
-            return conclusion;
-        }
-        // 6. The project.
-        self.project()
+        let died = |family| {
+            let mut hits = self.scan.matches(family, self.stages);
+            hits.find(|hit| !self.names_failed_test(*hit))
+        };
+        // 1. A time limit.
+        process::time_limit(evidence, signal)
+            .or_else(|| self.time_limit_in_words().map(Conclusion::of_hit))
+            // 2. A cancellation.
+            .or_else(|| process::cancellation(evidence, signal))
+            .or_else(|| cancelled().map(Conclusion::of_hit))
+            .or_else(|| self.cancelled_in_log())
+            // 3. A dead process: memory explains a signal, other words only repeat it.
+            .or_else(|| died(Family::Memory).map(Conclusion::of_hit))
+            .or_else(|| process::crash(signal))
+            .or_else(|| died(Family::Crashed).map(Conclusion::of_hit))
+            // 5. The machine.
+            .or_else(|| process::not_started(evidence))
+            .or_else(|| self.machine())
+            // 6. The project.
+            .unwrap_or_else(|| self.project())
     }
 
     fn time_limit_in_words(&self) -> Option<Hit<'a>> {
@@ -187,7 +166,7 @@ impl<'a> Feedback<'a> {
         };
         // What a test is called may speak of time, too; then there is something that it compared.
         let compared = hit.rule.id == "test-limit.tap-words"
-            && self.streams().iter().any(|(_, text)| {
+            && self.inputs.streams().iter().any(|(_, text)| {
                 text.lines()
                     .any(|line| line.bytes.trim_ascii_start().starts_with(b"expected:"))
             });
@@ -236,23 +215,26 @@ impl<'a> Feedback<'a> {
             return None;
         }
         let rules = &FAMILIES[Family::Cancelled as usize];
-        self.streams().into_iter().find_map(|(source, text)| {
-            let mut logged = text
-                .lines()
-                .rev()
-                .take(LAST_LINES)
-                .filter(|line| scan::is_log(line.bytes));
-            let (line, rule) = logged.find_map(|line| {
-                let of_signal =
-                    |rule: &&Rule| matches!(rule.id, "cancel.signal-word" | "cancel.by-user");
-                rules
-                    .matches(line.bytes)
-                    .into_iter()
-                    .find(of_signal)
-                    .map(|rule| (line, rule))
-            })?;
-            Some(Conclusion::of_line(rule.id, rule.verdict, source, line))
-        })
+        self.inputs
+            .streams()
+            .into_iter()
+            .find_map(|(source, text)| {
+                let mut logged = text
+                    .lines()
+                    .rev()
+                    .take(LAST_LINES)
+                    .filter(|line| scan::is_log(line.bytes));
+                let (line, rule) = logged.find_map(|line| {
+                    let of_signal =
+                        |rule: &&Rule| matches!(rule.id, "cancel.signal-word" | "cancel.by-user");
+                    rules
+                        .matches(line.bytes)
+                        .into_iter()
+                        .find(of_signal)
+                        .map(|rule| (line, rule))
+                })?;
+                Some(Conclusion::of_line(rule.id, rule.verdict, source, line))
+            })
     }
 
     /// Whether a test failed by what it checks.
@@ -270,23 +252,17 @@ impl<'a> Feedback<'a> {
         if let Some(hit) = self.best(Family::TestsFailed).filter(|_| !refused) {
             return self.tests_failed(hit);
         }
-        let strong = [Family::Compile, Family::Input, Family::Missing].into_iter();
-        if let Some(hit) = strong
+        let families = [Family::Compile, Family::Input, Family::Missing];
+        let strong = families
             .into_iter()
-            .find_map(|family| self.about_tool(family))
-        {
-            return self.of_hit(hit);
-        }
-        if let Some(conclusion) = self.refused() {
-            return conclusion;
-        }
-        if let Some(conclusion) = self.own_configuration() {
-            return conclusion;
-        }
-        match self.best(Family::LikelyBuild).or_else(|| self.findings()) {
-            Some(hit) => self.of_hit(hit),
-            None => self.weak(),
-        }
+            .find_map(|family| self.about_tool(family));
+        let likely = || self.best(Family::LikelyBuild).or_else(|| self.findings());
+        strong
+            .map(|hit| self.of_hit(hit))
+            .or_else(|| self.refused())
+            .or_else(|| self.own_configuration())
+            .or_else(|| likely().map(|hit| self.of_hit(hit)))
+            .unwrap_or_else(|| self.weak())
     }
 
     /// A check's findings. What a compiler counts of its own errors is none, where nobody says that a linter ran.
@@ -327,6 +303,7 @@ impl<'a> Feedback<'a> {
                 .is_some_and(|start| start.eq_ignore_ascii_case(b"usage"))
         };
         let explained = self
+            .inputs
             .streams()
             .into_iter()
             .any(|(_, text)| text.lines().any(usage));
@@ -358,13 +335,6 @@ impl<'a> Feedback<'a> {
         if conclusion.verdict.cause == Cause::VerificationFailed && declared > 0 && all {
             conclusion.verdict.retryable = true;
         }
-    }
-
-    fn streams(&self) -> [(EvidenceSource, &'a Text); 2] {
-        [
-            (EvidenceSource::Stderr, self.inputs.stderr),
-            (EvidenceSource::Stdout, self.inputs.stdout),
-        ]
     }
 
     /// Notes what else matched.
@@ -429,9 +399,7 @@ impl<'a> Feedback<'a> {
                     .filter(|_| fact.verdict != NO_TOOL)
                     .map(Conclusion::of_hit)
             };
-            return missing
-                .or_else(refused)
-                .or_else(|| Some(Conclusion::of_fact(fact)));
+            return missing.or_else(refused).or(Some(fact));
         }
         said.map(|hit| {
             self.answer_to_agent(hit)
@@ -445,16 +413,12 @@ impl<'a> Feedback<'a> {
         let open = inputs.stage.is_none() && hit.rule.verdict == UNAUTHORIZED;
         let reported = api::from_text(inputs.stderr, inputs.stdout)
             .filter(|_| open && hit.rule.stages == BUILD)?;
-        (reported.verdict == AUTH).then(|| Conclusion::of_report(&reported))
+        (reported.verdict == AUTH).then_some(reported)
     }
 
     /// Whether Python was to open what is not there, not to start it.
     fn opened_file(&self, hit: Hit<'a>) -> bool {
-        let text = if hit.source == EvidenceSource::Stderr {
-            self.inputs.stderr
-        } else {
-            self.inputs.stdout
-        };
+        let text = self.inputs.stream(hit.source);
         let traced = |words: &[&[u8]]| {
             let has = |line: Line<'_>| {
                 words
@@ -488,6 +452,7 @@ impl<'a> Feedback<'a> {
         };
         words.len() >= 8
             && self
+                .inputs
                 .streams()
                 .into_iter()
                 .any(|(_, text)| text.lines().any(raises))

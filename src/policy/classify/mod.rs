@@ -33,7 +33,6 @@ use crate::model::feedback::CheckKind;
 use crate::model::time::Timestamp;
 use check_summary::count;
 use conclusion::{Conclusion, Inputs, exit_text};
-use process::Fact;
 use rules::{AGENT, AGENT_UNKNOWN, Family, Verdict};
 use scan::Scan;
 
@@ -121,55 +120,46 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
     let signal = process::signal(evidence, None);
     let signal = signal.as_deref();
     let record = inputs.record;
-    if let Some(fact) = process::time_limit(evidence, signal) {
-        return Conclusion::of_fact(fact);
-    }
-    let cancelled = process::cancellation(evidence, signal);
+    // The transcript quotes what it likes; only the program's own last words on stderr say why it died.
+    let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
+    let best = |family| scan.best(family, AGENT).map(Conclusion::of_hit);
     // "is_error: false" and a final error both beat a late status; an interruption before them does not.
     let ended = record.is_some_and(|record| record.final_error.is_some() || record.is_success);
-    if let Some(fact) =
-        cancelled.filter(|_| evidence.cancelled || evidence.signal.is_some() || !ended)
-    {
-        return Conclusion::of_fact(fact);
-    }
-    if let Some(fact) = process::crash(signal) {
-        // The transcript quotes what it likes; only the program's own last words on stderr say why it died.
-        let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
-        let memory = scan.best(Family::Memory, AGENT).map(Conclusion::of_hit);
-        return memory.unwrap_or_else(|| Conclusion::of_fact(fact));
-    }
-    if let Some(reported) = record.and_then(api::from_record) {
-        return Conclusion::of_report(&reported);
-    }
-    if let Some(fact) =
-        process::not_started(evidence).or_else(|| process::shell_status(evidence, None))
-    {
-        let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
-        let tool = scan
-            .best(Family::MissingTool, AGENT)
-            .map(Conclusion::of_hit);
-        return tool.unwrap_or_else(|| Conclusion::of_fact(fact));
+    let is_cancelled = evidence.cancelled || evidence.signal.is_some() || !ended;
+    let cancelled = || process::cancellation(evidence, signal).filter(|_| is_cancelled);
+    let died = || {
+        let crash = process::crash(signal)?;
+        Some(best(Family::Memory).unwrap_or(crash))
+    };
+    let not_run = || {
+        let status = || process::shell_status(evidence, None);
+        let not_run = process::not_started(evidence).or_else(status)?;
+        Some(best(Family::MissingTool).unwrap_or(not_run))
+    };
+    let shown = process::time_limit(evidence, signal)
+        .or_else(cancelled)
+        .or_else(died)
+        .or_else(|| record.and_then(api::from_record))
+        .or_else(not_run);
+    if let Some(conclusion) = shown {
+        return conclusion;
     }
     let structured = record.is_some_and(|record| record.structured);
     let stdout = if structured { &nothing } else { inputs.stdout };
     if let Some(record) = api::last_error(inputs.stdout).filter(|_| !structured)
         && let Some(reported) = api::from_record(&record)
     {
-        return Conclusion::of_report(&reported);
+        return reported;
     }
-    let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
     let said_scan = Scan::new(inputs.stderr, stdout, AGENT, false);
     let memory_or_machine = |errno: bool| {
         let families = [Family::Memory, Family::Machine, Family::MissingTool];
-        let stderr = families
-            .into_iter()
-            .find_map(|family| scan.best(family, AGENT));
         let stdout = || {
-            said_scan
-                .best(Family::Machine, AGENT)
-                .filter(|hit| errno || hit.line.bytes.starts_with(b"Error"))
+            let hit = said_scan.best(Family::Machine, AGENT)?;
+            let counts = errno || hit.line.bytes.starts_with(b"Error");
+            counts.then(|| Conclusion::of_hit(hit))
         };
-        stderr.or_else(stdout).map(Conclusion::of_hit)
+        families.into_iter().find_map(best).or_else(stdout)
     };
     let said = said_scan
         .best(Family::Cancelled, AGENT)
@@ -187,7 +177,7 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
         // An errno says that the machine refused the program itself, whatever the words resemble.
         let errno = ["EACCES", "EPERM", "EROFS", "ENOSPC", "os error ", "[Errno "]
             .iter()
-            .any(|name| reported.text.contains(name));
+            .any(|name| reported.evidence.text.contains(name));
         let vague = matches!(
             reported.verdict.cause,
             Cause::ResourceNotFound | Cause::Unknown | Cause::InvalidInput
@@ -195,7 +185,8 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
         // An interruption tears down connections; another error after it is another matter.
         let torn = matches!(reported.verdict.cause, Cause::NetworkError | Cause::Unknown);
         let later = |said: &Conclusion| {
-            reported.source == said.evidence.source && reported.line > said.evidence.line
+            let (reported, said) = (&reported.evidence, &said.evidence);
+            reported.source == said.source && reported.line > said.line
         };
         if let Some(cancelled) = said.filter(|said| torn || !later(said)) {
             return cancelled;
@@ -203,7 +194,7 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
         if let Some(machine) = memory_or_machine(errno).filter(|_| errno || vague) {
             return machine;
         }
-        return Conclusion::of_report(&reported);
+        return reported;
     }
     if let Some(conclusion) = said.or_else(|| memory_or_machine(false)) {
         return conclusion;
@@ -229,15 +220,7 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
 fn apply(rules: &[UserRule], inputs: &Inputs<'_>) -> Option<Conclusion> {
     let at_stage = |rule: &&UserRule| rule.stage.is_none() || rule.stage == inputs.stage;
     rules.iter().filter(at_stage).find_map(|rule| {
-        let (source, line, text) = find(rule, inputs)?;
-        let verdict = verdict_of(rule);
-        let evidence = Evidence {
-            rule: rule.id.clone(),
-            source,
-            line,
-            text,
-        };
-        Some(Conclusion::new(verdict, evidence))
+        find(rule, inputs).map(|evidence| Conclusion::new(verdict_of(rule), evidence))
     })
 }
 
@@ -276,34 +259,26 @@ fn usually_passes_again(cause: Cause) -> bool {
     )
 }
 
-fn find(rule: &UserRule, inputs: &Inputs<'_>) -> Option<(EvidenceSource, Option<u64>, String)> {
+fn find(rule: &UserRule, inputs: &Inputs<'_>) -> Option<Evidence> {
     let regex = Regex::new(&rule.pattern).ok()?;
     let reads = |source| rule.source.is_none_or(|wanted| wanted == source);
     let error = inputs.record.and_then(|record| record.final_error.as_ref());
     if let Some(error) = error
         .filter(|error| reads(EvidenceSource::Record) && regex.is_match(error.message.as_bytes()))
     {
-        return Some((
-            EvidenceSource::Record,
-            Some(error.line),
-            error.message.clone(),
-        ));
+        return Some(Evidence {
+            rule: rule.id.clone(),
+            source: EvidenceSource::Record,
+            line: Some(error.line),
+            text: error.message.clone(),
+        });
     }
-    let streams = [
-        (EvidenceSource::Stderr, inputs.stderr),
-        (EvidenceSource::Stdout, inputs.stdout),
-    ];
-    streams
-        .into_iter()
-        .filter(|(source, _)| reads(*source))
-        .find_map(|(source, text)| {
-            let line = text.lines().rev().find(|line| regex.is_match(line.bytes))?;
-            Some((
-                source,
-                Some(line.number).filter(|number| *number > 0),
-                line.to_text(),
-            ))
-        })
+    let mut streams = inputs.streams().into_iter();
+    streams.find_map(|(source, text)| {
+        let mut lines = text.lines().rev().filter(|_| reads(source));
+        let line = lines.find(|line| regex.is_match(line.bytes))?;
+        Some(scan::evidence(&rule.id, source, line))
+    })
 }
 
 /// What is said of an attempt whose `recover` was killed.
@@ -311,7 +286,7 @@ const SUPERVISOR_LOST: &str = "recover was killed in the middle of the attempt";
 
 /// The attempt was stopped by whoever ran it.
 pub(crate) fn cancelled() -> Failure {
-    of_fact(process::cancelled())
+    process::cancelled().into_failure_without_output()
 }
 
 /// The `recover` that supervised the attempt was killed: the same may be tried again from where it was.
@@ -323,12 +298,8 @@ pub(crate) fn supervisor_lost() -> Failure {
         retryable: true,
         recoverable: true,
         suggested_action: SuggestedAction::RetryIteration,
-        ..of_fact(process::died("SIGKILL"))
+        ..process::died("SIGKILL").into_failure_without_output()
     }
-}
-
-fn of_fact(fact: Fact) -> Failure {
-    Conclusion::of_fact(fact).into_failure_without_output()
 }
 
 #[cfg(test)]

@@ -2,31 +2,12 @@
 
 use std::time::Duration;
 
-use super::rules::{
-    CANCELLED, CRASHED, DENIED, INVALID, KILLED, MISSING, NO_TOOL, TIMEOUT, Verdict,
-};
+use super::conclusion::Conclusion;
+use super::rules::{CANCELLED, CRASHED, DENIED, INVALID, KILLED, MISSING, NO_TOOL, TIMEOUT};
 use crate::model::failure::FailureEvidence;
 use crate::model::feedback::CheckKind;
 use crate::model::time::format_duration;
 use crate::policy::patterns::Single;
-
-/// A conclusion from the process alone.
-pub(super) struct Fact {
-    /// The rule's name.
-    pub rule: &'static str,
-    /// What it means.
-    pub verdict: Verdict,
-    /// What was seen.
-    pub text: String,
-}
-
-fn fact(rule: &'static str, verdict: Verdict, text: impl Into<String>) -> Fact {
-    Fact {
-        rule,
-        verdict,
-        text: text.into(),
-    }
-}
 
 /// A program ends with 128+n when a signal n ended its child.
 fn signal_of_status(code: i32) -> Option<&'static str> {
@@ -74,20 +55,20 @@ fn status(evidence: &FailureEvidence, failed_count: Option<u64>) -> Option<i32> 
 }
 
 /// Step 1: the supervisor's deadline, or `timeout(1)` in the command, or a signal that only a limit sends.
-pub(super) fn time_limit(evidence: &FailureEvidence, signal: Option<&str>) -> Option<Fact> {
+pub(super) fn time_limit(evidence: &FailureEvidence, signal: Option<&str>) -> Option<Conclusion> {
     let over = matches!((evidence.duration, evidence.deadline), (Some(took), Some(limit)) if took >= limit);
     if evidence.timed_out || over {
         let limit = evidence.deadline.map_or(String::new(), |limit| {
             format!(" after {}", format_duration(limit))
         });
-        return Some(fact(
+        return Some(Conclusion::bare(
             "process.deadline",
             TIMEOUT,
             format!("Timed out{limit}"),
         ));
     }
     if let Some(name @ ("SIGALRM" | "SIGXCPU" | "SIGVTALRM" | "SIGPROF")) = signal {
-        return Some(fact(
+        return Some(Conclusion::bare(
             "process.limit-signal",
             TIMEOUT,
             format!("Ended by {name}"),
@@ -101,7 +82,7 @@ pub(super) fn time_limit(evidence: &FailureEvidence, signal: Option<&str>) -> Op
         .duration
         .is_none_or(|took| took.as_secs_f64() >= limit.as_secs_f64() * 0.95);
     (ended && long_enough).then(|| {
-        fact(
+        Conclusion::bare(
             "process.timeout1",
             TIMEOUT,
             format!(
@@ -113,11 +94,11 @@ pub(super) fn time_limit(evidence: &FailureEvidence, signal: Option<&str>) -> Op
 }
 
 /// Whether a bare status 124 may stem from a time limit inside a script: nothing else explains it.
-pub(super) fn bare_124(evidence: &FailureEvidence) -> Option<Fact> {
+pub(super) fn bare_124(evidence: &FailureEvidence) -> Option<Conclusion> {
     let command = evidence.command.as_deref().unwrap_or_default();
     let other = command.contains("xargs") || limit_in_command(command).is_some();
     (evidence.exit_code == Some(124) && !other)
-        .then(|| fact("process.status-124", TIMEOUT, "Exit status 124"))
+        .then(|| Conclusion::bare("process.status-124", TIMEOUT, "Exit status 124"))
 }
 
 /// The limit that `timeout(1)`, `ulimit -t` or `prlimit --cpu` in a command line sets.
@@ -140,18 +121,18 @@ fn limit_in_command(command: &str) -> Option<Duration> {
 }
 
 /// Whoever ran it stopped it.
-pub(super) fn cancelled() -> Fact {
-    fact("process.cancelled", CANCELLED, "Cancelled")
+pub(super) fn cancelled() -> Conclusion {
+    Conclusion::bare("process.cancelled", CANCELLED, "Cancelled")
 }
 
 /// Step 2: somebody stopped it.
-pub(super) fn cancellation(evidence: &FailureEvidence, signal: Option<&str>) -> Option<Fact> {
+pub(super) fn cancellation(evidence: &FailureEvidence, signal: Option<&str>) -> Option<Conclusion> {
     if evidence.cancelled {
         return Some(cancelled());
     }
     let name =
         signal.filter(|name| matches!(*name, "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGQUIT"))?;
-    Some(fact(
+    Some(Conclusion::bare(
         "process.interrupt",
         CANCELLED,
         format!("Interrupted by {name}"),
@@ -159,20 +140,20 @@ pub(super) fn cancellation(evidence: &FailureEvidence, signal: Option<&str>) -> 
 }
 
 /// Step 3: a signal that nobody sends to stop a run politely.
-pub(super) fn crash(signal: Option<&str>) -> Option<Fact> {
+pub(super) fn crash(signal: Option<&str>) -> Option<Conclusion> {
     let name =
         signal.filter(|name| !matches!(*name, "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGQUIT"))?;
     Some(died(name))
 }
 
 /// The signal with this name ended it.
-pub(super) fn died(name: &str) -> Fact {
+pub(super) fn died(name: &str) -> Conclusion {
     let verdict = if name == "SIGKILL" { KILLED } else { CRASHED };
-    fact("process.signal", verdict, format!("Ended by {name}"))
+    Conclusion::bare("process.signal", verdict, format!("Ended by {name}"))
 }
 
 /// Step 5: it could not be started at all.
-pub(super) fn not_started(evidence: &FailureEvidence) -> Option<Fact> {
+pub(super) fn not_started(evidence: &FailureEvidence) -> Option<Conclusion> {
     let error = evidence.spawn_error.as_deref()?;
     let lower = error.to_ascii_lowercase();
     let denied = [
@@ -181,29 +162,30 @@ pub(super) fn not_started(evidence: &FailureEvidence) -> Option<Fact> {
         "eacces",
         "not permitted",
     ];
-    let verdict = if denied.iter().any(|words| lower.contains(words)) {
-        DENIED
-    } else {
-        NO_TOOL
-    };
-    Some(fact("process.spawn", verdict, error))
+    let is_denied = denied.iter().any(|words| lower.contains(words));
+    let verdict = if is_denied { DENIED } else { NO_TOOL };
+    Some(Conclusion::bare("process.spawn", verdict, error))
 }
 
 /// Step 5: the shell's statuses for a command that it could not find or run.
-pub(super) fn shell_status(evidence: &FailureEvidence, failed_count: Option<u64>) -> Option<Fact> {
-    match status(evidence, failed_count)? {
-        127 => Some(fact(
+pub(super) fn shell_status(
+    evidence: &FailureEvidence,
+    failed_count: Option<u64>,
+) -> Option<Conclusion> {
+    let (rule, verdict, text) = match status(evidence, failed_count)? {
+        127 => (
             "process.status-127",
             NO_TOOL,
             "Exit status 127: a command was not found",
-        )),
-        126 => Some(fact(
+        ),
+        126 => (
             "process.status-126",
             DENIED,
             "Exit status 126: a command could not be run",
-        )),
-        _ => None,
-    }
+        ),
+        _ => return None,
+    };
+    Some(Conclusion::bare(rule, verdict, text))
 }
 
 /// Step 6: the statuses of `sysexits.h` for a command line and for a configuration that are wrong, and for an input that is
@@ -212,26 +194,27 @@ pub(super) fn usage_status(
     evidence: &FailureEvidence,
     stage: Option<CheckKind>,
     failed_count: Option<u64>,
-) -> Option<Fact> {
-    match status(evidence, failed_count)? {
-        64 => Some(fact(
+) -> Option<Conclusion> {
+    let (rule, verdict, text) = match status(evidence, failed_count)? {
+        64 => (
             "process.status-64",
             INVALID,
             "Exit status 64: it was called wrongly",
-        )),
+        ),
         // A sanitizer ends a test with it.
-        66 if stage != Some(CheckKind::Test) => Some(fact(
+        66 if stage != Some(CheckKind::Test) => (
             "process.status-66",
             MISSING,
             "Exit status 66: an input is not there",
-        )),
-        78 => Some(fact(
+        ),
+        78 => (
             "process.status-78",
             INVALID,
             "Exit status 78: its configuration is wrong",
-        )),
-        _ => None,
-    }
+        ),
+        _ => return None,
+    };
+    Some(Conclusion::bare(rule, verdict, text))
 }
 
 #[cfg(test)]

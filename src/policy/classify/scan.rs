@@ -44,13 +44,17 @@ pub(super) struct Hit<'a> {
 impl Hit<'_> {
     /// The match as evidence.
     pub(super) fn evidence(self) -> Evidence {
-        let line = Some(self.line.number).filter(|number| *number > 0);
-        Evidence {
-            rule: self.rule.id.to_owned(),
-            source: self.source,
-            line,
-            text: self.line.to_text(),
-        }
+        evidence(self.rule.id, self.source, self.line)
+    }
+}
+
+/// A line as evidence for a rule.
+pub(super) fn evidence(rule: &str, source: EvidenceSource, line: Line<'_>) -> Evidence {
+    Evidence {
+        rule: rule.to_owned(),
+        source,
+        line: Some(line.number).filter(|number| *number > 0),
+        text: line.to_text(),
     }
 }
 

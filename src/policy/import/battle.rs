@@ -12,7 +12,6 @@ use crate::model::id::TaskId;
 use crate::model::import::ImportKind;
 use crate::model::path::FolderId;
 use crate::model::run::{AttemptOutcome, IterationStatus, RunKey, RunSpec, RunStatus};
-use crate::model::time::Timestamp;
 
 use super::read::{
     ImportInput, Part, PastAttempt, Place, Problem, failure_of, failure_of_type, imported, known,
@@ -25,16 +24,12 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
     let root = Place::root(document);
     let key = RunKey::new(root.required("id")?.name()?, None, None);
     let run = at.state.run(&key);
-    let task = root.field("taskId").map(|field| field.name()).transpose()?;
-    let status = root
-        .field("status")
-        .map(|field| run_status(&field))
-        .transpose()?;
+    let task = root.optional("taskId", Place::name)?;
+    let status = root.optional("status", |field| {
+        field.word(&RUN_STATUSES, "status of a battle")
+    })?;
     let current = root.iteration_of("currentIteration")?;
-    let failure = root
-        .field("failure")
-        .map(|field| failure(&field, at))
-        .transpose()?;
+    let failure = root.optional("failure", |field| failure(field, at))?;
     check_checkpoints(&root)?;
     let mut part = Part::new(&key);
     let iterations = root.required("iterations")?.items()?;
@@ -51,7 +46,9 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
                 .map_or_else(|| at.worktree.clone(), FolderId::from),
             spec: Box::new(spec),
         };
-        part.push(began(&iterations)?.unwrap_or(at.now), made);
+        let first = iterations.first();
+        let began = first.map_or(Ok(None), |first| first.time_of("startedAt"))?;
+        part.push(began.unwrap_or(at.now), made);
     }
     for (index, iteration) in iterations.iter().enumerate() {
         let position = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
@@ -59,10 +56,9 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
         if number == 0 {
             return Err(iteration.problem("iterations are counted from 1"));
         }
-        let status = iteration
-            .field("status")
-            .map(|field| iteration_status(&field))
-            .transpose()?;
+        let status = iteration.optional("status", |field| {
+            field.word(&ITERATION_STATUSES, "status of an iteration")
+        })?;
         let known = run.and_then(|run| run.iterations.get(number));
         let before = known.map_or(0, |known| known.attempts.len());
         let own = failure
@@ -107,37 +103,33 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
     Ok(part)
 }
 
-fn began(iterations: &[Place<'_>]) -> Result<Option<Timestamp>, Problem> {
-    iterations
-        .first()
-        .map_or(Ok(None), |first| first.time_of("startedAt"))
-}
+const RUN_STATUSES: [(&str, RunStatus); 9] = [
+    ("pending", RunStatus::Pending),
+    // Whoever ran it does so no more, as far as the ledger knows.
+    ("running", RunStatus::Paused),
+    ("in_progress", RunStatus::Paused),
+    ("paused", RunStatus::Paused),
+    ("completed", RunStatus::Complete),
+    ("complete", RunStatus::Complete),
+    ("failed", RunStatus::Failed),
+    ("cancelled", RunStatus::Cancelled),
+    ("escalated", RunStatus::Escalated),
+];
 
-fn run_status(field: &Place<'_>) -> Result<RunStatus, Problem> {
-    match field.text()? {
-        "pending" => Ok(RunStatus::Pending),
-        // Whoever ran it does so no more, as far as the ledger knows.
-        "running" | "in_progress" | "paused" => Ok(RunStatus::Paused),
-        "completed" | "complete" => Ok(RunStatus::Complete),
-        "failed" => Ok(RunStatus::Failed),
-        "cancelled" => Ok(RunStatus::Cancelled),
-        "escalated" => Ok(RunStatus::Escalated),
-        other => Err(field.problem(format!("'{other}' is no status of a battle"))),
-    }
-}
-
-fn iteration_status(field: &Place<'_>) -> Result<IterationStatus, Problem> {
-    match field.text()? {
-        "pending" => Ok(IterationStatus::Pending),
-        "running" | "in_progress" => Ok(IterationStatus::InProgress),
-        "completed" | "complete" | "success" | "passed" => Ok(IterationStatus::Completed),
-        "failed" => Ok(IterationStatus::Failed),
-        "cancelled" => Ok(IterationStatus::Cancelled),
-        "skipped" => Ok(IterationStatus::Skipped),
-        "superseded" | "rolled_back" => Ok(IterationStatus::Superseded),
-        other => Err(field.problem(format!("'{other}' is no status of an iteration"))),
-    }
-}
+const ITERATION_STATUSES: [(&str, IterationStatus); 12] = [
+    ("pending", IterationStatus::Pending),
+    ("running", IterationStatus::InProgress),
+    ("in_progress", IterationStatus::InProgress),
+    ("completed", IterationStatus::Completed),
+    ("complete", IterationStatus::Completed),
+    ("success", IterationStatus::Completed),
+    ("passed", IterationStatus::Completed),
+    ("failed", IterationStatus::Failed),
+    ("cancelled", IterationStatus::Cancelled),
+    ("skipped", IterationStatus::Skipped),
+    ("superseded", IterationStatus::Superseded),
+    ("rolled_back", IterationStatus::Superseded),
+];
 
 /// The tries of an iteration: those before the last failed, of which no more is known.
 fn attempts(
@@ -153,10 +145,7 @@ fn attempts(
     if retries > MAX_RETRIES {
         return Err(iteration.problem(format!("more than {MAX_RETRIES} retries")));
     }
-    let feedback_results = iteration
-        .field("feedbackResults")
-        .map(|field| feedback(&field))
-        .transpose()?;
+    let feedback_results = iteration.optional("feedbackResults", feedback)?;
     let (started, ended) = (
         iteration.time_of("startedAt")?,
         iteration.time_of("completedAt")?,
@@ -200,17 +189,11 @@ fn attempts(
 /// Why the battle failed; the cause is found from what it says.
 fn failure(field: &Place<'_>, at: &ImportInput<'_>) -> Result<Failure, Problem> {
     let kind = field.required("type")?;
-    let found: FailureType = serde_json::from_value(kind.value.clone())
-        .map_err(|_| kind.problem(format!("{} is no type of failure", kind.value)))?;
+    let found: FailureType = kind.parsed("type of failure")?;
     let message = field.required("message")?.text()?;
     let details = field.text_of("details")?;
-    let suggested = match field.field("suggestedAction") {
-        Some(action) => Some(
-            serde_json::from_value::<SuggestedAction>(action.value.clone())
-                .map_err(|_| action.problem(format!("{} is no recovery action", action.value)))?,
-        ),
-        None => None,
-    };
+    let suggested: Option<SuggestedAction> =
+        field.optional("suggestedAction", |action| action.parsed("recovery action"))?;
     let text = details.map_or_else(
         || message.to_owned(),
         |details| format!("{message}\n{details}"),

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::model::event::{AttemptEnd, Payload};
@@ -49,11 +50,8 @@ impl<'a> Place<'a> {
 
     /// What is wrong here.
     pub(super) fn problem(&self, message: impl Into<String>) -> Problem {
-        let place = if self.path.is_empty() {
-            "/".to_owned()
-        } else {
-            self.path.clone()
-        };
+        let is_root = self.path.is_empty();
+        let place = if is_root { "/" } else { &self.path }.to_owned();
         Problem {
             place,
             message: message.into(),
@@ -109,6 +107,30 @@ impl<'a> Place<'a> {
             .ok_or_else(|| self.problem(format!("it has no '{name}'")))
     }
 
+    /// A field as it is read; `None` where it is missing or null.
+    pub(super) fn optional<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&Self) -> Result<T, Problem>,
+    ) -> Result<Option<T>, Problem> {
+        self.field(name).map(|field| read(&field)).transpose()
+    }
+
+    /// What a text of these stands for.
+    pub(super) fn word<T: Copy>(&self, known: &[(&str, T)], what: &str) -> Result<T, Problem> {
+        let text = self.text()?;
+        let found = known.iter().find(|(word, _)| *word == text);
+        found
+            .map(|(_, meaning)| *meaning)
+            .ok_or_else(|| self.problem(format!("'{text}' is no {what}")))
+    }
+
+    /// A value of one of our own types.
+    pub(super) fn parsed<T: DeserializeOwned>(&self, what: &str) -> Result<T, Problem> {
+        serde_json::from_value(self.value.clone())
+            .map_err(|_| self.problem(format!("{} is no {what}", self.value)))
+    }
+
     /// The items of a list.
     pub(super) fn items(&self) -> Result<Vec<Self>, Problem> {
         let list = self.value.as_array().ok_or_else(|| self.is_not("a list"))?;
@@ -121,7 +143,7 @@ impl<'a> Place<'a> {
 
     /// The items of a field's list; none where it is missing.
     pub(super) fn list(&self, name: &str) -> Result<Vec<Self>, Problem> {
-        self.field(name).map_or(Ok(Vec::new()), |list| list.items())
+        Ok(self.optional(name, Self::items)?.unwrap_or_default())
     }
 
     /// Text.
@@ -140,7 +162,7 @@ impl<'a> Place<'a> {
 
     /// A field's text.
     pub(super) fn text_of(&self, name: &str) -> Result<Option<&'a str>, Problem> {
-        self.field(name).map(|field| field.text()).transpose()
+        self.optional(name, Self::text)
     }
 
     /// A whole number that is not negative.
@@ -154,31 +176,25 @@ impl<'a> Place<'a> {
 
     /// A field's number.
     pub(super) fn number_of(&self, name: &str) -> Result<Option<u32>, Problem> {
-        self.field(name).map(|field| field.number()).transpose()
+        self.optional(name, Self::number)
     }
 
     /// A field's number of an iteration. One that nothing can follow would never end.
     pub(super) fn iteration_of(&self, name: &str) -> Result<Option<u32>, Problem> {
-        let Some(field) = self.field(name) else {
-            return Ok(None);
-        };
-        match field.number()? {
+        self.optional(name, |field| match field.number()? {
             number if number > MAX_ITERATION => Err(field.problem(format!(
                 "iterations beyond {MAX_ITERATION} are not taken over"
             ))),
-            number => Ok(Some(number)),
-        }
+            number => Ok(number),
+        })
     }
 
     /// A field's yes or no.
     pub(super) fn flag_of(&self, name: &str) -> Result<Option<bool>, Problem> {
-        let flag = |field: Self| {
-            field
-                .value
-                .as_bool()
-                .ok_or_else(|| field.is_not("true or false"))
-        };
-        self.field(name).map(flag).transpose()
+        self.optional(name, |field| {
+            let flag = field.value.as_bool();
+            flag.ok_or_else(|| field.is_not("true or false"))
+        })
     }
 
     /// A time in ISO 8601.
@@ -190,7 +206,7 @@ impl<'a> Place<'a> {
 
     /// A field's time.
     pub(super) fn time_of(&self, name: &str) -> Result<Option<Timestamp>, Problem> {
-        self.field(name).map(|field| field.time()).transpose()
+        self.optional(name, Self::time)
     }
 }
 

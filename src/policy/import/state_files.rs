@@ -64,7 +64,9 @@ pub(super) fn read_history(document: &Value, at: &ImportInput<'_>) -> Result<Par
             latest = latest.max(Some(attempt.started));
             made.push((latest, PastAttempt { number, ..attempt }));
         }
-        let status = status(&subtask)?;
+        let status = subtask.optional("status", |field| {
+            field.word(&SUBTASK_STATUSES, "status of a subtask")
+        })?;
         let stands = run
             .and_then(|run| run.iterations.get(iteration))
             .map(|iteration| iteration.status);
@@ -145,23 +147,17 @@ fn past(
             AttemptOutcome::Failed
         },
         failure: (!success).then(|| failure_of(error, at)),
-        feedback_results: crate::model::feedback::FeedbackResults::new(),
+        feedback_results: FeedbackResults::new(),
     })
 }
 
-fn status(subtask: &Place<'_>) -> Result<Option<IterationStatus>, Problem> {
-    let Some(field) = subtask.field("status") else {
-        return Ok(None);
-    };
-    match field.text()? {
-        "completed" => Ok(Some(IterationStatus::Completed)),
-        "failed" => Ok(Some(IterationStatus::Failed)),
-        "stuck" => Ok(Some(IterationStatus::Skipped)),
-        "in_progress" => Ok(Some(IterationStatus::InProgress)),
-        "pending" => Ok(Some(IterationStatus::Pending)),
-        other => Err(field.problem(format!("'{other}' is no status of a subtask"))),
-    }
-}
+const SUBTASK_STATUSES: [(&str, IterationStatus); 5] = [
+    ("completed", IterationStatus::Completed),
+    ("failed", IterationStatus::Failed),
+    ("stuck", IterationStatus::Skipped),
+    ("in_progress", IterationStatus::InProgress),
+    ("pending", IterationStatus::Pending),
+];
 
 /// The run that a loop's cooldown is taken over into, where none is named.
 const LOOP_RUN: &str = "imported-loop";
@@ -281,9 +277,7 @@ pub(super) fn read_lanes(document: &Value, at: &ImportInput<'_>) -> Result<Vec<P
         let (phase, lane) = (name(record, "phase")?, name(record, "lane")?);
         let key = RunKey::new(run_id, phase, lane);
         let stage = one_of(&record.required("stage")?, &STAGES)?;
-        if let Some(status) = record.field("status") {
-            one_of(&status, &STATUSES)?;
-        }
+        record.optional("status", |status| one_of(status, &STATUSES))?;
         for text in [
             "base_branch",
             "worktree_path",
@@ -367,7 +361,7 @@ fn newer(
 }
 
 fn name<'a>(record: &Place<'a>, field: &str) -> Result<Option<&'a str>, Problem> {
-    let named = record.field(field).map(|field| field.name()).transpose()?;
+    let named = record.optional(field, Place::name)?;
     Ok(named.filter(|name| *name != NONE))
 }
 
@@ -399,9 +393,7 @@ pub(super) fn read_session(document: &Value, at: &ImportInput<'_>) -> Result<Par
     let state = root.required("state")?;
     state.object()?;
     for part in ["working_memory", "file_states"] {
-        if let Some(part) = state.field(part) {
-            part.object()?;
-        }
+        state.optional(part, Place::object)?;
     }
     let key = RunKey::new(session, None, None);
     let mut part = Part::new(&key);

@@ -87,26 +87,17 @@ pub(super) fn read(
         if schema > u64::from(EVENT_SCHEMA) {
             return Err(Flaw::Newer(format!("event {number} has schema {schema}")));
         }
-        if fields.shift_remove("run_seq").and_then(|seq| seq.as_u64()) != Some(number) {
+        let mut taken = |name: &str| fields.shift_remove(name).unwrap_or_default();
+        if taken("run_seq").as_u64() != Some(number) {
             return Err(damaged("it has another number"));
         }
-        if fields
-            .shift_remove("previous")
-            .as_ref()
-            .and_then(Value::as_str)
-            != Some(end.sha256.as_str())
-        {
-            return Err(damaged(
-                "it does not follow the one before: the chain is broken",
-            ));
+        if taken("previous").as_str() != Some(&end.sha256) {
+            let why = "it does not follow the one before: the chain is broken";
+            return Err(damaged(why));
         }
-        let id = fields.shift_remove("id");
-        let id = id
-            .as_ref()
-            .and_then(Value::as_str)
-            .filter(|id| is_id(id))
-            .ok_or_else(|| damaged("it has no id"))?;
-        let id = id.to_owned();
+        let id = taken("id");
+        let id = id.as_str().filter(|id| is_id(id));
+        let id = id.ok_or_else(|| damaged("it has no id"))?.to_owned();
         fields.insert("seq".to_owned(), number.into());
         let event: Event = serde_json::from_value(Value::Object(fields))
             .map_err(|error| damaged(&error.to_string()))?;
@@ -204,11 +195,8 @@ impl RawState {
     /// The file of this name, where it is an ordinary one of a size that it may have.
     fn file(&self, name: &str, most: usize) -> Result<&[u8], Flaw> {
         let damaged = |what: &str| Flaw::Damaged(format!("{name}: {what}"));
-        let file = self
-            .files
-            .iter()
-            .find(|file| file.name == name.as_bytes())
-            .ok_or_else(|| damaged("it is missing"))?;
+        let file = self.files.iter().find(|file| file.name == name.as_bytes());
+        let file = file.ok_or_else(|| damaged("it is missing"))?;
         if file.mode != 0o100_644 {
             return Err(damaged("it is no ordinary file"));
         }
@@ -268,23 +256,14 @@ pub(crate) fn decode(
     let is_text = |text: &String| {
         !text.is_empty() && text.len() <= LONGEST_TEXT && !text.chars().any(char::is_control)
     };
-    if ![&claim.holder, &claim.host, &claim.nonce]
-        .into_iter()
-        .all(is_text)
-        || claim.fencing == 0
-    {
+    let texts = [&claim.holder, &claim.host, &claim.nonce];
+    if !texts.into_iter().all(is_text) || claim.fencing == 0 {
         return Err(Flaw::Damaged("claim.json: it names nobody".to_owned()));
     }
-    let previous = if meta.state == 1 {
-        None
-    } else {
-        raw.parents.first().cloned()
-    };
+    let previous = raw.parents.first().cloned().filter(|_| meta.state > 1);
     if previous.is_none() && meta.state > 1 {
-        return Err(Flaw::Damaged(format!(
-            "state {} has none before it",
-            meta.state
-        )));
+        let why = format!("state {} has none before it", meta.state);
+        return Err(Flaw::Damaged(why));
     }
     Ok((meta, claim, previous))
 }
@@ -318,19 +297,13 @@ pub(crate) fn follow(
     if end != meta.chain {
         return Err(damaged("its events are not those that it names".to_owned()));
     }
-    let checkpoints: Vec<ObjectId> = raw
-        .parents
-        .iter()
-        .skip(usize::from(previous.is_some()))
-        .cloned()
-        .collect();
+    let parents = raw.parents.iter().skip(usize::from(previous.is_some()));
+    let checkpoints: Vec<ObjectId> = parents.cloned().collect();
     if checkpoints.len() > MOST_CHECKPOINTS {
-        return Err(damaged(format!(
-            "{} checkpoints at once",
-            checkpoints.len()
-        )));
+        let count = checkpoints.len();
+        return Err(damaged(format!("{count} checkpoints at once")));
     }
-    let of_event = |event: &crate::model::event::Event| match &event.payload {
+    let of_event = |event: &Event| match &event.payload {
         Payload::CheckpointCreated { checkpoint, .. }
         | Payload::CheckpointReturned { checkpoint } => {
             Some((checkpoint.commit.clone(), checkpoint.run.clone()))
@@ -341,10 +314,8 @@ pub(crate) fn follow(
         .iter()
         .filter_map(|one| of_event(&one.event))
         .collect();
-    if let Some(other) = checkpoints
-        .iter()
-        .find(|commit| !named.iter().any(|(named, _)| named == *commit))
-    {
+    let is_named = |commit: &ObjectId| named.iter().any(|(named, _)| named == commit);
+    if let Some(other) = checkpoints.iter().find(|commit| !is_named(commit)) {
         return Err(damaged(format!("no event names its checkpoint {other}")));
     }
     if named.iter().any(|(_, run)| run != key) {

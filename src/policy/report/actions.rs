@@ -5,7 +5,6 @@ use super::{Source, words};
 use crate::model::decision::{Decision, Strategy};
 use crate::model::failure::{Cause, Failure};
 use crate::model::hint::{join, quote};
-use crate::model::manual_fix::ManualFixStatus;
 use crate::model::run::{Attempt, IterationStatus, RunStatus};
 use crate::policy::changes::tampering_text;
 use crate::policy::retry::{ResumeOption, ToAccept, manual_steps, next_command, resume_options};
@@ -31,8 +30,9 @@ pub(super) fn recommended(source: &Source<'_>) -> Vec<Recommended> {
     }
     if command.is_some() && !steps.iter().any(|step| step.by_policy) {
         let accepts = source.outlook.to_accept != ToAccept::Nothing;
+        let accept = "Accept what it made: ordinary commits of yours";
         let what = if accepts {
-            "Accept what it made: ordinary commits of yours"
+            accept
         } else {
             "Go on with the run"
         };
@@ -53,17 +53,17 @@ struct Steps<'a, 'b> {
 impl Steps<'_, '_> {
     fn all(&mut self) {
         let run = self.source.run;
-        if run
-            .manual_fix
-            .as_ref()
-            .is_some_and(|session| session.status == ManualFixStatus::Active)
-        {
+        if run.is_being_fixed() {
             return self.finish_fix();
         }
         if self.source.outlook.at_work && run.live.is_none() {
             self.look();
             return self.step("Watch it: it is at work", &["status"]);
         }
+        let decision = run.decision.as_ref();
+        let leads_on = decision.is_some_and(Decision::leads_to_attempt);
+        let failure = run.failure.as_ref();
+        let recoverable = failure.is_none_or(|failure| failure.recoverable);
         match run.status {
             RunStatus::Complete | RunStatus::Accepted => self.look_at_given_up(),
             RunStatus::Closed => self.step("Take the closed run up again", &["resume"]),
@@ -72,12 +72,7 @@ impl Steps<'_, '_> {
             }
             RunStatus::Pending => self.begin(),
             RunStatus::InProgress if run.failure.is_none() => self.begin(),
-            RunStatus::InProgress
-                if run
-                    .decision
-                    .as_ref()
-                    .is_some_and(Decision::leads_to_attempt) =>
-            {
+            RunStatus::InProgress if leads_on => {
                 self.look();
                 self.wait();
             }
@@ -86,12 +81,7 @@ impl Steps<'_, '_> {
                 self.look();
                 self.go_on("Resume the run", &["resume"]);
             }
-            RunStatus::Paused
-                if run
-                    .failure
-                    .as_ref()
-                    .is_none_or(|failure| failure.recoverable) =>
-            {
+            RunStatus::Paused if recoverable => {
                 self.look();
                 self.wait();
             }
@@ -114,10 +104,8 @@ impl Steps<'_, '_> {
 
     fn wait(&mut self) {
         if self.is_loop() {
-            self.go_on(
-                "Wait until the loop may try again",
-                &["retry-status", "--wait"],
-            );
+            let what = "Wait until the loop may try again";
+            self.go_on(what, &["retry-status", "--wait"]);
         } else {
             self.go_on("Continue when the wait is over", &["resume", "--wait"]);
         }
@@ -140,14 +128,11 @@ impl Steps<'_, '_> {
     }
 
     fn look(&mut self) {
-        let Some(log) = self
-            .failed_attempt()
-            .and_then(|attempt| attempt.log_path.clone())
-        else {
-            return;
-        };
-        let command = join(["tail", "-n", "100", "--", log.as_str()]);
-        self.push("Review the error log", Some(command));
+        let log = |attempt: &Attempt| attempt.log_path.clone();
+        if let Some(log) = self.failed_attempt().and_then(log) {
+            let command = join(["tail", "-n", "100", "--", log.as_str()]);
+            self.push("Review the error log", Some(command));
+        }
     }
 
     /// The attempt whose error matters most.
@@ -156,16 +141,11 @@ impl Steps<'_, '_> {
     }
 
     fn reproduce(&mut self) {
-        let Some(attempt) = self.failed_attempt() else {
-            return;
-        };
-        let failing = attempt
-            .feedback_results
-            .iter()
-            .find(|(_, result)| !result.passed)
-            .map(|(name, _)| name);
-        let Some(failing) =
-            failing.and_then(|name| self.source.loops.iter().find(|known| known.name == *name))
+        let attempt = self.failed_attempt();
+        let mut results = attempt.iter().flat_map(|attempt| &attempt.feedback_results);
+        let failing = results.find(|(_, result)| !result.passed);
+        let mut loops = self.source.loops.iter();
+        let Some(failing) = failing.and_then(|(name, _)| loops.find(|known| known.name == *name))
         else {
             return;
         };
@@ -291,13 +271,8 @@ impl Steps<'_, '_> {
                 None,
             );
         }
-        if self
-            .source
-            .run
-            .iterations
-            .statuses()
-            .any(|(_, status)| status == IterationStatus::Skipped)
-        {
+        let mut given_up = words::with_status(self.source.run, IterationStatus::Skipped);
+        if given_up.next().is_some() {
             self.look();
             self.push("Review what was given up; the run itself is complete", None);
         }

@@ -79,29 +79,16 @@ pub(crate) fn message(about: &Subject<'_>) -> String {
         None => String::new(),
     };
     if let Some(given) = given {
-        let (first, rest) = given
-            .split_once('\n')
-            .map_or((given, ""), |(first, rest)| (first, rest));
+        let (first, rest) = given.split_once('\n').unwrap_or((given, ""));
         return format!("{first}{after}\n{rest}");
     }
     let mut text = format!("{}\n\n", subject(&title(run), &after));
-    let done = run
-        .iterations
-        .statuses()
-        .filter(|(_, status)| *status == IterationStatus::Completed);
+    let of = |status| words::with_status(run, status).count();
     match iteration {
         None => {
-            let given_up = run
-                .iterations
-                .statuses()
-                .filter(|(_, status)| *status == IterationStatus::Skipped)
-                .count();
-            let given_up = if given_up > 0 {
-                format!(", {given_up} given up")
-            } else {
-                String::new()
-            };
-            text.push_str(&format!("Iterations: {} passed{given_up}.\n", done.count()));
+            let given_up = words::given_up(of(IterationStatus::Skipped));
+            let passed = of(IterationStatus::Completed);
+            text.push_str(&format!("Iterations: {passed} passed{given_up}.\n"));
             push_checks(&mut text, run, None);
             if !folded.is_empty() {
                 text.push_str("\nWith the work of these commits:\n");
@@ -157,24 +144,11 @@ pub(crate) fn pull_request(
     }
     line("## What was done".to_owned());
     line(String::new());
-    let of = |status| {
-        run.iterations
-            .statuses()
-            .filter(|(_, stands)| *stands == status)
-            .count()
-    };
-    let given_up = of(IterationStatus::Skipped);
-    let given_up = if given_up > 0 {
-        format!(", {given_up} given up")
-    } else {
-        String::new()
-    };
-    let passed = of(IterationStatus::Completed);
+    let with = |status| words::with_status(run, status);
+    let given_up = words::given_up(with(IterationStatus::Skipped).count());
+    let passed = words::count(with(IterationStatus::Completed).count(), "iteration");
     let tried = words::count(report.summary.attempts.total, "attempt");
-    line(format!(
-        "- {} passed{given_up}, in {tried}",
-        words::count(passed, "iteration")
-    ));
+    line(format!("- {passed} passed{given_up}, in {tried}"));
     let is_good = |attempt: &&Attempt| {
         good.is_some_and(|good| attempt.checkpoint_id.as_ref() == Some(&good.id))
     };
@@ -189,21 +163,13 @@ pub(crate) fn pull_request(
             ));
         }
     }
-    let weakened: Vec<String> = run
-        .weakened_attempts()
-        .map(|(number, attempt)| {
-            format!(
-                "- iteration {number} may have weakened tests: {}",
-                text(&tampering_text(&attempt.notes, ", "))
-            )
-        })
-        .collect();
-    let skipped = run
-        .iterations
-        .statuses()
-        .filter(|(_, status)| *status == IterationStatus::Skipped);
-    let skipped = skipped.map(|(number, _)| format!("- iteration {number} was given up"));
-    let look_at: Vec<String> = weakened.into_iter().chain(skipped).collect();
+    let weakened = run.weakened_attempts().map(|(number, attempt)| {
+        let notes = text(&tampering_text(&attempt.notes, ", "));
+        format!("- iteration {number} may have weakened tests: {notes}")
+    });
+    let skipped = with(IterationStatus::Skipped);
+    let skipped = skipped.map(|number| format!("- iteration {number} was given up"));
+    let look_at: Vec<String> = weakened.chain(skipped).collect();
     if !look_at.is_empty() {
         line("\n## To look at\n".to_owned());
         look_at.into_iter().for_each(&mut line);

@@ -12,7 +12,7 @@ use crate::model::failure::{Cause, Condition, Evidence, FailureType, Severity, S
 use crate::model::id::{CheckpointId, RunId, TaskId};
 use crate::model::manifest::{ChangeType, ObjectId};
 use crate::model::path::{FolderId, RepoPath};
-use crate::model::run::{AttemptOutcome, IterationStatus, RunStatus};
+use crate::model::run::{Attempt, AttemptOutcome, Iteration, IterationStatus, RunStatus};
 use crate::model::time::Timestamp;
 
 /// Names an attempt of a run.
@@ -22,6 +22,15 @@ pub(crate) struct AttemptRef {
     pub iteration: u32,
     /// Its number.
     pub attempt: u32,
+}
+
+impl AttemptRef {
+    pub(super) fn of(iteration: &Iteration, attempt: &Attempt) -> Self {
+        Self {
+            iteration: iteration.number,
+            attempt: attempt.number,
+        }
+    }
 }
 
 /// What a report is for.
@@ -34,6 +43,16 @@ pub(crate) enum ReportKind {
     Incident,
     /// The run's story.
     Run,
+}
+
+impl ReportKind {
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Escalation => "Escalation report",
+            Self::Incident => "Incident report",
+            Self::Run => "Run report",
+        }
+    }
 }
 
 /// The report of a run. Lists are bounded; what they leave out is counted beside them.
@@ -350,6 +369,15 @@ pub(crate) struct FileLine {
     pub attempts: Vec<AttemptRef>,
 }
 
+impl FileLine {
+    /// `1.1, 1.2`: the attempts that changed it.
+    pub(super) fn attempt_names(&self) -> String {
+        let name = |one: &AttemptRef| format!("{}.{}", one.iteration, one.attempt);
+        let names: Vec<String> = self.attempts.iter().map(name).collect();
+        names.join(", ")
+    }
+}
+
 /// Something to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Recommended {
@@ -435,6 +463,24 @@ pub(crate) enum MomentKind {
     ManualFix,
     /// A named step ended, or its effect was taken back.
     Step,
+}
+
+impl MomentKind {
+    /// Its name in the style sheet.
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Iteration => "iteration",
+            Self::Attempt => "attempt",
+            Self::Decision => "decision",
+            Self::Park => "park",
+            Self::Checkpoint => "checkpoint",
+            Self::Step => "step",
+            Self::Rollback => "rollback",
+            Self::Undo => "undo",
+            Self::ManualFix => "fix",
+        }
+    }
 }
 
 /// Something that happened.

@@ -5,7 +5,8 @@
 use std::fmt::Write;
 
 use super::data::{
-    AttemptLine, CheckpointLine, ErrorDetails, FailureLine, Report, ReportKind, Stuck,
+    AttemptCounts, AttemptLine, AttemptRef, CheckpointLine, ErrorDetails, FailureLine,
+    IterationCounts, Report, Stuck,
 };
 use super::words;
 use super::words::MARK;
@@ -26,7 +27,7 @@ macro_rules! line {
 pub(crate) fn markdown(report: &Report) -> String {
     let mut out = format!(
         "<!-- {MARK} -->\n# {}: {}\n\n",
-        title(report.kind),
+        report.kind.title(),
         code(report.summary.run.run_id.as_str())
     );
     night(&mut out, report);
@@ -38,14 +39,6 @@ pub(crate) fn markdown(report: &Report) -> String {
     actions(&mut out, report);
     timeline(&mut out, report);
     out
-}
-
-fn title(kind: ReportKind) -> &'static str {
-    match kind {
-        ReportKind::Escalation => "Escalation report",
-        ReportKind::Incident => "Incident report",
-        ReportKind::Run => "Run report",
-    }
 }
 
 /// What came of it, and what a person must look at.
@@ -74,18 +67,10 @@ fn summary(out: &mut String, report: &Report) {
     let summary = &report.summary;
     let run = &summary.run;
     line!(out, "### Summary\n\n{}\n", text(&summary.headline));
-    let lane = if run.phase == "-" && run.lane == "-" {
-        String::new()
-    } else {
-        format!(" ({}/{})", run.phase, run.lane)
-    };
-    line!(
-        out,
-        "- **Run:** {}{}, {}",
-        code(run.run_id.as_str()),
-        text(&lane),
-        run.status
-    );
+    let has_lane = run.phase != "-" || run.lane != "-";
+    let lane = has_lane.then(|| text(&format!(" ({}/{})", run.phase, run.lane)));
+    let (id, lane) = (code(run.run_id.as_str()), lane.unwrap_or_default());
+    line!(out, "- **Run:** {id}{lane}, {}", run.status);
     if let Some(task) = &run.task_id {
         line!(out, "- **Task:** {}", text(task.as_str()));
     }
@@ -99,53 +84,41 @@ fn summary(out: &mut String, report: &Report) {
         failed(out, failure);
     }
     let begun = words::date_time(summary.started_at);
+    let took = words::span(summary.duration_ms);
+    line!(out, "- **Time:** {begun}, {took}");
+    let IterationCounts {
+        begun, completed, ..
+    } = summary.iterations;
+    let total = run.iterations_total.map(|total| format!(" of {total}"));
+    let total = total.unwrap_or_default();
+    let given_up = words::given_up(summary.iterations.skipped);
     line!(
         out,
-        "- **Time:** {begun}, {}",
-        words::span(summary.duration_ms)
+        "- **Iterations:** {begun}{total} begun, {completed} completed{given_up}"
     );
-    let (iterations, attempts) = (summary.iterations, summary.attempts);
-    let total = run
-        .iterations_total
-        .map_or_else(String::new, |total| format!(" of {total}"));
-    let given_up = if iterations.skipped > 0 {
-        format!(", {} given up", iterations.skipped)
-    } else {
-        String::new()
-    };
+    let AttemptCounts {
+        total,
+        passed,
+        failed,
+        ..
+    } = summary.attempts;
     line!(
         out,
-        "- **Iterations:** {}{total} begun, {} completed{given_up}",
-        iterations.begun,
-        iterations.completed
-    );
-    line!(
-        out,
-        "- **Attempts:** {}, {} passed, {} failed",
-        attempts.total,
-        attempts.passed,
-        attempts.failed
+        "- **Attempts:** {total}, {passed} passed, {failed} failed"
     );
     if let Some(used) = usage_text(summary.cost_usd, summary.tokens) {
         let session = summary.session_usage;
         let of_session = usage_text(session.cost_usd, session.tokens).filter(|text| *text != used);
-        let of_session = of_session
-            .map(|text| format!("; all runs of its session: {text}"))
-            .unwrap_or_default();
-        line!(out, "- **Cost:** {used}{of_session}");
+        let of_session = of_session.map(|text| format!("; all runs of its session: {text}"));
+        line!(out, "- **Cost:** {used}{}", of_session.unwrap_or_default());
     }
     for budget in &summary.budgets {
-        let stopped = if summary.stopped_by == Some(budget.scope) {
-            " (stopped it)"
-        } else {
-            ""
-        };
+        let is_stop = summary.stopped_by == Some(budget.scope);
+        let stopped = if is_stop { " (stopped it)" } else { "" };
+        let (scope, used, limit) = (budget.scope.as_str(), budget.used, budget.limit);
         line!(
             out,
-            "- **Budget, {}:** {} of {} used{stopped}",
-            budget.scope.as_str(),
-            budget.used,
-            budget.limit
+            "- **Budget, {scope}:** {used} of {limit} used{stopped}"
         );
     }
     if let Some(command) = &run.command {
@@ -159,10 +132,8 @@ fn summary(out: &mut String, report: &Report) {
 
 fn failed(out: &mut String, failure: &FailureLine) {
     let severity = failure.severity.as_str();
-    let at = failure
-        .at
-        .map(|at| format!(", {}", words::date_time(at)))
-        .unwrap_or_default();
+    let at = failure.at.map(|at| format!(", {}", words::date_time(at)));
+    let at = at.unwrap_or_default();
     let recoverable = words::recoverable(failure.recoverable);
     let (kind, cause) = (failure.kind.as_str(), failure.cause.as_str());
     line!(
@@ -170,41 +141,30 @@ fn failed(out: &mut String, failure: &FailureLine) {
         "- **Failure:** {kind} ({cause}), severity {severity}, {recoverable}{at}"
     );
     if !failure.conditions.is_empty() {
-        line!(
-            out,
-            "- **Conditions:** {}",
-            words::conditions(&failure.conditions, &[])
-        );
+        let conditions = words::conditions(&failure.conditions, &[]);
+        line!(out, "- **Conditions:** {conditions}");
     }
 }
 
 fn checkpoints(out: &mut String, report: &Report) {
     let all = &report.checkpoints;
     let named = |checkpoint: &Option<CheckpointLine>| {
-        checkpoint.as_ref().map_or_else(
-            || "none".to_owned(),
-            |checkpoint| code(checkpoint.id.as_str()),
-        )
+        let id = checkpoint.as_ref().map(|one| code(one.id.as_str()));
+        id.unwrap_or_else(|| "none".to_owned())
     };
+    let (count, good) = (all.count, named(&all.last_good));
+    let (initial, latest) = (named(&all.initial), named(&all.latest));
     line!(
         out,
-        "- **Checkpoints:** {}; last good {}, initial {}, latest {}",
-        all.count,
-        named(&all.last_good),
-        named(&all.initial),
-        named(&all.latest)
+        "- **Checkpoints:** {count}; last good {good}, initial {initial}, latest {latest}"
     );
 }
 
 fn stuck(out: &mut String, stuck: &[Stuck]) {
     for stuck in stuck {
         let tried = words::count(stuck.attempt_count, "attempt");
-        line!(
-            out,
-            "- **Stuck:** {} after {tried}: {}",
-            code(&stuck.subtask_id),
-            text(&stuck.reason)
-        );
+        let (id, reason) = (code(&stuck.subtask_id), text(&stuck.reason));
+        line!(out, "- **Stuck:** {id} after {tried}: {reason}");
     }
 }
 
@@ -214,35 +174,26 @@ fn attempts(out: &mut String, report: &Report) {
         line!(out, "None.");
     }
     if report.attempts_omitted > 0 {
-        line!(
-            out,
-            "The latest ones; {} came before.\n",
-            words::count(report.attempts_omitted, "attempt")
-        );
+        let before = words::count(report.attempts_omitted, "attempt");
+        line!(out, "The latest ones; {before} came before.\n");
     }
     let several = report
         .attempts
         .iter()
         .any(|attempt| attempt.iteration != report.attempts[0].iteration);
     for (number, attempt) in report.attempts.iter().enumerate() {
-        let iteration = if several {
-            format!(" of iteration {}", attempt.iteration)
-        } else {
-            String::new()
-        };
-        let approach = attempt
-            .approach
-            .as_deref()
-            .map_or_else(|| "(approach not recorded)".to_owned(), text);
+        let iteration = several.then(|| format!(" of iteration {}", attempt.iteration));
+        let iteration = iteration.unwrap_or_default();
+        let approach = attempt.approach.as_deref().map(text);
+        let approach = approach.unwrap_or_else(|| "(approach not recorded)".to_owned());
         let outcome = words::outcome(attempt.outcome).to_uppercase();
+        let (at, number) = (number + 1, attempt.number);
         line!(
             out,
-            "{}. Attempt {}{iteration}: {approach} - {outcome}",
-            number + 1,
-            attempt.number
+            "{at}. Attempt {number}{iteration}: {approach} - {outcome}"
         );
         // As far in as the item's text, so that it is part of the item.
-        let inset = " ".repeat((number + 1).to_string().len() + 2);
+        let inset = " ".repeat(at.to_string().len() + 2);
         details(out, attempt, &inset);
     }
     out.push('\n');
@@ -251,24 +202,14 @@ fn attempts(out: &mut String, report: &Report) {
 fn details(out: &mut String, attempt: &AttemptLine, inset: &str) {
     let mut facts = vec![words::date_time(attempt.started_at)];
     facts.extend(attempt.duration_ms.map(words::span));
-    facts.extend(
-        words::ending(
-            attempt.exit_code,
-            attempt.signal.as_deref(),
-            attempt.timed_out,
-        )
-        .map(|how| text(&how)),
-    );
+    let (signal, timed_out) = (attempt.signal.as_deref(), attempt.timed_out);
+    facts.extend(words::ending(attempt.exit_code, signal, timed_out).map(|how| text(&how)));
     facts.extend(usage_text(attempt.cost_usd, attempt.tokens));
     facts.push(format!("subtask {}", code(&attempt.subtask)));
     line!(out, "{inset}- {}", facts.join(", "));
     if let Some(failure) = &attempt.failure {
-        line!(
-            out,
-            "{inset}- {}: {}",
-            failure.cause.as_str(),
-            text(&failure.message)
-        );
+        let (cause, message) = (failure.cause.as_str(), text(&failure.message));
+        line!(out, "{inset}- {cause}: {message}");
     }
     let conditions = words::conditions(&attempt.conditions, &attempt.notes);
     if !conditions.is_empty() {
@@ -276,27 +217,15 @@ fn details(out: &mut String, attempt: &AttemptLine, inset: &str) {
     }
     for feedback in &attempt.feedback {
         let verdict = if feedback.passed { "passed" } else { "failed" };
-        line!(
-            out,
-            "{inset}- Check {}: {verdict} ({})",
-            code(&feedback.name),
-            text(&feedback.summary)
-        );
+        let (name, summary) = (code(&feedback.name), text(&feedback.summary));
+        line!(out, "{inset}- Check {name}: {verdict} ({summary})");
     }
     if let Some(decision) = &attempt.decision {
-        line!(
-            out,
-            "{inset}- Decision: {}: {}",
-            words::actions(&decision.actions),
-            text(&decision.reason)
-        );
+        let (actions, reason) = (words::actions(&decision.actions), text(&decision.reason));
+        line!(out, "{inset}- Decision: {actions}: {reason}");
     }
     if let Some(changes) = attempt.changes {
-        let (modified, created, deleted) = (changes.modified, changes.created, changes.deleted);
-        line!(
-            out,
-            "{inset}- Files: {modified} modified, {created} created, {deleted} deleted"
-        );
+        line!(out, "{inset}- Files: {}", words::changes(changes));
     }
     if let Some(id) = &attempt.checkpoint_id {
         line!(out, "{inset}- Checkpoint: {}", code(id.as_str()));
@@ -312,22 +241,16 @@ fn errors(out: &mut String, errors: &[ErrorDetails]) {
         line!(out, "None.\n");
     }
     for error in errors {
-        let at = error.attempt;
+        let AttemptRef { iteration, attempt } = error.attempt;
+        let message = text(&error.message);
         line!(
             out,
-            "**Iteration {}, attempt {}:** {}\n",
-            at.iteration,
-            at.attempt,
-            text(&error.message)
+            "**Iteration {iteration}, attempt {attempt}:** {message}\n"
         );
         if let Some(output) = &error.text {
             line!(out, "{}\n", fenced("text", output));
         }
-        let rules: Vec<String> = error
-            .evidence
-            .iter()
-            .map(|evidence| code(&evidence.rule))
-            .collect();
+        let rules: Vec<String> = error.evidence.iter().map(|one| code(&one.rule)).collect();
         if !rules.is_empty() {
             line!(out, "Recognised by {}.\n", rules.join(", "));
         }
@@ -345,17 +268,11 @@ fn files(out: &mut String, report: &Report) {
             (Some(added), Some(deleted)) => format!("+{added} −{deleted}"),
             _ => "binary".to_owned(),
         };
-        let names = file
-            .attempts
-            .iter()
-            .map(|name| format!("{}.{}", name.iteration, name.attempt));
-        let names: Vec<String> = names.collect();
+        let (path, kind) = (code(&file.path.to_lossy()), file.kind.as_str());
         line!(
             out,
-            "- {} ({}, {lines}; attempt {})",
-            code(&file.path.to_lossy()),
-            file.kind.as_str(),
-            names.join(", ")
+            "- {path} ({kind}, {lines}; attempt {})",
+            file.attempt_names()
         );
     }
     if files.total > files.entries.len() {
@@ -370,7 +287,8 @@ fn actions(out: &mut String, report: &Report) {
         line!(out, "None: nothing is left to do.");
     }
     for action in &report.recommended_actions {
-        let mark = if action.by_policy {
+        let is_recommended = action.by_policy;
+        let mark = if is_recommended {
             " **(recommended)**"
         } else {
             ""
@@ -386,11 +304,8 @@ fn actions(out: &mut String, report: &Report) {
 fn timeline(out: &mut String, report: &Report) {
     line!(out, "### Timeline\n");
     if report.timeline_omitted > 0 {
-        line!(
-            out,
-            "The latest part; {} came before.\n",
-            words::count(report.timeline_omitted, "moment")
-        );
+        let before = words::count(report.timeline_omitted, "moment");
+        line!(out, "The latest part; {before} came before.\n");
     }
     line!(out, "| Time (UTC) | What | Details |\n| --- | --- | --- |");
     let mut day: Option<String> = None;
@@ -398,8 +313,8 @@ fn timeline(out: &mut String, report: &Report) {
         let at = when(&mut day, moment.at);
         let took = moment
             .duration_ms
-            .map(|took| format!(" ({})", words::span(took)))
-            .unwrap_or_default();
+            .map(|took| format!(" ({})", words::span(took)));
+        let took = took.unwrap_or_default();
         let detail = moment.detail.as_deref().map(text).unwrap_or_default();
         line!(out, "| {at} | {}{took} | {detail} |", text(&moment.title));
     }

@@ -178,12 +178,8 @@ fn named<'p>(paths: impl ExactSizeIterator<Item = &'p RepoPath>) -> String {
         .take(NAMED)
         .map(|path| words::line(&path.to_lossy()))
         .collect();
-    let more = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
-    };
-    names.join(", ") + &more
+    let more = (more > 0).then(|| format!(" and {more} more"));
+    names.join(", ") + &more.unwrap_or_default()
 }
 
 /// What of a run's own record a person must look at.
@@ -201,11 +197,8 @@ pub(crate) fn to_look_at(run: &Run) -> Vec<ToLookAt> {
             format!("iteration {iteration} may have weakened what judges it{what}"),
         )
     });
-    let skipped = run
-        .iterations
-        .statuses()
-        .filter(|(_, status)| *status == IterationStatus::Skipped);
-    let given_up = |(number, _)| {
+    let skipped = words::with_status(run, IterationStatus::Skipped);
+    let given_up = |number| {
         of(
             LookAtKind::GivenUp,
             number,

@@ -1,5 +1,6 @@
 //! The run in short, its attempts with what their errors said, and the files that they changed.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::data::{
@@ -10,7 +11,7 @@ use super::{Source, words};
 use crate::model::checkpoint::ChangeTotals;
 use crate::model::decision::Decision;
 use crate::model::event::{Event, Payload};
-use crate::model::failure::Failure;
+use crate::model::failure::{Evidence, Failure};
 use crate::model::hint::join;
 use crate::model::id::CheckpointId;
 use crate::model::manifest::ChangeType;
@@ -63,11 +64,7 @@ pub(super) fn summary(source: &Source<'_>, stuck: &[Stuck]) -> Summary {
         .last()
         .map_or(run.created_at, |event| event.at)
         .max(run.created_at);
-    let ended = if run.live.is_some() {
-        source.now
-    } else {
-        last_event_at
-    };
+    let ended = run.live.as_ref().map_or(last_event_at, |_| source.now);
     let attempts = attempt_counts(source);
     let stopped_because = stopped_because(run);
     Summary {
@@ -226,12 +223,7 @@ fn headline(run: &Run, attempts: AttemptCounts, stuck: &[Stuck]) -> String {
 }
 
 fn iteration_counts(run: &Run) -> IterationCounts {
-    let of = |status| {
-        run.iterations
-            .statuses()
-            .filter(|(_, stands)| *stands == status)
-            .count()
-    };
+    let of = |status| words::with_status(run, status).count();
     IterationCounts {
         begun: run.iterations.len(),
         completed: of(IterationStatus::Completed),
@@ -267,20 +259,12 @@ pub(super) fn attempts(source: &Source<'_>) -> (Vec<AttemptLine>, usize) {
     let mut all: Vec<_> = source.attempts().collect();
     all.sort_by_key(|(iteration, attempt)| (attempt.started_at, iteration.number, attempt.number));
     let omitted = all.len().saturating_sub(MAX_ATTEMPTS);
-    (
-        all[omitted..]
-            .iter()
-            .map(|(iteration, attempt)| line(source, iteration, attempt))
-            .collect(),
-        omitted,
-    )
+    let latest = all[omitted..].iter();
+    let lines = latest.map(|(iteration, attempt)| line(source, iteration, attempt));
+    (lines.collect(), omitted)
 }
 
 fn line(source: &Source<'_>, iteration: &Iteration, attempt: &Attempt) -> AttemptLine {
-    let name = AttemptRef {
-        iteration: iteration.number,
-        attempt: attempt.number,
-    };
     let feedback = attempt
         .feedback_results
         .iter()
@@ -309,7 +293,8 @@ fn line(source: &Source<'_>, iteration: &Iteration, attempt: &Attempt) -> Attemp
         feedback: feedback.collect(),
         decision: attempt.decision.as_ref().map(decision_line),
         checkpoint_id: attempt.checkpoint_id.clone(),
-        changes: totals(source, name).or_else(|| since_base(source, attempt)),
+        changes: totals(source, AttemptRef::of(iteration, attempt))
+            .or_else(|| since_base(source, attempt)),
         log_path: attempt.log_path.clone(),
     }
 }
@@ -381,7 +366,7 @@ pub(super) fn failures<'a>(source: &'a Source<'_>) -> Vec<(&'a Iteration, &'a At
     }
     open.sort_by_key(|(iteration, attempt)| {
         let stands = standing == Some((iteration.number, attempt.number));
-        (!stands, std::cmp::Reverse(attempt.started_at))
+        (!stands, Reverse(attempt.started_at))
     });
     open
 }
@@ -394,10 +379,7 @@ fn details(iteration: &Iteration, attempt: &Attempt, size: usize) -> Option<Erro
         .map(|text| shown_excerpt(text, size))
         .filter(|text| !text.trim().is_empty());
     Some(ErrorDetails {
-        attempt: AttemptRef {
-            iteration: iteration.number,
-            attempt: attempt.number,
-        },
+        attempt: AttemptRef::of(iteration, attempt),
         subtask: words::line(&attempt.subtask),
         message: words::line(&failure.message),
         text,
@@ -417,14 +399,13 @@ fn shown_excerpt(details: &str, size: usize) -> String {
     shown
 }
 
-fn evidence(failure: &Failure) -> Vec<crate::model::failure::Evidence> {
-    let shown = failure.evidence.iter().take(3).cloned();
-    shown
-        .map(|mut evidence| {
-            evidence.text = words::line(&evidence.text);
-            evidence
-        })
-        .collect()
+fn evidence(failure: &Failure) -> Vec<Evidence> {
+    let shown = failure.evidence.iter().take(3);
+    let redacted = |evidence: &Evidence| Evidence {
+        text: words::line(&evidence.text),
+        ..evidence.clone()
+    };
+    shown.map(redacted).collect()
 }
 
 /// How many paths are listed.
@@ -464,17 +445,13 @@ pub(crate) fn spans(state: &State, events: &[Event]) -> Vec<Span> {
             Payload::AttemptStarted {
                 iteration, attempt, ..
             } => {
-                let attempt = AttemptRef {
-                    iteration: *iteration,
-                    attempt: *attempt,
-                };
+                let (iteration, attempt) = (*iteration, *attempt);
+                let attempt = AttemptRef { iteration, attempt };
                 begun.extend(now.map(|now| (attempt, now)));
             }
             Payload::AttemptEnded(end) => {
-                let attempt = AttemptRef {
-                    iteration: end.iteration,
-                    attempt: end.attempt,
-                };
+                let (iteration, attempt) = (end.iteration, end.attempt);
+                let attempt = AttemptRef { iteration, attempt };
                 let (Some(from), Some(to)) = (begun.get(&attempt), &end.checkpoint_id) else {
                     continue;
                 };
@@ -495,14 +472,11 @@ pub(crate) fn spans(state: &State, events: &[Event]) -> Vec<Span> {
 
 /// The paths that the attempts changed: those of failed attempts first, then those that changed most often.
 pub(super) fn files(source: &Source<'_>) -> Files {
-    let name = |iteration: u32, attempt: u32| AttemptRef { iteration, attempt };
     let in_scope: BTreeMap<AttemptRef, bool> = source
         .attempts()
         .map(|(iteration, attempt)| {
-            (
-                name(iteration.number, attempt.number),
-                attempt.outcome == Some(AttemptOutcome::Failed),
-            )
+            let failed = attempt.outcome == Some(AttemptOutcome::Failed);
+            (AttemptRef::of(iteration, attempt), failed)
         })
         .collect();
     let compared: Vec<_> = source
@@ -535,10 +509,8 @@ pub(super) fn files(source: &Source<'_>) -> Files {
     }
     let mut entries: Vec<FileLine> = by_path.into_values().collect();
     entries.sort_by_key(|line| {
-        (
-            !in_failed.contains(&line.path),
-            std::cmp::Reverse(line.attempts.len()),
-        )
+        let is_of_failed = in_failed.contains(&line.path);
+        (!is_of_failed, Reverse(line.attempts.len()))
     });
     let total = entries.len();
     entries.truncate(MAX_FILES);

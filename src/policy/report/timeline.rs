@@ -9,6 +9,7 @@ use crate::model::feedback::FeedbackResults;
 use crate::model::id::CheckpointId;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::operation::{Operation, OperationKind, Scope};
+use crate::model::run::{Attempt, Iteration};
 use crate::model::step::{StepEnd, StepStatus};
 use crate::model::time::Timestamp;
 
@@ -30,14 +31,8 @@ pub(super) fn timeline(source: &Source<'_>) -> (Vec<Moment>, usize) {
     }
     moments.sort_by_key(|(at, seq, _)| (*at, *seq));
     let omitted = moments.len().saturating_sub(MAX_MOMENTS);
-    (
-        moments
-            .split_off(omitted)
-            .into_iter()
-            .map(|(_, _, moment)| moment)
-            .collect(),
-        omitted,
-    )
+    let latest = moments.split_off(omitted).into_iter();
+    (latest.map(|(.., moment)| moment).collect(), omitted)
 }
 
 /// What a report about one subtask leaves out: other attempts, and iterations that are not its own.
@@ -49,10 +44,9 @@ struct Scoped {
 
 impl Scoped {
     fn of(source: &Source<'_>) -> Self {
-        let attempts = source.attempts().map(|(i, a)| AttemptRef {
-            iteration: i.number,
-            attempt: a.number,
-        });
+        let attempts = source
+            .attempts()
+            .map(|(iteration, attempt)| AttemptRef::of(iteration, attempt));
         let attempts: BTreeSet<AttemptRef> = attempts.collect();
         let iterations = attempts.iter().map(|attempt| attempt.iteration).collect();
         Self {
@@ -84,41 +78,25 @@ fn attempts(source: &Source<'_>) -> Vec<(Timestamp, u64, Moment)> {
             begun.insert(AttemptRef { iteration, attempt }, event.seq);
         }
     }
-    let moment =
-        |(iteration, attempt): (&crate::model::run::Iteration, &crate::model::run::Attempt)| {
-            let name = AttemptRef {
-                iteration: iteration.number,
-                attempt: attempt.number,
-            };
-            let title = format!(
-                "{} {}",
-                words::attempt(name.iteration, attempt),
-                words::outcome(attempt.outcome)
-            );
-            let failed = attempt
-                .failure
-                .as_ref()
-                .map(|failure| words::line(&failure.message));
-            let approach = attempt.approach.as_deref().map(words::line);
-            let made = Moment {
-                iteration: Some(name.iteration),
-                attempt: Some(name.attempt),
-                outcome: attempt.outcome,
-                duration_ms: attempt.duration_ms,
-                checkpoint_id: attempt.checkpoint_id.clone(),
-                ..Moment::new(
-                    attempt.started_at,
-                    MomentKind::Attempt,
-                    title,
-                    failed.or(approach),
-                )
-            };
-            (
-                attempt.started_at,
-                begun.get(&name).copied().unwrap_or(u64::MAX),
-                made,
-            )
+    let moment = |(iteration, attempt): (&Iteration, &Attempt)| {
+        let name = AttemptRef::of(iteration, attempt);
+        let named = words::attempt(name.iteration, attempt);
+        let title = format!("{named} {}", words::outcome(attempt.outcome));
+        let failed = attempt.failure.as_ref().map(|failure| &failure.message);
+        let detail = failed
+            .or(attempt.approach.as_ref())
+            .map(|text| words::line(text));
+        let made = Moment {
+            iteration: Some(name.iteration),
+            attempt: Some(name.attempt),
+            outcome: attempt.outcome,
+            duration_ms: attempt.duration_ms,
+            checkpoint_id: attempt.checkpoint_id.clone(),
+            ..Moment::new(attempt.started_at, MomentKind::Attempt, title, detail)
         };
+        let order = begun.get(&name).copied().unwrap_or(u64::MAX);
+        (attempt.started_at, order, made)
+    };
     source.attempts().map(moment).collect()
 }
 
@@ -156,7 +134,8 @@ fn step_title(end: &StepEnd) -> String {
         StepStatus::CutOff => "cut off",
         status => status.as_str(),
     };
-    let back = if end.rolled_back {
+    let is_restored = end.rolled_back;
+    let back = if is_restored {
         ", its files restored"
     } else {
         ""
@@ -221,9 +200,7 @@ fn moments_of(event: &Event) -> Vec<Moment> {
             checkpoint_id,
             verdict,
             results,
-        } => {
-            vec![baseline(event.at, checkpoint_id, *verdict, results)]
-        }
+        } => vec![baseline(event.at, checkpoint_id, *verdict, results)],
         Payload::AttemptEnded(end) => decided(event.at, end),
         Payload::CheckpointCreated { checkpoint, .. } => vec![taken(event.at, checkpoint)],
         Payload::CheckpointReturned { checkpoint: back } => {
@@ -307,23 +284,18 @@ fn decided(at: Timestamp, end: &AttemptEnd) -> Vec<Moment> {
     let Some(decision) = &end.decision else {
         return Vec::new();
     };
+    let actions = words::actions(&decision.actions);
     let (kind, title) = match decision.not_before {
-        Some(until) if decision.has(Action::Park) => (
-            MomentKind::Park,
-            format!("Parked until {}", words::date_time(until)),
-        ),
+        Some(until) if decision.has(Action::Park) => {
+            let until = words::date_time(until);
+            (MomentKind::Park, format!("Parked until {until}"))
+        }
         Some(until) if until > at => {
-            let title = format!(
-                "Decided: {}, not before {}",
-                words::actions(&decision.actions),
-                words::time(until)
-            );
+            let until = words::time(until);
+            let title = format!("Decided: {actions}, not before {until}");
             (MomentKind::Decision, title)
         }
-        _ => (
-            MomentKind::Decision,
-            format!("Decided: {}", words::actions(&decision.actions)),
-        ),
+        _ => (MomentKind::Decision, format!("Decided: {actions}")),
     };
     vec![Moment {
         iteration: Some(end.iteration),
@@ -344,11 +316,12 @@ fn baseline(
         .filter(|(_, result)| !result.passed)
         .map(|(name, _)| words::line(name))
         .collect();
-    let title = if failed.is_empty() {
-        "Checks passed before the first attempt"
+    let found = if failed.is_empty() {
+        "passed"
     } else {
-        "Checks failed before the first attempt"
+        "failed"
     };
+    let title = format!("Checks {found} before the first attempt");
     Moment {
         checkpoint_id: Some(checkpoint_id.to_owned()),
         verdict: Some(verdict),
@@ -365,10 +338,7 @@ fn taken(at: Timestamp, checkpoint: &Checkpoint) -> Moment {
     let mut detail = words::line(&checkpoint.description);
     if changes.modified + changes.created + changes.deleted > 0 {
         let between = if detail.is_empty() { "" } else { " · " };
-        detail = format!(
-            "{detail}{between}{} modified, {} created, {} deleted",
-            changes.modified, changes.created, changes.deleted
-        );
+        detail = format!("{detail}{between}{}", words::changes(changes));
     }
     let title = format!(
         "Checkpoint @{} ({}{verdict})",
@@ -396,10 +366,9 @@ fn restored(at: Timestamp, operation: &Operation) -> Moment {
         OperationKind::Accept => (MomentKind::Run, "Accepted"),
     };
     let paths = words::between("", &words::line(&operation.paths.join(" ")), " · ");
-    let kept = if operation.kept.is_empty() {
-        String::new()
-    } else {
-        format!(", {} kept", operation.kept.len())
+    let kept = match operation.kept.len() {
+        0 => String::new(),
+        kept => format!(", {kept} kept"),
     };
     let detail = format!(
         "{paths}{} written, {} deleted{kept}",

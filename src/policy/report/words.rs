@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use crate::model::checkpoint::ChangeTotals;
 use crate::model::decision::Action;
 use crate::model::failure::Condition;
-use crate::model::run::{Attempt, AttemptOutcome};
+use crate::model::run::{Attempt, AttemptOutcome, IterationStatus, Run};
 use crate::model::time::Timestamp;
 use crate::policy::secrets::redact;
 pub(super) use crate::policy::text::count;
@@ -43,6 +44,27 @@ pub(super) fn between(before: &str, text: &str, after: &str) -> String {
         return String::new();
     }
     format!("{before}{text}{after}")
+}
+
+/// The iterations of a run with this status.
+pub(super) fn with_status(run: &Run, status: IterationStatus) -> impl Iterator<Item = u32> + '_ {
+    let all = run.iterations.statuses();
+    all.filter(move |(_, own)| *own == status)
+        .map(|(number, _)| number)
+}
+
+/// `1 modified, 0 created, 2 deleted`.
+pub(super) fn changes(of: ChangeTotals) -> String {
+    let (modified, created, deleted) = (of.modified, of.created, of.deleted);
+    format!("{modified} modified, {created} created, {deleted} deleted")
+}
+
+/// `, 2 given up`; nothing for none.
+pub(super) fn given_up(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        count => format!(", {count} given up"),
+    }
 }
 
 /// Whether a failure is one that a run can go on after.
@@ -109,21 +131,13 @@ pub(super) fn actions(actions: &[Action]) -> String {
 }
 
 /// What is true beside a cause.
-pub(super) fn condition(condition: Condition) -> &'static str {
-    match condition {
-        Condition::CircularFix => "circular fix",
-        Condition::RetriesExhausted => "retries exhausted",
-        Condition::NoCheckpoint => "no checkpoint",
-        Condition::Flaky => "flaky",
-        Condition::BaselineFailing => "baseline failing",
-        Condition::Tampered => "tampered",
-        Condition::Productive => "productive",
-    }
+pub(super) fn condition(condition: Condition) -> String {
+    condition.as_str().replace('_', " ")
 }
 
 /// All that is true beside an outcome, and what that is about.
 pub(super) fn conditions(conditions: &[Condition], notes: &[String]) -> String {
-    let named: Vec<&str> = conditions.iter().map(|one| condition(*one)).collect();
+    let named: Vec<String> = conditions.iter().map(|one| condition(*one)).collect();
     let about = between(" (", &notes.join("; "), ")");
     between("", &named.join(", "), &about)
 }

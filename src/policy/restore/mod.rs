@@ -206,15 +206,12 @@ impl RestorePlan {
             })
             .collect();
         blocked.extend(below);
-        self.delete
-            .retain(|delete| !blocked.contains_key(&delete.path));
-        self.remove_dirs
-            .retain(|dir| !blocked.contains_key(&dir.path));
-        self.make_dirs
-            .retain(|dir| !blocked.contains_key(&dir.path));
-        self.write
-            .retain(|write| !blocked.contains_key(&write.path));
-        self.set_mode.retain(|set| !blocked.contains_key(&set.path));
+        let stays = |path: &RepoPath| !blocked.contains_key(path);
+        self.delete.retain(|delete| stays(&delete.path));
+        self.remove_dirs.retain(|dir| stays(&dir.path));
+        self.make_dirs.retain(|dir| stays(&dir.path));
+        self.write.retain(|write| stays(&write.path));
+        self.set_mode.retain(|set| stays(&set.path));
         blocked
             .into_iter()
             .map(|(path, why)| reason(&path, why.as_str()))

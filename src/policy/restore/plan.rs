@@ -65,6 +65,16 @@ struct Planner<'a> {
     deleted: BTreeSet<RepoPath>,
 }
 
+/// Whether a path is selected, and part of the work tree.
+fn is_concerned(input: &PlanInput<'_>, path: &RepoPath) -> bool {
+    let is_out = input.left_out.iter().any(|folder| path.starts_with(folder));
+    !is_out && input.selection.matches(path)
+}
+
+fn is_empty_folder(entry: Option<&Entry>) -> bool {
+    entry.is_some_and(|entry| entry.kind == EntryKind::EmptyDir)
+}
+
 pub(super) fn reason(path: &RepoPath, reason: impl Into<String>) -> PathReason {
     PathReason::new(path.clone(), reason)
 }
@@ -75,20 +85,14 @@ impl Planner<'_> {
             self.input.now.entries.get(path),
             self.input.target.entries.get(path),
         );
-        let left_out = self
-            .input
-            .left_out
-            .iter()
-            .any(|folder| path.starts_with(folder));
-        if now == target || left_out || !self.input.selection.matches(path) {
+        if now == target || !is_concerned(self.input, path) {
             return;
         }
         // An empty folder on one side that holds something on the other is no change of its own but, at most, of its mode.
-        let folder =
-            |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind == EntryKind::EmptyDir);
-        let stays = (folder(now) && self.input.target.dirs.contains_key(path))
-            || (folder(target) && self.input.now.dirs.contains_key(path))
-            || (folder(now) && folder(target));
+        let (from_folder, to_folder) = (is_empty_folder(now), is_empty_folder(target));
+        let stays = (from_folder && self.input.target.dirs.contains_key(path))
+            || (to_folder && self.input.now.dirs.contains_key(path))
+            || (from_folder && to_folder);
         if stays {
             return;
         }
@@ -205,8 +209,8 @@ impl Planner<'_> {
             return Some(OUTPUT.to_owned());
         }
         // What the target holds was captured now as well before it is written over; a deletion has no such ground.
-        let is_folder = now.is_some_and(|entry| entry.kind == EntryKind::EmptyDir);
-        (target.is_none() && (self.input.ignored)(path, is_folder)).then(|| IGNORED.to_owned())
+        (target.is_none() && (self.input.ignored)(path, is_empty_folder(now)))
+            .then(|| IGNORED.to_owned())
     }
 
     fn is_hand_edit(&self, path: &RepoPath, now: Option<&Entry>) -> bool {
@@ -221,19 +225,15 @@ impl Planner<'_> {
     /// Folders that vanish with their last path, folders that writes need, and modes of folders on both sides.
     fn folders(&mut self) {
         let (now, target) = (self.input.now, self.input.target);
-        let is_folder = |path: &RepoPath| {
-            target.dirs.contains_key(path)
-                || target
-                    .entries
-                    .get(path)
-                    .is_some_and(|entry| entry.kind == EntryKind::EmptyDir)
+        let has_folder = |snapshot: &Snapshot, path: &RepoPath| {
+            snapshot.dirs.contains_key(path) || is_empty_folder(snapshot.entries.get(path))
         };
         let mut staying: Vec<&RepoPath> = Vec::new();
         // The deepest first: a folder that stays keeps those above it.
         for (path, mode) in now.dirs.iter().rev() {
             let all_gone =
                 below(&now.entries, path).all(|(inside, _)| self.deleted.contains(inside));
-            if !all_gone || is_folder(path) {
+            if !all_gone || has_folder(target, path) {
                 continue;
             }
             let hidden = now
@@ -253,13 +253,6 @@ impl Planner<'_> {
                 });
             }
         }
-        let exists = |path: &RepoPath| {
-            now.dirs.contains_key(path)
-                || now
-                    .entries
-                    .get(path)
-                    .is_some_and(|entry| entry.kind == EntryKind::EmptyDir)
-        };
         let placed = self
             .out
             .write
@@ -269,7 +262,7 @@ impl Planner<'_> {
         let needed: BTreeSet<RepoPath> = placed
             .flat_map(|path| path.ancestors().collect::<Vec<_>>())
             .collect();
-        for path in needed.into_iter().filter(|path| !exists(path)) {
+        for path in needed.into_iter().filter(|path| !has_folder(now, path)) {
             let mode = target.dirs.get(&path).copied().unwrap_or(0o755);
             self.out.make_dirs.push(PlannedDir { path, mode });
         }
@@ -277,13 +270,7 @@ impl Planner<'_> {
             let Some(mode) = folder_mode(target, path).filter(|mode| *mode != from) else {
                 continue;
             };
-            let left_out = self
-                .input
-                .left_out
-                .iter()
-                .any(|folder| path.starts_with(folder));
-            if !left_out
-                && self.input.selection.matches(path)
+            if is_concerned(self.input, path)
                 && self.protected(path, None, Some(&PLACEHOLDER)).is_none()
             {
                 self.out.set_mode.push(PlannedMode {
@@ -310,14 +297,8 @@ impl Planner<'_> {
         let (here, then) = (by_path(&now.skipped), by_path(&target.skipped));
         let listed: BTreeSet<RepoPath> =
             self.out.kept.iter().map(|kept| kept.path.clone()).collect();
-        let concerns = |path: &RepoPath| {
-            let left_out = self
-                .input
-                .left_out
-                .iter()
-                .any(|folder| path.starts_with(folder));
-            !left_out && self.input.selection.matches(path) && !listed.contains(path)
-        };
+        let input = self.input;
+        let concerns = |path: &RepoPath| is_concerned(input, path) && !listed.contains(path);
         for skipped in here.values().filter(|skipped| concerns(&skipped.path)) {
             let nested = skipped.reason.starts_with(NESTED);
             let same = |before: &PathReason| {
@@ -340,62 +321,37 @@ impl Planner<'_> {
                 self.out.kept.push(kept);
             }
         }
-        // Of a nested repository that could not be captured, nobody can tell what is the same.
-        let refused =
-            |skipped: &&PathReason| skipped.reason.starts_with(NESTED) && skipped.reason != NESTED;
-        for skipped in then
-            .values()
-            .filter(refused)
-            .filter(|skipped| concerns(&skipped.path))
-        {
-            let reason = format!("{NOT_CAPTURED} in the checkpoint: {}", skipped.reason);
-            self.out.kept.push(PathReason {
-                reason,
-                ..skipped.clone()
-            });
-        }
-        // What became of a captured one is known to those who look into it.
-        let gone = then
-            .values()
-            .filter(|skipped| !skipped.reason.starts_with(NESTED) && concerns(&skipped.path));
+        // Of a nested repository that could not be captured, nobody can tell what is the same. What became of one that was
+        // captured is known to those who look into it.
         let here =
             |path: &RepoPath| now.dirs.contains_key(path) || covering(&now.skipped, path).is_some();
-        for skipped in gone.filter(|skipped| !here(&skipped.path)) {
-            let reason = format!("{NOT_CAPTURED} in the checkpoint: {}", skipped.reason);
-            self.out.kept.push(PathReason {
-                reason,
-                ..skipped.clone()
-            });
-        }
+        let is_unknown = |skipped: &&PathReason| {
+            let is_nested = skipped.reason.starts_with(NESTED);
+            skipped.reason != NESTED && (is_nested || !here(&skipped.path))
+        };
+        let unknown = then.values().filter(is_unknown);
+        let unknown = unknown.filter(|skipped| concerns(&skipped.path));
+        self.out.kept.extend(unknown.map(|skipped| PathReason {
+            reason: format!("{NOT_CAPTURED} in the checkpoint: {}", skipped.reason),
+            ..skipped.clone()
+        }));
     }
 
     /// Lists a folder in the place of many ignored paths in it.
     fn gather_ignored(&mut self) {
+        let ignored = self.input.ignored;
+        let top = |kept: &PathReason| {
+            let mut folders = kept.path.ancestors().filter(|_| kept.reason == IGNORED);
+            folders.find(|folder| ignored(folder, true))
+        };
         let mut folders: BTreeMap<RepoPath, usize> = BTreeMap::new();
-        let mut tops = Vec::new();
-        for kept in &self.out.kept {
-            let top = (kept.reason == IGNORED)
-                .then(|| {
-                    kept.path
-                        .ancestors()
-                        .find(|folder| (self.input.ignored)(folder, true))
-                })
-                .flatten();
-            if let Some(top) = &top {
-                *folders.entry(top.clone()).or_default() += 1;
-            }
-            tops.push(top);
+        for folder in self.out.kept.iter().filter_map(top) {
+            *folders.entry(folder).or_default() += 1;
         }
         folders.retain(|_, count| *count > FEW_IGNORED);
-        let mut tops = tops.into_iter();
-        self.out.kept.retain(|_| {
-            tops.next()
-                .flatten()
-                .is_none_or(|top| !folders.contains_key(&top))
-        });
-        self.out
-            .kept
-            .extend(folders.keys().map(|folder| reason(folder, IGNORED)));
+        let kept = &mut self.out.kept;
+        kept.retain(|kept| top(kept).is_none_or(|top| !folders.contains_key(&top)));
+        kept.extend(folders.keys().map(|folder| reason(folder, IGNORED)));
         self.out.kept.sort();
     }
 

@@ -102,20 +102,8 @@ impl Account<'_> {
 
     /// Sequence since which failures of the task count: the last success or reset of any of its runs.
     fn task_counts_since(&self) -> u64 {
-        let newest_first = self
-            .state
-            .runs
-            .iter()
-            .rev()
-            .filter(|run| self.is_of_task(run));
-        // Where nothing has happened since, there is no need to look.
-        newest_first.fold(0, |since, run| {
-            if run.last_seq > since {
-                since.max(run.forgiven_seq)
-            } else {
-                since
-            }
-        })
+        let own = self.state.runs.iter().filter(|run| self.is_of_task(run));
+        own.map(|run| run.forgiven_seq).max().unwrap_or(0)
     }
 
     /// Attempts of other runs that are under way, as `lives` tells, and may still be charged to the same task and
@@ -126,11 +114,8 @@ impl Account<'_> {
             let Some(live) = run.live.as_ref().filter(|live| lives(live)) else {
                 continue;
             };
-            let attempts = run
-                .iterations
-                .get(live.iteration)
-                .map(|iteration| &iteration.attempts);
-            let Some(attempt) = attempts.and_then(|attempts| attempts.last()) else {
+            let iteration = run.iterations.get(live.iteration);
+            let Some(attempt) = iteration.and_then(|iteration| iteration.attempts.last()) else {
                 continue;
             };
             counts.task += u32::from(self.run.task_id.is_some() && run.task_id == self.run.task_id);
@@ -161,39 +146,23 @@ pub(crate) fn budgets(
         let limit = retry.override_attempts.unwrap_or(retry.max_attempts);
         budgets.push(Budget::new(BudgetScope::Global, counts.subtask, limit));
     }
-    let at_least = |cap: u32| {
-        retry
-            .override_attempts
-            .map_or(cap, |attempts| attempts.max(cap))
-    };
-    budgets.push(Budget::new(
-        BudgetScope::Task,
-        counts.task,
-        at_least(retry.task_max_attempts),
-    ));
-    budgets.push(Budget::new(
-        BudgetScope::Session,
-        counts.session,
-        at_least(retry.session_max_attempts),
-    ));
-    if let Some(limit) = retry.max_wall_time {
-        let limit = u32::try_from(limit.as_secs()).unwrap_or(u32::MAX);
-        budgets.push(Budget::new(
-            BudgetScope::WallTime,
-            counts.wall_seconds,
-            limit,
-        ));
-    }
-    if let Some(limit) = retry.max_cost_usd {
-        budgets.push(Budget::new(
-            BudgetScope::Cost,
-            counts.cost_cents,
-            cents(limit),
-        ));
-    }
-    if let Some(limit) = retry.max_tokens {
-        budgets.push(Budget::new(BudgetScope::Tokens, counts.tokens, limit));
-    }
+    let at_least = |cap: u32| cap.max(retry.override_attempts.unwrap_or(cap));
+    let (task, session) = (retry.task_max_attempts, retry.session_max_attempts);
+    let seconds = |limit: Duration| u32::try_from(limit.as_secs()).unwrap_or(u32::MAX);
+    let (wall_time, cost) = (
+        retry.max_wall_time.map(seconds),
+        retry.max_cost_usd.map(cents),
+    );
+    budgets.extend([
+        Budget::new(BudgetScope::Task, counts.task, at_least(task)),
+        Budget::new(BudgetScope::Session, counts.session, at_least(session)),
+    ]);
+    budgets.extend(
+        wall_time.map(|limit| Budget::new(BudgetScope::WallTime, counts.wall_seconds, limit)),
+    );
+    budgets.extend(cost.map(|limit| Budget::new(BudgetScope::Cost, counts.cost_cents, limit)));
+    let tokens = retry.max_tokens;
+    budgets.extend(tokens.map(|limit| Budget::new(BudgetScope::Tokens, counts.tokens, limit)));
     budgets
 }
 

@@ -8,7 +8,7 @@ use crate::model::agent_record::Usage;
 use crate::model::decision::{Action, Budget, BudgetScope, Decision, Strategy};
 use crate::model::failure::{Cause, CauseDetail, Condition, Failure, FailureType};
 use crate::model::id::CheckpointId;
-use crate::model::run::{OnFailure, Run};
+use crate::model::run::{Attempt, OnFailure, Run};
 use crate::model::time::{Timestamp, format_duration};
 use crate::policy::settings::{DelayKind, Settings};
 
@@ -106,10 +106,8 @@ struct Decider<'a> {
 
 impl<'a> Decider<'a> {
     fn new(failure: &'a Failure, input: &'a DecisionInput<'a>) -> Self {
-        let counts = input
-            .account
-            .counts(failure.cause, input.now, input.usage)
-            .plus_one();
+        let recorded = input.account.counts(failure.cause, input.now, input.usage);
+        let counts = recorded.plus_one();
         let budgets = budget::budgets(&input.settings.retry, Some(failure), counts);
         Self {
             failure,
@@ -246,7 +244,8 @@ impl<'a> Decider<'a> {
 
     /// Trying again helps only when somebody changed something first.
     fn conditional(&self) -> Decision {
-        let what = if self.failure.cause == Cause::AuthFailed {
+        let is_auth = self.failure.cause == Cause::AuthFailed;
+        let what = if is_auth {
             "credentials"
         } else {
             "permissions"
@@ -337,11 +336,8 @@ impl<'a> Decider<'a> {
     /// Until when a limit that resets by itself is waited for.
     fn park_until(&self) -> Option<Timestamp> {
         let spread = PARK_JITTER.mul_f64(self.input.random.clamp(0.0, 1.0));
-        match (
-            self.failure.cause,
-            self.failure.detail,
-            self.failure.retry_after,
-        ) {
+        let failure = self.failure;
+        match (failure.cause, failure.detail, failure.retry_after) {
             (Cause::RateLimited, Some(CauseDetail::UsageLimit), Some(reset)) => {
                 Some(reset.max(self.input.now).plus(PARK_BUFFER + spread))
             }
@@ -360,17 +356,13 @@ impl<'a> Decider<'a> {
             return decision;
         };
         let end = budget::begun(self.input.account.run, self.input.now).plus(longest);
-        let next = decision
-            .not_before
-            .unwrap_or(self.input.now)
-            .max(self.input.now);
+        let now = self.input.now;
+        let next = decision.not_before.unwrap_or(now).max(now);
         let stays = !decision.leads_to_attempt()
             || self.failure.kind == FailureType::Cancellation
             || next < end;
-        let spent = self
-            .budgets
-            .iter()
-            .find(|budget| budget.scope == BudgetScope::WallTime);
+        let mut budgets = self.budgets.iter();
+        let spent = budgets.find(|budget| budget.scope == BudgetScope::WallTime);
         match spent.filter(|_| !stays) {
             Some(spent) => self.exhausted(spent),
             None => decision,
@@ -421,22 +413,15 @@ impl<'a> Decider<'a> {
             return None;
         }
         let settings = self.input.settings;
-        let mut delay = settings
-            .retry
-            .delay_for(self.failure.cause, self.failure.detail);
-        if self.failure.cause == Cause::NetworkError
-            && self.counts.cause == 1
-            && delay.kind == DelayKind::Exponential
-        {
+        let (cause, detail) = (self.failure.cause, self.failure.detail);
+        let mut delay = settings.retry.delay_for(cause, detail);
+        let is_first = cause == Cause::NetworkError && self.counts.cause == 1;
+        if is_first && delay.kind == DelayKind::Exponential {
             // The first retry after a network error is delayed, later ones are spread (requirements, contradictions).
             delay.kind = DelayKind::Delayed;
         }
-        budget::delay(
-            &delay,
-            self.counts.cause,
-            settings.cooldown.duration,
-            self.input.random,
-        )
+        let cooldown = settings.cooldown.duration;
+        budget::delay(&delay, self.counts.cause, cooldown, self.input.random)
     }
 
     fn make(&self, strategy: Strategy, actions: &[Action], reason: &str) -> Decision {
@@ -489,14 +474,11 @@ pub(crate) enum Fallback<'a> {
 pub(crate) fn fallback_of(run: &Run, iteration: u32, number: u32) -> Fallback<'_> {
     let known = run.iterations.get(iteration);
     let attempts = known.map_or(&[][..], |known| known.attempts.as_slice());
-    if attempts
-        .iter()
-        .any(|attempt| attempt.number == number && attempt.fallback)
-    {
+    let is_fallback = |attempt: &Attempt| attempt.number == number && attempt.fallback;
+    if attempts.iter().any(is_fallback) {
         // One that was interrupted is no failure; what it came after is.
-        let before = attempts
-            .iter()
-            .rfind(|attempt| attempt.number < number && !attempt.fallback);
+        let is_before = |one: &&Attempt| one.number < number && !one.fallback;
+        let before = attempts.iter().rfind(is_before);
         let judged = before.and_then(|attempt| {
             let before = attempt.checkpoint_id.as_ref();
             Some(Fallback::Failed {
@@ -507,14 +489,11 @@ pub(crate) fn fallback_of(run: &Run, iteration: u32, number: u32) -> Fallback<'_
         });
         return judged.unwrap_or_default();
     }
-    let used = attempts
-        .iter()
-        .any(|attempt| attempt.fallback && attempt.ended_seq > Some(run.reset_seq));
-    if used || run.spec.fallback.is_empty() {
-        Fallback::None
-    } else {
-        Fallback::Ready
+    let is_used = |one: &Attempt| one.fallback && one.ended_seq > Some(run.reset_seq);
+    if run.spec.fallback.is_empty() || attempts.iter().any(is_used) {
+        return Fallback::None;
     }
+    Fallback::Ready
 }
 
 /// A decision that ends the attempts, with the fallback in its place where an alternative may help.
@@ -555,9 +534,10 @@ pub(crate) fn after(
 ) -> Decision {
     if failure.kind == FailureType::Cancellation {
         let reason = "the fallback was interrupted; resume takes it up".to_owned();
+        let decided_at = input.now;
         return Decision {
             reason,
-            decided_at: input.now,
+            decided_at,
             ..decision.clone()
         };
     }
@@ -574,11 +554,8 @@ pub(crate) fn after(
         actions.insert(0, Action::Rollback);
         actions.retain(|action| *action != Action::None);
     }
-    let back = if restored {
-        " and what it left is rolled back"
-    } else {
-        ""
-    };
+    let what_it_left = " and what it left is rolled back";
+    let back = if restored { what_it_left } else { "" };
     Decision {
         actions,
         not_before: None,

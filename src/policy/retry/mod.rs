@@ -16,7 +16,6 @@ use crate::model::agent_record::Usage;
 use crate::model::attempt::{Precondition, PreconditionKind, Preconditions};
 use crate::model::decision::{Action, Budget, BudgetScope, Decision, Standing, Strategy};
 use crate::model::failure::{Cause, Failure, FailureType};
-use crate::model::manual_fix::ManualFixStatus;
 use crate::model::run::{IterationStatus, Run, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -162,11 +161,7 @@ fn standing(
     (now, since): (Timestamp, Option<Timestamp>),
     cooldown_until: Option<Timestamp>,
 ) -> Standing {
-    if run
-        .manual_fix
-        .as_ref()
-        .is_some_and(|session| session.status == ManualFixStatus::Active)
-    {
+    if run.is_being_fixed() {
         return Standing::NeedsPerson;
     }
     if run.granted > 0 {

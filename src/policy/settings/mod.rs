@@ -17,8 +17,11 @@ pub(crate) use run::{
     UiSettings,
 };
 
+use std::borrow::Cow;
 use std::time::Duration;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::model::failure::{Cause, EvidenceSource, FailureType};
@@ -26,27 +29,29 @@ use crate::model::feedback::{CheckKind, FeedbackLoop};
 use crate::model::time::{format_duration, parse_duration};
 
 /// The settings that hold for one project (or one task of it) and its user.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Settings {
-    /// Whether an agent that is started by its profile skips all its permissions, as with `--yolo`.
+    /// Defaults of a kind of run: battle, loop, actions, state or lane; keys below go before them.
+    #[schemars(extend("enum" = ["battle", "loop", "actions", "state", "lane"]))]
+    pub preset: Option<String>,
+    /// An agent that is started by its profile skips all its permissions, as with --yolo; the user's own value goes
+    /// before a project's.
     pub skip_permissions: bool,
-    /// Budgets and delays.
+    /// How often and how fast to try again. Limits count failed attempts, the first included.
     pub retry: RetrySettings,
     /// The pause after an error.
     pub cooldown: CooldownSettings,
-    /// What may be restored without being asked.
+    /// What may be restored without asking. Every restore can be undone.
     pub rollback: RollbackSettings,
     /// What a checkpoint captures, when, and how it is kept.
     pub checkpoint: CheckpointSettings,
-    /// Which ignored files have copies beside the checkpoints.
-    #[serde(default)]
+    /// Ignored files that have copies in .git/recover, never in a commit.
     pub capture: CaptureSettings,
-    /// Which checkpoints are removed.
+    /// Which checkpoints prune and the end of runs remove. Pinned ones, milestones and what undo needs stay.
     pub retention: RetentionSettings,
-    /// What `accept` leaves out.
-    #[serde(default)]
+    /// What recover accept leaves out of its commits, besides what looks like a secret.
     pub accept: AcceptSettings,
-    /// The loop's own state files.
+    /// The loop's own state files: globs below the state directory.
     pub memory: MemorySettings,
     /// Watching a person's fix.
     pub manual_fix: ManualFixSettings,
@@ -54,18 +59,17 @@ pub struct Settings {
     pub runner: RunnerSettings,
     /// One supervised run.
     pub run: RunSettings,
-    /// What is examined beside the feedback loops' exit codes.
+    /// What is checked besides the exit codes of the feedback commands.
     pub checks: ChecksSettings,
-    /// What is masked beside the usual secrets.
-    #[serde(default)]
+    /// What is masked wherever it is shown, beside the usual secrets; every file adds to it.
     pub redact: RedactSettings,
-    /// Commands that must pass.
-    #[serde(default)]
+    /// Checks: commands that must pass, in this order.
     pub feedback: Vec<FeedbackLoop>,
-    /// The project's own classification rules, before the built-in ones.
-    #[serde(default, rename = "rule")]
+    /// Classification rules, tried before the built-in ones; the first match wins.
+    #[serde(rename = "rule")]
     pub rules: Vec<UserRule>,
-    /// What is started when something happens in a run.
+    /// What is started when something happens in a run: it reads the document notify of recover-json(7),
+    /// `RECOVER_SUMMARY` is a line for people, `RECOVER_EVENT` and `RECOVER_RUN_ID` are what happened and where.
     pub notify: NotifySettings,
     /// The git remote that keeps a run beyond this machine.
     pub remote: RemoteSettings,
@@ -73,85 +77,109 @@ pub struct Settings {
     pub ui: UiSettings,
 }
 
+/// The types of failures by name; one has a second name.
+const FAILURE_TYPES: [&str; 7] = [
+    "feedback_failure",
+    "timeout",
+    "agent_error",
+    "claude_error",
+    "system_error",
+    "cancellation",
+    "crash",
+];
+
 /// A classification rule of the project: the first match wins, before the built-in rules of the same source.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UserRule {
-    /// Its name in `--explain`.
+    /// Its name in classify --explain; unique.
+    #[schemars(example = "registry-down")]
     pub id: String,
-    /// A regular expression, checked when it was read; matched against one line.
+    /// A regular expression for one line.
+    #[schemars(extend("kind" = "regex"), example = r"registry\.example\.com.*unreachable")]
     pub pattern: String,
     /// Where to look; everywhere when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"stderr")]
     pub source: Option<EvidenceSource>,
-    /// Only for this stage; for every stage when absent.
+    /// Only in this stage (or loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"build")]
     pub stage: Option<CheckKind>,
-    /// The failure's type; by the cause and the stage when absent.
+    /// The failure's type; by the cause when absent.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = FAILURE_TYPES), example = &"system_error")]
     pub kind: Option<FailureType>,
     /// The failure's cause.
+    #[schemars(example = &"NETWORK_ERROR")]
     pub cause: Cause,
     /// Whether the very same again plausibly succeeds; by the cause when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = true)]
     pub retryable: Option<bool>,
 }
 
 /// Additions to what is masked wherever it is shown.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RedactSettings {
     /// Regular expressions; all that one matches is masked.
+    #[schemars(extend("kind" = "mask"), extend("adds" = true))]
     pub patterns: Vec<String>,
-    /// Variables of the environment whose values are masked, whatever they are called.
+    /// Environment variables whose values are masked, whatever they are called.
+    #[schemars(extend("kind" = "variable"), extend("adds" = true))]
     pub variables: Vec<String>,
 }
 
-fn parse<E: serde::de::Error>(text: &str) -> Result<Duration, E> {
-    parse_duration(text).map_err(E::custom)
-}
+/// A duration as the configuration and its JSON have it: `30s`.
+pub(crate) struct DurationText;
 
-/// A duration that is always there.
-pub(crate) mod duration {
-    use super::{Deserialize, Deserializer, Duration, Serializer, format_duration, parse};
-
-    /// Writes `30s`.
-    pub(crate) fn serialize<S: Serializer>(
-        value: &Duration,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+impl DurationText {
+    fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&format_duration(*value))
     }
 
-    /// Reads `30s`.
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Duration, D::Error> {
-        parse(&String::deserialize(deserializer)?)
+    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        parse_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for DurationText {
+    fn schema_name() -> Cow<'static, str> {
+        "duration".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "kind": "duration" })
     }
 }
 
 /// A duration that may be absent (`null`).
-pub(crate) mod optional {
-    use super::{Deserialize, Deserializer, Duration, Serializer, format_duration, parse};
+pub(crate) struct OptionalDuration;
 
-    /// Writes `30s` or null.
+impl OptionalDuration {
     // The signature is serde's: a field is handed over by reference.
     #[allow(clippy::ref_option)]
-    pub(crate) fn serialize<S: Serializer>(
+    fn serialize<S: Serializer>(
         value: &Option<Duration>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        match value {
-            Some(duration) => serializer.serialize_str(&format_duration(*duration)),
-            None => serializer.serialize_none(),
-        }
+        value.map(format_duration).serialize(serializer)
     }
 
-    /// Reads `30s` or null.
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+    fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Duration>, D::Error> {
-        Option::<String>::deserialize(deserializer)?
-            .map(|text| parse(&text))
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| parse_duration(&text).map_err(D::Error::custom))
             .transpose()
+    }
+}
+
+impl JsonSchema for OptionalDuration {
+    fn schema_name() -> Cow<'static, str> {
+        "optional_duration".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "null"], "kind": "duration" })
     }
 }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::failure::{Cause, CauseDetail};
 
 /// How the wait before another attempt is found (S7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DelayKind {
     /// No wait, and no repetition either: the run continues or stops.
@@ -26,7 +27,7 @@ pub enum DelayKind {
 }
 
 /// How a computed delay is spread, so that parallel runs do not come back together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Jitter {
     /// A random time between zero and the delay.
@@ -36,7 +37,7 @@ pub enum Jitter {
 }
 
 /// What becomes of the files of an iteration that is given up, before the next one begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnGiveUp {
     /// They go back to what they were when it began; its work stays in its checkpoint.
@@ -47,29 +48,33 @@ pub enum OnGiveUp {
 }
 
 /// The limit and the delay of one cause.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CauseSettings {
-    /// Failed attempts until the cause is exhausted, the first included; `None` is no limit, 0 is "never again".
+    /// Failed attempts until the cause is exhausted (or `max_retries`, one less); none: no limit.
     pub max_attempts: Option<u32>,
-    /// How the wait is found.
+    /// none, immediate, cooldown, delayed (by `base_delay`), exponential, conditional (on permissions).
     pub delay: DelayKind,
-    /// First delay; `None` is that of [`RetrySettings`].
-    #[serde(with = "super::optional")]
+    /// First delay; none: as in `[retry]`.
+    #[serde(with = "super::OptionalDuration")]
     pub base_delay: Option<Duration>,
-    /// Longest delay; `None` is that of [`RetrySettings`].
-    #[serde(with = "super::optional")]
+    /// Longest delay; none: as in `[retry]`.
+    #[serde(with = "super::OptionalDuration")]
     pub max_delay: Option<Duration>,
-    /// `BROKEN_BUILD` only: rollbacks to the last good checkpoint before it escalates.
+    /// Rollbacks to the last good checkpoint, each with another approach, before it is escalated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("only" = "BROKEN_BUILD"))]
     pub max_rollbacks: Option<u32>,
-    /// `UNKNOWN` only: the limit where it was the agent's service that failed (500, 502).
+    /// `max_attempts` where it was the agent's service that failed (500, 502).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("only" = "UNKNOWN"))]
     pub service_max_attempts: Option<u32>,
-    /// `UNKNOWN` only: the delay where it was the agent's service that failed.
+    /// delay where it was the agent's service that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("only" = "UNKNOWN"))]
     pub service_delay: Option<DelayKind>,
-    /// `RATE_LIMITED` only: how many times longer to wait for an overloaded service.
+    /// How many times longer the delays are when the service is overloaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1), extend("only" = "RATE_LIMITED"))]
     pub overload_factor: Option<u32>,
 }
 
@@ -117,44 +122,50 @@ pub struct DelaySettings {
 }
 
 /// Budgets and delays. The limits of the causes are effective ones: what a general limit overrides is already in them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RetrySettings {
-    /// Whether anything is tried again without being asked.
+    /// Try again without being asked; false: one attempt, then it is over to a person.
     pub enabled: bool,
-    /// Failed attempts for a cause that has no limit of its own, the first included.
+    /// Attempts (or `max_retries`, one less); set here, it replaces the default limits of the causes.
+    #[schemars(range(min = 1))]
     pub max_attempts: u32,
-    /// `--attempts` of this run: stands above every configured limit but those of the task and the session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub override_attempts: Option<u32>,
-    /// Failed attempts of a task, whatever their causes; always wins.
+    /// Failed attempts of one task, whatever their causes; always wins.
+    #[schemars(range(min = 1))]
     pub task_max_attempts: u32,
-    /// Failed attempts of a session, whatever their causes; always wins.
+    /// Failed attempts of one session (`RECOVER_SESSION`, else the run), whatever their causes; always wins.
+    #[schemars(range(min = 1))]
     pub session_max_attempts: u32,
-    /// What takes the place of the cooldown of causes that have no delay of their own.
-    #[serde(default)]
+    /// What takes the place of the causes' cooldown where no delay of theirs is set (or `default_strategy`); none:
+    /// nothing.
     pub delay: Option<DelayKind>,
-    /// First delay of a growing one.
-    #[serde(with = "super::duration")]
+    /// First delay of a growing one: `base_delay` · 2^(n−1) (or `initial_delay_ms`, in milliseconds).
+    #[serde(with = "super::DurationText")]
     pub base_delay: Duration,
-    /// Longest delay.
-    #[serde(with = "super::duration")]
+    /// Longest delay (or `max_delay_ms`, in milliseconds).
+    #[serde(with = "super::DurationText")]
     pub max_delay: Duration,
-    /// How a delay is spread.
+    /// full: a random time between zero and the delay; none: the delay itself.
     pub jitter: Jitter,
-    /// Time from the start of the run after which no further attempt starts.
-    #[serde(with = "super::optional")]
+    /// Time from the start of a run after which no further attempt starts.
+    #[serde(with = "super::OptionalDuration")]
     pub max_wall_time: Option<Duration>,
     /// Cost, as the agent's records give it, after which no further attempt starts.
     pub max_cost_usd: Option<f64>,
     /// Tokens of all kinds, as the agent's records give them, after which no further attempt starts.
-    #[serde(default)]
+    #[schemars(range(min = 1))]
     pub max_tokens: Option<u64>,
-    /// Longest wait for a usage limit's reset; a longer one escalates.
-    #[serde(with = "super::duration")]
+    /// Longest wait for the reset of a usage limit; a longer one is escalated.
+    #[serde(with = "super::DurationText")]
     pub max_park: Duration,
-    /// What becomes of the files of an iteration that is given up.
+    /// Files of an iteration that is given up, before the next begins: rollback (its work stays in its checkpoint) or
+    /// keep.
     pub on_give_up: OnGiveUp,
-    /// By cause; every cause is there.
+    /// `--attempts` of this run: stands above every configured limit but those of the task and the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub override_attempts: Option<u32>,
+    /// The same for one cause of failure.
+    #[schemars(with = "CauseSettings")]
     pub causes: BTreeMap<Cause, CauseSettings>,
 }
 

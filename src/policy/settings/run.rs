@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::agent_record::AgentKind;
@@ -12,10 +13,10 @@ use crate::model::run::OnFailure;
 use crate::model::spec::{Launch, PromptMode};
 
 /// The pause after an error (L2).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CooldownSettings {
-    /// How long nothing is tried again after an error.
-    #[serde(with = "super::duration")]
+    /// How long nothing is tried again after an error (or `cooldown_ms`, in milliseconds).
+    #[serde(with = "super::DurationText")]
     pub duration: Duration,
 }
 
@@ -28,7 +29,7 @@ impl Default for CooldownSettings {
 }
 
 /// What mutating commands are allowed to do (S16).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SafeMode {
     /// What they are asked for.
@@ -43,13 +44,17 @@ pub enum SafeMode {
 }
 
 /// What may be restored without being asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RollbackSettings {
-    /// Whether anything is rolled back without being asked.
+    /// Roll back without being asked; false also sets `on_error = false`, `max_rollbacks = 0` and
+    /// `retry.on_give_up = "keep"`.
     pub enabled: bool,
-    /// Whether a recorded error rolls back to the last checkpoint (L3).
+    /// Put the working memory back to the last checkpoint when an error is recorded; source code is never touched by
+    /// that.
     pub on_error: bool,
-    /// What mutating commands are allowed to do.
+    /// `read_only`: no file of yours is changed, neither by restores nor exports, settings or a memory rollback, while
+    /// recover's own records and checkpoints go on; `dry_run`: every command only reports; conservative: restores,
+    /// removals and automatic rollbacks need --yes.
     pub safe_mode: SafeMode,
 }
 
@@ -64,15 +69,15 @@ impl Default for RollbackSettings {
 }
 
 /// Watching a person's fix (B8).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ManualFixSettings {
-    /// How long no file may change before the feedback loops run.
-    #[serde(with = "super::duration")]
+    /// How long no file may change before the checks run.
+    #[serde(with = "super::DurationText")]
     pub quiet_period: Duration,
-    /// Whether they run by themselves after a change.
+    /// Run them after each change.
     pub verify_on_change: bool,
-    /// How often the work tree is compared where the system does not report changes.
-    #[serde(with = "super::duration")]
+    /// How often to compare the work tree where the system does not report changes.
+    #[serde(with = "super::DurationText")]
     pub poll_interval: Duration,
 }
 
@@ -87,7 +92,7 @@ impl Default for ManualFixSettings {
 }
 
 /// A command as it is configured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum CommandLine {
     /// One string, for the shell.
@@ -97,22 +102,23 @@ pub enum CommandLine {
 }
 
 /// The supervised command.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunnerSettings {
-    /// The command of `run` and `resume` where none is given.
+    /// What run and resume start when no command is given: a string for the shell, or a list; `[]` is none.
+    #[schemars(extend("kind" = "command"))]
     pub command: Option<CommandLine>,
-    /// The agent that it is, or that is started where there is no command: the name of a profile, `auto` (found out by
-    /// the command and its output) or `none`.
+    /// The agent that it is, or that is started when no command is given: a profile (recover agents), auto or none.
     pub agent: String,
     /// Time for one attempt.
-    #[serde(with = "super::optional")]
+    #[serde(with = "super::OptionalDuration")]
     pub timeout: Option<Duration>,
-    /// The command of the last attempt, when no retry is allowed any more (S9).
+    /// What to start instead when no retry is allowed any more; [] is none.
+    #[schemars(extend("kind" = "command"))]
     pub fallback: Option<CommandLine>,
     /// Time between SIGTERM and SIGKILL.
-    #[serde(with = "super::duration")]
+    #[serde(with = "super::DurationText")]
     pub grace: Duration,
-    /// What runs a command that is one string (`SHELL -c COMMAND`).
+    /// What runs a command that is one string: SHELL -c COMMAND.
     pub shell: String,
 }
 
@@ -143,20 +149,23 @@ impl RunnerSettings {
 }
 
 /// One supervised run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunSettings {
-    /// What follows a failed attempt.
+    /// What follows a failed attempt: what the policy decides, or always the same.
     pub on_failure: OnFailure,
-    /// Bytes kept of an attempt's output, head and tail.
+    /// How much of an attempt's output is kept, head and tail.
+    #[schemars(extend("kind" = "size"))]
     pub log_limit: u64,
-    /// Bytes of failure context in a prompt.
+    /// How much failure context goes into a prompt at most.
+    #[schemars(extend("kind" = "size"))]
     pub prompt_limit: u64,
-    /// What becomes of processes that an attempt left behind outside its session.
+    /// Processes that an attempt left outside its session: end those in the work tree, end all, or keep; all are
+    /// reported.
     pub leftovers: Leftovers,
 }
 
 /// What becomes of processes that an attempt left behind outside its session. All are reported.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Leftovers {
     /// Those that work in the work tree are ended; a daemon elsewhere lives.
@@ -180,13 +189,13 @@ impl Default for RunSettings {
 }
 
 /// What is examined beside the feedback loops' exit codes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChecksSettings {
-    /// Run a failing loop again unchanged: if it passes, it is flaky.
+    /// Run a failing loop again unchanged; if it passes, it is flaky.
     pub flaky: bool,
-    /// Run the loops at the initial checkpoint: what fails there is not the attempt's doing.
+    /// Run the loops before the first attempt; what fails there is not the attempt's doing.
     pub baseline: bool,
-    /// Compare tests and feedback commands with those of the initial checkpoint.
+    /// Notice an attempt that removes or weakens tests or changes the feedback commands.
     pub tamper: bool,
 }
 
@@ -200,33 +209,47 @@ impl Default for ChecksSettings {
     }
 }
 
-/// A program that works on a prompt without a person.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Agents that run --agent NAME starts; a section named like a built-in one (recover agents) changes its keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentProfile {
-    /// The program; without a slash it is looked for on `PATH`.
+    /// What is started; NAME itself when absent.
+    #[serde(default)]
+    #[schemars(example = &"mybot")]
     pub program: String,
-    /// What makes it work without a person and print its records.
+    /// What makes it work without a person; with `{prompt}` or `{prompt_file}` where it belongs.
     #[serde(default)]
+    #[schemars(extend("kind" = "word"), example = ["--batch", "--task", "{prompt_file}"])]
     pub args: Vec<String>,
-    /// How it gets the prompt.
+    /// How it gets the prompt; stdin when absent.
     #[serde(default)]
+    #[schemars(example = &"file")]
     pub prompt: PromptMode,
-    /// Whose records it prints: the name of an [`AgentKind`], or `text` for none.
+    /// Whose records it prints; text, which is none, when absent.
     #[serde(default = "text")]
+    #[schemars(extend("enum" = OUTPUTS), example = &"text")]
     pub output: String,
-    /// What goes on in the session `{session}`; empty where it has none.
+    /// What goes on in the session `{session}`; none when absent.
     #[serde(default)]
+    #[schemars(extend("kind" = "word"), example = ["--continue", "{session}"])]
     pub resume_args: Vec<String>,
     /// What lets it edit the work tree without asking, and nothing more.
     #[serde(default)]
+    #[schemars(extend("kind" = "word"), example = ["--allow-edits"])]
     pub edit_args: Vec<String>,
-    /// What skips all permissions, in place of the former.
+    /// What skips all permissions: taken in place of `edit_args` with --yolo.
     #[serde(default)]
+    #[schemars(extend("kind" = "word"), example = ["--allow-everything"])]
     pub yolo_args: Vec<String>,
-    /// What exit codes mean where the records do not say.
+    /// What exit codes mean where the output does not tell.
     #[serde(default)]
+    #[schemars(extend("kind" = "exit_codes"), extend("examples" = [{"3": "RATE_LIMITED", "4": "AUTH_FAILED"}]))]
     pub exit_codes: BTreeMap<String, Cause>,
 }
+
+/// What [`AgentProfile::output`] can be.
+const OUTPUTS: [&str; 8] = [
+    "text", "claude", "codex", "gemini", "opencode", "qwen", "copilot", "aider",
+];
 
 fn text() -> String {
     "text".to_owned()
@@ -282,32 +305,38 @@ const GIB: u64 = 1 << 30;
 const DAY: u64 = 86_400;
 
 /// What a checkpoint captures, when, and how it is kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckpointSettings {
-    /// Whether the automatic triggers of S10 take checkpoints: the interval, operations, the hooks of agents and git. Those at
-    /// a run's start, at an attempt's end and before a restore or an atomic step are always taken: a rollback, a decision
-    /// and an undo need them. So is what is asked for, `--if-due` too.
+    /// false: none at an interval, after operations or by hooks. A run's start, its attempts' ends and a restore have
+    /// theirs.
     pub enabled: bool,
-    /// Whether a successful iteration becomes a commit on the branch.
+    /// Commit each successful iteration on the branch.
     pub auto_commit: bool,
-    /// How a checkpoint is kept; see [`Self::effective_storage`].
+    /// snapshot: a hidden commit; commit: also one on the branch; patch: also a patch file.
     pub storage: StorageType,
-    /// Where the lane records are, relative to the project root (C1).
+    /// Where the lane records are, relative to the project root.
     pub lane_file: String,
-    /// Bytes over which an untracked file is left out.
+    /// Untracked files over this are left out and listed.
+    #[schemars(extend("kind" = "size"))]
     pub max_file_size: u64,
-    /// Untracked files over which a capture is refused.
+    /// More untracked files than this are refused (ten times as many without a repository); of what an attempt made,
+    /// the largest folders are left out.
     pub max_untracked_files: u64,
-    /// Bytes of untracked files over which a capture is refused.
+    /// More bytes in untracked files than this are refused (ten times as many without a repository); of what an attempt
+    /// made, the largest folders are left out.
+    #[schemars(extend("kind" = "size"))]
     pub max_untracked_bytes: u64,
-    /// Globs of ignored paths that are captured all the same.
+    /// Ignored paths to capture all the same.
+    #[schemars(extend("kind" = "glob"))]
     pub include: Vec<String>,
-    /// Globs of paths that are left out.
+    /// Paths to leave out; they are never overwritten or deleted either.
+    #[schemars(extend("kind" = "glob"))]
     pub exclude: Vec<String>,
-    /// How old the latest checkpoint gets before another is due (S10).
-    #[serde(with = "super::optional")]
+    /// A checkpoint is due when the latest is this old: during attempts, in hooks, --if-due.
+    #[serde(with = "super::OptionalDuration")]
     pub interval: Option<Duration>,
-    /// After how many recorded operations a checkpoint is due (S10).
+    /// One is due after this many operations too: steps, an agent's commands, --if-due --trigger operation.
+    #[schemars(range(min = 1))]
     pub every_operations: Option<u32>,
 }
 
@@ -330,9 +359,10 @@ impl Default for CheckpointSettings {
 }
 
 /// Which ignored files have copies beside the checkpoints.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CaptureSettings {
-    /// Globs of those files, at any depth. The copies are never part of a checkpoint.
+    /// These files, at any depth: up to 1 MiB each, 100 of them; none where CI is set.
+    #[schemars(extend("kind" = "glob"))]
     pub precious: Vec<String>,
 }
 
@@ -358,11 +388,13 @@ impl CheckpointSettings {
 }
 
 /// What `accept` leaves out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AcceptSettings {
-    /// Bytes over which a new file is committed only by its own name.
+    /// New files over this are committed only with --include PATH.
+    #[schemars(extend("kind" = "size"))]
     pub max_new_file: u64,
-    /// Globs of new files that are never committed unasked.
+    /// New files that are not committed, unless --include names one.
+    #[schemars(extend("kind" = "glob"))]
     pub leave_out: Vec<String>,
 }
 
@@ -376,7 +408,7 @@ impl Default for AcceptSettings {
 }
 
 /// What happens to the checkpoints of a run that failed (S13).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnRunFailure {
     /// All of them stay.
@@ -387,32 +419,34 @@ pub enum OnRunFailure {
 }
 
 /// Which checkpoints are removed by `prune` and when a run ends. Protected ones (S14) come before any limit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RetentionSettings {
-    /// The newest ones that always stay.
+    /// The newest checkpoints, which stay whatever their age.
     pub keep_last: u32,
-    /// Age from which the others go.
-    #[serde(with = "super::optional")]
+    /// The others go at this age.
+    #[serde(with = "super::OptionalDuration")]
     pub max_age: Option<Duration>,
     /// Checkpoints of one session.
+    #[schemars(range(min = 1))]
     pub max_per_session: Option<u32>,
-    /// Whether younger ones with a failed verdict stay.
+    /// Younger ones with a failed verdict stay.
     pub keep_failed: bool,
-    /// Whether younger ones with a passed verdict stay.
+    /// Younger ones with a passed verdict stay.
     pub keep_successful: bool,
-    /// How long after its end a run that ended well keeps all of them.
-    #[serde(with = "super::duration")]
+    /// How long after its end, or after it was accepted or closed, a run keeps all of them.
+    #[serde(with = "super::DurationText")]
     pub after_end: Duration,
-    /// How many of a run that ended well stay then, milestones aside.
+    /// How many stay then of a run that ended well, milestones aside.
     pub on_success_keep_last: Option<u32>,
-    /// What happens to those of a run that failed.
+    /// Those of a run that failed: `keep_all`, or what the other limits say.
     pub on_failure: OnRunFailure,
-    /// How long after its end even a run that failed keeps all of them.
-    #[serde(with = "super::optional")]
+    /// How long after its end a run that failed keeps all, unless it is closed.
+    #[serde(with = "super::OptionalDuration")]
     pub scheduled_max_age: Option<Duration>,
-    /// Whether that happens at all; the age says so too.
+    /// Tidy up runs that failed at that age; false also sets `scheduled_max_age = "none"`.
     pub scheduled_cleanup: bool,
-    /// Bytes that all of them together may hold beyond what branches hold, uncompressed.
+    /// Bytes that all checkpoints may hold beyond what branches hold (before compression).
+    #[schemars(extend("kind" = "size"))]
     pub max_total_size: Option<u64>,
 }
 
@@ -435,13 +469,16 @@ impl Default for RetentionSettings {
 }
 
 /// The loop's own state files, as globs below the state directory (S5, L3).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemorySettings {
     /// Never rolled back.
+    #[schemars(extend("kind" = "glob"))]
     pub long_term: Vec<String>,
     /// Cleared after an error, so that the loop starts afresh.
+    #[schemars(extend("kind" = "glob"))]
     pub loop_state: Vec<String>,
-    /// Bytes of state in a checkpoint over which it is an error (S2).
+    /// More state than this in a checkpoint is an error that names the largest file.
+    #[schemars(extend("kind" = "size"))]
     pub max_state_size: u64,
 }
 
@@ -456,7 +493,7 @@ impl Default for MemorySettings {
 }
 
 /// What a person is notified of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NotifyEvent {
     /// A run stands until a person does something.
@@ -470,11 +507,13 @@ pub enum NotifyEvent {
 }
 
 /// What is started when something happens in a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NotifySettings {
-    /// What is started.
+    /// What is started, for 10 s at most: a string for the shell, or a list; `[]` is none.
+    #[schemars(extend("kind" = "command"))]
     pub command: Option<CommandLine>,
-    /// For what.
+    /// What it is started for: a run stands until a person does something; waits for a known time; gave an iteration
+    /// up; ended otherwise.
     pub on: Vec<NotifyEvent>,
 }
 
@@ -489,7 +528,7 @@ impl Default for NotifySettings {
 }
 
 /// When what happens is sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RemoteMode {
     /// Before an attempt begins.
@@ -500,7 +539,7 @@ pub enum RemoteMode {
 }
 
 /// What becomes of files that git stores through a filter, encrypted say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FilteredFiles {
     /// They stay on this machine.
@@ -511,26 +550,31 @@ pub enum FilteredFiles {
 }
 
 /// The git remote that keeps a run beyond this machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RemoteSettings {
-    /// Its name; `None`: nothing is sent.
+    /// The remote, by the name that git knows it by; none: nothing is sent.
+    #[schemars(extend("kind" = "remote_name"))]
     pub name: Option<String>,
-    /// When what happens is sent.
+    /// strict: an attempt begins only once its record is there; lazy: sent when an attempt ends.
     pub mode: RemoteMode,
     /// How long a claim holds without a sign of life.
-    #[serde(with = "super::duration")]
+    #[serde(with = "super::DurationText")]
+    #[schemars(extend("minimum" = 30))]
     pub lease: Duration,
     /// The URL that may be sent to without a question.
     pub consent: Option<String>,
-    /// Bytes over which a file stays here.
+    /// Files over this stay here.
+    #[schemars(extend("kind" = "size"))]
     pub max_object: u64,
-    /// Whether untracked files are sent.
+    /// Send untracked files.
     pub untracked: bool,
-    /// What becomes of files that git stores through a filter.
+    /// Files that git stores through a filter other than lfs (git-crypt, say): withhold: they stay here, in exports
+    /// too; send: they go as they are in the work tree.
     pub filtered: FilteredFiles,
-    /// What is run once after a take-over.
+    /// What is run once after a run was taken over from another machine; [] is none.
+    #[schemars(extend("kind" = "command"))]
     pub setup: Option<CommandLine>,
-    /// A file of keys: only what they signed is believed.
+    /// A file of keys in ssh's format: only what they signed is believed.
     pub allowed_signers: Option<String>,
 }
 
@@ -551,7 +595,7 @@ impl Default for RemoteSettings {
 }
 
 /// When colour is used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ColorWhen {
     /// On a terminal, unless `NO_COLOR` is set.
@@ -564,9 +608,9 @@ pub enum ColorWhen {
 }
 
 /// How text looks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UiSettings {
-    /// When colour is used.
+    /// When to use color, as --color.
     pub color: ColorWhen,
 }
 

@@ -3,6 +3,7 @@
 
 use super::is_test_path;
 use crate::policy::changes::ChangedFile;
+use crate::policy::program;
 
 /// A feedback loop.
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +113,8 @@ pub(super) fn changed_commands(files: &[ChangedFile], loops: &[Loop<'_>]) -> Vec
         .enumerate()
         .filter(|(_, file)| file.before.is_some())
     {
-        let fate = if file.after.is_none() {
+        let is_gone = file.after.is_none();
+        let fate = if is_gone {
             "was deleted"
         } else {
             "was changed"
@@ -260,7 +262,7 @@ fn with_package_scripts(files: &[ChangedFile], command: &str) -> Vec<Vec<String>
         let words = commands[known].clone();
         known += 1;
         let entry = program_of(&words).and_then(|(program, rest)| package_entry(program, rest));
-        let text = entry.and_then(|entry| entry_of(package.old_text(), "scripts", &entry));
+        let text = entry.and_then(|entry| script_of(package.old_text(), &entry));
         if let Some(text) = text
             .as_ref()
             .and_then(serde_json::Value::as_str)
@@ -272,40 +274,14 @@ fn with_package_scripts(files: &[ChangedFile], command: &str) -> Vec<Vec<String>
     commands
 }
 
-/// A shell line, cut at what separates commands outside of quotes. What a shell is given with `-c` counts as well.
+/// The simple commands of a shell line. What a shell is given with `-c`, and what is in backticks, counts as well.
 fn simple_commands(text: &str) -> Vec<Vec<String>> {
-    let (mut parts, mut part, mut quote, mut escaped) = (Vec::new(), String::new(), None, false);
-    for c in text.chars() {
-        let separates =
-            quote.is_none() && !escaped && matches!(c, ';' | '&' | '|' | '\n' | '(' | ')' | '`');
-        if separates {
-            parts.push(std::mem::take(&mut part));
-            continue;
-        }
-        match c {
-            '\'' | '"' if escaped => {}
-            '\'' | '"' if quote.is_none() => quote = Some(c),
-            _ if quote == Some(c) => quote = None,
-            _ => {}
-        }
-        escaped = c == '\\' && !escaped;
-        part.push(c);
-    }
-    parts.push(part);
     let mut commands = Vec::new();
-    for words in parts
-        .iter()
-        .filter_map(|part| shlex::split(part))
-        .filter(|words| !words.is_empty())
-    {
+    for words in program::simple_commands(&text.replace('`', "\n")) {
         let inner = program_of(&words).and_then(|(program, rest)| {
-            let at = rest
-                .iter()
-                .position(|word| word == "-c" || word == "-ec" || word == "-lc")?;
-            INTERPRETERS
-                .contains(&base(program))
-                .then(|| rest.get(at + 1))
-                .flatten()
+            let is_option = |word: &String| ["-c", "-ec", "-lc"].contains(&word.as_str());
+            let script = rest.get(rest.iter().position(is_option)? + 1);
+            script.filter(|_| INTERPRETERS.contains(&base(program)))
         });
         if let Some(inner) = inner.filter(|inner| inner.len() < text.len()) {
             commands.extend(simple_commands(inner));
@@ -371,9 +347,15 @@ fn package_entry(program: &str, rest: &[String]) -> Option<String> {
     }
 }
 
-fn entry_of(text: &str, object: &str, entry: &str) -> Option<serde_json::Value> {
+/// The value at a JSON pointer of a package's description.
+fn value_at(text: &str, pointer: &str) -> Option<serde_json::Value> {
     let package: serde_json::Value = serde_json::from_str(text).ok()?;
-    package.get(object)?.get(entry).cloned()
+    package.pointer(pointer).cloned()
+}
+
+fn script_of(text: &str, entry: &str) -> Option<serde_json::Value> {
+    let name = entry.replace('~', "~0").replace('/', "~1");
+    value_at(text, &format!("/scripts/{name}"))
 }
 
 fn is_entry_changed(file: &ChangedFile, program: &str, rest: &[String]) -> bool {
@@ -382,10 +364,8 @@ fn is_entry_changed(file: &ChangedFile, program: &str, rest: &[String]) -> bool 
     };
     let around = [format!("pre{entry}"), format!("post{entry}"), entry];
     around.iter().any(|entry| {
-        let (old, new) = (
-            entry_of(file.old_text(), "scripts", entry),
-            entry_of(file.new_text(), "scripts", entry),
-        );
+        let old = script_of(file.old_text(), entry);
+        let new = script_of(file.new_text(), entry);
         old.is_some() && old != new
     })
 }
@@ -446,21 +426,15 @@ fn is_configuration_changed(file: &ChangedFile, tools: &[&str]) -> bool {
         .any(|entry| match entry.split_once('#') {
             None => name.starts_with(entry),
             Some(("package.json", key)) => {
+                let key = format!("/{key}");
                 name == "package.json"
-                    && key_of(file.old_text(), key) != key_of(file.new_text(), key)
+                    && value_at(file.old_text(), &key) != value_at(file.new_text(), &key)
             }
             Some((of, key)) => {
                 let (old, new) = (section(file.old_text(), key), section(file.new_text(), key));
                 name == of && !old.is_empty() && old != new
             }
         })
-}
-
-fn key_of(text: &str, key: &str) -> Option<serde_json::Value> {
-    serde_json::from_str::<serde_json::Value>(text)
-        .ok()?
-        .get(key)
-        .cloned()
 }
 
 /// The lines of the sections `[name]`, `[[name]]` and those below it.

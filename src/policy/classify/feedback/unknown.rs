@@ -4,7 +4,7 @@
 //! the stage alone; a message of a few lines is read as one that a loop's author wrote.
 
 use super::Feedback;
-use crate::model::failure::{Evidence, EvidenceSource};
+use crate::model::failure::EvidenceSource;
 use crate::model::feedback::CheckKind;
 use crate::policy::classify::api::is_of_api;
 use crate::policy::classify::check_summary::Counts;
@@ -35,15 +35,18 @@ impl<'a> Feedback<'a> {
             .command
             .as_deref()
             .filter(|_| self.stages & BUILD == 0)?;
-        self.streams().into_iter().find_map(|(source, text)| {
-            let line = command_line::own_configuration(command, text)?;
-            Some(Conclusion::of_line(
-                "shape.configuration",
-                INVALID,
-                source,
-                line,
-            ))
-        })
+        self.inputs
+            .streams()
+            .into_iter()
+            .find_map(|(source, text)| {
+                let line = command_line::own_configuration(command, text)?;
+                Some(Conclusion::of_line(
+                    "shape.configuration",
+                    INVALID,
+                    source,
+                    line,
+                ))
+            })
     }
 
     /// Nothing was said but a warning, and that says what was refused or not there.
@@ -53,15 +56,19 @@ impl<'a> Feedback<'a> {
                 .get(..4)
                 .is_some_and(|start| start.eq_ignore_ascii_case(b"warn"))
         };
-        self.streams().into_iter().find_map(|(source, text)| {
-            let line = text.lines().rev().find(warns)?;
-            let families = [Family::Input, Family::Missing].into_iter();
-            let rules = families.flat_map(|family| FAMILIES[family as usize].matches(line.bytes));
-            let rule = rules
-                .into_iter()
-                .find(|rule| rule.stages & self.stages != 0)?;
-            Some(Conclusion::of_line(rule.id, rule.verdict, source, line))
-        })
+        self.inputs
+            .streams()
+            .into_iter()
+            .find_map(|(source, text)| {
+                let line = text.lines().rev().find(warns)?;
+                let families = [Family::Input, Family::Missing].into_iter();
+                let rules =
+                    families.flat_map(|family| FAMILIES[family as usize].matches(line.bytes));
+                let rule = rules
+                    .into_iter()
+                    .find(|rule| rule.stages & self.stages != 0)?;
+                Some(Conclusion::of_line(rule.id, rule.verdict, source, line))
+            })
     }
 
     /// What the command line asked for is not there, in words that no rule knows.
@@ -75,7 +82,8 @@ impl<'a> Feedback<'a> {
         ask: impl Fn(&str, &'a Text) -> Option<command_line::Answer<'a>>,
     ) -> Option<Conclusion> {
         let command = self.inputs.evidence.command.as_deref()?;
-        self.streams()
+        self.inputs
+            .streams()
             .into_iter()
             .take(streams)
             .find_map(|(source, text)| {
@@ -91,8 +99,7 @@ impl<'a> Feedback<'a> {
 
     /// What a stream ended with, where that is a complaint.
     fn complained(&self, source: EvidenceSource) -> Option<Line<'a>> {
-        let mut streams = self.streams().into_iter().filter(|(of, _)| *of == source);
-        streams.find_map(|(_, text)| complaint::complaint(text, self.stages & TEST != 0))
+        complaint::complaint(self.inputs.stream(source), self.stages & TEST != 0)
     }
 
     /// What a complaint in nobody's words says of the kind of thing it names. Findings are about such things, too, so
@@ -124,7 +131,8 @@ impl<'a> Feedback<'a> {
     fn diagnostic(&self) -> Option<Conclusion> {
         let build = self.stages & (BUILD | TEST) != 0;
         let ran = self.asserted() || self.inputs.counts != Counts::default();
-        self.streams()
+        self.inputs
+            .streams()
             .into_iter()
             .filter(|_| build && !ran)
             .find_map(|(source, text)| {
@@ -147,7 +155,8 @@ impl<'a> Feedback<'a> {
             CheckKind::Lint | CheckKind::Typecheck => ("shape.check", FAILED, 2),
             CheckKind::Agent => return None,
         };
-        self.streams()
+        self.inputs
+            .streams()
             .into_iter()
             .take(streams)
             .find_map(|(source, text)| {
@@ -174,78 +183,74 @@ impl<'a> Feedback<'a> {
 
     /// Nothing said what it was: the stage and any word of failure decide.
     pub(super) fn weak(&self) -> Conclusion {
+        let inputs = self.inputs;
+        let usage = || {
+            let status = process::usage_status(inputs.evidence, inputs.stage, inputs.counts.failed);
+            status.map(|status| Conclusion {
+                message: last_words(inputs),
+                ..status
+            })
+        };
+        process::bare_124(inputs.evidence)
+            .or_else(|| self.message_without_stage())
+            .or_else(|| self.not_there())
+            .or_else(usage)
+            .or_else(|| self.diagnostic())
+            .or_else(|| self.word_of_failure())
+            .or_else(|| self.complaint())
+            .or_else(|| self.warned())
+            .unwrap_or_else(|| self.by_stage())
+    }
+
+    /// A bare message may well be an agent's.
+    fn message_without_stage(&self) -> Option<Conclusion> {
+        let inputs = self.inputs;
+        let agents = || api::from_text(inputs.stderr, inputs.stdout);
+        let found = inputs
+            .stage
+            .is_none()
+            .then(|| headed(inputs).or_else(agents));
+        found.flatten()
+    }
+
+    /// Whether nothing was printed.
+    fn is_silent(&self) -> bool {
         let evidence = self.inputs.evidence;
-        if let Some(fact) = process::bare_124(evidence) {
-            return Conclusion::of_fact(fact);
-        }
-        let silent =
-            evidence.stdout.trim_ascii().is_empty() && evidence.stderr.trim_ascii().is_empty();
-        let told = evidence
-            .message
-            .as_ref()
-            .is_some_and(|message| !message.trim().is_empty());
-        if self.inputs.stage.is_none() {
-            if let Some(conclusion) = headed(self.inputs) {
-                return conclusion;
-            }
-            // A bare message may well be an agent's.
-            if let Some(reported) = api::from_text(self.inputs.stderr, self.inputs.stdout) {
-                return Conclusion::of_report(&reported);
-            }
-        }
-        if let Some(conclusion) = self.not_there() {
-            return conclusion;
-        }
-        if let Some(fact) =
-            process::usage_status(evidence, self.inputs.stage, self.inputs.counts.failed)
-        {
-            return Conclusion {
-                message: last_words(self.inputs),
-                ..Conclusion::of_fact(fact)
-            };
-        }
-        if let Some(conclusion) = self.diagnostic() {
-            return conclusion;
+        evidence.stdout.trim_ascii().is_empty() && evidence.stderr.trim_ascii().is_empty()
+    }
+
+    fn word_of_failure(&self) -> Option<Conclusion> {
+        if self.is_silent() && self.inputs.stage.is_none() {
+            return None;
         }
         let families = [Family::WeakBuild, Family::WeakCheck];
-        if let Some(mut hit) = families.into_iter().find_map(|family| self.best(family))
-            && !(silent && self.inputs.stage.is_none())
-        {
-            let mut streams = self
-                .streams()
-                .into_iter()
-                .filter(|(source, _)| *source == hit.source);
-            if let Some(line) = streams
-                .find_map(|(_, text)| conclusion::raised(text))
-                .filter(|_| hit.rule.id == TRACEBACK)
-            {
-                hit.line = line;
-            }
-            let last = || {
-                self.complained(hit.source)
-                    .and_then(|line| self.lacking(hit.source, line))
-            };
-            let lacking = self.lacking(hit.source, hit.line).or_else(last);
-            return lacking.unwrap_or_else(|| self.unless_carried(self.of_hit(hit)));
+        let mut hit = families.into_iter().find_map(|family| self.best(family))?;
+        let raised = || conclusion::raised(self.inputs.stream(hit.source));
+        if let Some(line) = (hit.rule.id == TRACEBACK).then(raised).flatten() {
+            hit.line = line;
         }
-        if let Some(conclusion) = self.complaint().or_else(|| self.warned()) {
-            return conclusion;
-        }
-        let message = last_words(self.inputs);
-        match self.inputs.stage {
-            Some(CheckKind::Build) if told && silent => {
-                Conclusion::bare("message.build", BROKEN, message)
+        let last = || {
+            let line = self.complained(hit.source)?;
+            self.lacking(hit.source, line)
+        };
+        let lacking = self.lacking(hit.source, hit.line).or_else(last);
+        Some(lacking.unwrap_or_else(|| self.unless_carried(self.of_hit(hit))))
+    }
+
+    fn by_stage(&self) -> Conclusion {
+        use CheckKind::{Agent, Build};
+        let inputs = self.inputs;
+        let message = inputs.evidence.message.as_deref().unwrap_or_default();
+        let told = !message.trim().is_empty() && self.is_silent();
+        let is_check = inputs.evidence.is_check;
+        match inputs.stage {
+            Some(Build) if told => Conclusion::bare("message.build", BROKEN, last_words(inputs)),
+            Some(kind) if told && kind != Agent => {
+                Conclusion::bare("message.check", FAILED, last_words(inputs))
             }
-            Some(CheckKind::Test | CheckKind::Lint | CheckKind::Typecheck) if told && silent => {
-                Conclusion::bare("message.check", FAILED, message)
-            }
-            Some(CheckKind::Build) if evidence.is_check => {
-                Conclusion::unexplained("check.failed", BROKEN, self.inputs)
-            }
-            Some(_) if evidence.is_check => {
-                Conclusion::unexplained("check.failed", FAILED, self.inputs)
-            }
-            _ => Conclusion::unexplained("none", UNCLEAR, self.inputs),
+            Some(Build) if is_check => Conclusion::unexplained("check.failed", BROKEN, inputs),
+            Some(_) if is_check => Conclusion::unexplained("check.failed", FAILED, inputs),
+            _ => Conclusion::unexplained("none", UNCLEAR, inputs),
         }
     }
 }
@@ -281,10 +286,7 @@ pub(in super::super) fn headed(inputs: &Inputs<'_>) -> Option<Conclusion> {
 
 /// The first line of a few, and whether it is the only one.
 fn only<'a>(inputs: &Inputs<'a>) -> Option<(EvidenceSource, Line<'a>, bool)> {
-    let streams = [
-        (EvidenceSource::Stderr, inputs.stderr),
-        (EvidenceSource::Stdout, inputs.stdout),
-    ];
+    let streams = inputs.streams();
     let count: usize = streams
         .iter()
         .map(|(_, text)| text.lines().take(MAX_LINES + 1).count())
@@ -337,9 +339,11 @@ fn by_rules(
     if asserted && is_of_api(line.bytes) || !asserted && is_denied(line.bytes) {
         return None;
     }
-    let mut conclusion = Conclusion::of_line(rule.id, rule.verdict, source, line);
-    conclusion.rejected = lost(stages, &conclusion.evidence, line);
-    Some(conclusion)
+    let conclusion = Conclusion::of_line(rule.id, rule.verdict, source, line);
+    // The rules about longer outputs that the line resembles.
+    let longer = FAMILIES.iter().take(Family::WeakBuild as usize);
+    let lost = longer.flat_map(|family| family.matches(line.bytes));
+    Some(conclusion.rejecting(lost.filter(|rule| rule.stages & stages != 0)))
 }
 
 /// What an API answered, where nobody says that it was a tool's: a code or a status, and hardly a word.
@@ -354,21 +358,7 @@ fn by_api(inputs: &Inputs<'_>, line: Line<'_>) -> Option<Conclusion> {
         STATUS.first_in(line.bytes)?;
         api::from_text(inputs.stderr, inputs.stdout)
     })?;
-    Some(Conclusion::of_report(&reported))
-}
-
-/// The rules about longer outputs that the line resembles.
-fn lost(stages: u8, won: &Evidence, line: Line<'_>) -> Vec<Evidence> {
-    let families = FAMILIES.iter().take(Family::WeakBuild as usize);
-    let rules = families
-        .flat_map(|family| family.matches(line.bytes))
-        .filter(|rule| rule.stages & stages != 0);
-    rules
-        .map(|rule| Evidence {
-            rule: rule.id.to_owned(),
-            ..won.clone()
-        })
-        .collect()
+    Some(reported)
 }
 
 /// Whether the line says, before any colon, that it did not happen, or only might.

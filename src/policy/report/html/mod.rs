@@ -9,9 +9,7 @@ use std::fmt::Write as _;
 use maud::{DOCTYPE, Escaper, Markup, PreEscaped, Render, html};
 use sha1::{Digest, Sha1};
 
-use super::data::{
-    AttemptLine, FileLine, Files, Moment, MomentKind, Recommended, Report, ReportKind,
-};
+use super::data::{AttemptLine, FileLine, Files, Moment, MomentKind, Recommended, Report};
 use super::words;
 use super::words::MARK;
 use crate::model::run::AttemptOutcome;
@@ -23,7 +21,7 @@ const STYLE: &str = include_str!("style.css");
 
 /// Renders the page.
 pub(crate) fn html(report: &Report) -> String {
-    let title = format!("{}: {}", title(report.kind), report.summary.run.run_id);
+    let title = format!("{}: {}", report.kind.title(), report.summary.run.run_id);
     let body = body(report);
     // A hash of all the text, so that nobody whose text is in it can know the nonce beforehand.
     let nonce = format!("{:x}", Sha1::digest(body.0.as_bytes()));
@@ -49,17 +47,9 @@ pub(crate) fn html(report: &Report) -> String {
     page.into_string() + "\n"
 }
 
-fn title(kind: ReportKind) -> &'static str {
-    match kind {
-        ReportKind::Escalation => "Escalation report",
-        ReportKind::Incident => "Incident report",
-        ReportKind::Run => "Run report",
-    }
-}
-
 fn body(report: &Report) -> Markup {
     html! {
-        (sections::header(report, title(report.kind)))
+        (sections::header(report, report.kind.title()))
         div.columns {
             aside {
                 (actions(&report.recommended_actions))
@@ -128,11 +118,6 @@ fn files(files: &Files) -> Markup {
 }
 
 fn file(file: &FileLine) -> Markup {
-    let names: Vec<String> = file
-        .attempts
-        .iter()
-        .map(|name| format!("{}.{}", name.iteration, name.attempt))
-        .collect();
     html! {
         li {
             (mono(&file.path.to_lossy()))
@@ -141,7 +126,7 @@ fn file(file: &FileLine) -> Markup {
                 @if let (Some(added), Some(deleted)) = (file.added, file.deleted) {
                     span.added { "+" (added) } " " span.removed { "−" (deleted) }
                 } @else { "binary" }
-                " · attempt " (names.join(", "))
+                " · attempt " (file.attempt_names())
             }
         }
     }

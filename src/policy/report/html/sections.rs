@@ -5,7 +5,6 @@ use maud::{Markup, html};
 use super::{Line, Lines, badge, fact, mono, none, section, tone};
 use crate::model::agent_record::usage_text;
 use crate::model::decision::Budget;
-use crate::model::failure::Severity;
 use crate::policy::report::data::{
     AttemptLine, CheckpointLine, ErrorDetails, FailureLine, Moment, MomentKind, Report, Stuck,
     Summary,
@@ -71,11 +70,7 @@ fn figures(report: &Report) -> Markup {
 }
 
 fn failed(failure: &FailureLine) -> Markup {
-    let severity = match failure.severity {
-        Severity::Low => "low severity",
-        Severity::Medium => "medium severity",
-        Severity::High => "high severity",
-    };
+    let severity = format!("{} severity", failure.severity.as_str());
     let place = match (failure.iteration, failure.attempt) {
         (Some(iteration), Some(attempt)) => format!("iteration {iteration}, attempt {attempt}"),
         (Some(iteration), None) => format!("iteration {iteration}"),
@@ -84,7 +79,7 @@ fn failed(failure: &FailureLine) -> Markup {
     let at = failure.at.map(words::date_time).unwrap_or_default();
     let kind = failure.kind.as_str().replace('_', " ");
     let recoverable = words::recoverable(failure.recoverable);
-    let mut words = vec![&*kind, severity, recoverable, &place, &at];
+    let mut words = vec![kind, severity, recoverable.to_owned(), place, at];
     let conditions = failure.conditions.iter();
     words.extend(conditions.map(|condition| words::condition(*condition)));
     words.retain(|word| !word.is_empty());
@@ -237,8 +232,7 @@ fn attempt_facts(attempt: &AttemptLine) -> Markup {
             (fact("Decision", Line(&decided)))
         }
         @if let Some(changes) = attempt.changes {
-            @let (modified, created, deleted) = (changes.modified, changes.created, changes.deleted);
-            (fact("Files", format!("{modified} modified, {created} created, {deleted} deleted")))
+            (fact("Files", words::changes(changes)))
         }
         @if let Some(used) = usage_text(attempt.cost_usd, attempt.tokens) { (fact("Cost", used)) }
         (fact("Subtask", Line(&attempt.subtask)))
@@ -307,11 +301,10 @@ pub(super) fn timeline(report: &Report) -> Markup {
 }
 
 fn entry(moment: &Moment) -> Markup {
-    let kind = kind(moment.kind);
-    let tone = if moment.kind == MomentKind::Attempt {
-        tone(moment.outcome)
-    } else {
-        kind
+    let kind = moment.kind.class();
+    let tone = match moment.kind {
+        MomentKind::Attempt => tone(moment.outcome),
+        _ => kind,
     };
     let id = moment
         .checkpoint_id
@@ -329,20 +322,5 @@ fn entry(moment: &Moment) -> Markup {
                 @if let Some(detail) = &moment.detail { p.more { (Line(detail)) } }
             }
         }
-    }
-}
-
-fn kind(kind: MomentKind) -> &'static str {
-    match kind {
-        MomentKind::Run => "run",
-        MomentKind::Iteration => "iteration",
-        MomentKind::Attempt => "attempt",
-        MomentKind::Decision => "decision",
-        MomentKind::Park => "park",
-        MomentKind::Checkpoint => "checkpoint",
-        MomentKind::Step => "step",
-        MomentKind::Rollback => "rollback",
-        MomentKind::Undo => "undo",
-        MomentKind::ManualFix => "fix",
     }
 }
