@@ -11,7 +11,7 @@ use crate::engine::record::checkpoint::{self, event_with, prepare, prepare_as, p
 use crate::engine::record::storage::{Prepared, Request};
 use crate::engine::record::{events, lane, nested, select};
 use crate::engine::recovery;
-use crate::git::repo::ref_name;
+use crate::git::repo::CheckpointRef;
 use crate::model::checkpoint::{CapturedTotals, Checkpoint, trigger};
 use crate::model::event::Payload;
 use crate::model::manifest::{CaptureRules, ObjectId};
@@ -76,9 +76,10 @@ pub fn create(context: &Context, request: Request, options: Options) -> Result<C
         && same.has_room_for(&label)
     {
         prepared.capture.repair()?;
-        prepared
-            .capture
-            .write_cache_of_same(&ref_name(&same.run.run_id, &same.id), &same.commit);
+        prepared.capture.write_cache_of_same(
+            &CheckpointRef::name_of(&same.run.run_id, &same.id),
+            &same.commit,
+        );
         if same.has_label(&label) {
             return Ok(unneeded(same));
         }

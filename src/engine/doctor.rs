@@ -19,10 +19,9 @@ use crate::engine::record::stored::mark_suspect;
 use crate::engine::record::{git_state, liveness, nested, seed_json, select};
 use crate::engine::recovery::rebuild::{self, RebuildReport};
 use crate::engine::recovery::{self, lost};
-use crate::git;
 use crate::git::base::RepositoryState;
-use crate::git::repo::ref_name;
-use crate::git::{Repo, WorktreeLock};
+use crate::git::repo::CheckpointRef;
+use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::{Checkpoint, DAMAGED, UNDAMAGED};
 use crate::model::event::Payload;
 use crate::model::id::CheckpointId;
@@ -315,7 +314,7 @@ fn index(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
         return Ok(());
     }
     let repo = context.repo()?;
-    let Err(git::Error::Corrupt { what }) = repo.check_index() else {
+    let Err(GitError::Corrupt { what }) = repo.check_index() else {
         return Ok(());
     };
     let state = context.load()?.state;
@@ -441,7 +440,7 @@ fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<(
         report.error("broken_reference", name, message, false);
     }
     for checkpoint in state.checkpoints.values() {
-        let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+        let name = CheckpointRef::name_of(&checkpoint.run.run_id, &checkpoint.id);
         let stored = repo.load_checkpoint(&checkpoint.commit);
         let found = refs.iter().find(|reference| reference.name == name);
         let repairable = found.is_none() && stored.is_ok();
@@ -586,7 +585,7 @@ pub(crate) fn verify(context: &Context, selectors: &[Selector]) -> Result<Verify
             let messages = match found {
                 Ok(messages) => messages,
                 // What cannot be read now may be whole.
-                Err(error @ (git::Error::Io { .. } | git::Error::Git { .. })) => {
+                Err(error @ (GitError::Io { .. } | GitError::Git { .. })) => {
                     return Err(error.into());
                 }
                 Err(error) => vec![error.to_string()],

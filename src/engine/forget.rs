@@ -19,7 +19,7 @@ use crate::engine::hook::install::{Place, Task, carry_out, settings_file};
 use crate::engine::record::{nested, seed_json, storage};
 use crate::engine::runs::{Chosen, Planned, refuse_driven};
 use crate::engine::{recovery, trust};
-use crate::git::repo::ref_name;
+use crate::git::repo::CheckpointRef;
 use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{EventSource, Payload};
@@ -177,7 +177,7 @@ fn forget_runs(context: &Context, planned: &Forgotten) -> Result<()> {
     nested::forget(context, repo, &gone);
     let mut names: Vec<String> = gone
         .iter()
-        .map(|gone| ref_name(&gone.run.run_id, &gone.id))
+        .map(|gone| CheckpointRef::name_of(&gone.run.run_id, &gone.id))
         .collect();
     for key in &planned.runs {
         names.extend(kept(context, Some(&key.run_id))?);

@@ -26,7 +26,7 @@ use crate::engine::record::storage::patch_of;
 use crate::git::Repo;
 use crate::git::checkpoint::Unbundled;
 use crate::git::remote::Filter;
-use crate::git::repo::ref_name;
+use crate::git::repo::CheckpointRef;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
@@ -226,7 +226,7 @@ fn write(
         }
         Format::Patch => patch_of(repo, checkpoint, &plain.unwrap_or_default(), out),
         Format::Bundle => {
-            let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+            let name = CheckpointRef::name_of(&checkpoint.run.run_id, &checkpoint.id);
             let mut withheld = Vec::new();
             let mut commit = checkpoint.commit.clone();
             if plain.is_some() {
@@ -319,7 +319,7 @@ pub(in crate::engine) fn archive(
             continue;
         }
         let path = write_bundle(context, checkpoint, &folder)?;
-        let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+        let name = CheckpointRef::name_of(&checkpoint.run.run_id, &checkpoint.id);
         let hint = context.placed(
             Hint::git(["fetch"])
                 .arg(&path)
@@ -361,7 +361,7 @@ fn write_bundle(context: &Context, checkpoint: &Checkpoint, folder: &Path) -> Re
     if context.dry_run() {
         return Ok(path);
     }
-    let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+    let name = CheckpointRef::name_of(&checkpoint.run.run_id, &checkpoint.id);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let written = match to_file(context, checkpoint, Format::Bundle, &path, false, true) {
         Err(error) if error.kind == ErrorKind::AlreadyExists => path,

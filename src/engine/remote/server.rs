@@ -10,8 +10,8 @@ use super::record::Record;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::remote_consent::{refuse_fork, require_consent, require_given};
-use crate::git::Repo;
-use crate::git::remote::{Answer, FetchedNames, Limits, NewState, Remote, SCRATCH, Update};
+use crate::git::remote::{Answer, Limits, NewState, Remote, Update};
+use crate::git::{Error as GitError, Repo};
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::manifest::ObjectId;
@@ -235,7 +235,7 @@ impl<'a> Server<'a> {
                 Answer::Done(mut found) => {
                     // What `remote check` tries there is no run.
                     found.retain(|(name, _)| {
-                        !name.starts_with(SCRATCH)
+                        !name.starts_with(Remote::SCRATCH)
                             && id.is_none_or(|id| Remote::is_of_run(name, id))
                     });
                     Reached::Yes(found)
@@ -429,7 +429,7 @@ fn limited<T>(
     call: impl FnOnce(&Limits<'_>) -> crate::git::Result<T>,
 ) -> Result<T> {
     match call(limits) {
-        Err(crate::git::Error::Stopped) => {
+        Err(GitError::Stopped) => {
             let code = context
                 .interrupts
                 .pending()
@@ -526,7 +526,7 @@ pub(super) fn read_chain(
     let unseen = seen
         .and_then(|seen| ids.iter().position(|commit| *commit == seen))
         .unwrap_or(ids.len());
-    let mut names = FetchedNames::new(repo)?;
+    let mut names = repo.fetched_names()?;
     for (number, commit) in ids.into_iter().enumerate().rev() {
         let state =
             follow(&repo.read_run_state(&commit)?, key, chain.end().as_ref()).map_err(wrong)?;

@@ -18,7 +18,7 @@ use crate::engine::record::lane::OwnCommits;
 use crate::engine::record::memory;
 use crate::engine::record::storage::Prepared;
 use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::restore::{Expect, IndexContent, IndexPlan, IndexSides, RestoreJournal, git_file};
+use crate::git::restore::{Expect, IndexContent, IndexPlan, IndexSides, RestoreJournal};
 use crate::git::tree::TreeLookup;
 use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
@@ -533,7 +533,7 @@ pub(super) fn revert(
         .nested
         .placed
         .iter()
-        .try_for_each(|file| git_file::remove(repo, file));
+        .try_for_each(|file| repo.remove_git_file(file));
     let files = repo
         .execute_restore(lock, &journal.plan.invert(), Expect::CutOff, &|| false)
         .map_err(Error::from);
@@ -544,7 +544,7 @@ pub(super) fn revert(
     let unlinked = journaled
         .unlink
         .iter()
-        .try_for_each(|file| git_file::write(repo, file));
+        .try_for_each(|file| repo.write_git_file(file));
     let memory = revert_memory(context, journal);
     let head = revert_head(repo, lock, journal);
     let index = revert_index(context, lock, journal);

@@ -276,7 +276,7 @@ fn refuse_unlike(request: &RestoreRequest, blocked: &[PathReason]) -> Result<()>
 
 /// A refusal of what was not begun with.
 fn refused(repo: &Repo, error: crate::git::Error) -> Error {
-    let is_conflict = matches!(error, crate::git::Error::Conflict { .. });
+    let is_conflict = matches!(error, GitError::Conflict { .. });
     let mut error = Error::from(error);
     let closed: Option<BTreeSet<PathBuf>> = error
         .paths

@@ -13,7 +13,7 @@ use crate::engine::exchange::{Archived, archive};
 use crate::engine::record::{nested, seed_json, select, storage};
 use crate::engine::recovery;
 use crate::git::WorktreeLock;
-use crate::git::repo::ref_name;
+use crate::git::repo::CheckpointRef;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{EventSource, Payload};
 use crate::model::id::CheckpointId;
@@ -221,7 +221,7 @@ fn remove(
     let repo = context.repo()?;
     let references: Vec<_> = doomed
         .iter()
-        .map(|gone| ref_name(&gone.run.run_id, &gone.id))
+        .map(|gone| CheckpointRef::name_of(&gone.run.run_id, &gone.id))
         .collect();
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     repo.delete_refs(&lock, &references)?;

@@ -234,6 +234,14 @@ impl From<LockError> for Error {
     }
 }
 
+/// What came of something at a path that need not be there; `None` where it is not.
+pub(in crate::git) fn present<T>(path: &Path, found: io::Result<T>) -> Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some).map_err(Error::at(path)),
+    }
+}
+
 /// The first few paths, for a message.
 fn list(paths: &[PathReason]) -> String {
     let mut text: Vec<_> = paths

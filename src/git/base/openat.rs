@@ -254,6 +254,11 @@ pub(in crate::git) fn io_error(path: &RepoPath, error: io::Error) -> Error {
     )
 }
 
+/// A closure for `map_err` on errors of a path of the work tree.
+pub(in crate::git) fn at<E: Into<io::Error>>(path: &RepoPath) -> impl Fn(E) -> Error + Copy + '_ {
+    move |error| io_error(path, error.into())
+}
+
 /// How many folders are open at most, of the 1,024 descriptors that a process has as a rule.
 pub(in crate::git) const MAX_OPEN: usize = 64;
 

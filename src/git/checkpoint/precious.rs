@@ -12,7 +12,7 @@ use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{Kind, Root, Sync, is_temporary, temporary_prefix};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{Error, Result, present};
 use crate::git::base::openat;
 use crate::git::base::paths::Globs;
 use crate::git::capture::Capture;
@@ -222,16 +222,10 @@ impl Repo {
         gone: impl IntoIterator<Item = &'a CheckpointId>,
     ) -> Result<()> {
         let (root, place) = (self.shared(), folder(self));
-        let remove = |path: PathBuf| match root.remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path, error)),
-            _ => Ok(()),
-        };
+        let remove = |path: PathBuf| present(&path, root.remove_file(&path)).map(drop);
         gone.into_iter()
             .try_for_each(|id| remove(list_of(self, id)))?;
-        let found = match root.list(&place) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            found => found.map_err(Error::at(&place))?,
-        };
+        let found = present(&place, root.list(&place))?.unwrap_or_default();
         let (mut named, mut copies) = (BTreeSet::new(), Vec::new());
         for (name, _) in found.iter().filter(|(name, kind)| {
             *kind == Kind::RegularFile && !is_temporary(name.as_encoded_bytes())

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::index_file::patch::EntryStat;
 use super::index_file::{INTENT_TO_ADD, IndexEntryRef};
 use super::user_index::open_index;
 use crate::durable::{Root, give_to_sudo_caller, temporary_prefix};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{Error, Result, present};
 use crate::git::base::openat::{self, DirfdCache, FileStat, hash_file, sync_folder};
 use crate::git::odb::trees::Flat;
 use crate::git::repo::locks::GitLock;
@@ -89,11 +89,7 @@ impl LockedIndex {
 
     /// The bytes of the index; `None` where there is none.
     pub(crate) fn content(&self) -> Result<Option<Vec<u8>>> {
-        match fs::read(&self.index) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::io(&self.index, error)),
-        }
+        present(&self.index, fs::read(&self.index))
     }
 
     /// The second in which the index was written, in 32 bits.
@@ -117,12 +113,7 @@ impl LockedIndex {
 
     /// Removes the index, where there is one.
     pub(crate) fn remove(&self) -> Result<()> {
-        match fs::remove_file(&self.index) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Error::io(&self.index, error))
-            }
-            _ => Ok(()),
-        }
+        present(&self.index, fs::remove_file(&self.index)).map(drop)
     }
 
     /// Makes the index hold exactly these entries, as after a commit of them. Entries that are right already keep their
@@ -145,13 +136,9 @@ impl LockedIndex {
                 .remove(&on_disk(&path), stage)
                 .map_err(Error::git(format!("take {path} out of the index")))?;
         }
-        for (path, (mode, oid)) in flat {
+        for (path, entry) in flat {
             if index.get_path(&on_disk(path), 0).is_none() {
-                let mut entry = entry(path, *mode, *oid);
-                refresh(&mut folders, path, &mut entry);
-                index
-                    .add(&entry)
-                    .map_err(Error::git(format!("put {path} into the index")))?;
+                put_fresh(&mut index, &mut folders, path, *entry)?;
             }
         }
         self.write(index)
@@ -176,13 +163,9 @@ impl LockedIndex {
                 .remove(&on_disk(path), 0)
                 .map_err(Error::git(format!("take {path} out of the index")))?;
         }
-        for (path, entry_of) in wanted {
-            if let Some((mode, oid)) = entry_of {
-                let mut entry = entry(path, *mode, *oid);
-                refresh(&mut folders, path, &mut entry);
-                index
-                    .add(&entry)
-                    .map_err(Error::git(format!("put {path} into the index")))?;
+        for (path, entry) in wanted {
+            if let Some(entry) = entry {
+                put_fresh(&mut index, &mut folders, path, *entry)?;
             }
         }
         self.write(index)
@@ -213,6 +196,20 @@ impl Drop for LockedIndex {
         // Reaped later on if it cannot be removed now.
         let _ = self.own.remove_file(&self.draft);
     }
+}
+
+/// Adds an entry, with the metadata of the file where that has its content.
+fn put_fresh(
+    index: &mut Index,
+    folders: &mut DirfdCache,
+    path: &RepoPath,
+    (mode, oid): (u32, Oid),
+) -> Result<()> {
+    let mut entry = entry(path, mode, oid);
+    refresh(folders, path, &mut entry);
+    index
+        .add(&entry)
+        .map_err(Error::git(format!("put {path} into the index")))
 }
 
 pub(in crate::git) fn entry(path: &RepoPath, mode: u32, id: Oid) -> IndexEntry {

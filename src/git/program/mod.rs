@@ -38,19 +38,19 @@ const KEPT: [&str; 9] = [
     "GIT_TRACE",
 ];
 
-/// The variables of git's in this process's environment that would lead it elsewhere.
-pub(crate) fn misleading_variables() -> Vec<OsString> {
-    let misleads = |name: &OsStr| {
-        let name = name.as_encoded_bytes();
-        name.starts_with(b"GIT_") && !KEPT.iter().any(|kept| name.starts_with(kept.as_bytes()))
-    };
-    std::env::vars_os()
-        .map(|(name, _)| name)
-        .filter(|name| misleads(name))
-        .collect()
-}
-
 impl Repo {
+    /// The variables of git's in this process's environment that would lead it elsewhere.
+    pub(crate) fn misleading_variables() -> Vec<OsString> {
+        let misleads = |name: &OsString| {
+            let name = name.as_encoded_bytes();
+            name.starts_with(b"GIT_") && !KEPT.iter().any(|kept| name.starts_with(kept.as_bytes()))
+        };
+        std::env::vars_os()
+            .map(|(name, _)| name)
+            .filter(misleads)
+            .collect()
+    }
+
     /// The full name of a branch; `None` where that is no name for one.
     pub(crate) fn branch_ref(name: &str) -> Option<String> {
         let full = format!("refs/heads/{name}");
@@ -91,7 +91,7 @@ impl Call<'_> {
             .args(CONFIGURED)
             .args(words)
             .current_dir(self.folder);
-        for name in misleading_variables() {
+        for name in Repo::misleading_variables() {
             command.env_remove(name);
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));

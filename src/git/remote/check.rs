@@ -17,9 +17,6 @@ use crate::git::base::error::{Error, Result};
 use crate::git::repo::repository::{IDENTITY, Repo};
 use crate::model::manifest::ObjectId;
 
-/// Where the references for the moment are: where those of runs are, as a server may have rules for places. No run's name has
-/// a `+`.
-pub const SCRATCH: &str = "refs/recover-runs/+check-";
 /// Where it is fetched to.
 const FETCHED: &str = "refs/recover/+check";
 
@@ -65,6 +62,10 @@ struct Trial<'a> {
 }
 
 impl Remote {
+    /// Where the references for the moment are: where those of runs are, as a server may have rules for places. No run's name
+    /// has a `+`.
+    pub const SCRATCH: &str = "refs/recover-runs/+check-";
+
     /// Finds out what the server guarantees. `nonce` makes the reference one of its own; `size` bytes, which nothing
     /// compresses, are sent in one object where that is more than 0.
     ///
@@ -76,7 +77,7 @@ impl Remote {
         size: u64,
         limits: &Limits<'_>,
     ) -> Result<Answer<Examined>> {
-        let name = format!("{SCRATCH}{nonce}");
+        let name = format!("{}{nonce}", Self::SCRATCH);
         let mut trial = Trial {
             repo,
             remote: self,

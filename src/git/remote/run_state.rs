@@ -17,7 +17,7 @@ use crate::git::base::openat::sync_folder;
 use crate::git::base::paths::unsafe_name;
 use crate::git::odb::database::Database;
 use crate::git::odb::trees::{Tree, child};
-use crate::git::repo::ref_component;
+use crate::git::repo::CheckpointRef;
 use crate::git::repo::repository::{IDENTITY, Repo};
 use crate::model::id::{NONE, RunId};
 use crate::model::manifest::ObjectId;
@@ -258,15 +258,15 @@ const PENDING: &str = "refs/recover-pending/";
 
 /// A run's place below [`Remote::RUNS`].
 fn run_component(key: &RunKey) -> String {
-    let id = ref_component(key.run_id.as_str());
+    let id = CheckpointRef::component(key.run_id.as_str());
     if key.phase == NONE && key.lane == NONE {
         return id;
     }
     // No component has a `+`.
     format!(
         "{id}+{}+{}",
-        ref_component(&key.phase),
-        ref_component(&key.lane)
+        CheckpointRef::component(&key.phase),
+        CheckpointRef::component(&key.lane)
     )
 }
 
@@ -274,7 +274,10 @@ fn below(folder: &str, remote: &str, there: &str) -> Option<String> {
     let component = there
         .strip_prefix(Remote::RUNS)
         .filter(|component| !component.contains('/'))?;
-    Some(format!("{folder}{}/{component}", ref_component(remote)))
+    Some(format!(
+        "{folder}{}/{component}",
+        CheckpointRef::component(remote)
+    ))
 }
 
 /// The references of runs: on a server, and here, below the name of the remote.
@@ -299,12 +302,20 @@ impl Remote {
 
     /// The reference here of what was seen last of a run on a remote.
     pub(crate) fn tracking_ref(remote: &str, key: &RunKey) -> String {
-        format!("{TRACKING}{}/{}", ref_component(remote), run_component(key))
+        format!(
+            "{TRACKING}{}/{}",
+            CheckpointRef::component(remote),
+            run_component(key)
+        )
     }
 
     /// What is on its way to a remote.
     pub(crate) fn pending_ref(remote: &str, key: &RunKey) -> String {
-        format!("{PENDING}{}/{}", ref_component(remote), run_component(key))
+        format!(
+            "{PENDING}{}/{}",
+            CheckpointRef::component(remote),
+            run_component(key)
+        )
     }
 
     /// The reference here of what was seen last of the reference of a run there.
@@ -320,7 +331,7 @@ impl Remote {
     /// Whether a reference on a server is that of a run with this id, whatever its phase and lane.
     pub(crate) fn is_of_run(there: &str, id: &RunId) -> bool {
         let component = there.strip_prefix(Self::RUNS).unwrap_or_default();
-        component.split('+').next() == Some(ref_component(id.as_str()).as_str())
+        component.split('+').next() == Some(CheckpointRef::component(id.as_str()).as_str())
     }
 }
 
@@ -334,16 +345,18 @@ pub(crate) struct FetchedNames<'r> {
     seen: HashSet<Oid>,
 }
 
-impl<'r> FetchedNames<'r> {
-    /// None was looked through yet.
-    pub(crate) fn new(repo: &'r Repo) -> Result<Self> {
-        Ok(Self {
-            repo,
-            database: Database::open(repo)?,
+impl Repo {
+    /// Looks through the names in the trees of checkpoints.
+    pub(crate) fn fetched_names(&self) -> Result<FetchedNames<'_>> {
+        Ok(FetchedNames {
+            repo: self,
+            database: Database::open(self)?,
             seen: HashSet::new(),
         })
     }
+}
 
+impl FetchedNames<'_> {
     /// What is in a checkpoint that no checkpoint has, and why; `None` where nothing is. What is not here is not looked at: it
     /// comes in a transfer.
     pub(crate) fn unsafe_in(

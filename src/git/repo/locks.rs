@@ -20,7 +20,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::repository::Repo;
 use crate::durable::{FileLock, LockError, Root, Sync, TemporaryFolder, cannot_link};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{Error, Result, present};
 use crate::model::time::spoken_duration;
 
 /// How often a held lock is tried again.
@@ -118,21 +118,17 @@ fn release(repo: &Repo, mark: &Path) -> Result<()> {
     if let Some(lock) = marked(repo, mark)? {
         fs::remove_file(&lock).map_err(Error::at(&lock))?;
     }
-    match fs::remove_file(mark) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(mark, error)),
-        _ => Ok(()),
-    }
+    present(mark, fs::remove_file(mark)).map(drop)
 }
 
 /// The lock that a mark is of, while it is there and ours. A mark that a power failure left empty, as it is not synced, is
 /// of the lock that is the same file.
 fn marked(repo: &Repo, mark: &Path) -> Result<Option<PathBuf>> {
     let (root, name) = Root::of_file(mark);
-    let lock = match root.read(Path::new(name)) {
-        Ok(lock) => PathBuf::from(OsStr::from_bytes(&lock)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(Error::io(mark, source)),
+    let Some(lock) = present(mark, root.read(Path::new(name)))? else {
+        return Ok(None);
     };
+    let lock = PathBuf::from(OsStr::from_bytes(&lock));
     let Some(marked) = identity(mark) else {
         return Ok(None);
     };
@@ -306,11 +302,7 @@ fn all_marks(repo: &Repo) -> Result<Vec<(PathBuf, Vec<PathBuf>)>> {
 
 /// What a folder holds; nothing where it is not there.
 fn list(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(Error::io(folder, source)),
-    };
+    let entries = present(folder, fs::read_dir(folder))?.into_iter().flatten();
     entries
         .map(|entry| Ok(entry.map_err(Error::at(folder))?.path()))
         .collect()

@@ -8,12 +8,14 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, RepositoryOpenFlags, RepositoryState};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::nested::{Outer, is_repository, stray};
 use super::owner;
 use super::untracked::Untracked;
-use crate::durable::Root;
-use crate::git::base::error::{Error, Result, Unusable};
+use crate::durable::{Root, Sync};
+use crate::git::base::error::{Error, Result, Unusable, present};
 use crate::git::base::openat;
 use crate::model::manifest::{Head, ObjectId};
 use crate::model::path::RepoPath;
@@ -160,7 +162,7 @@ impl Repo {
         for folder in folders.into_iter().flatten() {
             owner::check(folder, &workdir)?;
         }
-        refuse_root(&workdir, home)?;
+        Self::refuse_root(&workdir, home)?;
         let roots = [inner.path(), inner.commondir()].map(|folder| Root::with_own(folder, OWN));
         Self::of(inner, workdir, false, roots).checked()
     }
@@ -206,7 +208,7 @@ impl Repo {
         home: Option<&Path>,
     ) -> Result<Self> {
         let workdir = fs::canonicalize(workdir).map_err(Error::at(workdir))?;
-        refuse_root(&workdir, home)?;
+        Self::refuse_root(&workdir, home)?;
         let path = private_path(state_dir);
         let inner = if Self::has_private(root, state_dir)? {
             git2::Repository::open_bare(&path).map_err(|source| open_error(&path, source))?
@@ -418,6 +420,53 @@ impl Repo {
     }
 }
 
+/// Journals: files of [`Repo::own_folder`] that are there while something is under way.
+impl Repo {
+    /// Writes a journal durably: temporary file, sync, rename, sync of the folder.
+    pub(in crate::git) fn write_journal(&self, name: &str, journal: &impl Serialize) -> Result<()> {
+        let path = self.recover_dir()?.join(name);
+        let text = serde_json::to_vec(journal)
+            .map_err(|error| Error::corrupt(format!("{name}: {error}")))?;
+        let written = self.own.write(&path, &text, Sync::All);
+        written.map_err(Error::at(&path))
+    }
+
+    /// Reads a journal of this `version` or an older one; `None` where there is none.
+    pub(in crate::git) fn read_journal<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        version: u32,
+    ) -> Result<Option<T>> {
+        let path = self.own_folder().join(name);
+        let Some(text) = present(&path, self.own.read(&path))? else {
+            return Ok(None);
+        };
+        let damaged =
+            |error: serde_json::Error| Error::corrupt(format!("{}: {error}", path.display()));
+        let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
+        let written_by = value.get("version").and_then(serde_json::Value::as_u64);
+        if written_by.is_some_and(|writer| writer > u64::from(version)) {
+            let what = path.display().to_string();
+            return Err(Error::Newer { what });
+        }
+        serde_json::from_value(value).map(Some).map_err(damaged)
+    }
+
+    /// Whether a journal is there; no descriptor is needed to know.
+    pub(in crate::git) fn has_journal(&self, name: &str) -> bool {
+        !matches!(self.own.kind(&self.own_folder().join(name)), Ok(None))
+    }
+
+    /// Removes a journal durably.
+    pub(in crate::git) fn remove_journal(&self, name: &str) -> Result<()> {
+        let path = self.own_folder().join(name);
+        match present(&path, self.own.remove_file(&path))? {
+            Some(()) => openat::sync_folder(&self.own_folder()),
+            None => Ok(()),
+        }
+    }
+}
+
 pub(in crate::git) fn private_path(state_dir: &Path) -> PathBuf {
     state_dir.join("recover").join("shadow.git")
 }
@@ -434,22 +483,29 @@ fn init_bare(path: &Path) -> Result<git2::Repository> {
         .map_err(Error::git(format!("make {}", path.display())))
 }
 
-/// Refuses `/`, the home folder and what is above it as a work tree.
-pub(crate) fn refuse_root(workdir: &Path, home: Option<&Path>) -> Result<()> {
-    let home = home.map(|home| fs::canonicalize(home).unwrap_or_else(|_| home.to_owned()));
-    let reason = if workdir.parent().is_none() {
-        "the root folder is not a project"
-    } else if home.as_deref() == Some(workdir) && workdir.join(".git").exists() {
-        "the home folder is no project, unless --allow-home is given: then the files that git tracks in it are one"
-    } else if home.is_some_and(|home| home.starts_with(workdir)) {
-        "refusing to work in the home folder or above it: start recover inside a project"
-    } else {
-        return Ok(());
-    };
-    Err(Error::UnsafePath {
-        path: workdir.to_owned(),
-        reason: reason.to_owned(),
-    })
+impl Repo {
+    /// Refuses `/`, the home folder and what is above it as a work tree.
+    pub(crate) fn refuse_root(workdir: &Path, home: Option<&Path>) -> Result<()> {
+        let home = home.map(|home| fs::canonicalize(home).unwrap_or_else(|_| home.to_owned()));
+        let reason = if workdir.parent().is_none() {
+            "the root folder is not a project"
+        } else if home.as_deref() == Some(workdir) && workdir.join(".git").exists() {
+            "the home folder is no project, unless --allow-home is given: then the files that git tracks in it are one"
+        } else if home.is_some_and(|home| home.starts_with(workdir)) {
+            "refusing to work in the home folder or above it: start recover inside a project"
+        } else {
+            return Ok(());
+        };
+        Err(Error::UnsafePath {
+            path: workdir.to_owned(),
+            reason: reason.to_owned(),
+        })
+    }
+
+    /// Whether both are the same repository, also where it is mounted twice.
+    pub(crate) fn is_same_repository(&self, other: &Self) -> bool {
+        is_same_folder(self.common_dir(), other.common_dir())
+    }
 }
 
 /// The work tree that a repository's `.git` lies in, where nothing says that another one is its own: a file that leads
@@ -564,7 +620,7 @@ fn refuse_posing(start: &Path, git_folder: &Path) -> Result<()> {
 }
 
 /// Whether both are the same folder, also where it is mounted twice.
-pub(crate) fn is_same_folder(one: &Path, other: &Path) -> bool {
+pub(super) fn is_same_folder(one: &Path, other: &Path) -> bool {
     let number = |path| {
         fs::metadata(path)
             .map(|found| (found.dev(), found.ino()))

@@ -185,10 +185,9 @@ impl Repo {
             let dir = folders
                 .open(&parent)
                 .map_err(|error| openat::open_error(path, error))?;
-            let failed = |error: io::Error| openat::io_error(path, error);
-            temp_file::chmod(&dir, name, *mode).map_err(failed)?;
+            temp_file::chmod(&dir, name, *mode).map_err(openat::at(path))?;
             if openat::stat(&dir, name)
-                .map_err(failed)?
+                .map_err(openat::at(path))?
                 .is_none_or(|stat| stat.permissions() != *mode)
             {
                 differing.push(PathReason::new(path.clone(), OTHER_MODE));
@@ -298,8 +297,7 @@ impl<'r> Execution<'r> {
         // Writable until its files are in it; the mode comes last.
         match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(0o700)) {
             Ok(()) => {
-                temp_file::keep_owner(&dir, name, name)
-                    .map_err(|error| openat::io_error(path, error))?;
+                temp_file::keep_owner(&dir, name, name).map_err(openat::at(path))?;
                 self.changed.insert(parent);
                 self.changed.insert(path.clone());
                 self.done.written.push(path.clone());
@@ -430,8 +428,7 @@ impl<'r> Execution<'r> {
             }
             let path = &pending.write.path;
             // The last look: what was compared before it was written must still be the same file.
-            let now = openat::stat(&pending.dir, pending.name)
-                .map_err(|error| openat::io_error(path, error));
+            let now = openat::stat(&pending.dir, pending.name).map_err(openat::at(path));
             let placed = now.and_then(|now| {
                 if now != pending.before && !is_same_but_links(&pending, now.as_ref())? {
                     return Err(Error::conflict(path, "changed while it was restored"));
@@ -477,18 +474,17 @@ impl<'r> Execution<'r> {
 
     /// Gives the owner of a folder all rights in it. How it ends is in the plan, and the plan in the journal.
     fn lend(&mut self, path: &RepoPath) -> Result<()> {
-        let failed = |error: io::Error| openat::io_error(path, error);
         let (parent, name) = openat::split(path);
         let Some(dir) = self.parent(path, &parent)? else {
             return Ok(());
         };
         // The work tree's root has no name.
         let name = if name.is_empty() { b"." } else { name };
-        match openat::stat(&dir, name).map_err(failed)? {
+        match openat::stat(&dir, name).map_err(openat::at(path))? {
             Some(stat)
                 if stat.kind() == FileType::Directory && stat.permissions() & OWNERS != OWNERS =>
             {
-                temp_file::chmod(&dir, name, stat.permissions() | OWNERS).map_err(failed)
+                temp_file::chmod(&dir, name, stat.permissions() | OWNERS).map_err(openat::at(path))
             }
             _ => Ok(()),
         }
@@ -506,8 +502,7 @@ impl<'r> Execution<'r> {
     fn end_with(&mut self, path: &RepoPath, mode: u32) -> Result<()> {
         if path.as_bytes().is_empty() {
             let root = self.open(path, path)?;
-            return temp_file::chmod(&root, b".", mode)
-                .map_err(|error| openat::io_error(path, error));
+            return temp_file::chmod(&root, b".", mode).map_err(openat::at(path));
         }
         if mode & READABLE_FOLDER == READABLE_FOLDER {
             return self.chmod(path, mode);
@@ -517,7 +512,7 @@ impl<'r> Execution<'r> {
             return Ok(());
         };
         match openat::stat(&dir, name)
-            .map_err(|error| openat::io_error(path, error))?
+            .map_err(openat::at(path))?
             .map(|stat| stat.kind())
         {
             Some(FileType::RegularFile) if mode & temp_file::READABLE != 0 => {
@@ -534,16 +529,15 @@ impl<'r> Execution<'r> {
 
     /// Sets permissions of a file or folder; never through a symlink.
     fn chmod(&mut self, path: &RepoPath, mode: u32) -> Result<()> {
-        let failed = |error: io::Error| openat::io_error(path, error);
         let (parent, name) = openat::split(path);
         let dir = self.open(path, &parent)?;
-        let stat = openat::stat(&dir, name).map_err(failed)?;
+        let stat = openat::stat(&dir, name).map_err(openat::at(path))?;
         match stat.map(|stat| stat.kind()) {
             Some(FileType::RegularFile | FileType::Directory) => {}
             None if self.expect == Expect::CutOff => return Ok(()),
             _ => return Err(Error::conflict(path, "changed while it was restored")),
         }
-        temp_file::chmod(&dir, name, mode).map_err(failed)
+        temp_file::chmod(&dir, name, mode).map_err(openat::at(path))
     }
 
     /// What is there, if the path may be changed now: it is what one of `accepted` says (`None` is nothing).
@@ -561,7 +555,7 @@ impl<'r> Execution<'r> {
             }
             found => found,
         };
-        let found = found.map_err(|error| openat::io_error(path, error))?;
+        let found = found.map_err(openat::at(path))?;
         let nothing_is_fine = self.expect == Expect::CutOff && found == OnDisk::Nothing;
         if nothing_is_fine || accepted.iter().any(|entry| found.is(*entry)) {
             return Ok(Some(found));
@@ -629,7 +623,7 @@ fn is_same_but_links(pending: &Pending<'_>, now: Option<&FileStat>) -> Result<bo
     {
         return Ok(false);
     }
-    let found = openat::inspect(&pending.dir, pending.name)
-        .map_err(|error| openat::io_error(&pending.write.path, error))?;
+    let found =
+        openat::inspect(&pending.dir, pending.name).map_err(openat::at(&pending.write.path))?;
     Ok(found.is_as(&pending.found))
 }

@@ -6,7 +6,7 @@
 //! the last. Who finds one finishes or reverts what it describes.
 
 mod execute;
-pub(crate) mod git_file;
+mod git_file;
 mod index;
 mod outcomes;
 mod preflight;
@@ -22,11 +22,11 @@ use serde::{Deserialize, Serialize};
 use write_batch::FILES_PER_THREAD;
 
 use super::base::error::{Error, Result};
-use super::base::openat::{self, DirfdCache, FileStat, OnDisk, sync_folder};
+use super::base::openat::{self, DirfdCache, FileStat, OnDisk};
 use super::base::work_queue;
 use super::repo::locks::WorktreeLock;
 use super::repo::repository::Repo;
-use crate::durable::{Sync, is_left_over};
+use crate::durable::is_left_over;
 use crate::model::id::OperationId;
 use crate::model::manifest::{Entry, Head, ObjectId};
 use crate::model::path::{PathReason, RepoPath};
@@ -111,9 +111,7 @@ fn contents(
     for (path, entry) in expected {
         let (parent, name) = openat::split(path);
         let found = match folders.open(&parent) {
-            Ok(dir) => {
-                openat::inspect(&dir, name).map_err(|error| openat::io_error(path, error))?
-            }
+            Ok(dir) => openat::inspect(&dir, name).map_err(openat::at(path))?,
             Err(error) if openat::is_no_folder(&error) => OnDisk::Nothing,
             Err(error) => return Err(openat::open_error(path, error)),
         };
@@ -131,15 +129,12 @@ fn contents(
     Ok(())
 }
 
-/// The version that this program writes.
-pub const JOURNAL_VERSION: u32 = 1;
-
 const JOURNAL_FILE: &str = "journal.json";
 
 /// Everything needed to finish or revert a restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoreJournal {
-    /// [`JOURNAL_VERSION`] of the writer.
+    /// [`Self::VERSION`] of the writer.
     pub version: u32,
     /// The operation, as the ledger will name it.
     pub operation_id: OperationId,
@@ -173,6 +168,11 @@ pub struct RestoreJournal {
     pub context: serde_json::Value,
 }
 
+impl RestoreJournal {
+    /// The version that this program writes.
+    pub const VERSION: u32 = 1;
+}
+
 impl Repo {
     /// Writes the journal durably: temp file, sync, rename, sync of the folder.
     pub fn write_restore_journal(
@@ -180,52 +180,22 @@ impl Repo {
         _lock: &WorktreeLock,
         journal: &RestoreJournal,
     ) -> Result<()> {
-        let folder = self.recover_dir()?;
-        let path = folder.join(JOURNAL_FILE);
-        let text = serde_json::to_vec(journal)
-            .map_err(|error| Error::corrupt(format!("journal: {error}")))?;
-        self.own()
-            .write(&path, &text, Sync::All)
-            .map_err(Error::at(&path))
+        self.write_journal(JOURNAL_FILE, journal)
     }
 
     /// Reads the journal; `None` when no restore is under way.
     pub fn restore_journal(&self) -> Result<Option<RestoreJournal>> {
-        let path = self.own_folder().join(JOURNAL_FILE);
-        let Some(text) = self.own().read_present(&path).map_err(Error::at(&path))? else {
-            return Ok(None);
-        };
-        let damaged =
-            |error: serde_json::Error| Error::corrupt(format!("{}: {error}", path.display()));
-        let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
-        if value
-            .get("version")
-            .and_then(serde_json::Value::as_u64)
-            .is_some_and(|version| version > u64::from(JOURNAL_VERSION))
-        {
-            return Err(Error::Newer {
-                what: path.display().to_string(),
-            });
-        }
-        serde_json::from_value(value).map(Some).map_err(damaged)
+        self.read_journal(JOURNAL_FILE, RestoreJournal::VERSION)
     }
 
-    /// Whether there is a journal; no descriptor is needed to know.
+    /// Whether there is a journal.
     pub(crate) fn has_restore_journal(&self) -> bool {
-        !matches!(
-            self.own().kind(&self.own_folder().join(JOURNAL_FILE)),
-            Ok(None)
-        )
+        self.has_journal(JOURNAL_FILE)
     }
 
     /// Removes the journal durably: the restore is settled.
     pub fn remove_restore_journal(&self, _lock: &WorktreeLock) -> Result<()> {
-        let folder = self.recover_dir()?;
-        match self.own().remove_file(&folder.join(JOURNAL_FILE)) {
-            Ok(()) => sync_folder(&folder),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(source) => Err(Error::io(folder.join(JOURNAL_FILE), source)),
-        }
+        self.remove_journal(JOURNAL_FILE)
     }
 
     /// Removes temp files that dead processes left in the folders of a plan, and in this worktree's own folder. Returns how many.

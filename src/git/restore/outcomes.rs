@@ -116,10 +116,7 @@ impl Survey {
         {
             return Ok(Some(why));
         }
-        let Some(found) = folder
-            .about(name)
-            .map_err(|error| openat::io_error(path, error))?
-        else {
+        let Some(found) = folder.about(name).map_err(openat::at(path))? else {
             return Ok(None);
         };
         let is_others = !is_root && found.owner != user;
@@ -149,15 +146,14 @@ impl Survey {
         {
             let above = &self.open[at];
             let path = above.path.join(name);
-            let failed = |error: io::Error| openat::io_error(&path, error);
-            let found = above.about(name).map_err(failed)?;
+            let found = above.about(name).map_err(openat::at(&path))?;
             let Some(about) = found.filter(|found| found.kind == FileType::Directory) else {
                 return Ok(None);
             };
             let dir = match rustix::fs::openat(&above.dir, name, FOLDER_BY_PATH, Mode::empty()) {
                 Ok(dir) => dir,
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => return Ok(None),
-                Err(error) => return Err(failed(error.into())),
+                Err(error) => return Err(openat::io_error(&path, error.into())),
             };
             let mount = about.is_mount.then(|| {
                 if is_read_only(&dir) {
@@ -287,7 +283,7 @@ impl Repo {
         for folder in plan.remove_dirs.iter().rev().map(|dir| &dir.path) {
             // One that cannot be opened is reported by the restore.
             let names = match openat::open_path(&root, folder) {
-                Ok(dir) => openat::names(&dir).map_err(|error| openat::io_error(folder, error))?,
+                Ok(dir) => openat::names(&dir).map_err(openat::at(folder))?,
                 Err(_) => Vec::new(),
             };
             if names.iter().all(|name| going.contains(&folder.join(name))) {

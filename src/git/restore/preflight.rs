@@ -80,18 +80,16 @@ fn kind_in(folders: &mut DirfdCache, root: &OwnedFd, path: &RepoPath) -> Result<
     let Ok(dir) = folders.open(&parent) else {
         return kind_at(root, path);
     };
-    let stat = openat::stat(&dir, name).map_err(|error| openat::io_error(path, error))?;
+    let stat = openat::stat(&dir, name).map_err(openat::at(path))?;
     Ok(stat.map(|stat| stat.kind()))
 }
 
 /// What kind of thing is at a path. A symlink among its folders is an error; a file there means that nothing is.
 fn kind_at(root: &OwnedFd, path: &RepoPath) -> Result<Option<FileType>> {
-    let mut dir = root
-        .try_clone()
-        .map_err(|error| openat::io_error(path, error))?;
+    let mut dir = root.try_clone().map_err(openat::at(path))?;
     let mut names = path.as_bytes().split(|byte| *byte == b'/').peekable();
     while let Some(name) = names.next() {
-        let stat = openat::stat(&dir, name).map_err(|error| openat::io_error(path, error))?;
+        let stat = openat::stat(&dir, name).map_err(openat::at(path))?;
         let kind = stat.map(|stat| stat.kind());
         if names.peek().is_none() {
             return Ok(kind);
@@ -117,7 +115,7 @@ fn first_staying(
     let mut open = vec![folder.clone()];
     while let Some(folder) = open.pop() {
         let dir = openat::open_path(root, &folder).map_err(|error| open_error(&folder, error))?;
-        for name in openat::names(&dir).map_err(|error| openat::io_error(&folder, error))? {
+        for name in openat::names(&dir).map_err(openat::at(&folder))? {
             let path = folder.join(&name);
             if gone_dirs.contains(&path) {
                 open.push(path);

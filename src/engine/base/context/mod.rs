@@ -17,7 +17,7 @@ use super::trust::TrustRecord;
 use crate::config::{Around, Config, ConfigError, Guarded, UserConfig, is_mask};
 use crate::durable::{Root, TemporaryFolder};
 use crate::git::base::{Reason, RepositoryState, Unusable};
-use crate::git::{Repo, WorktreeLock, refuse_root};
+use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::failure::Cause;
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
@@ -182,7 +182,7 @@ fn roots(
     let root = project_root(&setup.cwd, setup.home.as_deref(), skipped);
     // Before anything is made in it.
     if !setup.settings_only {
-        refuse_root(&root, setup.home.as_deref())?;
+        Repo::refuse_root(&root, setup.home.as_deref())?;
     }
     Ok((root.clone(), root))
 }
@@ -268,7 +268,7 @@ impl Context {
             None => project.join(".ultraplan").join("state"),
         };
         let is_ours = match check_owners(&worktree, &project, &state_dir) {
-            Err(crate::git::Error::ForeignOwner { path, owner, .. }) if setup.settings_only => {
+            Err(GitError::ForeignOwner { path, owner, .. }) if setup.settings_only => {
                 skipped.push((path, owner));
                 false
             }
@@ -589,7 +589,7 @@ impl Context {
             return Ok(repo);
         }
         if let Some(unusable) = &self.unusable {
-            return Err(crate::git::Error::Unusable(Box::new(unusable.clone())).into());
+            return Err(GitError::Unusable(Box::new(unusable.clone())).into());
         }
         let home = self.setup.home.as_deref();
         // What is only rehearsed is done next: that one is made for good. Nothing is made in somebody else's state.
@@ -660,8 +660,7 @@ impl Context {
                 ))
             }
             (_, Some(unusable)) => {
-                let error =
-                    self.locate(crate::git::Error::Unusable(Box::new(unusable.clone())).into());
+                let error = self.locate(GitError::Unusable(Box::new(unusable.clone())).into());
                 let way = match (error.hint, &unusable.reason) {
                     (_, Reason::Head(_)) if unusable.repair().is_none() => {
                         "; write into it which branch it is on, as in 'ref: refs/heads/main'"
