@@ -498,7 +498,7 @@ fn cannot_be_read(error: &git::Error) -> bool {
     }
 }
 
-fn changes_between(before: &StoredCheckpoint, capture: &Capture) -> git::Result<Changes> {
+fn changes_between(before: &StoredCheckpoint, capture: &Capture) -> Result<Changes, GitError> {
     let (mut totals, mut paths) = (ChangeTotals::default(), Vec::new());
     if capture.is_same_tree(before) {
         return Ok((totals, paths));
@@ -554,7 +554,7 @@ pub(super) fn lend(
         }
     }
     let lookup = TreeLookup::stored(repo)?;
-    let may = |path: &RepoPath, is_folder: bool| -> git::Result<bool> {
+    let may = |path: &RepoPath, is_folder: bool| -> Result<bool, GitError> {
         for stored in &before {
             if mode_in(stored, &lookup, path, is_folder)?
                 .is_some_and(|mode| in_attempt || mode & 0o400 == 0)
@@ -577,7 +577,7 @@ fn mode_in(
     lookup: &TreeLookup<'_>,
     path: &RepoPath,
     is_folder: bool,
-) -> git::Result<Option<u32>> {
+) -> Result<Option<u32>, GitError> {
     if let Some(entry) = stored.view().entry(lookup, path)? {
         return Ok(Some(entry.mode));
     }

@@ -177,7 +177,7 @@ impl<'a> Server<'a> {
     fn call<T>(
         &self,
         limit: Duration,
-        call: impl FnOnce(&Limits<'_>) -> crate::git::Result<Answer<T>>,
+        call: impl FnOnce(&Limits<'_>) -> Result<Answer<T>, GitError>,
     ) -> Result<Answer<T>> {
         let limit = match self.stop {
             Stop::LastWord { until, .. } => limit.min(until.saturating_sub(since_boot())),
@@ -202,7 +202,7 @@ impl<'a> Server<'a> {
     fn within<T>(
         &self,
         limit: Duration,
-        call: impl FnOnce(&Limits<'_>) -> crate::git::Result<T>,
+        call: impl FnOnce(&Limits<'_>) -> Result<T, GitError>,
     ) -> Result<T> {
         let stopped = || self.is_stopped();
         limited(self.context, &Limits::new(limit, &stopped), call)
@@ -426,7 +426,7 @@ fn is_signed_by(context: &Context, commit: &ObjectId, signers: &str) -> Result<b
 fn limited<T>(
     context: &Context,
     limits: &Limits<'_>,
-    call: impl FnOnce(&Limits<'_>) -> crate::git::Result<T>,
+    call: impl FnOnce(&Limits<'_>) -> Result<T, GitError>,
 ) -> Result<T> {
     match call(limits) {
         Err(GitError::Stopped) => {

@@ -314,6 +314,21 @@ impl Unusable {
         main.unwrap_or(&self.place).to_owned()
     }
 
+    /// Whether HEAD is missing or damaged, and nothing says what it was.
+    pub fn is_head_lost(&self) -> bool {
+        matches!(self.reason, Reason::Head(_)) && self.head.is_none()
+    }
+
+    /// The words of the git command that makes it usable again; `None` where there is none.
+    pub fn git_command(&self) -> Option<&'static str> {
+        match self.reason {
+            Reason::Bare => Some("config core.bare false"),
+            Reason::Elsewhere(_) => Some("config --unset core.worktree"),
+            Reason::Reftable => Some("refs migrate --ref-format=files"),
+            Reason::Head(_) | Reason::Sha256 | Reason::Other(_) => None,
+        }
+    }
+
     /// What it is for a program that reads the answer.
     pub fn state(&self) -> RepositoryState {
         match self.reason {

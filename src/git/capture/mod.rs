@@ -27,7 +27,6 @@ use super::repo::loan::Loan;
 use super::repo::locks::WorktreeLock;
 use super::repo::repository::Repo;
 use super::tree::{KnownTrees, Objects, TreeLookup, TreeView};
-use super::worktree::Outputs;
 use super::worktree::cache::{Cache, Other, flag, walk_order};
 use super::worktree::reading::read_all;
 use super::worktree::scan::{Content, FileEntry, Folder, Scan, Scope};
@@ -335,7 +334,7 @@ impl Repo {
                 |index| index.extras.clone(),
             ),
             memory_modes: Vec::new(),
-            outputs: Outputs::own().paths(self),
+            outputs: self.own_outputs().paths(),
             times: times(scan),
         };
         Ok(Capture {

@@ -8,6 +8,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use git2::{ObjectType, Oid};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::answer::Answer;
 use super::call::Limits;
@@ -20,12 +22,14 @@ use crate::model::manifest::ObjectId;
 /// Where it is fetched to.
 const FETCHED: &str = "refs/recover/+check";
 
-/// Something that a server does, or does not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Something that a run needs of a server, or can do without.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "remote_check")]
 pub struct Finding {
-    /// A fixed word: `create`, `compare_and_swap`, `fast_forward`, `visible`, `size`, `delete`.
+    /// Which.
+    #[schemars(extend("enum" = ["create", "visible", "fast_forward", "compare_and_swap", "size", "delete"]))]
     pub name: &'static str,
-    /// Whether it does; `None` where that could not be tried.
+    /// Whether the server gives it; `null` where that could not be tried.
     pub holds: Option<bool>,
     /// Whether a run needs it.
     pub required: bool,

@@ -33,7 +33,7 @@ use crate::model::path::{PathReason, RepoPath};
 use crate::policy::restore::RestorePlan;
 
 pub use execute::{Expect, Restored};
-pub(crate) use index::{IndexContent, IndexPlan, IndexSides};
+pub(crate) use index::{IndexPlan, IndexSides};
 
 /// What reading a restored work tree again has shown.
 #[derive(Debug, Default)]

@@ -16,7 +16,7 @@ use super::runs::Naming;
 use super::trust::TrustRecord;
 use crate::config::{Around, Config, ConfigError, Guarded, UserConfig, is_mask};
 use crate::durable::{Root, TemporaryFolder};
-use crate::git::base::{Reason, RepositoryState, Unusable};
+use crate::git::base::{RepositoryState, Unusable};
 use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::failure::Cause;
 use crate::model::hint::Hint;
@@ -661,13 +661,13 @@ impl Context {
             }
             (_, Some(unusable)) => {
                 let error = self.locate(GitError::Unusable(Box::new(unusable.clone())).into());
-                let way = match (error.hint, &unusable.reason) {
-                    (_, Reason::Head(_)) if unusable.repair().is_none() => {
+                let way = match error.hint {
+                    _ if unusable.is_head_lost() => {
                         "; write into it which branch it is on, as in 'ref: refs/heads/main'"
                             .to_owned()
                     }
-                    (Some(hint), _) => format!("; `{hint}` helps"),
-                    (None, _) => String::new(),
+                    Some(hint) => format!("; `{hint}` helps"),
+                    None => String::new(),
                 };
                 Some(format!("{}{way}", error.message))
             }
@@ -724,7 +724,7 @@ impl Context {
     }
 
     /// The lock of a work tree. In a dry run it is one under which nothing is written.
-    pub fn lock_worktree(&self, repo: &Repo) -> crate::git::Result<WorktreeLock> {
+    pub fn lock_worktree(&self, repo: &Repo) -> Result<WorktreeLock, GitError> {
         let lock = if self.dry_run() {
             WorktreeLock::rehearse
         } else {

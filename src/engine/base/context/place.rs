@@ -180,7 +180,7 @@ pub(super) fn check_owners(
     worktree: &Path,
     project: &Path,
     state_dir: &Path,
-) -> crate::git::Result<()> {
+) -> Result<(), GitError> {
     for folder in [worktree, project] {
         owner::check(folder, folder)?;
         owner::check(&folder.join(".ultraplan"), folder)?;

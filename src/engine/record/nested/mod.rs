@@ -304,7 +304,7 @@ fn is_ours(context: &Context, message: &str) -> bool {
 pub(crate) struct Recorded {
     /// The links for its manifest.
     pub links: Vec<Nested>,
-    /// Their files; see [`crate::git::checkpoint`].
+    /// The tree of their files.
     pub copies: Option<ObjectId>,
 }
 

@@ -6,7 +6,7 @@ use crate::engine::base::error::Result;
 use crate::engine::record::events::adopt_one;
 use crate::engine::record::stored::{mark_suspect, record_of};
 use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::{Error as GitError, Repo, Result as GitResult, WorktreeLock};
+use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::{Change, ChangeType, Nested, ObjectId};
 use crate::model::operation::OperationKind;
@@ -20,7 +20,7 @@ pub(crate) fn verify(
     context: &Context,
     outer: &Repo,
     stored: &StoredCheckpoint,
-) -> GitResult<Vec<String>> {
+) -> Result<Vec<String>, GitError> {
     let mut problems = Vec::new();
     for link in &stored.manifest.nested {
         let Some(commit) = &link.checkpoint else {
@@ -46,7 +46,7 @@ pub(crate) fn verify(
     Ok(problems)
 }
 
-fn verify_one(context: &Context, repo: &Repo, commit: &ObjectId) -> GitResult<Vec<String>> {
+fn verify_one(context: &Context, repo: &Repo, commit: &ObjectId) -> Result<Vec<String>, GitError> {
     let found = repo.load_checkpoint(commit).and_then(|stored| {
         let mut inside = stored.verify(repo)?;
         inside.extend(verify(context, repo, &stored)?);
@@ -82,7 +82,7 @@ fn forget_one(
     outer: &Repo,
     stored: &StoredCheckpoint,
     checkpoint: &Checkpoint,
-) -> GitResult<()> {
+) -> Result<(), GitError> {
     for link in &stored.manifest.nested {
         let Some(commit) = &link.checkpoint else {
             continue;
