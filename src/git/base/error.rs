@@ -217,6 +217,14 @@ impl Error {
         Self::Corrupt { what: what.into() }
     }
 
+    /// A path of the work tree that must not be touched.
+    pub(in crate::git) fn unsafe_path(path: &RepoPath, reason: &str) -> Self {
+        Self::UnsafePath {
+            path: path.below(Path::new("")),
+            reason: reason.to_owned(),
+        }
+    }
+
     /// One path in the way.
     pub(in crate::git) fn conflict(path: &RepoPath, reason: &str) -> Self {
         Self::Conflict {

@@ -15,7 +15,7 @@ mod streaming;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -30,7 +30,7 @@ use super::publish::{self, Published, Staged};
 use super::unsynced::Unsynced;
 use super::{format, owned_objects, packing};
 use crate::durable::{Root, create_dir_all, give_to_sudo_caller};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{Error, Result, present};
 use crate::git::base::object_id;
 use crate::git::repo::health;
 use crate::git::repo::locks::{Slot, WorktreeLock};
@@ -121,8 +121,8 @@ struct State {
     is_repository: bool,
     /// Whether anything lies in the quarantine.
     used: bool,
-    /// An object is known and was not written: nothing may be published any more.
-    broken: Option<Broken>,
+    /// An object is known and was not written: nothing may be published any more. Where there was no space left, what this was.
+    broken: Option<Option<PathBuf>>,
     /// Bytes of packs that were published before the rest was written.
     kept: u64,
     /// Bytes of all that is new, as they are before they are packed.
@@ -131,19 +131,12 @@ struct State {
     count: u64,
 }
 
-/// Why an object could not be written.
-enum Broken {
-    /// There is no space left where this was to be.
-    NoSpace(PathBuf),
-    Other,
-}
-
 impl State {
     /// Notes that something was not written. The first reason counts.
     fn give_up(&mut self, error: &Error) {
         self.broken.get_or_insert(match error {
-            Error::NoSpace { path, .. } => Broken::NoSpace(path.clone()),
-            _ => Broken::Other,
+            Error::NoSpace { path, .. } => Some(path.clone()),
+            _ => None,
         });
     }
 }
@@ -301,15 +294,8 @@ impl ObjectWriter {
         line.push(b'\n');
         create_dir_all(info).map_err(Error::at(&alternates))?;
         if !is_one_line {
-            match fs::remove_file(&detour) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(Error::io(detour, error));
-                }
-                _ => {
-                    std::os::unix::fs::symlink(&self.target, &detour)
-                        .map_err(Error::at(&detour))?;
-                }
-            }
+            present(&detour, fs::remove_file(&detour))?;
+            std::os::unix::fs::symlink(&self.target, &detour).map_err(Error::at(&detour))?;
         }
         let written = fs::write(&alternates, &line).and_then(|()| give_to_sudo_caller(&alternates));
         written.map_err(Error::at(&alternates))
@@ -463,7 +449,15 @@ impl ObjectWriter {
         state.bytes = 0;
         let result = self.with_tools(|tools| {
             if self.notes.is_some() && few.len() > 1 {
-                return self.stage_small_pack(state, tools, &few);
+                let mut pack = PackWriter::create(self.next_file(state)?)?;
+                for (oid, (kind, data)) in few {
+                    let entry = format::entry(&mut tools.compress, kind, &data)
+                        .map_err(Error::at(&self.quarantine))?;
+                    pack.append(oid, &entry)?;
+                }
+                let pack = pack.finish(&self.objects().join("pack"))?;
+                state.staged.push(Staged::Pack(pack));
+                return Ok(());
             }
             for (oid, (kind, data)) in few {
                 let path = self.next_file(state)?;
@@ -473,23 +467,6 @@ impl ObjectWriter {
             Ok(())
         });
         result.inspect_err(|error| state.give_up(error))
-    }
-
-    fn stage_small_pack(
-        &self,
-        state: &mut State,
-        tools: &mut Tools,
-        few: &[InMemory],
-    ) -> Result<()> {
-        let mut pack = PackWriter::create(self.next_file(state)?)?;
-        for (oid, (kind, data)) in few {
-            let entry = format::entry(&mut tools.compress, *kind, data)
-                .map_err(Error::at(&self.quarantine))?;
-            pack.append(*oid, &entry)?;
-        }
-        let pack = pack.finish(&self.objects().join("pack"))?;
-        state.staged.push(Staged::Pack(pack));
-        Ok(())
     }
 
     /// Writes what is in memory where git's library finds it in the quarantine. It stays in memory, to be published.
@@ -511,17 +488,11 @@ impl ObjectWriter {
 
     /// Completes the pack that is spooled to, where there is one.
     fn end_spool(&self, state: &mut State) -> Result<()> {
-        match &state.broken {
-            None => {}
-            Some(Broken::NoSpace(path)) => {
-                return Err(Error::NoSpace {
-                    path: path.clone(),
-                    needed: None,
-                });
-            }
-            Some(Broken::Other) => {
-                return Err(Error::corrupt("an object could not be written before"));
-            }
+        if let Some(no_space) = &state.broken {
+            return Err(match no_space.clone() {
+                Some(path) => Error::NoSpace { path, needed: None },
+                None => Error::corrupt("an object could not be written before"),
+            });
         }
         let objects = self.objects();
         if let Some(spool) = state.spool.take() {

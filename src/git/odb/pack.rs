@@ -5,11 +5,12 @@
 //!
 //! [`PackFolder`] detects that packs came or went since the list of them was read.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -170,11 +171,7 @@ impl PackWriter {
                 path.display()
             )));
         };
-        let mut out = Summed {
-            inner: &mut self.file,
-            crc: crc32fast::Hasher::new(),
-            count: 0,
-        };
+        let mut out = Summed::new(&mut self.file);
         let mut write = || -> io::Result<()> {
             out.write_all(&entry_head(kind, size))?;
             let mut packed = ZlibEncoder::new(&mut out, Compression::new(LEVEL));
@@ -215,11 +212,7 @@ impl PackWriter {
             let count = end.unwrap_or(entry.offset + 1) - entry.offset;
             file.seek(SeekFrom::Start(entry.offset))
                 .map_err(Error::at(&pack.file))?;
-            let mut out = Summed {
-                inner: &mut self.file,
-                crc: crc32fast::Hasher::new(),
-                count: 0,
-            };
+            let mut out = Summed::new(&mut self.file);
             io::copy(&mut (&file).take(count), &mut out).map_err(Error::at(&self.path))?;
             if out.count != count || out.crc.finalize() != entry.crc {
                 done.remove(&entry.id);
@@ -376,6 +369,13 @@ struct Summed<W> {
     count: u64,
 }
 
+impl<W: Write> Summed<W> {
+    fn new(inner: W) -> Self {
+        let (crc, count) = (crc32fast::Hasher::new(), 0);
+        Self { inner, crc, count }
+    }
+}
+
 impl<W: Write> Write for Summed<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.inner.write(bytes)?;
@@ -387,6 +387,87 @@ impl<W: Write> Write for Summed<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.inner.flush()
     }
+}
+
+/// The ids of a pack, from its index of version 2: what is read of it is read where it is needed.
+pub(in crate::git) struct PackIndex {
+    file: File,
+    fan_out: Vec<u32>,
+}
+
+impl PackIndex {
+    /// Bytes before the ids.
+    const IDS: u64 = INDEX_HEAD.len() as u64 + 4 * 256;
+
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let head: [u8; Self::IDS as usize] = read_at(&file, 0)?;
+        let Some(fan_out) = head.strip_prefix(INDEX_HEAD) else {
+            return Err(io::Error::other("not an index of version 2"));
+        };
+        let word = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .fold(0, |word, byte| word << 8 | u32::from(*byte))
+        };
+        Ok(Self {
+            file,
+            fan_out: fan_out.chunks(4).map(word).collect(),
+        })
+    }
+
+    /// All of them, sorted.
+    pub(crate) fn ids(&self) -> io::Result<Vec<Oid>> {
+        let mut bytes = vec![0; 20 * self.fan_out[255] as usize];
+        self.file.read_exact_at(&mut bytes, Self::IDS)?;
+        let ids = bytes.chunks(20).map(Oid::from_bytes);
+        ids.collect::<Result<_, _>>().map_err(io::Error::other)
+    }
+
+    /// Which one in their order an id is.
+    fn position(&self, oid: Oid) -> io::Result<Option<u64>> {
+        let first = usize::from(oid.as_bytes()[0]);
+        let low = first
+            .checked_sub(1)
+            .map_or(0, |before| self.fan_out[before]);
+        let (mut low, mut high) = (u64::from(low), u64::from(self.fan_out[first]));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let id: [u8; 20] = read_at(&self.file, Self::IDS + 20 * middle)?;
+            match id.as_slice().cmp(oid.as_bytes()) {
+                Ordering::Equal => return Ok(Some(middle)),
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the pack has an object.
+    pub(crate) fn holds(&self, oid: Oid) -> io::Result<bool> {
+        self.position(oid).map(|found| found.is_some())
+    }
+
+    /// Where an object begins in the pack.
+    pub(crate) fn offset(&self, oid: Oid) -> io::Result<Option<u64>> {
+        let Some(position) = self.position(oid)? else {
+            return Ok(None);
+        };
+        // After the ids come a checksum and an offset of each, then those offsets that are large.
+        let count = u64::from(self.fan_out[255]);
+        let at = Self::IDS + 24 * count + 4 * position;
+        let offset = u32::from_be_bytes(read_at(&self.file, at)?);
+        if offset & LARGE_OFFSET == 0 {
+            return Ok(Some(offset.into()));
+        }
+        let large = Self::IDS + 28 * count + 8 * u64::from(offset & !LARGE_OFFSET);
+        read_at(&self.file, large).map(|offset| Some(u64::from_be_bytes(offset)))
+    }
+}
+
+fn read_at<const N: usize>(file: &File, at: u64) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    file.read_exact_at(&mut bytes, at).map(|()| bytes)
 }
 
 /// Below this many objects write loose objects, above it a pack (git: `transfer.unpackLimit`).

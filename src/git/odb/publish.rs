@@ -14,7 +14,7 @@ use git2::Oid;
 use super::format::{is_whole, loose_path};
 use super::pack::Pack;
 use crate::durable::{Kind, Root, Sync, cannot_link, create_dir_all, give_to_sudo_caller};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{Error, Result, present};
 use crate::git::base::openat::whole_is_cheaper;
 use crate::os::sync_file_system;
 
@@ -33,10 +33,8 @@ pub(in crate::git) enum Staged {
 /// What was not in the real database before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::git) struct Published {
-    /// Loose objects.
-    pub loose: BTreeSet<Oid>,
-    /// Objects of small packs.
-    pub small: BTreeSet<Oid>,
+    /// Loose objects, and those of small packs.
+    pub objects: BTreeSet<Oid>,
     /// The names of other packs, without folder and ending.
     pub packs: BTreeSet<String>,
 }
@@ -61,14 +59,8 @@ impl Staged {
 
 impl Published {
     pub(crate) fn add(&mut self, other: Self) {
-        self.loose.extend(other.loose);
-        self.small.extend(other.small);
+        self.objects.extend(other.objects);
         self.packs.extend(other.packs);
-    }
-
-    /// The objects that are known one by one.
-    pub(crate) fn singles(&self) -> impl Iterator<Item = &Oid> {
-        self.loose.iter().chain(&self.small)
     }
 }
 
@@ -108,7 +100,7 @@ pub(in crate::git) fn publish(
     for (oid, path) in moves {
         let to = loose_path(target, oid);
         if place(path, &to, target, Some(oid), &mut folders)? {
-            published.loose.insert(oid);
+            published.objects.insert(oid);
         }
     }
     for pack in packs {
@@ -118,7 +110,7 @@ pub(in crate::git) fn publish(
             place(file, &to(file), target, None, &mut folders)?;
         }
         if pack.is_small {
-            published.small.extend(pack.ids());
+            published.objects.extend(pack.ids());
         } else {
             published.packs.insert(pack.name());
         }
@@ -266,7 +258,7 @@ pub(in crate::git) fn release(quarantine: &Path, target: &Path) -> Result<()> {
             .join("pack")
             .join(keep.file_name().unwrap_or_default());
         for path in [&to, &keep] {
-            gone(fs::remove_file(path)).map_err(Error::at(path))?;
+            present(path, fs::remove_file(path))?;
         }
     }
     Ok(())
@@ -279,7 +271,7 @@ fn take_back(quarantine: &Path, target: &Path) -> Result<()> {
             .join("pack")
             .join(pack.file_name().unwrap_or_default());
         if !placed.with_extension("idx").exists() {
-            gone(fs::remove_file(&placed)).map_err(Error::at(&placed))?;
+            present(&placed, fs::remove_file(&placed))?;
         }
     }
     Ok(())
@@ -289,7 +281,7 @@ fn take_back(quarantine: &Path, target: &Path) -> Result<()> {
 pub(in crate::git) fn release_all(target: &Path) -> Result<()> {
     for keep in files(&target.join("pack"), "keep")? {
         if fs::read(&keep).is_ok_and(|text| text.starts_with(KEEP.as_bytes())) {
-            gone(fs::remove_file(&keep)).map_err(Error::at(&keep))?;
+            present(&keep, fs::remove_file(&keep))?;
         }
     }
     Ok(())
@@ -297,13 +289,8 @@ pub(in crate::git) fn release_all(target: &Path) -> Result<()> {
 
 /// The files in a folder whose names end so.
 fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(Error::io(folder, source)),
-    };
     let mut files = Vec::new();
-    for entry in entries {
+    for entry in present(folder, fs::read_dir(folder))?.into_iter().flatten() {
         let path = entry.map_err(Error::at(folder))?.path();
         files.extend(Some(path).filter(|path| path.extension().is_some_and(|end| end == ending)));
     }
@@ -311,7 +298,7 @@ fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
 }
 
 /// What is not there needs nothing done to it.
-pub(in crate::git) fn gone(done: io::Result<()>) -> io::Result<()> {
+fn gone(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
@@ -328,12 +315,7 @@ pub(in crate::git) fn clear(objects: &Path, target: &Path) -> Result<()> {
 
 /// Removes everything in a folder, but only what is in the folder of this name in it.
 fn empty_but(folder: &Path, stays: Option<&str>) -> Result<()> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(Error::io(folder, source)),
-    };
-    for entry in entries {
+    for entry in present(folder, fs::read_dir(folder))?.into_iter().flatten() {
         let entry = entry.map_err(Error::at(folder))?;
         let path = entry.path();
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {

@@ -96,10 +96,7 @@ impl<'r> Scratch<'r> {
         let root = self.path();
         for path in snapshot.entries.keys() {
             if let Some(reason) = paths::unsafe_path(path) {
-                return Err(Error::UnsafePath {
-                    path: path.below(Path::new("")),
-                    reason: reason.to_owned(),
-                });
+                return Err(Error::unsafe_path(path, reason));
             }
         }
         let gone: Vec<RepoPath> = self

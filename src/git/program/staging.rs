@@ -689,10 +689,7 @@ fn object_id(printed: &[u8]) -> ObjectId {
 fn write_out(database: &Database<'_>, root: &Path, path: &RepoPath, entry: &Entry) -> Result<()> {
     let place = path.below(root);
     if let Some(reason) = paths::unsafe_path(path) {
-        return Err(Error::UnsafePath {
-            path: path.below(Path::new("")),
-            reason: reason.to_owned(),
-        });
+        return Err(Error::unsafe_path(path, reason));
     }
     let folder = place.parent().unwrap_or(root);
     fs::create_dir_all(folder).map_err(Error::at(folder))?;

@@ -100,11 +100,7 @@ impl Repo {
 fn refuse(plan: &RestorePlan) -> Result<()> {
     for path in plan.paths() {
         if let Some(reason) = paths::unsafe_path(path) {
-            let path = path.below(std::path::Path::new(""));
-            return Err(Error::UnsafePath {
-                path,
-                reason: reason.to_owned(),
-            });
+            return Err(Error::unsafe_path(path, reason));
         }
     }
     if plan.conflicts.is_empty() {
