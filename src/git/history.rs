@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use git2::{ObjectType, Oid, ReferenceType, Signature, Sort};
 
 use super::base::error::{Error, Result, present};
-use super::base::object_id::parse_oid;
+use super::base::object_id::{oid_of, parse_oid};
 use super::odb::database::{Database, unread};
 use super::odb::objects::ObjectWriter;
 use super::repo::locks::{GitLock, WorktreeLock};
@@ -273,8 +273,7 @@ pub(super) fn write_commit(
         .or_else(|_| Signature::now(IDENTITY.0, IDENTITY.1))
         .map_err(failed())?;
     let tree = repo.inner.find_tree(parse_oid(tree)?).map_err(failed())?;
-    let parent = parent.map(parse_oid).transpose()?;
-    let parent = parent
+    let parent = oid_of(parent)?
         .map(|oid| repo.inner.find_commit(oid))
         .transpose()
         .map_err(failed())?;

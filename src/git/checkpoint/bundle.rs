@@ -311,16 +311,7 @@ impl Unbundled {
         let failed = || Error::git(format!("read {}", self.path.display()));
         let writer = ObjectWriter::new(repo, lock)?;
         let odb = self.repository.odb().map_err(failed())?;
-        let mut all = Vec::new();
-        odb.foreach(|oid| {
-            all.push(*oid);
-            true
-        })
-        .map_err(failed())?;
-        for oid in all {
-            let object = odb.read(oid).map_err(failed())?;
-            writer.write(object.kind(), object.data())?;
-        }
+        writer.write_all_of(&odb)?.map_err(failed())?;
         writer.publish()?;
         let id = parse_oid(commit)?;
         let tip = self.repository.find_commit(id).map_err(failed())?;

@@ -338,6 +338,25 @@ impl ObjectWriter {
         })
     }
 
+    /// Writes every object of another database. The inner error is that one's.
+    pub(crate) fn write_all_of(&self, odb: &Odb<'_>) -> Result<Result<(), git2::Error>> {
+        let mut all = Vec::new();
+        let listed = odb.foreach(|oid| {
+            all.push(*oid);
+            true
+        });
+        if listed.is_err() {
+            return Ok(listed);
+        }
+        for oid in all {
+            match odb.read(oid) {
+                Ok(object) => self.write(object.kind(), object.data())?,
+                Err(error) => return Ok(Err(error)),
+            };
+        }
+        Ok(Ok(()))
+    }
+
     /// Bytes (uncompressed) of the objects that were new; those that another database's files brought are not counted.
     pub(crate) fn added_bytes(&self) -> u64 {
         self.state().added

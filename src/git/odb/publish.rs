@@ -15,7 +15,7 @@ use super::format::{is_whole, loose_path};
 use super::pack::Pack;
 use crate::durable::{Kind, Root, Sync, cannot_link, create_dir_all, give_to_sudo_caller};
 use crate::git::base::error::{Error, Result, present};
-use crate::git::base::openat::whole_is_cheaper;
+use crate::git::base::openat::{sync_folder, whole_is_cheaper};
 use crate::os::sync_file_system;
 
 /// So many files or folders are synced at a time: what several wait for the disk takes in one go.
@@ -119,6 +119,18 @@ pub(in crate::git) fn publish(
     // git removes folders that are empty: what they held was taken by a collection, and has to be published again.
     sync(target, &folders, gone)?;
     Ok(published)
+}
+
+/// Syncs an object that git's library wrote, where it is loose, and its folder.
+pub(in crate::git) fn sync_loose(objects: &Path, oid: Oid) -> Result<()> {
+    let path = loose_path(objects, oid);
+    match (File::open(&path), path.parent()) {
+        (Ok(file), Some(folder)) => {
+            file.sync_all().map_err(Error::at(&path))?;
+            sync_folder(folder)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Syncs files or folders that all lie on one file system, that of `folder`. `forgive` may make a failure none.

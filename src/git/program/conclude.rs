@@ -9,14 +9,12 @@ use std::time::Duration;
 use git2::Oid;
 use serde::{Deserialize, Serialize};
 
-use super::staging::{Staging, differing, flat_of, index_line};
+use super::staging::{Staging, differing, flat_of, flat_of_tree, index_line};
 use super::{Call, place};
 use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::parse_oid;
 use crate::git::index::locked_index::LockedIndex;
 use crate::git::index::user_index::UserIndex;
-use crate::git::odb::database::Database;
-use crate::git::odb::trees::{self, Flat};
+use crate::git::odb::trees::Flat;
 use crate::git::repo::locks::WorktreeLock;
 use crate::git::repo::repository::Repo;
 use crate::model::id::RunKey;
@@ -129,12 +127,7 @@ fn wanted(repo: &Repo, journal: &CommitJournal, after: &ObjectId) -> Result<Want
         flat_of(repo, journal.before.commit.as_ref())?,
         flat_of(repo, Some(after))?,
     );
-    let begun = journal
-        .index_tree
-        .as_ref()
-        .map(|tree| flat_of_tree(repo, tree))
-        .transpose()?
-        .unwrap_or_default();
+    let begun = flat_of_tree(repo, journal.index_tree.as_ref())?;
     let staged = UserIndex::read(repo)?.flat();
     let others = staged_otherwise(repo, journal, &new)?;
     let mut wanted = Wanted::new();
@@ -185,13 +178,9 @@ fn staged_otherwise(
     keep(&base);
     keep(&flat_of(repo, journal.before.commit.as_ref())?);
     for tree in journal.index_tree.iter().chain(seen) {
-        keep(&flat_of_tree(repo, tree)?);
+        keep(&flat_of_tree(repo, Some(tree))?);
     }
     Ok(others)
-}
-
-fn flat_of_tree(repo: &Repo, tree: &ObjectId) -> Result<Flat> {
-    trees::read(&Database::open(repo)?, parse_oid(tree)?)
 }
 
 /// The version that this program writes.

@@ -14,11 +14,16 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::base::error::{Error, Result};
+use super::base::object_id::parse_oid;
+use super::odb::database::Database;
 use super::repo::repository::Repo;
+use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::RepoPath;
 
 pub(crate) use conclude::CommitJournal;
@@ -130,16 +135,27 @@ impl Call<'_> {
 }
 
 /// The variables that say where git works: this repository, with another index.
-pub(in crate::git) fn place(
-    repo: &Repo,
-    workdir: &Path,
-    index: &Path,
-) -> Vec<(OsString, OsString)> {
+fn place(repo: &Repo, workdir: &Path, index: &Path) -> Vec<(OsString, OsString)> {
     vec![
         ("GIT_DIR".into(), repo.git_dir().into()),
         ("GIT_WORK_TREE".into(), workdir.into()),
         ("GIT_INDEX_FILE".into(), index.into()),
     ]
+}
+
+/// Writes a file or link of a checkpoint to a place where nothing is, in a folder that is there.
+fn write_entry(database: &Database<'_>, place: &Path, entry: &Entry, mode: u32) -> Result<()> {
+    let oid = parse_oid(&entry.oid)?;
+    if entry.kind == EntryKind::Symlink {
+        let target = database.blob(oid)?;
+        return symlink(OsStr::from_bytes(&target), place).map_err(Error::at(place));
+    }
+    let mut file = fs::File::create_new(place).map_err(Error::at(place))?;
+    database
+        .copy_blob(oid, &mut file)
+        .map_err(Error::at(place))??;
+    file.set_permissions(fs::Permissions::from_mode(mode))
+        .map_err(Error::at(place))
 }
 
 /// What git starts where nobody says anything.
@@ -265,7 +281,7 @@ fn copy_file(from: &Path, to: &Path) -> Result<()> {
         Ok(found) if found.is_file() => fs::copy(from, to).map(drop).map_err(Error::at(from)),
         Ok(found) if found.is_symlink() => {
             let target = fs::read_link(from).map_err(Error::at(from))?;
-            std::os::unix::fs::symlink(target, to).map_err(Error::at(to))
+            symlink(target, to).map_err(Error::at(to))
         }
         _ => Ok(()),
     }
@@ -273,8 +289,6 @@ fn copy_file(from: &Path, to: &Path) -> Result<()> {
 
 /// What distinguishes two files: mode and content of a file, target of a link; `None` for anything else.
 fn content_of(path: &Path) -> Result<Option<(u32, Vec<u8>)>> {
-    use std::os::unix::ffi::OsStringExt as _;
-    use std::os::unix::fs::PermissionsExt as _;
     match path.symlink_metadata() {
         Ok(found) if found.is_file() => {
             let content = fs::read(path).map_err(Error::at(path))?;

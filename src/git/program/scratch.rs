@@ -12,10 +12,9 @@ use std::{fs, io};
 
 use tempfile::TempDir;
 
-use super::Call;
+use super::{Call, write_entry};
 use crate::durable::{Sync, is_left_over};
 use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::parse_oid;
 use crate::git::base::paths;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::odb::database::Database;
@@ -146,18 +145,18 @@ impl<'r> Scratch<'r> {
 
     /// Makes the files those that a clone at this commit has. Nothing was shown before.
     pub(crate) fn check_out(&self, commit: &ObjectId) -> Result<()> {
-        let (git, root) = (self.folder.path().join("git"), self.path());
-        fs::write(git.join("HEAD"), format!("{commit}\n")).map_err(Error::at(&git))?;
-        let env: [(OsString, OsString); 2] = [
+        self.git(&format!("{commit}\n"), &["reset", "--hard", "--quiet"])
+    }
+
+    /// Calls git there, with this HEAD.
+    fn git(&self, head: &str, words: &[&str]) -> Result<()> {
+        let (git, folder) = (self.folder.path().join("git"), &self.path());
+        fs::write(git.join("HEAD"), head).map_err(Error::at(&git))?;
+        let env: &[(OsString, OsString)] = &[
             ("GIT_DIR".into(), git.into()),
-            ("GIT_WORK_TREE".into(), root.clone().into()),
+            ("GIT_WORK_TREE".into(), folder.into()),
         ];
-        Call {
-            folder: &root,
-            env: &env,
-        }
-        .run(&["reset", "--hard", "--quiet"], b"")
-        .map(drop)
+        Call { folder, env }.run(words, b"").map(drop)
     }
 
     /// Lets HEAD and the index be those that the checkpoint came on top of.
@@ -165,27 +164,14 @@ impl<'r> Scratch<'r> {
         if self.repo.is_private() {
             return Ok(());
         }
-        let (git, head) = (self.folder.path().join("git"), &stored.manifest.head);
+        let head = &stored.manifest.head;
         let text = match (&head.commit, &head.branch) {
             (Some(commit), _) => format!("{commit}\n"),
             (None, branch) => format!("ref: {}\n", branch.as_deref().unwrap_or("refs/heads/main")),
         };
-        fs::write(git.join("HEAD"), text).map_err(Error::at(&git))?;
-        let tree = head
-            .commit
-            .as_ref()
-            .map_or("--empty", |commit| commit.0.as_str());
-        let root = self.path();
-        let env: [(OsString, OsString); 2] = [
-            ("GIT_DIR".into(), git.into()),
-            ("GIT_WORK_TREE".into(), root.clone().into()),
-        ];
-        Call {
-            folder: &root,
-            env: &env,
-        }
-        .run(&["read-tree", tree], b"")
-        .map(drop)
+        let tree = head.commit.as_ref();
+        let tree = tree.map_or("--empty", |commit| commit.0.as_str());
+        self.git(&text, &["read-tree", tree])
     }
 }
 
@@ -297,16 +283,5 @@ fn write(database: &Database<'_>, place: &Path, entry: &Entry) -> Result<()> {
         Ok(_) => fs::remove_file(place).map_err(Error::at(place))?,
         Err(_) => {}
     }
-    let oid = parse_oid(&entry.oid)?;
-    if entry.kind == EntryKind::Symlink {
-        let target = database.blob(oid)?;
-        return std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(&target), place)
-            .map_err(Error::at(place));
-    }
-    let mut file = fs::File::create_new(place).map_err(Error::at(place))?;
-    database
-        .copy_blob(oid, &mut file)
-        .map_err(Error::at(place))??;
-    file.set_permissions(fs::Permissions::from_mode(entry.mode))
-        .map_err(Error::at(place))
+    write_entry(database, place, entry, entry.mode)
 }

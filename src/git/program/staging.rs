@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use git2::{AttrCheckFlags, ConfigLevel, Odb, Oid};
 use tempfile::TempDir;
 
-use super::{Call, Saved, place};
+use super::{Call, Saved, place, write_entry};
 use crate::durable::{TemporaryFolder, temporary_prefix};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::{GITLINK, parse_oid};
@@ -359,17 +359,8 @@ impl<'r> Staging<'r> {
         let place = self.part("objects");
         odb.add_disk_alternate(&place.to_string_lossy())
             .map_err(failed())?;
-        let mut all = Vec::new();
-        odb.foreach(|oid| {
-            all.push(*oid);
-            true
-        })
-        .map_err(failed())?;
         let writer = ObjectWriter::new(self.repo, lock)?;
-        for oid in all {
-            let object = odb.read(oid).map_err(failed())?;
-            writer.write(object.kind(), object.data())?;
-        }
+        writer.write_all_of(&odb)?.map_err(failed())?;
         writer.publish()
     }
 }
@@ -452,13 +443,7 @@ impl Repo {
     ) -> Result<BTreeSet<RepoPath>> {
         let head = stored.manifest.head.commit.as_ref();
         let committed = flat_of(self, head)?;
-        let database = Database::open(self)?;
-        let staged = stored
-            .index_tree
-            .as_ref()
-            .map(|tree| trees::read(&database, parse_oid(tree)?))
-            .transpose()?;
-        let staged = staged.unwrap_or_default();
+        let staged = flat_of_tree(self, stored.index_tree.as_ref())?;
         let (mut uncommitted, as_committed): (BTreeSet<_>, BTreeSet<_>) = paths
             .iter()
             .cloned()
@@ -651,10 +636,16 @@ impl Repo {
 
 /// Every path of a commit.
 pub(super) fn flat_of(repo: &Repo, commit: Option<&ObjectId>) -> Result<Flat> {
-    let Some(commit) = commit else {
-        return Ok(Flat::new());
-    };
-    trees::read(&Database::open(repo)?, parse_oid(&repo.tree_of(commit)?)?)
+    let tree = commit.map(|commit| repo.tree_of(commit)).transpose()?;
+    flat_of_tree(repo, tree.as_ref())
+}
+
+/// Every path of a tree.
+pub(super) fn flat_of_tree(repo: &Repo, tree: Option<&ObjectId>) -> Result<Flat> {
+    tree.map_or_else(
+        || Ok(Flat::new()),
+        |tree| trees::read(&Database::open(repo)?, parse_oid(tree)?),
+    )
 }
 
 /// The paths that are not the same in both.
@@ -693,19 +684,10 @@ fn write_out(database: &Database<'_>, root: &Path, path: &RepoPath, entry: &Entr
     }
     let folder = place.parent().unwrap_or(root);
     fs::create_dir_all(folder).map_err(Error::at(folder))?;
-    let content = || database.blob(parse_oid(&entry.oid)?);
     match entry.kind {
-        EntryKind::File => {
-            fs::write(&place, content()?).map_err(Error::at(&place))?;
-            let mode = if entry.mode & 0o100 != 0 {
-                0o755
-            } else {
-                0o644
-            };
-            fs::set_permissions(&place, fs::Permissions::from_mode(mode)).map_err(Error::at(&place))
+        EntryKind::File | EntryKind::Symlink => {
+            write_entry(database, &place, entry, mode_of(entry) & 0o777)
         }
-        EntryKind::Symlink => std::os::unix::fs::symlink(OsStr::from_bytes(&content()?), &place)
-            .map_err(Error::at(&place)),
         EntryKind::Gitlink | EntryKind::EmptyDir => Ok(()),
     }
 }

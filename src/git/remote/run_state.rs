@@ -5,7 +5,6 @@
 //! them, are looked through by [`FetchedNames`].
 
 use std::collections::HashSet;
-use std::fs::File;
 
 use git2::{ObjectType, Oid, Signature, Time};
 
@@ -16,6 +15,7 @@ use crate::git::base::object_id::{TREE, parse_oid};
 use crate::git::base::openat::sync_folder;
 use crate::git::base::paths::unsafe_name;
 use crate::git::odb::database::Database;
+use crate::git::odb::publish::sync_loose;
 use crate::git::odb::trees::{Tree, child};
 use crate::git::repo::CheckpointRef;
 use crate::git::repo::repository::{IDENTITY, Repo};
@@ -93,18 +93,10 @@ fn sync_state(repo: &Repo, commit: Oid) -> Result<()> {
         .and_then(|commit| commit.tree())
         .map_err(failed())?;
     let objects = repo.common_dir().join("objects");
-    for oid in tree
-        .iter()
-        .map(|entry| entry.id())
+    let files = tree.iter().map(|entry| entry.id());
+    files
         .chain([tree.id(), commit])
-    {
-        let hex = oid.to_string();
-        let folder = objects.join(&hex[..2]);
-        if let Ok(loose) = File::open(folder.join(&hex[2..])) {
-            loose.sync_all().map_err(Error::at(&folder))?;
-            sync_folder(&folder)?;
-        }
-    }
+        .try_for_each(|oid| sync_loose(&objects, oid))?;
     sync_folder(&objects)
 }
 

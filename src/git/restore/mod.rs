@@ -67,9 +67,8 @@ impl Repo {
 
         let expected: Vec<_> = expected.into_iter().collect();
         let threads = (expected.len() / FILES_PER_THREAD).clamp(1, work_queue::threads());
-        let portions = expected
-            .chunks(expected.len().div_ceil(threads).max(1))
-            .collect();
+        let portion = expected.len().div_ceil(threads).max(1);
+        let portions = expected.chunks(portion).collect();
         let root = self.workdir();
         let mut verified = Verified::default();
         for part in work_queue::run(portions, threads, |portion: &[_], _, part| {
@@ -90,10 +89,8 @@ impl Repo {
                 .ok()
                 .flatten();
             if stat.is_none_or(|stat| stat.permissions() != set.mode) {
-                let reason = OTHER_MODE.to_owned();
-                verified
-                    .differing
-                    .push(PathReason::new(set.path.clone(), reason));
+                let differs = PathReason::new(set.path.clone(), OTHER_MODE);
+                verified.differing.push(differs);
             }
         }
         Ok(verified)
@@ -118,10 +115,8 @@ fn contents(
         let has_mode = restored.last_modes.contains_key(*path) || found.has_mode(*entry);
         let folder_now = found == OnDisk::Other && made.contains(path);
         if !(found.is(*entry) && has_mode || entry.is_none() && folder_now) {
-            let reason = "differs from the checkpoint".to_owned();
-            verified
-                .differing
-                .push(PathReason::new((*path).clone(), reason));
+            let differs = PathReason::new((*path).clone(), "differs from the checkpoint");
+            verified.differing.push(differs);
         } else if let OnDisk::Entry(oid, stat) = found {
             verified.contents.insert((*path).clone(), (oid, stat));
         }
