@@ -343,12 +343,11 @@ fn append_reflog(
         repo.common_dir()
     };
     let path = base.join("logs").join(name);
-    let config = repo
-        .inner
-        .config()
-        .map_err(Error::git("read the configuration"))?;
     // Unset, it means yes where there is a work tree; `always` is no boolean.
-    let wanted = config.get_bool("core.logallrefupdates").unwrap_or(true);
+    let wanted = repo
+        .config()?
+        .get_bool("core.logallrefupdates")
+        .unwrap_or(true);
     if !wanted && !path.exists() {
         return Ok(());
     }
@@ -369,15 +368,12 @@ fn append_reflog(
         now.seconds()
     );
     let is_new = !path.exists();
-    let file = OpenOptions::new().append(true).create(true).open(&path);
-    let given = file.and_then(|file| {
+    let append = || {
+        let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
         if is_new {
-            give_to_sudo_caller(&path).map(|()| file)
-        } else {
-            Ok(file)
+            give_to_sudo_caller(&path)?;
         }
-    });
-    given
-        .and_then(|mut file| file.write_all(line.as_bytes()))
-        .map_err(Error::at(&path))
+        file.write_all(line.as_bytes())
+    };
+    append().map_err(Error::at(&path))
 }

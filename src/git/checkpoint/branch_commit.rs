@@ -187,8 +187,7 @@ struct Filters<'a> {
 
 impl<'a> Filters<'a> {
     fn new(repo: &'a Repo, capture: &'a Capture, locked: &LockedIndex) -> Result<Self> {
-        let config = repo.inner.config().and_then(|mut config| config.snapshot());
-        let config = config.map_err(Error::git("read the configuration"))?;
+        let config = repo.config()?;
         let line_ends = config.get_string("core.autocrlf").unwrap_or_default();
         Ok(Self {
             repo,

@@ -56,6 +56,12 @@ impl Repo {
             .collect()
     }
 
+    /// Whether the user's commits are signed.
+    pub(in crate::git) fn signs_commits(&self) -> bool {
+        self.config()
+            .is_ok_and(|config| config.get_bool("commit.gpgsign").unwrap_or(false))
+    }
+
     /// The full name of a branch; `None` where that is no name for one.
     pub(crate) fn branch_ref(name: &str) -> Option<String> {
         let full = format!("refs/heads/{name}");

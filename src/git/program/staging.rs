@@ -280,12 +280,7 @@ impl<'r> Staging<'r> {
         if let Some(parent) = parent {
             words.extend(["-p", parent.0.as_str()]);
         }
-        let signs = self
-            .repo
-            .inner
-            .config()
-            .and_then(|config| config.get_bool("commit.gpgsign"));
-        if signs.unwrap_or(false) {
+        if self.repo.signs_commits() {
             words.push("-S");
         }
         words.extend(["-F", "-"]);

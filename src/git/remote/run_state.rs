@@ -53,12 +53,7 @@ impl Repo {
             tree.insert(name, blob, 0o100_644).map_err(failed())?;
         }
         let tree = tree.write().map_err(failed())?;
-        let signs = self
-            .inner
-            .config()
-            .and_then(|config| config.get_bool("commit.gpgsign"))
-            .unwrap_or(false);
-        if signs {
+        if self.signs_commits() {
             return signed(self, tree, state, limits);
         }
         let parents: Vec<git2::Commit<'_>> = state
@@ -67,13 +62,8 @@ impl Repo {
             .map(|parent| self.inner.find_commit(parse_oid(parent)?).map_err(failed()))
             .collect::<Result<_>>()?;
         let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
-        let (name, address) = IDENTITY;
-        let who = Signature::new(
-            name,
-            address,
-            &Time::new(state.at.millis().div_euclid(1000), 0),
-        )
-        .map_err(failed())?;
+        let when = Time::new(state.at.millis().div_euclid(1000), 0);
+        let who = Signature::new(IDENTITY.0, IDENTITY.1, &when).map_err(failed())?;
         let tree = self.inner.find_tree(tree).map_err(failed())?;
         let commit = self
             .inner
@@ -112,18 +102,14 @@ fn signed(repo: &Repo, tree: Oid, state: &NewState<'_>, limits: &Limits<'_>) -> 
     );
     command.args(["-m", state.message.trim_end()]);
     let ended = call::run(command, false, limits)?;
-    let failed = |said: String| Error::Program {
-        name: "git commit-tree -S".to_owned(),
-        said,
+    let said = match ended.status {
+        Some(status) if status.success() => None,
+        Some(_) => Some(ended.said),
+        None => Some("the program that signs commits did not end in time".to_owned()),
     };
-    match ended.status {
-        Some(status) if status.success() => {}
-        Some(_) => return Err(failed(ended.said)),
-        None => {
-            return Err(failed(
-                "the program that signs commits did not end in time".to_owned(),
-            ));
-        }
+    if let Some(said) = said {
+        let name = "git commit-tree -S".to_owned();
+        return Err(Error::Program { name, said });
     }
     let id = ObjectId(String::from_utf8_lossy(&ended.stdout).trim().to_owned());
     sync_state(repo, parse_oid(&id)?)?;
@@ -182,11 +168,8 @@ impl Repo {
             };
             let most = most_of(&name);
             let is_read = entry.kind() == Some(ObjectType::Blob) && size <= most;
-            let content = if is_read {
-                Some(odb.read(entry.id()).map_err(failed)?.data().to_vec())
-            } else {
-                None
-            };
+            let content = is_read.then(|| odb.read(entry.id())).transpose();
+            let content = content.map_err(failed)?.map(|blob| blob.data().to_vec());
             files.push(RawFile {
                 name,
                 mode,
@@ -231,10 +214,7 @@ impl Repo {
         match self.inner.find_reference(name) {
             Ok(mut found) => found.delete().map_err(Error::git(format!("remove {name}"))),
             Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(()),
-            Err(source) => Err(Error::Git {
-                action: format!("read {name}"),
-                source,
-            }),
+            Err(error) => Err(Error::git(format!("read {name}"))(error)),
         }
     }
 }

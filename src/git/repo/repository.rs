@@ -146,11 +146,10 @@ impl Repo {
         if !flags.contains(RepositoryOpenFlags::NO_SEARCH)
             && let Some(known) = place_of_link(start).and_then(|_| owner_of_git_folder(&inner))
         {
-            let (path, reason) = (
-                workdir.join(".git"),
-                format!("it leads to the repository of {}", known.display()),
-            );
-            return Err(Error::UnsafePath { path, reason });
+            return Err(Error::UnsafePath {
+                path: workdir.join(".git"),
+                reason: format!("it leads to the repository of {}", known.display()),
+            });
         }
         // What leads to the repository is somebody's word, too.
         let folders = [
@@ -270,10 +269,9 @@ impl Repo {
         if !self.is_linked() {
             return self.workdir.clone();
         }
-        let root = self
-            .main_repository()
-            .and_then(|main| fs::canonicalize(main.workdir()?).ok());
-        root.unwrap_or_else(|| self.workdir.clone())
+        let main = self.main_repository().and_then(git2::Repository::workdir);
+        main.and_then(|main| fs::canonicalize(main).ok())
+            .unwrap_or_else(|| self.workdir.clone())
     }
 
     /// The repository as it is in the main worktree; `None` where that cannot be opened.
@@ -298,6 +296,12 @@ impl Repo {
         // Versions before this one let everybody in.
         self.own.tighten(&path);
         Ok(path)
+    }
+
+    /// The configuration as it is now.
+    pub(in crate::git) fn config(&self) -> Result<git2::Config> {
+        let config = self.inner.config().and_then(|mut all| all.snapshot());
+        config.map_err(Error::git("read the configuration"))
     }
 
     /// Warns of what is particular about this place, once in the life of the repository.
@@ -339,19 +343,10 @@ impl Repo {
 
     /// Where git looks for hooks: `core.hooksPath`, which is relative to the root of the work tree, else its own folder.
     pub fn hooks_dir(&self) -> Result<PathBuf> {
-        let config = self
-            .inner
-            .config()
-            .map_err(Error::git("read the configuration"))?;
-        let folder = match config.get_path("core.hooksPath") {
+        let folder = match self.config()?.get_path("core.hooksPath") {
             Ok(path) => self.workdir.join(path),
             Err(error) if error.code() == ErrorCode::NotFound => self.common_dir().join("hooks"),
-            Err(source) => {
-                return Err(Error::Git {
-                    action: "read core.hooksPath".to_owned(),
-                    source,
-                });
-            }
+            Err(error) => return Err(Error::git("read core.hooksPath")(error)),
         };
         Ok(fs::canonicalize(&folder).unwrap_or(folder))
     }
@@ -371,12 +366,7 @@ impl Repo {
         let commit = match head.resolve() {
             Ok(resolved) => resolved.target().map(|oid| ObjectId(oid.to_string())),
             Err(error) if error.code() == ErrorCode::NotFound => None,
-            Err(source) => {
-                return Err(Error::Git {
-                    action: "resolve HEAD".to_owned(),
-                    source,
-                });
-            }
+            Err(error) => return Err(Error::git("resolve HEAD")(error)),
         };
         Ok(Head { commit, branch })
     }
@@ -404,7 +394,7 @@ impl Repo {
 
     /// Whether some objects may be missing because a server has promised them.
     pub(in crate::git) fn is_partial_clone(&self) -> bool {
-        let Ok(config) = self.inner.config() else {
+        let Ok(config) = self.config() else {
             return false;
         };
         let Ok(mut entries) = config.entries(Some("^remote\\..*\\.promisor$")) else {
@@ -582,23 +572,19 @@ fn open_error(start: &Path, source: git2::Error) -> Error {
         }
         _ => {}
     }
-    let is_format = [
+    let format = [
         "extension",
         "object format",
         "repository version",
         "refstorage",
-    ]
-    .iter()
-    .any(|word| message.contains(word));
+    ];
+    let is_format = format.iter().any(|word| message.contains(word));
     if is_format || source.class() == git2::ErrorClass::Config {
         return examined(Some(message)).unwrap_or_else(|| Error::Unsupported {
             what: message.to_owned(),
         });
     }
-    Error::Git {
-        action: format!("open the repository of {}", start.display()),
-        source,
-    }
+    Error::git(format!("open the repository of {}", start.display()))(source)
 }
 
 /// Refuses a folder that is found by its looks: what a clone brings can be laid out as git's own folder, with a state that
