@@ -257,6 +257,11 @@ pub(in crate::git) struct DirfdCache {
 }
 
 impl DirfdCache {
+    /// Begins at this root of a work tree.
+    pub(crate) fn of(root: &Path) -> Result<Self> {
+        open_root(root).map(Self::new)
+    }
+
     /// Begins at the root of the work tree.
     pub(crate) fn new(root: OwnedFd) -> Self {
         Self {

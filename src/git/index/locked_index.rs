@@ -120,7 +120,7 @@ impl LockedIndex {
     /// stat data and their flags.
     pub(crate) fn follow(&self, repo: &Repo, flat: &Flat) -> Result<()> {
         let mut index = self.draft()?;
-        let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
+        let mut folders = DirfdCache::of(repo.workdir())?;
         let on_disk = |path: &RepoPath| path.below(std::path::Path::new(""));
         let stage = |entry: &IndexEntry| (entry.flags >> 12) & 3;
         let right = |entry: &IndexEntry| {
@@ -151,7 +151,7 @@ impl LockedIndex {
         wanted: &BTreeMap<RepoPath, Option<(u32, Oid)>>,
     ) -> Result<()> {
         let mut index = self.draft()?;
-        let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
+        let mut folders = DirfdCache::of(repo.workdir())?;
         let on_disk = |path: &RepoPath| path.below(std::path::Path::new(""));
         // First what goes: a file may stand where a folder was.
         let known: Vec<&RepoPath> = wanted

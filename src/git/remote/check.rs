@@ -109,25 +109,23 @@ impl Trial<'_> {
     fn run(&mut self, size: u64) -> Result<Option<Answer<()>>> {
         let first = self.commit("first", None, None)?;
         match self.push(None, &first)? {
-            Answer::Done(()) => self.found("create", true, "a reference of a run can be made"),
+            Answer::Done(()) => {
+                self.note("create", Some(true), "a reference of a run can be made");
+            }
             away @ (Answer::Away { .. } | Answer::Cut(_)) => return Ok(Some(away)),
             refused => {
-                self.found("create", false, &said(refused));
+                self.note("create", Some(false), &said(refused));
                 return Ok(None);
             }
         }
         match self.is_listed(&first)? {
-            Answer::Done(true) => self.found(
-                "visible",
-                true,
-                "what was pushed is listed and fetched at once",
-            ),
+            Answer::Done(true) => {
+                let detail = "what was pushed is listed and fetched at once";
+                self.note("visible", Some(true), detail);
+            }
             Answer::Done(false) => {
-                self.found(
-                    "visible",
-                    false,
-                    "the server hides the reference, or another one answers than took it",
-                );
+                let detail = "the server hides the reference, or another one answers than took it";
+                self.note("visible", Some(false), detail);
                 return Ok(None);
             }
             other => return Ok(Some(other.map(drop))),
@@ -140,16 +138,16 @@ impl Trial<'_> {
         match between {
             None => {
                 let why = "no hook can be run in this repository's folder (noexec?)";
-                self.missing("compare_and_swap", true, why);
-                self.missing("fast_forward", true, why);
+                self.note("compare_and_swap", None, why);
+                self.note("fast_forward", None, why);
                 return Ok(None);
             }
             Some(Answer::Done(())) => {
-                self.found("fast_forward", true, "a state follows the one before");
+                self.note("fast_forward", Some(true), "a state follows the one before");
             }
             Some(away @ (Answer::Away { .. } | Answer::Cut(_))) => return Ok(Some(away)),
             Some(refused) => {
-                self.found("fast_forward", false, &said(refused));
+                self.note("fast_forward", Some(false), &said(refused));
                 return Ok(None);
             }
         }
@@ -159,35 +157,21 @@ impl Trial<'_> {
         };
         match late {
             Answer::Done(()) => {
-                self.found(
-                    "compare_and_swap",
-                    false,
-                    "of two pushes from one state both were taken",
-                );
+                let detail = "of two pushes from one state both were taken";
+                self.note("compare_and_swap", Some(false), detail);
             }
             away @ (Answer::Away { .. } | Answer::Cut(_)) if is_winner => return Ok(Some(away)),
-            _ => self.found(
-                "compare_and_swap",
-                is_winner,
-                "of two pushes from one state one is refused",
-            ),
+            _ => {
+                let detail = "of two pushes from one state one is refused";
+                self.note("compare_and_swap", Some(is_winner), detail);
+            }
         }
         if size > 0 {
-            self.try_size(&winner, size)?;
+            let large = self.commit("large", Some(&winner), Some(size))?;
+            let sent = self.push(Some(&winner), &large)?;
+            self.note_optional("size", sent, "an object of that size is taken");
         }
         Ok(None)
-    }
-
-    fn try_size(&mut self, before: &ObjectId, size: u64) -> Result<()> {
-        let large = self.commit("large", Some(before), Some(size))?;
-        match self.push(Some(before), &large)? {
-            Answer::Done(()) => {
-                self.optional("size", Some(true), "an object of that size is taken");
-            }
-            Answer::Refused(said) => self.optional("size", Some(false), &said),
-            other => self.optional("size", None, &said(other)),
-        }
-        Ok(())
     }
 
     /// Deletes the reference, which says whether the server does that. Its name where it stays.
@@ -204,43 +188,34 @@ impl Trial<'_> {
             old: Some(at),
             new: None,
         };
-        match self.remote.push(self.repo, &[update], self.limits)? {
-            Answer::Done(()) => {
-                self.optional("delete", Some(true), "ended runs can be removed by prune");
-                Ok(None)
-            }
-            other => {
-                let is_known = matches!(other, Answer::Refused(_)).then_some(false);
-                self.optional("delete", is_known, &said(other));
-                Ok(Some(self.name.clone()))
-            }
-        }
+        let deleted = self.remote.push(self.repo, &[update], self.limits)?;
+        let stays = deleted != Answer::Done(());
+        self.note_optional("delete", deleted, "ended runs can be removed by prune");
+        Ok(stays.then(|| self.name.clone()))
     }
 
-    fn found(&mut self, name: &'static str, holds: bool, detail: &str) {
+    /// Notes something that a run needs.
+    fn note(&mut self, name: &'static str, holds: Option<bool>, detail: &str) {
         self.findings.push(Finding {
             name,
-            holds: Some(holds),
+            holds,
             required: true,
             detail: detail.to_owned(),
         });
     }
 
-    fn missing(&mut self, name: &'static str, required: bool, detail: &str) {
-        self.findings.push(Finding {
-            name,
-            holds: None,
-            required,
-            detail: detail.to_owned(),
-        });
-    }
-
-    fn optional(&mut self, name: &'static str, holds: Option<bool>, detail: &str) {
+    /// Notes something that a run can do without, by what came of trying it; `done` is what that means where it worked.
+    fn note_optional(&mut self, name: &'static str, tried: Answer<()>, done: &str) {
+        let (holds, detail) = match tried {
+            Answer::Done(()) => (Some(true), done.to_owned()),
+            Answer::Refused(said) => (Some(false), said),
+            other => (None, said(other)),
+        };
         self.findings.push(Finding {
             name,
             holds,
             required: false,
-            detail: detail.to_owned(),
+            detail,
         });
     }
 

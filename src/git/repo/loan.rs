@@ -53,7 +53,7 @@ impl Loan {
         may: MayLend<'_>,
     ) -> Result<Option<Self>> {
         let mut loan = Self::of(repo)?;
-        let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
+        let mut folders = DirfdCache::of(repo.workdir())?;
         let mut opened = Vec::new();
         for path in paths {
             for part in path.ancestors().chain([path.clone()]) {
@@ -166,7 +166,7 @@ impl Loan {
 
     /// Gives all of it back; what another program changed meanwhile stays.
     fn give_back(&mut self) -> Result<()> {
-        let mut folders = DirfdCache::new(openat::open_root(&self.workdir)?);
+        let mut folders = DirfdCache::of(&self.workdir)?;
         // The deepest first: a folder without rights hides what is in it.
         for (path, mode) in self.lent.iter().rev() {
             let (parent, name) = openat::split(path);

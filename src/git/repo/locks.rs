@@ -62,13 +62,11 @@ impl GitLock {
                 Err(error) => {
                     // A mark without its lock is removed by whoever comes next.
                     let _ = fs::remove_file(&mark);
-                    return Err(match error.kind() {
-                        io::ErrorKind::AlreadyExists => Error::Locked {
-                            holder: foreign_holder(&lock),
-                            file: lock,
-                        },
-                        _ => Error::io(lock, error),
-                    });
+                    if error.kind() != io::ErrorKind::AlreadyExists {
+                        return Err(Error::io(lock, error));
+                    }
+                    let holder = foreign_holder(&lock);
+                    return Err(Error::Locked { file: lock, holder });
                 }
             }
         }
@@ -196,21 +194,17 @@ fn foreign_holder(lock: &Path) -> String {
 impl Repo {
     /// The locks that others than `recover` hold, or left, in this work tree and its repository.
     pub(crate) fn foreign_locks(&self) -> Result<Vec<ForeignLock>> {
-        let mut locks: Vec<ForeignLock> = lock_files(self)?
+        let locks = lock_files(self)?.into_iter().filter_map(ForeignLock::of);
+        let marks: Vec<PathBuf> = all_marks(self)?
             .into_iter()
-            .filter_map(ForeignLock::of)
+            .flat_map(|(_, marks)| marks)
             .collect();
-        if !locks.is_empty() {
-            let marks: Vec<PathBuf> = all_marks(self)?
-                .into_iter()
-                .flat_map(|(_, marks)| marks)
-                .collect();
-            let is_of = |lock: &ForeignLock, mark: &PathBuf| {
-                identity(mark) == Some(lock.identity) || names(&lock.path, mark)
-            };
-            locks.retain(|lock| !marks.iter().any(|mark| is_of(lock, mark)));
-        }
-        Ok(locks)
+        let is_of = |lock: &ForeignLock, mark: &PathBuf| {
+            identity(mark) == Some(lock.identity) || names(&lock.path, mark)
+        };
+        Ok(locks
+            .filter(|lock| !marks.iter().any(|mark| is_of(lock, mark)))
+            .collect())
     }
 }
 
@@ -223,16 +217,12 @@ fn lock_files(repo: &Repo) -> Result<Vec<PathBuf>> {
         "packed-refs.lock",
         "shallow.lock",
         "refs/stash.lock",
-    ]
-    .map(|name| common.join(name));
-    let mut found: Vec<PathBuf> = of_own
-        .into_iter()
-        .chain(of_all)
-        .filter(|path| fs::symlink_metadata(path).is_ok())
-        .collect();
-    let mut folders: Vec<PathBuf> = ["heads", "remotes", "tags"]
-        .map(|name| common.join("refs").join(name))
-        .into();
+    ];
+    let of_all = of_all.map(|name| common.join(name));
+    let mut found: Vec<PathBuf> = of_own.into_iter().chain(of_all).collect();
+    found.retain(|path| fs::symlink_metadata(path).is_ok());
+    let mut folders = vec![];
+    folders.extend(["refs/heads", "refs/remotes", "refs/tags"].map(|name| common.join(name)));
     while let Some(folder) = folders.pop() {
         for path in list(&folder)? {
             let kind = fs::symlink_metadata(&path).map(|found| found.file_type());
@@ -393,20 +383,15 @@ impl WorktreeLock {
 
     /// A free quarantine; `None` when 64 captures are held at once.
     pub(in crate::git) fn slot(&self) -> Option<Slot> {
-        loop {
-            let used = self.held.slots.load(Ordering::Acquire);
-            let number = used.trailing_ones();
-            if number >= u64::BITS {
-                return None;
-            }
-            let taken = self.held.slots.fetch_or(1 << number, Ordering::AcqRel);
-            if taken & (1 << number) == 0 {
-                return Some(Slot {
-                    held: Arc::clone(&self.held),
-                    number,
-                });
-            }
-        }
+        let free = |used: u64| (used != u64::MAX).then_some(used | used + 1);
+        let used = self
+            .held
+            .slots
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, free);
+        Some(Slot {
+            held: Arc::clone(&self.held),
+            number: used.ok()?.trailing_ones(),
+        })
     }
 
     /// Whether no capture is held.

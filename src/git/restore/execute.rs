@@ -145,7 +145,8 @@ impl Repo {
         run.folders.clear();
         run.write(self, &plan.write)?;
         for set in &plan.set_mode {
-            run.set_mode(&set.path, set.mode)?;
+            run.end_with(&set.path, set.mode)?;
+            run.done.written.push(set.path.clone());
         }
         // Folders get their modes last: a read-only one could not be written into.
         let made = plan
@@ -173,7 +174,7 @@ impl Repo {
         _lock: &WorktreeLock,
         restored: &Restored,
     ) -> Result<Vec<PathReason>> {
-        let mut folders = DirfdCache::new(openat::open_root(self.workdir())?);
+        let mut folders = DirfdCache::of(self.workdir())?;
         let mut differing = Vec::new();
         // The deepest first: a folder without rights hides what is in it.
         for (path, mode) in restored.last_modes.iter().rev() {
@@ -214,9 +215,8 @@ impl<'r> Execution<'r> {
         (expect, stop): (Expect, Stop<'r>),
         temp: u64,
     ) -> Result<Self> {
-        let folders = DirfdCache::new(openat::open_root(root)?);
         Ok(Self {
-            folders,
+            folders: DirfdCache::of(root)?,
             database,
             expect,
             stop,
@@ -460,12 +460,6 @@ impl<'r> Execution<'r> {
                 .last_modes
                 .insert(write.path.clone(), write.entry.mode);
         }
-    }
-
-    fn set_mode(&mut self, path: &RepoPath, mode: u32) -> Result<()> {
-        self.end_with(path, mode)?;
-        self.done.written.push(path.clone());
-        Ok(())
     }
 
     /// Gives the owner of a folder all rights in it. How it ends is in the plan, and the plan in the journal.

@@ -12,7 +12,7 @@ use git2::{IndexEntry, Oid};
 use super::Verified;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::{TREE, oid_of, parse_oid};
-use crate::git::base::openat::{self, DirfdCache};
+use crate::git::base::openat::DirfdCache;
 use crate::git::checkpoint::stored::StoredCheckpoint;
 use crate::git::index::index_file::patch::IndexPatch;
 use crate::git::index::index_file::{
@@ -54,7 +54,7 @@ impl Repo {
             Err(Error::Unsupported { .. }) => return Ok(()),
             other => other?,
         };
-        let mut folders = DirfdCache::new(openat::open_root(self.workdir())?);
+        let mut folders = DirfdCache::of(self.workdir())?;
         let mut set = BTreeSet::new();
         for path in paths {
             let found = index
@@ -294,7 +294,7 @@ impl Repo {
         }
         let locked = LockedIndex::acquire(self, timeout)?;
         let lookup = TreeLookup::stored(self)?;
-        let mut folders = DirfdCache::new(openat::open_root(self.workdir())?);
+        let mut folders = DirfdCache::of(self.workdir())?;
         let read = IndexFile::read(self, &self.git_dir().join("index"))?;
         let written = if read.is_some() { locked.written()? } else { 0 };
         let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
@@ -431,7 +431,7 @@ impl Repo {
             return locked.remove();
         };
         let database = Database::open(self)?;
-        let mut folders = DirfdCache::new(openat::open_root(self.workdir())?);
+        let mut folders = DirfdCache::of(self.workdir())?;
         let extras = &from.manifest.index_extras;
         let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
         let mut flat = trees::read(&database, parse_oid(tree)?)?;

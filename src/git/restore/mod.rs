@@ -79,7 +79,7 @@ impl Repo {
         }
         verified.differing.sort();
 
-        let mut folders = DirfdCache::new(openat::open_root(root)?);
+        let mut folders = DirfdCache::of(root)?;
         let waits = |path: &RepoPath| kept.contains(path) || restored.last_modes.contains_key(path);
         for set in plan.set_mode.iter().filter(|set| !waits(&set.path)) {
             let (parent, name) = openat::split(&set.path);
@@ -104,7 +104,7 @@ fn contents(
     (made, restored): (&BTreeSet<&RepoPath>, &Restored),
     verified: &mut Verified,
 ) -> Result<()> {
-    let mut folders = DirfdCache::new(openat::open_root(root)?);
+    let mut folders = DirfdCache::of(root)?;
     for (path, entry) in expected {
         let (parent, name) = openat::split(path);
         let found = match folders.open(&parent) {

@@ -181,7 +181,7 @@ impl Repo {
         self.mark_odb_suspect()?;
         // It reads what is there before it believes that.
         let writer = ObjectWriter::new(self, lock)?;
-        let mut folders = DirfdCache::new(openat::open_root(self.workdir())?);
+        let mut folders = DirfdCache::of(self.workdir())?;
         for path in damaged.iter().flat_map(|oid| &paths[oid]) {
             let (parent, name) = openat::split(path);
             // What cannot be read is not stored, and found so below.

@@ -15,7 +15,7 @@ use rustix::fs::FileType;
 
 use super::cache::{Cache, flag};
 use super::scan::{Content, FileEntry, Scan};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::Result;
 use crate::git::base::openat::{self, FileStat, io_error};
 use crate::git::base::work_queue;
 use crate::git::index::user_index::UserIndex;
