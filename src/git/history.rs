@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use git2::{ObjectType, Oid, ReferenceType, Signature, Sort};
 
-use super::base::error::{Error, Result, present};
+use super::base::error::{At as _, Error, Result, present};
 use super::base::object_id::{oid_of, parse_oid};
 use super::odb::database::{Database, unread};
 use super::odb::objects::ObjectWriter;
@@ -61,7 +61,7 @@ impl Repo {
                 append_reflog(self, HEAD, (from, Some(to)), message)?;
             }
             let draft = write_draft(self, lock, &format!("{to}\n"))?;
-            fs::rename(&draft, &file).map_err(Error::at(&file))?;
+            fs::rename(&draft, &file).at(&file)?;
         } else if name == HEAD {
             return Err(Error::Unsupported {
                 what: "a detached HEAD without a commit".to_owned(),
@@ -100,13 +100,13 @@ impl Repo {
             None => {
                 append_reflog(self, name, (None, Some(at)), message)?;
                 let draft = write_draft(self, lock, &format!("{at}\n"))?;
-                fs::rename(&draft, &file).map_err(Error::at(&file))?;
+                fs::rename(&draft, &file).at(&file)?;
                 sync_ref(self, name)?;
             }
         }
         append_reflog(self, HEAD, (expected.commit.as_ref(), Some(at)), message)?;
         let draft = write_draft(self, lock, &format!("ref: {name}\n"))?;
-        fs::rename(&draft, &head).map_err(Error::at(&head))?;
+        fs::rename(&draft, &head).at(&head)?;
         sync_ref(self, HEAD)
     }
 
@@ -153,9 +153,7 @@ fn lock_branch(
     } else {
         repo.common_dir().join(name)
     };
-    file.parent()
-        .map_or(Ok(()), create_dir_all)
-        .map_err(Error::at(&file))?;
+    file.parent().map_or(Ok(()), create_dir_all).at(&file)?;
     let branch = GitLock::acquire(repo, "branch", &file, GIT_WAIT)?;
     let head = (name != HEAD).then(|| GitLock::acquire(repo, "head", &head, GIT_WAIT));
     let locks = [Some(branch), head.transpose()?];
@@ -351,9 +349,7 @@ fn append_reflog(
     if !wanted && !path.exists() {
         return Ok(());
     }
-    path.parent()
-        .map_or(Ok(()), create_dir_all)
-        .map_err(Error::at(&path))?;
+    path.parent().map_or(Ok(()), create_dir_all).at(&path)?;
     let id = |commit: Option<&ObjectId>| commit.map_or(NONE, |commit| commit.0.as_str()).to_owned();
     let now = git2::Signature::now(IDENTITY.0, IDENTITY.1)
         .map_err(Error::git("read the clock"))?
@@ -375,5 +371,5 @@ fn append_reflog(
         }
         file.write_all(line.as_bytes())
     };
-    append().map_err(Error::at(&path))
+    append().at(&path)
 }

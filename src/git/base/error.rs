@@ -242,11 +242,40 @@ impl From<LockError> for Error {
     }
 }
 
+/// What came of something, with the path that it is about.
+pub(in crate::git) trait At<T> {
+    /// A path as the system takes it.
+    fn at(self, path: &Path) -> Result<T>;
+    /// A path of the work tree.
+    fn on(self, path: &RepoPath) -> Result<T>;
+}
+
+impl<T, E: Into<io::Error>> At<T> for std::result::Result<T, E> {
+    fn at(self, path: &Path) -> Result<T> {
+        self.map_err(Error::at(path))
+    }
+
+    fn on(self, path: &RepoPath) -> Result<T> {
+        self.map_err(|error| io_error(path, error.into()))
+    }
+}
+
+/// An error of a path of the work tree.
+pub(in crate::git) fn io_error(path: &RepoPath, error: io::Error) -> Error {
+    // The work tree itself has no name in it.
+    let name = if path.as_bytes().is_empty() {
+        ".".into()
+    } else {
+        path.below(Path::new(""))
+    };
+    Error::io(name, error)
+}
+
 /// What came of something at a path that need not be there; `None` where it is not.
 pub(in crate::git) fn present<T>(path: &Path, found: io::Result<T>) -> Result<Option<T>> {
     match found {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        found => found.map(Some).map_err(Error::at(path)),
+        found => found.map(Some).at(path),
     }
 }
 

@@ -16,7 +16,8 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha1::{Digest as _, Sha1};
 
-use super::error::{Error, Result};
+pub(in crate::git) use super::error::io_error;
+use super::error::{At as _, Error, Result};
 use super::object_id::object_header;
 use crate::durable::{self, FOLDER, is_one_of};
 use crate::model::manifest::{Entry, EntryKind};
@@ -82,7 +83,7 @@ impl From<Stat> for FileStat {
 
 /// Opens the work tree's root.
 pub(in crate::git) fn open_root(root: &Path) -> Result<OwnedFd> {
-    rustix::fs::open(root, FOLDER, Mode::empty()).map_err(Error::at(root))
+    rustix::fs::open(root, FOLDER, Mode::empty()).at(root)
 }
 
 /// Opens the folder `name` in `dir`, unless it is a symlink.
@@ -227,22 +228,6 @@ pub(in crate::git) fn open_error(path: &RepoPath, error: io::Error) -> Error {
     io_error(path, error)
 }
 
-/// An error of reading, for a file that must be readable.
-pub(in crate::git) fn io_error(path: &RepoPath, error: io::Error) -> Error {
-    // The work tree itself has no name in it.
-    let name = if path.as_bytes().is_empty() {
-        ".".into()
-    } else {
-        path.below(Path::new(""))
-    };
-    Error::io(name, error)
-}
-
-/// A closure for `map_err` on errors of a path of the work tree.
-pub(in crate::git) fn at<E: Into<io::Error>>(path: &RepoPath) -> impl Fn(E) -> Error + Copy + '_ {
-    move |error| io_error(path, error.into())
-}
-
 /// How many folders are open at most, of the 1,024 descriptors that a process has as a rule.
 pub(in crate::git) const MAX_OPEN: usize = 64;
 
@@ -335,7 +320,7 @@ pub(in crate::git) fn margin(time: i64) -> i64 {
 
 /// Syncs a folder, so that the names in it are durable.
 pub(in crate::git) fn sync_folder(folder: &Path) -> Result<()> {
-    durable::sync_dir(folder).map_err(Error::at(folder))
+    durable::sync_dir(folder).at(folder)
 }
 
 /// Fewer files are synced each by itself, whatever else waits for the disk.

@@ -15,7 +15,7 @@ use super::index_file::patch::EntryStat;
 use super::index_file::{INTENT_TO_ADD, IndexEntryRef};
 use super::user_index::open_index;
 use crate::durable::{Root, give_to_sudo_caller, temporary_prefix};
-use crate::git::base::error::{Error, Result, present};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::git::base::openat::{self, DirfdCache, FileStat, hash_file, sync_folder};
 use crate::git::odb::trees::Flat;
 use crate::git::repo::locks::GitLock;
@@ -61,7 +61,7 @@ impl LockedIndex {
             .for_all()
             .create(&self.draft)
             .and_then(|mut draft| draft.write_all(bytes));
-        filled.map_err(Error::at(&self.draft))
+        filled.at(&self.draft)
     }
 
     /// An empty index to fill.
@@ -73,9 +73,7 @@ impl LockedIndex {
                 .map_err(Error::git("clear the index")),
             // One that cannot be changed, split or sparse or damaged, is written anew.
             Err(Error::Unsupported { .. } | Error::Corrupt { .. }) => {
-                self.own
-                    .remove_file(&self.draft)
-                    .map_err(Error::at(&self.draft))?;
+                self.own.remove_file(&self.draft).at(&self.draft)?;
                 open_index(&self.draft)
             }
             Err(error) => Err(error),
@@ -97,7 +95,7 @@ impl LockedIndex {
     pub(crate) fn written(&self) -> Result<u32> {
         fs::metadata(&self.index)
             .map(|found| found.mtime() as u32)
-            .map_err(Error::at(&self.index))
+            .at(&self.index)
     }
 
     /// Puts the index that these bytes are in place of what is there; `None` is none.
@@ -107,7 +105,7 @@ impl LockedIndex {
                 self.fill(bytes)?;
                 self.replace()
             }
-            None => fs::remove_file(&self.index).map_err(Error::at(&self.index)),
+            None => fs::remove_file(&self.index).at(&self.index),
         }
     }
 
@@ -179,14 +177,13 @@ impl LockedIndex {
     /// Puts the draft in the index's place, durably.
     fn replace(&self) -> Result<()> {
         // git's library made it.
-        give_to_sudo_caller(&self.draft).map_err(Error::at(&self.draft))?;
-        let file = self.own.open(&self.draft).map_err(Error::at(&self.draft))?;
+        give_to_sudo_caller(&self.draft).at(&self.draft)?;
+        let file = self.own.open(&self.draft).at(&self.draft)?;
         if let Ok(before) = fs::metadata(&self.index) {
-            file.set_permissions(before.permissions())
-                .map_err(Error::at(&self.draft))?;
+            file.set_permissions(before.permissions()).at(&self.draft)?;
         }
-        file.sync_all().map_err(Error::at(&self.draft))?;
-        fs::rename(&self.draft, &self.index).map_err(Error::at(&self.index))?;
+        file.sync_all().at(&self.draft)?;
+        fs::rename(&self.draft, &self.index).at(&self.index)?;
         self.index.parent().map_or(Ok(()), sync_folder)
     }
 }

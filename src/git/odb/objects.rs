@@ -30,7 +30,7 @@ use super::publish::{self, Published, Staged};
 use super::unsynced::Unsynced;
 use super::{format, owned_objects, packing};
 use crate::durable::{Root, create_dir_all, give_to_sudo_caller};
-use crate::git::base::error::{Error, Result, present};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::git::base::object_id;
 use crate::git::repo::health;
 use crate::git::repo::locks::{Slot, WorktreeLock};
@@ -170,8 +170,7 @@ impl ObjectWriter {
         } else {
             format!("quarantine-{}", slot.number)
         });
-        let target = fs::canonicalize(repo.common_dir().join("objects"))
-            .map_err(Error::at(repo.common_dir()))?;
+        let target = fs::canonicalize(repo.common_dir().join("objects")).at(repo.common_dir())?;
         let (mut notes, mut has_small) = (None, false);
         let others = Unsynced::read(repo, &target, rehearsal)?;
         if others.has_damaged_pack && !rehearsal {
@@ -181,12 +180,12 @@ impl ObjectWriter {
             owned_objects::try_lock_shared_readonly(repo)?
         } else {
             // What is there beside objects an earlier process left, or somebody planted.
-            publish::empty_but_objects(repo.own(), &quarantine).map_err(Error::at(&quarantine))?;
+            publish::empty_but_objects(repo.own(), &quarantine).at(&quarantine)?;
             // From here on git's library and others go there by its path.
             for folder in ["", "objects", "objects/pack"] {
                 repo.own()
                     .check(&quarantine.join(folder), false)
-                    .map_err(Error::at(&quarantine))?;
+                    .at(&quarantine)?;
             }
             repo.own().tighten(&quarantine);
             publish::clear(&quarantine.join("objects"), &target)?;
@@ -257,10 +256,10 @@ impl ObjectWriter {
         if !state.is_repository {
             // All that libgit2 asks of a repository; what it would make itself is a dozen files more.
             let (refs, head) = (self.quarantine.join("refs"), self.quarantine.join("HEAD"));
-            create_dir_all(&refs).map_err(Error::at(&refs))?;
+            create_dir_all(&refs).at(&refs)?;
             let written = fs::write(&head, "ref: refs/heads/none\n")
                 .and_then(|()| give_to_sudo_caller(&head));
-            written.map_err(Error::at(&head))?;
+            written.at(&head)?;
             state.is_repository = true;
         }
         git2::Repository::open_bare(&self.quarantine).map_err(Error::git("open the quarantine"))
@@ -292,13 +291,13 @@ impl ObjectWriter {
             line = b"./info/target".to_vec();
         }
         line.push(b'\n');
-        create_dir_all(info).map_err(Error::at(&alternates))?;
+        create_dir_all(info).at(&alternates)?;
         if !is_one_line {
             present(&detour, fs::remove_file(&detour))?;
-            std::os::unix::fs::symlink(&self.target, &detour).map_err(Error::at(&detour))?;
+            std::os::unix::fs::symlink(&self.target, &detour).at(&detour)?;
         }
         let written = fs::write(&alternates, &line).and_then(|()| give_to_sudo_caller(&alternates));
-        written.map_err(Error::at(&alternates))
+        written.at(&alternates)
     }
 
     /// Writes an object from memory, unless it is there.
@@ -419,8 +418,7 @@ impl ObjectWriter {
 
     fn spool(&self, tools: &mut Tools, (oid, kind, data): (Oid, ObjectType, &[u8])) -> Result<()> {
         let _permit = (data.len() > LARGE).then(|| self.large.take());
-        let entry =
-            format::entry(&mut tools.compress, kind, data).map_err(Error::at(&self.quarantine))?;
+        let entry = format::entry(&mut tools.compress, kind, data).at(&self.quarantine)?;
         let mut state = self.state();
         if state.spool.is_none() {
             // It was completed meanwhile, for a reader.
@@ -470,8 +468,8 @@ impl ObjectWriter {
             if self.notes.is_some() && few.len() > 1 {
                 let mut pack = PackWriter::create(self.next_file(state)?)?;
                 for (oid, (kind, data)) in few {
-                    let entry = format::entry(&mut tools.compress, kind, &data)
-                        .map_err(Error::at(&self.quarantine))?;
+                    let entry =
+                        format::entry(&mut tools.compress, kind, &data).at(&self.quarantine)?;
                     pack.append(oid, &entry)?;
                 }
                 let pack = pack.finish(&self.objects().join("pack"))?;
@@ -495,9 +493,7 @@ impl ObjectWriter {
             for (oid, (kind, data)) in &state.few {
                 let path = format::loose_path(&objects, *oid);
                 if !path.exists() {
-                    path.parent()
-                        .map_or(Ok(()), create_dir_all)
-                        .map_err(Error::at(&path))?;
+                    path.parent().map_or(Ok(()), create_dir_all).at(&path)?;
                     write_loose(tools, &path, *kind, data)?;
                 }
             }
@@ -536,7 +532,7 @@ impl ObjectWriter {
             } else {
                 self.own.create_dir_all(&objects)
             };
-            made.map_err(Error::at(&objects))?;
+            made.at(&objects)?;
             state.used = true;
         }
         Ok(())
@@ -574,10 +570,8 @@ impl ObjectWriter {
 
 /// Writes a new file of a loose object.
 fn write_loose(tools: &mut Tools, path: &Path, kind: ObjectType, data: &[u8]) -> Result<()> {
-    let packed = format::loose(&mut tools.compress, kind, data).map_err(Error::at(path))?;
-    pack::create(path)?
-        .write_all(&packed)
-        .map_err(Error::at(path))
+    let packed = format::loose(&mut tools.compress, kind, data).at(path)?;
+    pack::create(path)?.write_all(&packed).at(path)
 }
 
 impl Drop for ObjectWriter {

@@ -25,7 +25,7 @@ use git2::Oid;
 
 use super::publish::Published;
 use crate::durable::{Root, Sync, has_no_locks};
-use crate::git::base::error::{Error, Result, present};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::git::base::openat::sync_folder;
 use crate::git::repo::repository::Repo;
 
@@ -107,9 +107,9 @@ pub(super) fn try_lock_packing(repo: &Repo) -> Result<Option<(File, File)>> {
 fn lock_file(repo: &Repo, name: &str) -> Result<(PathBuf, File)> {
     let (root, folder) = (repo.shared(), repo.shared_folder());
     // The folder is there already, except beside a linked worktree.
-    root.create_dir_all(&folder).map_err(Error::at(&folder))?;
+    root.create_dir_all(&folder).at(&folder)?;
     let path = folder.join(name);
-    let file = root.open_or_create(&path).map_err(Error::at(&path))?;
+    let file = root.open_or_create(&path).at(&path)?;
     Ok((path, file))
 }
 
@@ -180,21 +180,21 @@ pub(in crate::git) fn removed(
             continue;
         }
         if is_own(&name) {
-            let file = root.open(&path).map_err(Error::at(&path))?;
+            let file = root.open(&path).at(&path)?;
             let written = file.metadata().and_then(|file| file.modified());
             let age = written.ok().and_then(|at| at.elapsed().ok());
             if !commits.contains(commit) && age.is_none_or(|age| age < ABANDONED) {
                 continue;
             }
             let to = folder.join(format!("{commit}{GONE}"));
-            root.rename(&path, &to).map_err(Error::at(&path))?;
+            root.rename(&path, &to).at(&path)?;
             path = to;
         }
-        let read = root.read_if_possible(&path).map_err(Error::at(&path))?;
+        let read = root.read_if_possible(&path).at(&path)?;
         match read.and_then(OwnedObjects::decode) {
             Some(list) => all.push(RemovedCheckpoint { path, list }),
             // A damaged one says nothing.
-            None => root.remove_file(&path).map_err(Error::at(&path))?,
+            None => root.remove_file(&path).at(&path)?,
         }
     }
     Ok(all)
@@ -306,7 +306,7 @@ pub(super) fn merge(repo: &Repo) -> Result<()> {
         .filter(|name| is_own(name))
     {
         let path = folder.join(&name);
-        let read = root.read(&path).map_err(Error::at(&path))?;
+        let read = root.read(&path).at(&path)?;
         // A damaged one says nothing.
         merged.extend(OwnedObjects::decode(read).map(|list| (name, list.encode())));
         own.push(path);
@@ -314,7 +314,7 @@ pub(super) fn merge(repo: &Repo) -> Result<()> {
     write_merged(repo, &folder, &merged)?;
     // The merged file first: a list that is there twice asks for nothing more.
     own.iter()
-        .try_for_each(|path| root.remove_file(path).map_err(Error::at(path)))
+        .try_for_each(|path| root.remove_file(path).at(path))
 }
 
 /// Gives merged lists files of their own again, as those of checkpoints that are gone.
@@ -375,11 +375,10 @@ fn write_merged(repo: &Repo, folder: &Path, merged: &Merged) -> Result<()> {
 
 pub(super) fn put(repo: &Repo, path: &Path, text: &str) -> Result<()> {
     let (root, folder) = (repo.shared(), folder(repo));
-    root.create_dir_all(&folder).map_err(Error::at(&folder))?;
+    root.create_dir_all(&folder).at(&folder)?;
     // What a kill left of an earlier one.
     root.reap(&folder);
-    root.write(path, text.as_bytes(), Sync::Nothing)
-        .map_err(Error::at(path))
+    root.write(path, text.as_bytes(), Sync::Nothing).at(path)
 }
 
 /// Whether a list without a reference is too old for a checkpoint in the making.
@@ -403,10 +402,7 @@ impl RemovedCheckpoint {
     /// Keeps what is left for the next time, or removes the list.
     pub(crate) fn leave(self, repo: &Repo, files: Published) -> Result<()> {
         if files == Published::default() {
-            return repo
-                .shared()
-                .remove_file(&self.path)
-                .map_err(Error::at(&self.path));
+            return repo.shared().remove_file(&self.path).at(&self.path);
         }
         OwnedObjects { files, ..self.list }.write(repo, &self.path)
     }

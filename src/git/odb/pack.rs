@@ -22,7 +22,7 @@ use sha1::{Digest as _, Sha1};
 
 use super::format::{LEVEL, entry_head, read_head};
 use crate::durable::{create_dir_all, give_to_sudo_caller};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::openat::margin;
 
 /// The permissions of objects and packs, as far as the umask allows: nobody changes them.
@@ -67,7 +67,7 @@ impl Pack {
     /// One that was written here before and is complete.
     pub(crate) fn open(file: PathBuf) -> Result<Self> {
         let index = file.with_extension("idx");
-        let bytes = std::fs::read(&index).map_err(Error::at(&index))?;
+        let bytes = std::fs::read(&index).at(&index)?;
         let entries = Self::entries(&bytes);
         let entries =
             entries.ok_or_else(|| Error::corrupt(format!("{} cannot be read", index.display())))?;
@@ -134,8 +134,7 @@ impl PackWriter {
         let file = create(&path)?;
         let mut file = BufWriter::with_capacity(1 << 18, file);
         // The count is written at the end.
-        file.write_all(b"PACK\0\0\0\x02\0\0\0\0")
-            .map_err(Error::at(&path))?;
+        file.write_all(b"PACK\0\0\0\x02\0\0\0\0").at(&path)?;
         Ok(Self {
             file,
             path,
@@ -151,7 +150,7 @@ impl PackWriter {
 
     /// Adds an object as [`entry`](super::format::entry) makes it. The same object must not be added twice.
     pub(super) fn append(&mut self, id: Oid, entry: &[u8]) -> Result<()> {
-        self.file.write_all(entry).map_err(Error::at(&self.path))?;
+        self.file.write_all(entry).at(&self.path)?;
         self.entries.push(Entry {
             id,
             crc: crc32fast::hash(entry),
@@ -163,7 +162,7 @@ impl PackWriter {
 
     /// Adds a loose object, without holding it in memory.
     pub(super) fn append_loose(&mut self, id: Oid, path: &Path) -> Result<()> {
-        let file = File::open(path).map_err(Error::at(path))?;
+        let file = File::open(path).at(path)?;
         let mut source = BufReader::with_capacity(1 << 16, ZlibDecoder::new(file));
         let Some((kind, size)) = read_head(&mut source) else {
             return Err(Error::corrupt(format!(
@@ -178,7 +177,7 @@ impl PackWriter {
             io::copy(&mut source, &mut packed)?;
             packed.finish().map(drop)
         };
-        write().map_err(Error::at(&self.path))?;
+        write().at(&self.path)?;
         let (crc, count) = (out.crc.finalize(), out.count);
         self.entries.push(Entry {
             id,
@@ -194,15 +193,10 @@ impl PackWriter {
     /// # Errors
     /// Of one that is damaged, those objects are added that are whole and come before the damage.
     pub(super) fn append_pack(&mut self, pack: &Pack, done: &mut HashSet<Oid>) -> Result<()> {
-        let mut file = File::open(&pack.file).map_err(Error::at(&pack.file))?;
+        let mut file = File::open(&pack.file).at(&pack.file)?;
         let mut ends: Vec<u64> = pack.entries.iter().map(|entry| entry.offset).collect();
         // After the last object comes the checksum.
-        ends.push(
-            file.metadata()
-                .map_err(Error::at(&pack.file))?
-                .len()
-                .saturating_sub(20),
-        );
+        ends.push(file.metadata().at(&pack.file)?.len().saturating_sub(20));
         ends.sort_unstable();
         for entry in pack.entries.iter().filter(|entry| done.insert(entry.id)) {
             // Where it is cut short there is no end.
@@ -210,15 +204,14 @@ impl PackWriter {
                 .get(ends.partition_point(|end| *end <= entry.offset))
                 .copied();
             let count = end.unwrap_or(entry.offset + 1) - entry.offset;
-            file.seek(SeekFrom::Start(entry.offset))
-                .map_err(Error::at(&pack.file))?;
+            file.seek(SeekFrom::Start(entry.offset)).at(&pack.file)?;
             let mut out = Summed::new(&mut self.file);
-            io::copy(&mut (&file).take(count), &mut out).map_err(Error::at(&self.path))?;
+            io::copy(&mut (&file).take(count), &mut out).at(&self.path)?;
             if out.count != count || out.crc.finalize() != entry.crc {
                 done.remove(&entry.id);
                 self.file
                     .seek(SeekFrom::Start(self.offset))
-                    .map_err(Error::at(&self.path))?;
+                    .at(&self.path)?;
                 return Err(Error::corrupt(format!(
                     "{} is cut short or damaged",
                     pack.file.display()
@@ -237,8 +230,8 @@ impl PackWriter {
     /// may keep and remove it without asking who else has the same.
     pub(super) fn finish(mut self, folder: &Path) -> Result<Pack> {
         let path = self.path.clone();
-        let checksum = self.complete().map_err(Error::at(&path))?;
-        create_dir_all(folder).map_err(Error::at(folder))?;
+        let checksum = self.complete().at(&path)?;
+        create_dir_all(folder).at(folder)?;
         let mut id = Sha1::new()
             .chain_update(checksum)
             .chain_update(std::process::id().to_ne_bytes());
@@ -248,7 +241,7 @@ impl PackWriter {
         let (pack, index) = (name("pack"), name("idx"));
         self.entries.sort_unstable_by_key(|entry| entry.id);
         write_index(&index, &self.entries, &checksum)?;
-        std::fs::rename(&path, &pack).map_err(Error::at(&pack))?;
+        std::fs::rename(&path, &pack).at(&pack)?;
         Ok(Pack {
             file: pack,
             index,
@@ -291,7 +284,7 @@ pub(in crate::git) fn create(path: &Path) -> Result<File> {
         .mode(MODE)
         .open(path);
     made.and_then(|file| give_to_sudo_caller(path).map(|()| file))
-        .map_err(Error::at(path))
+        .at(path)
 }
 
 /// Writes the index of a pack: `entries` are sorted by id.
@@ -341,7 +334,7 @@ fn write_index(path: &Path, entries: &[Entry], checksum: &[u8; 20]) -> Result<()
         out.inner.write_all(&own)?;
         out.inner.flush()
     };
-    write().map_err(Error::at(path))
+    write().at(path)
 }
 
 /// Hashes what is written through it.

@@ -28,7 +28,7 @@ use git2::Oid;
 use super::owned_objects::{self, Listing, nanos};
 use super::pack::{Pack, PackWriter};
 use super::publish::{self, Staged};
-use crate::git::base::error::{Error, Result, present};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::git::repo::health;
 use crate::git::repo::repository::Repo;
 
@@ -122,9 +122,7 @@ fn pack(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
     if absorbed.len() < 2 {
         return packs.settle(repo);
     }
-    repo.own()
-        .create_dir_all(drafts)
-        .map_err(Error::at(drafts))?;
+    repo.own().create_dir_all(drafts).at(drafts)?;
     let mut writer = PackWriter::create(drafts.join("packing"))?;
     let mut done = HashSet::new();
     for one in &absorbed {
@@ -303,7 +301,7 @@ impl Packs {
         let (mut absorbed, mut sizes, mut total) = (Vec::new(), Vec::new(), 0);
         for (number, ours) in self.all.iter().enumerate() {
             let file = &ours.pack.file;
-            let bytes = fs::metadata(file).map_err(Error::at(file))?.len();
+            let bytes = fs::metadata(file).at(file)?.len();
             if bytes > LARGE_PACK || ours.is_kept() {
                 continue;
             }
@@ -365,9 +363,7 @@ impl Packs {
                     .collect();
                 let mut grown = 0;
                 if partly {
-                    repo.own()
-                        .create_dir_all(drafts)
-                        .map_err(Error::at(drafts))?;
+                    repo.own().create_dir_all(drafts).at(drafts)?;
                     let mut writer = PackWriter::create(drafts.join(format!("packing-{number}")))?;
                     writer.append_pack(&ours.pack, &mut unneeded.clone())?;
                     let pack = writer.finish(&drafts.join("pack"))?;

@@ -14,7 +14,7 @@ use git2::Oid;
 use super::format::{is_whole, loose_path};
 use super::pack::Pack;
 use crate::durable::{Kind, Root, Sync, cannot_link, create_dir_all, give_to_sudo_caller};
-use crate::git::base::error::{Error, Result, present};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::git::base::openat::{sync_folder, whole_is_cheaper};
 use crate::os::sync_file_system;
 
@@ -47,10 +47,8 @@ impl Staged {
         };
         let to = loose_path(objects, *oid);
         if *path != to {
-            to.parent()
-                .map_or(Ok(()), create_dir_all)
-                .map_err(Error::at(&to))?;
-            fs::rename(&*path, &to).map_err(Error::at(&to))?;
+            to.parent().map_or(Ok(()), create_dir_all).at(&to)?;
+            fs::rename(&*path, &to).at(&to)?;
             *path = to;
         }
         Ok(())
@@ -126,7 +124,7 @@ pub(in crate::git) fn sync_loose(objects: &Path, oid: Oid) -> Result<()> {
     let path = loose_path(objects, oid);
     match (File::open(&path), path.parent()) {
         (Ok(file), Some(folder)) => {
-            file.sync_all().map_err(Error::at(&path))?;
+            file.sync_all().at(&path)?;
             sync_folder(folder)
         }
         _ => Ok(()),
@@ -140,13 +138,13 @@ pub(super) fn sync(
     forgive: fn(io::Result<()>) -> io::Result<()>,
 ) -> Result<()> {
     if whole_is_cheaper(all.len()) {
-        let open = File::open(folder).map_err(Error::at(folder))?;
-        return sync_file_system(&open).map_err(Error::at(folder));
+        let open = File::open(folder).at(folder)?;
+        return sync_file_system(&open).at(folder);
     }
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some(path) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            forgive(File::open(path).and_then(|open| open.sync_all())).map_err(Error::at(path))?;
+            forgive(File::open(path).and_then(|open| open.sync_all())).at(path)?;
         }
         Ok(())
     };
@@ -257,7 +255,7 @@ pub(super) fn write_keep(root: &Root, kept: &Path, pack: &mut Pack) -> Result<()
     };
     if let Err(error) = linked {
         tracing::debug!(%error, "a file that keeps a pack is not a link");
-        fs::write(&keep, text).map_err(Error::at(&keep))?;
+        fs::write(&keep, text).at(&keep)?;
     }
     pack.keep = Some(keep);
     Ok(())
@@ -303,7 +301,7 @@ pub(in crate::git) fn release_all(target: &Path) -> Result<()> {
 fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in present(folder, fs::read_dir(folder))?.into_iter().flatten() {
-        let path = entry.map_err(Error::at(folder))?.path();
+        let path = entry.at(folder)?.path();
         files.extend(Some(path).filter(|path| path.extension().is_some_and(|end| end == ending)));
     }
     Ok(files)
@@ -328,14 +326,14 @@ pub(in crate::git) fn clear(objects: &Path, target: &Path) -> Result<()> {
 /// Removes everything in a folder, but only what is in the folder of this name in it.
 fn empty_but(folder: &Path, stays: Option<&str>) -> Result<()> {
     for entry in present(folder, fs::read_dir(folder))?.into_iter().flatten() {
-        let entry = entry.map_err(Error::at(folder))?;
+        let entry = entry.at(folder)?;
         let path = entry.path();
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            fs::remove_file(&path).map_err(Error::at(&path))?;
+            fs::remove_file(&path).at(&path)?;
         } else if stays.is_some_and(|stays| entry.file_name() == stays) {
             empty_but(&path, None)?;
         } else {
-            fs::remove_dir_all(&path).map_err(Error::at(&path))?;
+            fs::remove_dir_all(&path).at(&path)?;
         }
     }
     Ok(())

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::publish::{self, Staged};
 use super::{database, format, pack, packing};
 use crate::durable::{Root, Sync};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::openat::margin;
 use crate::git::base::work_queue::{self, SMALL_TASKS};
 use crate::git::repo::repository::Repo;
@@ -88,10 +88,7 @@ impl Unsynced {
         } else {
             repo.file_system_time()?
         };
-        let read = root
-            .read_if_possible(&file)
-            .map_err(Error::at(&file))?
-            .unwrap_or_default();
+        let read = root.read_if_possible(&file).at(&file)?.unwrap_or_default();
         let stamp: Stamp = serde_json::from_slice(&read).unwrap_or_default();
         // A clock that was set back orders nothing.
         let stamp = if stamp.before > began {
@@ -208,7 +205,7 @@ impl Unsynced {
             serde_json::to_vec(&self.stamp).map_err(|error| Error::corrupt(error.to_string()))?;
         self.root
             .write(&self.file, &text, Sync::Nothing)
-            .map_err(Error::at(&self.file))
+            .at(&self.file)
     }
 
     /// Where an object may be loose.
@@ -238,9 +235,7 @@ impl Unsynced {
             else {
                 continue;
             };
-            let Some(metadata) =
-                unless_gone(fs::metadata(place.path())).map_err(Error::at(folder))?
-            else {
+            let Some(metadata) = unless_gone(fs::metadata(place.path())).at(folder)? else {
                 continue;
             };
             if !metadata.is_dir() || !is_new(&metadata) {
@@ -256,7 +251,7 @@ impl Unsynced {
                     continue;
                 };
                 let path = entry.path();
-                let Some(file) = unless_gone(entry.metadata()).map_err(Error::at(&path))? else {
+                let Some(file) = unless_gone(entry.metadata()).at(&path)? else {
                     continue;
                 };
                 let is_known = known.is_some() && self.stamp.recent.contains(&oid.to_string());
@@ -280,7 +275,7 @@ impl Unsynced {
 /// Which of these loose objects are there and not what their ids say.
 fn damaged_of(loose: &[(Oid, PathBuf)]) -> Result<HashSet<Oid>> {
     let damaged = work_queue::each(loose, SMALL_TASKS, |(oid, path)| {
-        let is_whole = unless_gone(format::is_whole(path, *oid)).map_err(Error::at(path))?;
+        let is_whole = unless_gone(format::is_whole(path, *oid)).at(path)?;
         Ok((is_whole == Some(false)).then_some(*oid))
     })?;
     Ok(damaged.into_iter().collect())
@@ -309,9 +304,7 @@ fn changed(file: &Metadata) -> i64 {
 
 fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>> {
     let read = fs::read_dir(folder).and_then(Iterator::collect);
-    Ok(unless_gone(read)
-        .map_err(Error::at(folder))?
-        .unwrap_or_default())
+    Ok(unless_gone(read).at(folder)?.unwrap_or_default())
 }
 
 /// A `git gc` may take anything away at any time, and what may not be read is not relied on.

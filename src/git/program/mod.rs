@@ -19,7 +19,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::base::error::{Error, Result};
+use super::base::error::{At as _, Error, Result};
 use super::base::object_id::parse_oid;
 use super::odb::database::Database;
 use super::repo::repository::Repo;
@@ -154,14 +154,12 @@ fn write_entry(database: &Database<'_>, place: &Path, entry: &Entry, mode: u32) 
     let oid = parse_oid(&entry.oid)?;
     if entry.kind == EntryKind::Symlink {
         let target = database.blob(oid)?;
-        return symlink(OsStr::from_bytes(&target), place).map_err(Error::at(place));
+        return symlink(OsStr::from_bytes(&target), place).at(place);
     }
-    let mut file = fs::File::create_new(place).map_err(Error::at(place))?;
-    database
-        .copy_blob(oid, &mut file)
-        .map_err(Error::at(place))??;
+    let mut file = fs::File::create_new(place).at(place)?;
+    database.copy_blob(oid, &mut file).at(place)??;
     file.set_permissions(fs::Permissions::from_mode(mode))
-        .map_err(Error::at(place))
+        .at(place)
 }
 
 /// What git starts where nobody says anything.
@@ -266,17 +264,17 @@ impl Saved {
             .filter(|(path, ..)| changed.contains(*path))
             .try_for_each(|(_, place, copy)| {
                 if copy.symlink_metadata().is_err() {
-                    return fs::remove_file(&place).map_err(Error::at(&place));
+                    return fs::remove_file(&place).at(&place);
                 }
                 let parent = place.parent().unwrap_or(&self.top);
-                fs::create_dir_all(parent).map_err(Error::at(parent))?;
+                fs::create_dir_all(parent).at(parent)?;
                 let beside = tempfile::Builder::new()
                     .prefix(".recover-tmp-")
                     .tempdir_in(parent)
-                    .map_err(Error::at(parent))?;
+                    .at(parent)?;
                 let new = beside.path().join("file");
                 copy_file(&copy, &new)?;
-                fs::rename(&new, &place).map_err(Error::at(&place))
+                fs::rename(&new, &place).at(&place)
             })
     }
 }
@@ -284,10 +282,10 @@ impl Saved {
 /// Copies a file with its mode, or a link; anything else is left out.
 fn copy_file(from: &Path, to: &Path) -> Result<()> {
     match from.symlink_metadata() {
-        Ok(found) if found.is_file() => fs::copy(from, to).map(drop).map_err(Error::at(from)),
+        Ok(found) if found.is_file() => fs::copy(from, to).map(drop).at(from),
         Ok(found) if found.is_symlink() => {
-            let target = fs::read_link(from).map_err(Error::at(from))?;
-            symlink(target, to).map_err(Error::at(to))
+            let target = fs::read_link(from).at(from)?;
+            symlink(target, to).at(to)
         }
         _ => Ok(()),
     }
@@ -297,11 +295,11 @@ fn copy_file(from: &Path, to: &Path) -> Result<()> {
 fn content_of(path: &Path) -> Result<Option<(u32, Vec<u8>)>> {
     match path.symlink_metadata() {
         Ok(found) if found.is_file() => {
-            let content = fs::read(path).map_err(Error::at(path))?;
+            let content = fs::read(path).at(path)?;
             Ok(Some((found.permissions().mode(), content)))
         }
         Ok(found) if found.is_symlink() => {
-            let target = fs::read_link(path).map_err(Error::at(path))?;
+            let target = fs::read_link(path).at(path)?;
             Ok(Some((0, target.into_os_string().into_vec())))
         }
         _ => Ok(None),

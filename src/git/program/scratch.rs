@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::{Call, write_entry};
 use crate::durable::{Sync, is_left_over};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::paths;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::odb::database::Database;
@@ -43,8 +43,7 @@ pub(crate) struct Scratch<'r> {
 impl<'r> Scratch<'r> {
     /// An empty one in the folder for temporary files.
     pub(crate) fn new(repo: &'r Repo) -> Result<Self> {
-        let temporary =
-            fs::canonicalize(std::env::temp_dir()).map_err(Error::at(&std::env::temp_dir()))?;
+        let temporary = fs::canonicalize(std::env::temp_dir()).at(&std::env::temp_dir())?;
         let note = repo
             .recover_dir()?
             .join(format!("{NOTE}{}", std::process::id()));
@@ -53,12 +52,12 @@ impl<'r> Scratch<'r> {
         let place = temporary.join(&name);
         repo.own()
             .write(&note, place.as_os_str().as_bytes(), Sync::Nothing)
-            .map_err(Error::at(&note))?;
+            .at(&note)?;
         let made = tempfile::Builder::new()
             .prefix(&name)
             .rand_bytes(0)
             .tempdir_in(&temporary);
-        let folder = made.map_err(Error::at(&place))?;
+        let folder = made.at(&place)?;
         let scratch = Self {
             repo,
             folder,
@@ -67,17 +66,16 @@ impl<'r> Scratch<'r> {
         };
         for part in ["git", "tree"] {
             let path = scratch.folder.path().join(part);
-            fs::create_dir(&path).map_err(Error::at(&path))?;
+            fs::create_dir(&path).at(&path)?;
         }
         if !repo.is_private() {
             let git = scratch.folder.path().join("git");
             let file = scratch.path().join(".git");
             let line =
                 |text: &[u8], path: &Path| [text, path.as_os_str().as_bytes(), b"\n"].concat();
-            fs::write(&file, line(b"gitdir: ", &git)).map_err(Error::at(&file))?;
-            fs::write(git.join("gitdir"), line(b"", &file)).map_err(Error::at(&git))?;
-            fs::write(git.join("commondir"), line(b"", repo.common_dir()))
-                .map_err(Error::at(&git))?;
+            fs::write(&file, line(b"gitdir: ", &git)).at(&file)?;
+            fs::write(git.join("gitdir"), line(b"", &file)).at(&git)?;
+            fs::write(git.join("commondir"), line(b"", repo.common_dir())).at(&git)?;
         }
         Ok(scratch)
     }
@@ -151,7 +149,7 @@ impl<'r> Scratch<'r> {
     /// Calls git there, with this HEAD.
     fn git(&self, head: &str, words: &[&str]) -> Result<()> {
         let (git, folder) = (self.folder.path().join("git"), &self.path());
-        fs::write(git.join("HEAD"), head).map_err(Error::at(&git))?;
+        fs::write(git.join("HEAD"), head).at(&git)?;
         let env: &[(OsString, OsString)] = &[
             ("GIT_DIR".into(), git.into()),
             ("GIT_WORK_TREE".into(), folder.into()),
@@ -197,16 +195,16 @@ impl Repo {
                 continue;
             }
             let note = own.join(&name);
-            let text = self.own().read(&note).map_err(Error::at(&note))?;
+            let text = self.own().read(&note).at(&note)?;
             let place = PathBuf::from(OsString::from_vec(text));
             let is_ours = place
                 .file_name()
                 .is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
             if is_ours && is_folder(&place) {
-                remove_all(&place).map_err(Error::at(&place))?;
+                remove_all(&place).at(&place)?;
                 removed += 1;
             }
-            self.own().remove_file(&note).map_err(Error::at(&note))?;
+            self.own().remove_file(&note).at(&note)?;
         }
         Ok(removed)
     }
@@ -247,7 +245,7 @@ fn remove_file(path: &Path) -> Result<()> {
             let _ = fs::remove_dir(path);
             Ok(())
         }
-        Ok(_) => fs::remove_file(path).map_err(Error::at(path)),
+        Ok(_) => fs::remove_file(path).at(path),
         Err(_) => Ok(()),
     }
 }
@@ -256,10 +254,10 @@ fn remove_file(path: &Path) -> Result<()> {
 fn make_folder(path: &Path) -> Result<()> {
     match path.symlink_metadata() {
         Ok(found) if found.is_dir() => return Ok(()),
-        Ok(_) => fs::remove_file(path).map_err(Error::at(path))?,
+        Ok(_) => fs::remove_file(path).at(path)?,
         Err(_) => {}
     }
-    fs::create_dir(path).map_err(Error::at(path))
+    fs::create_dir(path).at(path)
 }
 
 fn stat_of(path: &Path) -> Option<Stat> {
@@ -279,8 +277,8 @@ fn write(database: &Database<'_>, place: &Path, entry: &Entry) -> Result<()> {
         return make_folder(place);
     }
     match place.symlink_metadata() {
-        Ok(found) if found.is_dir() => remove_all(place).map_err(Error::at(place))?,
-        Ok(_) => fs::remove_file(place).map_err(Error::at(place))?,
+        Ok(found) if found.is_dir() => remove_all(place).at(place)?,
+        Ok(_) => fs::remove_file(place).at(place)?,
         Err(_) => {}
     }
     write_entry(database, place, entry, entry.mode)

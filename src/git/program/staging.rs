@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::{Call, Saved, place, write_entry};
 use crate::durable::{TemporaryFolder, temporary_prefix};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::object_id::{GITLINK, parse_oid};
 use crate::git::base::paths;
 use crate::git::capture::Capture;
@@ -78,17 +78,17 @@ impl<'r> Staging<'r> {
     /// An empty one; in a rehearsal nothing of it lies in the repository.
     pub(crate) fn new(repo: &'r Repo, is_rehearsal: bool) -> Result<Self> {
         let folder = if is_rehearsal {
-            Folder::Outside(TemporaryFolder::new().map_err(Error::at(&std::env::temp_dir()))?)
+            Folder::Outside(TemporaryFolder::new().at(&std::env::temp_dir())?)
         } else {
             let parent = repo.recover_dir()?;
             let prefix = format!("{}commit", temporary_prefix());
             let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent);
-            Folder::Own(folder.map_err(Error::at(&parent))?)
+            Folder::Own(folder.at(&parent)?)
         };
         let staging = Self { repo, folder };
         for part in ["objects/info", "objects/pack", "git", "tree", "saved"] {
             let path = staging.part(part);
-            fs::create_dir_all(&path).map_err(Error::at(&path))?;
+            fs::create_dir_all(&path).at(&path)?;
         }
         Ok(staging)
     }
@@ -188,7 +188,7 @@ impl<'r> Staging<'r> {
         let root = self.part("tree");
         fs::remove_dir_all(&root)
             .and_then(|()| fs::create_dir(&root))
-            .map_err(Error::at(&root))?;
+            .at(&root)?;
         let (lookup, database) = (TreeLookup::stored(self.repo)?, Database::open(self.repo)?);
         let mut links = Vec::new();
         for path in paths {
@@ -309,13 +309,13 @@ impl<'r> Staging<'r> {
     /// Writes the message for hooks.
     pub(crate) fn write_message(&self, message: &str) -> Result<()> {
         let file = self.message_file();
-        fs::write(&file, message).map_err(Error::at(&file))
+        fs::write(&file, message).at(&file)
     }
 
     /// The message as hooks left it.
     pub(crate) fn read_message(&self) -> Result<String> {
         let file = self.message_file();
-        let text = fs::read(&file).map_err(Error::at(&file))?;
+        let text = fs::read(&file).at(&file)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
@@ -333,7 +333,7 @@ impl<'r> Staging<'r> {
             let folder = self.part("git");
             let write = |name: &str, text: &[u8]| {
                 let file = folder.join(name);
-                fs::write(&file, text).map_err(Error::at(&file))
+                fs::write(&file, text).at(&file)
             };
             write("HEAD", format!("{parent}\n").as_bytes())?;
             // As for a linked work tree: all but HEAD is shared.
@@ -559,13 +559,12 @@ impl Repo {
                 (Some(entry), Some(found)) if entry.kind == EntryKind::File && found.is_file() => {
                     let is_run = |mode: u32| mode & 0o100 != 0;
                     is_run(entry.mode) == is_run(found.permissions().mode())
-                        && fs::read(&place).map_err(Error::at(&place))?
-                            == database.blob(parse_oid(&entry.oid)?)?
+                        && fs::read(&place).at(&place)? == database.blob(parse_oid(&entry.oid)?)?
                 }
                 (Some(entry), Some(found))
                     if entry.kind == EntryKind::Symlink && found.is_symlink() =>
                 {
-                    let target = fs::read_link(&place).map_err(Error::at(&place))?;
+                    let target = fs::read_link(&place).at(&place)?;
                     target.as_os_str().as_bytes() == database.blob(parse_oid(&entry.oid)?)?
                 }
                 (Some(entry), Some(found)) => entry.kind == EntryKind::Gitlink && found.is_dir(),
@@ -678,7 +677,7 @@ fn write_out(database: &Database<'_>, root: &Path, path: &RepoPath, entry: &Entr
         return Err(Error::unsafe_path(path, reason));
     }
     let folder = place.parent().unwrap_or(root);
-    fs::create_dir_all(folder).map_err(Error::at(folder))?;
+    fs::create_dir_all(folder).at(folder)?;
     match entry.kind {
         EntryKind::File | EntryKind::Symlink => {
             write_entry(database, &place, entry, mode_of(entry) & 0o777)

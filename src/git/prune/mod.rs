@@ -18,7 +18,7 @@ use std::path::Path;
 
 use git2::Oid;
 
-use super::base::error::{Error, Result, present};
+use super::base::error::{At as _, Error, Result, present};
 use super::base::object_id::{TREE, parse_oid};
 use super::odb::database::Database;
 use super::odb::format::loose_path;
@@ -70,8 +70,7 @@ fn remove(
         done.left = Some("a capture is under way".to_owned());
         return Ok(());
     };
-    let objects = fs::canonicalize(repo.common_dir().join("objects"))
-        .map_err(Error::at(repo.common_dir()))?;
+    let objects = fs::canonicalize(repo.common_dir().join("objects")).at(repo.common_dir())?;
     // No capture is under way: what is kept still is a dead process's.
     publish::release_all(&objects)?;
     let gone = owned_objects::removed(
@@ -132,9 +131,7 @@ fn remove(
         .collect();
     let to_remove = unneeded.len();
     let drafts = lock.folder().join("quarantine").join("objects");
-    repo.own()
-        .check(&drafts.join("pack"), false)
-        .map_err(Error::at(&drafts))?;
+    repo.own().check(&drafts.join("pack"), false).at(&drafts)?;
     publish::clear(&drafts, &objects)?;
     let mut removed = Removed::default();
     // What has no room is left; what was removed by then is reported all the same.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use git2::{ObjectType, Oid};
 
-use crate::git::base::error::{Error, Result, present};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::git::base::object_id::TREE;
 use crate::git::odb::database::Database;
 use crate::git::odb::format::loose_path;
@@ -144,7 +144,7 @@ impl Older {
 
     fn holds(&self, oid: Oid) -> Result<bool> {
         for pack in &self.packs {
-            if pack.holds(oid).map_err(Error::at(&self.objects))? {
+            if pack.holds(oid).at(&self.objects)? {
                 return Ok(true);
             }
         }
@@ -184,9 +184,9 @@ pub(in crate::git) fn find_roots(common: &Path, asked: &HashSet<Oid>) -> Result<
             .into_iter()
             .flatten()
         {
-            let entry = entry.map_err(Error::at(&folder))?;
+            let entry = entry.at(&folder)?;
             let (path, name) = (entry.path(), entry.file_name());
-            let kind = entry.file_type().map_err(Error::at(&path))?;
+            let kind = entry.file_type().at(&path)?;
             let own = folder.ends_with("recover");
             if kind.is_dir() {
                 let quarantine = own && name.as_encoded_bytes().starts_with(b"quarantine");

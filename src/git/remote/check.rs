@@ -15,7 +15,7 @@ use super::answer::Answer;
 use super::call::Limits;
 use super::transport::{Remote, Update};
 use crate::durable::temporary_prefix;
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::repo::repository::{IDENTITY, Repo};
 use crate::model::manifest::ObjectId;
 
@@ -271,7 +271,7 @@ impl Trial<'_> {
         let folder = tempfile::Builder::new()
             .prefix(&prefix)
             .tempdir_in(&parent)
-            .map_err(Error::at(&parent))?;
+            .at(&parent)?;
         let (hook, ready, go) = (
             folder.path().join("pre-push"),
             folder.path().join("ready"),
@@ -280,8 +280,8 @@ impl Trial<'_> {
         // It ends by itself when nobody comes.
         let script = "#!/bin/sh\ncd \"${0%/*}\" && : > ready && n=0 && while [ ! -e go ] && [ $n -lt 1200 ]\n\
                       do sleep 0.1; n=$((n + 1)); done\n";
-        fs::write(&hook, script).map_err(Error::at(&hook))?;
-        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).map_err(Error::at(&hook))?;
+        fs::write(&hook, script).at(&hook)?;
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).at(&hook)?;
         let (is_done, between) = (Cell::new(false), RefCell::new(None));
         let stopped = || {
             if !is_done.get() && ready.exists() {

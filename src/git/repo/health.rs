@@ -17,7 +17,7 @@ use rustix::process::{Pid, test_kill_process};
 
 use super::repository::{OWN, Repo};
 use crate::durable::{Kind, Root};
-use crate::git::base::error::{Error, Result, present};
+use crate::git::base::error::{At as _, Result, present};
 
 const FILE: &str = "doubt";
 /// Beside it, for all worktrees: damage was found, and nothing since then says that all checkpoints are whole.
@@ -35,18 +35,14 @@ impl Repo {
             }
         }
         let found = self.shared_folder().join(FOUND);
-        if self
-            .shared()
-            .has(Path::new(OWN))
-            .map_err(Error::at(&found))?
-        {
-            self.shared().create(&found).map_err(Error::at(&found))?;
+        if self.shared().has(Path::new(OWN)).at(&found)? {
+            self.shared().create(&found).at(&found)?;
         }
         for root in roots {
             let path = note(&root);
             // One without a folder of ours was never captured: it has nothing to be believed.
-            if root.has(Path::new(OWN)).map_err(Error::at(&path))? {
-                root.create(&path).map_err(Error::at(&path))?;
+            if root.has(Path::new(OWN)).at(&path)? {
+                root.create(&path).at(&path)?;
             }
         }
         Ok(())

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::locks::WorktreeLock;
 use super::repository::Repo;
 use crate::durable::{Root, Sync};
-use crate::git::base::error::{Error, Result, present};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::git::base::openat::{self, DirfdCache, FileStat, sync_folder};
 use crate::model::manifest::PathMode;
 use crate::model::path::RepoPath;
@@ -61,7 +61,7 @@ impl Loan {
                 let Ok(dir) = folders.open(&parent) else {
                     break;
                 };
-                match lacking(&dir, name).map_err(openat::at(&part))? {
+                match lacking(&dir, name).on(&part)? {
                     Some(stat) if may(&part, stat.kind() == FileType::Directory)? => {
                         loan.give(&dir, vec![(part.clone(), stat)])?;
                         opened.push(part);
@@ -77,12 +77,9 @@ impl Loan {
                 continue;
             };
             let mut lacks = Vec::new();
-            for name in
-                openat::names(&openat::open_folder(&dir, b".").map_err(openat::at(&folder))?)
-                    .map_err(openat::at(&folder))?
-            {
+            for name in openat::names(&openat::open_folder(&dir, b".").on(&folder)?).on(&folder)? {
                 let path = folder.join(&name);
-                if let Some(stat) = lacking(&dir, &name).map_err(openat::at(&folder))? {
+                if let Some(stat) = lacking(&dir, &name).on(&folder)? {
                     if !may(&path, stat.kind() == FileType::Directory)? {
                         continue;
                     }
@@ -156,10 +153,10 @@ impl Loan {
             .map_err(|error| Error::corrupt(format!("loan: {error}")))?;
         self.own
             .write(&self.journal, &text, Sync::All)
-            .map_err(Error::at(&self.journal))?;
+            .at(&self.journal)?;
         for (path, stat) in lacks {
             let mode = stat.permissions() | rights(stat.kind());
-            chmod(dir, openat::split(&path).1, mode).map_err(openat::at(&path))?;
+            chmod(dir, openat::split(&path).1, mode).on(&path)?;
         }
         Ok(())
     }
@@ -173,11 +170,11 @@ impl Loan {
             let Ok(dir) = folders.open(&parent) else {
                 continue;
             };
-            let Some(stat) = openat::stat(&dir, name).map_err(openat::at(path))? else {
+            let Some(stat) = openat::stat(&dir, name).on(path)? else {
                 continue;
             };
             if stat.permissions() == mode | rights(stat.kind()) {
-                chmod(&dir, name, *mode).map_err(openat::at(path))?;
+                chmod(&dir, name, *mode).on(path)?;
             }
         }
         self.lent.clear();

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::repository::Repo;
 use crate::durable::{FileLock, LockError, Root, Sync, TemporaryFolder, cannot_link};
-use crate::git::base::error::{Error, Result, present};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::model::time::spoken_duration;
 
 /// How often a held lock is tried again.
@@ -48,7 +48,7 @@ impl GitLock {
         release(repo, &mark)?;
         repo.own()
             .write(&mark, lock.as_os_str().as_bytes(), Sync::Nothing)
-            .map_err(Error::at(&mark))?;
+            .at(&mark)?;
         let deadline = Instant::now() + timeout;
         loop {
             match link(&mark, &lock) {
@@ -102,7 +102,7 @@ impl Drop for GitLock {
 /// Removes the locks that dead processes of ours left. The worktree's lock is held.
 fn release_left_over(repo: &Repo) -> Result<()> {
     let own = repo.own_folder();
-    for (name, _) in repo.own().list(&own).map_err(Error::at(&own))? {
+    for (name, _) in repo.own().list(&own).at(&own)? {
         if !name.as_encoded_bytes().starts_with(MARK.as_bytes()) {
             continue;
         }
@@ -114,7 +114,7 @@ fn release_left_over(repo: &Repo) -> Result<()> {
 /// Removes the lock that a mark is of, and the mark, where they are there.
 fn release(repo: &Repo, mark: &Path) -> Result<()> {
     if let Some(lock) = marked(repo, mark)? {
-        fs::remove_file(&lock).map_err(Error::at(&lock))?;
+        fs::remove_file(&lock).at(&lock)?;
     }
     present(mark, fs::remove_file(mark)).map(drop)
 }
@@ -178,7 +178,7 @@ impl ForeignLock {
         if Self::of(self.path.clone()).as_ref() != Some(self) {
             return Ok(false);
         }
-        fs::remove_file(&self.path).map_err(Error::at(&self.path))?;
+        fs::remove_file(&self.path).at(&self.path)?;
         Ok(true)
     }
 }
@@ -293,9 +293,7 @@ fn all_marks(repo: &Repo) -> Result<Vec<(PathBuf, Vec<PathBuf>)>> {
 /// What a folder holds; nothing where it is not there.
 fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = present(folder, fs::read_dir(folder))?.into_iter().flatten();
-    entries
-        .map(|entry| Ok(entry.map_err(Error::at(folder))?.path()))
-        .collect()
+    entries.map(|entry| Ok(entry.at(folder)?.path())).collect()
 }
 
 /// Proof that this process alone writes in the work tree.
@@ -356,7 +354,7 @@ impl WorktreeLock {
     pub fn rehearse(repo: &Repo, timeout: Duration) -> Result<Self> {
         let file =
             FileLock::acquire_unnoticed(repo.own(), &repo.own_folder().join("lock"), timeout)?;
-        let scratch = TemporaryFolder::new().map_err(Error::at(&std::env::temp_dir()))?;
+        let scratch = TemporaryFolder::new().at(&std::env::temp_dir())?;
         Ok(Self::of(file, scratch.path().to_owned(), Some(scratch)))
     }
 

@@ -13,7 +13,7 @@ use git2::{AutotagOption, FetchOptions, Oid, Reference};
 use super::locks::{GitLock, WorktreeLock};
 use super::repository::{Repo, private_path};
 use crate::durable::{Kind, Root, give_to_sudo_caller, temporary_prefix};
-use crate::git::base::error::{Error, Result, present};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::git::base::openat::sync_folder;
 use crate::model::id::{CheckpointId, RunId};
 use crate::model::manifest::ObjectId;
@@ -134,7 +134,7 @@ pub(in crate::git) fn set_ref_from(
     let (mut there, top) = (folder, repo.common_dir().join("refs"));
     let mut tries = 3;
     loop {
-        while there != top && !refs.has(there).map_err(Error::at(there))? {
+        while there != top && !refs.has(there).at(there)? {
             there = there.parent().unwrap_or(&top);
         }
         let made = refs.create_dir_all(folder).map_err(|error| (error, false));
@@ -200,14 +200,14 @@ pub(in crate::git) fn write_draft(
     text: &str,
 ) -> Result<PathBuf> {
     let (draft, file) = begin_draft(repo, text)?;
-    file.sync_all().map_err(Error::at(&draft))?;
+    file.sync_all().at(&draft)?;
     Ok(draft)
 }
 
 /// [`write_draft`] that is not durable yet. The worktree's lock is held.
 pub(in crate::git) fn begin_draft(repo: &Repo, text: &str) -> Result<(PathBuf, fs::File)> {
     let (draft, mut file) = new_file(&repo.recover_dir()?, "ref")?;
-    file.write_all(text.as_bytes()).map_err(Error::at(&draft))?;
+    file.write_all(text.as_bytes()).at(&draft)?;
     Ok((draft, file))
 }
 
@@ -363,8 +363,8 @@ pub(in crate::git) fn remove_packed(
     };
     let (draft, mut file) = new_file(&own, "packed")?;
     let written = file.write_all(&kept).and_then(|()| file.sync_all());
-    written.map_err(Error::at(&draft))?;
-    fs::rename(&draft, &path).map_err(Error::at(&path))?;
+    written.at(&draft)?;
+    fs::rename(&draft, &path).at(&path)?;
     sync_folder(repo.common_dir())
 }
 
@@ -436,7 +436,7 @@ impl Repo {
                 self.set_ref(lock, &one.name, &one.commit)?;
             }
         }
-        root.remove_dir_all(&path).map_err(Error::at(&path))?;
+        root.remove_dir_all(&path).at(&path)?;
         Ok(found.len())
     }
 }

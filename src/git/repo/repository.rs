@@ -15,7 +15,7 @@ use super::nested::{Outer, is_repository, stray};
 use super::owner;
 use super::untracked::Untracked;
 use crate::durable::{Root, Sync};
-use crate::git::base::error::{Error, Result, Unusable, present};
+use crate::git::base::error::{At as _, Error, Result, Unusable, present};
 use crate::git::base::openat;
 use crate::model::manifest::{Head, ObjectId};
 use crate::model::path::RepoPath;
@@ -141,7 +141,7 @@ impl Repo {
                 known: workdir.components().collect(),
             });
         }
-        let workdir = fs::canonicalize(workdir).map_err(Error::at(workdir))?;
+        let workdir = fs::canonicalize(workdir).at(workdir)?;
         // One in a work tree is judged by who opens it.
         if !flags.contains(RepositoryOpenFlags::NO_SEARCH)
             && let Some(known) = place_of_link(start).and_then(|_| owner_of_git_folder(&inner))
@@ -188,7 +188,7 @@ impl Repo {
     fn checked(self) -> Result<Self> {
         for root in [&self.own, &self.common] {
             root.check(Path::new(OWN), false)
-                .map_err(Error::at(&root.path().join(OWN)))?;
+                .at(&root.path().join(OWN))?;
             if self.own == self.common {
                 break;
             }
@@ -206,7 +206,7 @@ impl Repo {
         workdir: &Path,
         home: Option<&Path>,
     ) -> Result<Self> {
-        let workdir = fs::canonicalize(workdir).map_err(Error::at(workdir))?;
+        let workdir = fs::canonicalize(workdir).at(workdir)?;
         Self::refuse_root(&workdir, home)?;
         let path = private_path(state_dir);
         let inner = if Self::has_private(root, state_dir)? {
@@ -222,7 +222,7 @@ impl Repo {
     /// which git's library would follow, is refused.
     pub fn has_private(root: &Root, state_dir: &Path) -> Result<bool> {
         let path = private_path(state_dir);
-        if root.kind(&path).map_err(Error::at(&path))?.is_none() {
+        if root.kind(&path).at(&path)?.is_none() {
             return Ok(false);
         }
         let parts = [
@@ -233,10 +233,9 @@ impl Repo {
             ("refs", true),
         ];
         for (part, deep) in parts {
-            root.check(&path.join(part), deep)
-                .map_err(Error::at(&path.join(part)))?;
+            root.check(&path.join(part), deep).at(&path.join(part))?;
         }
-        root.has(&path.join("HEAD")).map_err(Error::at(&path))
+        root.has(&path.join("HEAD")).at(&path)
     }
 
     /// The root of the work tree, absolute and without symlinks.
@@ -292,7 +291,7 @@ impl Repo {
     /// Makes the repository's own folder of ours if it is missing.
     pub fn recover_dir(&self) -> Result<PathBuf> {
         let path = self.own_folder();
-        self.own.create_dir_all(&path).map_err(Error::at(&path))?;
+        self.own.create_dir_all(&path).at(&path)?;
         // Versions before this one let everybody in.
         self.own.tighten(&path);
         Ok(path)
@@ -316,9 +315,9 @@ impl Repo {
     pub(in crate::git) fn file_system_time(&self) -> Result<i64> {
         let path = self.recover_dir()?.join("cache-stamp");
         // Not emptied first: file systems hurry to get the content of such a file to disk.
-        let mut stamp = self.own().open_or_create(&path).map_err(Error::at(&path))?;
-        stamp.write_all(b"\n").map_err(Error::at(&path))?;
-        Ok(openat::stat_open(&stamp).map_err(Error::at(&path))?.mtime)
+        let mut stamp = self.own().open_or_create(&path).at(&path)?;
+        stamp.write_all(b"\n").at(&path)?;
+        Ok(openat::stat_open(&stamp).at(&path)?.mtime)
     }
 
     /// The way to what is in [`Self::own_folder`].
@@ -418,7 +417,7 @@ impl Repo {
         let text = serde_json::to_vec(journal)
             .map_err(|error| Error::corrupt(format!("{name}: {error}")))?;
         let written = self.own.write(&path, &text, Sync::All);
-        written.map_err(Error::at(&path))
+        written.at(&path)
     }
 
     /// Reads a journal of this `version` or an older one; `None` where there is none.
@@ -677,7 +676,7 @@ impl Repo {
                 continue;
             }
             let file = self.common_dir().join("worktrees").join(name).join("HEAD");
-            let text = fs::read_to_string(&file).map_err(Error::at(&file))?;
+            let text = fs::read_to_string(&file).at(&file)?;
             let head = match text.trim().strip_prefix("ref: ") {
                 Some(branch) => self.resolve_ref(branch),
                 None => Some(ObjectId(text.trim().to_owned())),

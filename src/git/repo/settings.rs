@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::repository::Repo;
 use crate::durable::Sync;
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::os;
 
 const FILE: &str = "settings.json";
@@ -180,7 +180,7 @@ fn put_file_back(repo: &Repo, change: &Change) -> Result<bool> {
     }
     let root = repo.shared().for_all();
     match &change.before {
-        None => root.remove_file(path).map_err(Error::at(&full))?,
+        None => root.remove_file(path).at(&full)?,
         Some(Entry {
             copy: Some(Backup::File { mode, content }),
             ..
@@ -196,7 +196,7 @@ fn put_file_back(repo: &Repo, change: &Change) -> Result<bool> {
                 file.write_all(content.as_bytes())?;
                 Ok(fchmod(&file, os::mode(*mode))?)
             };
-            write().map_err(Error::at(&full))?;
+            write().at(&full)?;
         }
         Some(_) => return Ok(false),
     }
@@ -347,5 +347,5 @@ fn save(repo: &Repo, stored: &Stored) -> Result<()> {
         repo.own()
             .write(&path, &serde_json::to_vec(stored)?, Sync::Nothing)
     };
-    write().map_err(Error::at(&path))
+    write().at(&path)
 }

@@ -17,7 +17,7 @@ use super::outcomes::{HOLDS_OTHERS, Outcomes};
 use super::write_batch::{Batch, Limits, Pending, Sync};
 use super::{outcomes, preflight, temp_file};
 use crate::durable::temporary_prefix;
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::openat::{self, DirfdCache, FileStat, OnDisk};
 use crate::git::base::{paths, work_queue};
 use crate::git::odb::database::Database;
@@ -182,9 +182,9 @@ impl Repo {
             let dir = folders
                 .open(&parent)
                 .map_err(|error| openat::open_error(path, error))?;
-            temp_file::chmod(&dir, name, *mode).map_err(openat::at(path))?;
+            temp_file::chmod(&dir, name, *mode).on(path)?;
             if openat::stat(&dir, name)
-                .map_err(openat::at(path))?
+                .on(path)?
                 .is_none_or(|stat| stat.permissions() != *mode)
             {
                 differing.push(PathReason::new(path.clone(), OTHER_MODE));
@@ -293,7 +293,7 @@ impl<'r> Execution<'r> {
         // Writable until its files are in it; the mode comes last.
         match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(0o700)) {
             Ok(()) => {
-                temp_file::keep_owner(&dir, name, name).map_err(openat::at(path))?;
+                temp_file::keep_owner(&dir, name, name).on(path)?;
                 self.changed.insert(parent);
                 self.changed.insert(path.clone());
                 self.done.written.push(path.clone());
@@ -424,7 +424,7 @@ impl<'r> Execution<'r> {
             }
             let path = &pending.write.path;
             // The last look: what was compared before it was written must still be the same file.
-            let now = openat::stat(&pending.dir, pending.name).map_err(openat::at(path));
+            let now = openat::stat(&pending.dir, pending.name).on(path);
             let placed = now.and_then(|now| {
                 if now != pending.before && !is_same_but_links(&pending, now.as_ref())? {
                     return Err(Error::conflict(path, "changed while it was restored"));
@@ -470,11 +470,11 @@ impl<'r> Execution<'r> {
         };
         // The work tree's root has no name.
         let name = if name.is_empty() { b"." } else { name };
-        match openat::stat(&dir, name).map_err(openat::at(path))? {
+        match openat::stat(&dir, name).on(path)? {
             Some(stat)
                 if stat.kind() == FileType::Directory && stat.permissions() & OWNERS != OWNERS =>
             {
-                temp_file::chmod(&dir, name, stat.permissions() | OWNERS).map_err(openat::at(path))
+                temp_file::chmod(&dir, name, stat.permissions() | OWNERS).on(path)
             }
             _ => Ok(()),
         }
@@ -492,7 +492,7 @@ impl<'r> Execution<'r> {
     fn end_with(&mut self, path: &RepoPath, mode: u32) -> Result<()> {
         if path.as_bytes().is_empty() {
             let root = self.open(path, path)?;
-            return temp_file::chmod(&root, b".", mode).map_err(openat::at(path));
+            return temp_file::chmod(&root, b".", mode).on(path);
         }
         if mode & READABLE_FOLDER == READABLE_FOLDER {
             return self.chmod(path, mode);
@@ -501,10 +501,7 @@ impl<'r> Execution<'r> {
         let Some(dir) = self.parent(path, &parent)? else {
             return Ok(());
         };
-        match openat::stat(&dir, name)
-            .map_err(openat::at(path))?
-            .map(|stat| stat.kind())
-        {
+        match openat::stat(&dir, name).on(path)?.map(|stat| stat.kind()) {
             Some(FileType::RegularFile) if mode & temp_file::READABLE != 0 => {
                 self.chmod(path, mode)
             }
@@ -521,13 +518,13 @@ impl<'r> Execution<'r> {
     fn chmod(&mut self, path: &RepoPath, mode: u32) -> Result<()> {
         let (parent, name) = openat::split(path);
         let dir = self.open(path, &parent)?;
-        let stat = openat::stat(&dir, name).map_err(openat::at(path))?;
+        let stat = openat::stat(&dir, name).on(path)?;
         match stat.map(|stat| stat.kind()) {
             Some(FileType::RegularFile | FileType::Directory) => {}
             None if self.expect == Expect::CutOff => return Ok(()),
             _ => return Err(Error::conflict(path, "changed while it was restored")),
         }
-        temp_file::chmod(&dir, name, mode).map_err(openat::at(path))
+        temp_file::chmod(&dir, name, mode).on(path)
     }
 
     /// What is there, if the path may be changed now: it is what one of `accepted` says (`None` is nothing).
@@ -545,7 +542,7 @@ impl<'r> Execution<'r> {
             }
             found => found,
         };
-        let found = found.map_err(openat::at(path))?;
+        let found = found.on(path)?;
         let nothing_is_fine = self.expect == Expect::CutOff && found == OnDisk::Nothing;
         if nothing_is_fine || accepted.iter().any(|entry| found.is(*entry)) {
             return Ok(Some(found));
@@ -613,7 +610,6 @@ fn is_same_but_links(pending: &Pending<'_>, now: Option<&FileStat>) -> Result<bo
     {
         return Ok(false);
     }
-    let found =
-        openat::inspect(&pending.dir, pending.name).map_err(openat::at(&pending.write.path))?;
+    let found = openat::inspect(&pending.dir, pending.name).on(&pending.write.path)?;
     Ok(found.is_as(&pending.found))
 }

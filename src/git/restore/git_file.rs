@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::temp_file;
 use crate::durable::temporary_prefix;
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::openat;
 use crate::git::repo::nested::module_folder;
 use crate::git::repo::repository::Repo;
@@ -97,7 +97,7 @@ impl Repo {
             let _ = rustix::fs::unlinkat(&dir, &*temp, AtFlags::empty());
             openat::io_error(&file.path, error)
         })?;
-        sync_file(&dir).map_err(openat::at(&file.path))
+        sync_file(&dir).on(&file.path)
     }
 
     /// Takes it away where it stands; anything else stays.
@@ -106,9 +106,9 @@ impl Repo {
         if read(&root, file)? != Found::Same {
             return Ok(());
         }
-        let dir = openat::open_path(&root, &file.path).map_err(openat::at(&file.path))?;
-        rustix::fs::unlinkat(&dir, NAME, AtFlags::empty()).map_err(openat::at(&file.path))?;
-        sync_file(&dir).map_err(openat::at(&file.path))
+        let dir = openat::open_path(&root, &file.path).on(&file.path)?;
+        rustix::fs::unlinkat(&dir, NAME, AtFlags::empty()).on(&file.path)?;
+        sync_file(&dir).on(&file.path)
     }
 }
 
@@ -177,14 +177,12 @@ fn read(root: &OwnedFd, file: &GitFile) -> Result<Found> {
         Err(error) if openat::is_no_folder(&error) => return Ok(Found::Nothing),
         Err(error) => return Err(openat::io_error(&file.path, error)),
     };
-    match openat::stat(&dir, NAME).map_err(openat::at(&file.path))? {
+    match openat::stat(&dir, NAME).on(&file.path)? {
         None => Ok(Found::Nothing),
         Some(stat) if stat.kind() == FileType::RegularFile && stat.size <= MAX_BYTES => {
             let mut text = Vec::new();
-            let mut opened = openat::open_file(&dir, NAME).map_err(openat::at(&file.path))?;
-            opened
-                .read_to_end(&mut text)
-                .map_err(openat::at(&file.path))?;
+            let mut opened = openat::open_file(&dir, NAME).on(&file.path)?;
+            opened.read_to_end(&mut text).on(&file.path)?;
             Ok(if text == file.content.as_bytes() {
                 Found::Same
             } else {

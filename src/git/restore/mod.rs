@@ -21,7 +21,7 @@ use git2::Oid;
 use serde::{Deserialize, Serialize};
 use write_batch::FILES_PER_THREAD;
 
-use super::base::error::{Error, Result};
+use super::base::error::{At as _, Result};
 use super::base::openat::{self, DirfdCache, FileStat, OnDisk};
 use super::base::work_queue;
 use super::repo::locks::WorktreeLock;
@@ -108,7 +108,7 @@ fn contents(
     for (path, entry) in expected {
         let (parent, name) = openat::split(path);
         let found = match folders.open(&parent) {
-            Ok(dir) => openat::inspect(&dir, name).map_err(openat::at(path))?,
+            Ok(dir) => openat::inspect(&dir, name).on(path)?,
             Err(error) if openat::is_no_folder(&error) => OnDisk::Nothing,
             Err(error) => return Err(openat::open_error(path, error)),
         };
@@ -222,7 +222,7 @@ impl Repo {
         }
         // The worktree's lock is ours, so every other quarantine is a dead process's.
         let own = self.recover_dir()?;
-        for (name, _) in self.own().list(&own).map_err(Error::at(&own))? {
+        for (name, _) in self.own().list(&own).at(&own)? {
             if lock.is_idle() && name.as_encoded_bytes().starts_with(b"quarantine-") {
                 count += usize::from(self.own().remove_dir_all(&own.join(name)).is_ok());
             }

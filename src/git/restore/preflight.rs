@@ -7,7 +7,7 @@ use git2::Oid;
 use rustix::fs::FileType;
 
 use super::write_batch::{BATCH, BATCH_BYTES, FILES_PER_THREAD};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::object_id::parse_oid;
 use crate::git::base::openat::{self, DirfdCache, open_error};
 use crate::git::base::work_queue;
@@ -80,7 +80,7 @@ fn kind_at(folders: &mut DirfdCache, path: &RepoPath) -> Result<Option<FileType>
     let (parent, name) = openat::split(path);
     match folders.open(&parent) {
         Ok(dir) => {
-            let stat = openat::stat(&dir, name).map_err(openat::at(path))?;
+            let stat = openat::stat(&dir, name).on(path)?;
             Ok(stat.map(|stat| stat.kind()))
         }
         Err(error) if openat::is_no_folder(&error) => Ok(None),
@@ -98,7 +98,7 @@ fn first_staying(
     let mut open = vec![folder.clone()];
     while let Some(folder) = open.pop() {
         let dir = openat::open_path(root, &folder).map_err(|error| open_error(&folder, error))?;
-        for name in openat::names(&dir).map_err(openat::at(&folder))? {
+        for name in openat::names(&dir).on(&folder)? {
             let path = folder.join(&name);
             if gone_dirs.contains(&path) {
                 open.push(path);
@@ -115,7 +115,7 @@ fn first_staying(
 /// Counted in the order of the work: deletions free space before anything is written, and the files of
 /// a batch are there twice for a moment.
 pub(super) fn check_free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
-    let room = rustix::fs::statvfs(repo.workdir()).map_err(Error::at(repo.workdir()))?;
+    let room = rustix::fs::statvfs(repo.workdir()).at(repo.workdir())?;
     let free = i128::from(room.f_bavail) * i128::from(room.f_frsize);
     let database = Database::open(repo)?;
     let size =

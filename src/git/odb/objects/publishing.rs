@@ -23,7 +23,7 @@ use git2::{ObjectType, Oid};
 
 use super::streaming::Tools;
 use super::{FRESH, ObjectWriter, State};
-use crate::git::base::error::{Error, Result, present};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::git::odb::pack::{self, Pack, PackWriter};
 use crate::git::odb::publish::{self, Published, Staged};
 use crate::git::odb::{database, format, owned_objects, packing};
@@ -295,7 +295,7 @@ impl ObjectWriter {
                 let (kind, data) = self.read(&tools, oid)?;
                 format::entry(&mut tools.compress, kind, &data)
             };
-            pack.append(oid, &entry.map_err(Error::at(&self.quarantine))?)?;
+            pack.append(oid, &entry.at(&self.quarantine)?)?;
         }
         pack.finish(&self.objects().join("pack"))
     }
@@ -306,7 +306,7 @@ impl ObjectWriter {
             .iter()
             .map(|folder| format::loose_path(folder, oid))
         {
-            if path.exists() && !format::is_whole(&path, oid).map_err(Error::at(&path))? {
+            if path.exists() && !format::is_whole(&path, oid).at(&path)? {
                 return Err(Error::corrupt(format!(
                     "object {oid} is cut short or damaged"
                 )));
