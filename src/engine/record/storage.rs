@@ -268,7 +268,7 @@ pub(crate) fn patch_of(
         plain,
         out,
     )?;
-    Ok(withheld.iter().map(|path| Filter::withheld(path)).collect())
+    Ok(withheld.iter().map(Filter::withheld).collect())
 }
 
 /// What a checkpoint says beside what it captures.

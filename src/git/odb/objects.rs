@@ -121,8 +121,8 @@ struct State {
     is_repository: bool,
     /// Whether anything lies in the quarantine.
     used: bool,
-    /// An object is known and was not written: nothing may be published any more. Where there was no space left, what this was.
-    broken: Option<Option<PathBuf>>,
+    /// Why an object that is known was not written: nothing may be published any more.
+    broken: Option<Broken>,
     /// Bytes of packs that were published before the rest was written.
     kept: u64,
     /// Bytes of all that is new, as they are before they are packed.
@@ -131,12 +131,19 @@ struct State {
     count: u64,
 }
 
+#[derive(Clone)]
+enum Broken {
+    /// There was no space left for this.
+    NoSpace(PathBuf),
+    Otherwise,
+}
+
 impl State {
     /// Notes that something was not written. The first reason counts.
     fn give_up(&mut self, error: &Error) {
         self.broken.get_or_insert(match error {
-            Error::NoSpace { path, .. } => Some(path.clone()),
-            _ => None,
+            Error::NoSpace { path, .. } => Broken::NoSpace(path.clone()),
+            _ => Broken::Otherwise,
         });
     }
 }
@@ -503,10 +510,10 @@ impl ObjectWriter {
 
     /// Completes the pack that is spooled to, where there is one.
     fn end_spool(&self, state: &mut State) -> Result<()> {
-        if let Some(no_space) = &state.broken {
-            return Err(match no_space.clone() {
-                Some(path) => Error::NoSpace { path, needed: None },
-                None => Error::corrupt("an object could not be written before"),
+        if let Some(broken) = &state.broken {
+            return Err(match broken.clone() {
+                Broken::NoSpace(path) => Error::NoSpace { path, needed: None },
+                Broken::Otherwise => Error::corrupt("an object could not be written before"),
             });
         }
         let objects = self.objects();

@@ -394,7 +394,7 @@ impl PackIndex {
 
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
-        let head: [u8; Self::IDS as usize] = read_at(&file, 0)?;
+        let head: [u8; INDEX_HEAD.len() + 4 * 256] = read_at(&file, 0)?;
         let Some(fan_out) = head.strip_prefix(INDEX_HEAD) else {
             return Err(io::Error::other("not an index of version 2"));
         };

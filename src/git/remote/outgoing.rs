@@ -563,7 +563,7 @@ impl<'a> Walk<'a> {
             let path = child(folder, entry.name);
             let there = |tree: &Tree| tree.find(entry.name).map(|entry| (entry.mode, entry.oid));
             let known = [&base, &sent].map(there);
-            if known.contains(&Some((entry.mode, entry.oid))) {
+            if entry.mode == GITLINK || known.contains(&Some((entry.mode, entry.oid))) {
                 level.add(entry.name, entry.mode, entry.oid);
                 continue;
             }
@@ -594,25 +594,15 @@ impl<'a> Walk<'a> {
                 Sort::LookedThrough => false,
                 Sort::Tracked => true,
             };
-            if entry.mode == GITLINK {
-                level.add(entry.name, entry.mode, entry.oid);
-                continue;
-            }
             let size = self.database.size(entry.oid)?;
             let content = || self.database.blob(entry.oid);
-            let reason = self.stays(
-                (&path, entry.mode, entry.oid),
-                size,
-                is_tracked,
-                sort,
-                content,
-            )?;
+            let named = (&path, entry.mode, entry.oid);
+            let reason = self.stays(named, size, is_tracked, sort, content)?;
             self.leaving.add(&path, size, reason, is_tracked);
-            if reason.is_some() {
-                is_changed = true;
-                continue;
+            match reason {
+                Some(_) => is_changed = true,
+                None => level.add(entry.name, entry.mode, entry.oid),
             }
-            level.add(entry.name, entry.mode, entry.oid);
         }
         if is_changed {
             (self.sink)(&level.into_bytes())
@@ -645,7 +635,7 @@ impl<'a> Walk<'a> {
         if sort != Sort::Tracked && !self.filter.untracked {
             return Ok(Some(UNTRACKED));
         }
-        if !is_file_mode(mode) {
+        if mode & 0o170_000 != 0o100_000 {
             return Ok(None);
         }
         if is_secret_path(path) {
@@ -659,10 +649,6 @@ impl<'a> Walk<'a> {
 fn tree_of(repository: &git2::Repository, commit: &ObjectId) -> Option<Oid> {
     let found = repository.find_commit(parse_oid(commit).ok()?).ok()?;
     Some(found.tree_id())
-}
-
-fn is_file_mode(mode: u32) -> bool {
-    mode & 0o170_000 == 0o100_000
 }
 
 /// A reason about a path in this folder, with the path relative to it.

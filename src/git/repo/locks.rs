@@ -381,7 +381,7 @@ impl WorktreeLock {
 
     /// A free quarantine; `None` when 64 captures are held at once.
     pub(in crate::git) fn slot(&self) -> Option<Slot> {
-        let free = |used: u64| (used != u64::MAX).then_some(used | used + 1);
+        let free = |used: u64| (used != u64::MAX).then_some(used | (used + 1));
         let used = self
             .held
             .slots

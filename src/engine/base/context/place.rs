@@ -215,7 +215,7 @@ impl Context {
         let place = place.path();
         let its = Repo::discover(&place, self.home()).ok();
         let its = its.filter(|its| its.workdir() == place);
-        its.is_some_and(|its| self.repo().is_ok_and(|repo| its.is_same_repository(&repo)))
+        its.is_some_and(|its| self.repo().is_ok_and(|repo| its.is_same_repository(repo)))
     }
 
     /// Whether that is this state directory, as it is recorded.
