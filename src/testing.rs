@@ -47,6 +47,7 @@ pub mod engine {
 }
 
 pub mod git {
+    pub use crate::engine::record::trailers::format as format_trailers;
     pub use crate::git::Error;
     pub use crate::git::Repo;
     pub use crate::git::Result;
@@ -56,7 +57,6 @@ pub mod git {
     pub use crate::git::checkpoint::MemoryFile;
     pub use crate::git::checkpoint::StoredCheckpoint;
     pub use crate::git::checkpoint::Unbundled;
-    pub use crate::git::checkpoint::trailers::format as format_trailers;
     pub use crate::git::checkpoint::write_checkpoint;
     pub use crate::git::prune::Discarded;
     pub use crate::git::remote::Answer;
@@ -66,12 +66,10 @@ pub mod git {
     pub use crate::git::remote::NewState;
     pub use crate::git::remote::Outgoing;
     pub use crate::git::remote::Remote;
-    pub use crate::git::remote::SCRATCH;
     pub use crate::git::remote::Update;
-    pub use crate::git::repo::ref_name;
+    pub use crate::git::repo::CheckpointRef;
     pub use crate::git::repo::resolve;
     pub use crate::git::restore::Expect;
-    pub use crate::git::restore::JOURNAL_VERSION;
     pub use crate::git::restore::RestoreJournal;
     pub use crate::git::restore::Restored;
     pub use crate::git::restore::Verified;

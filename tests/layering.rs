@@ -215,7 +215,7 @@ const ROOMS: [(&str, &[&str]); 2] = [
 
 /// How many names of a layer another one may use. These limits only ever go down.
 const FACADES: [(&str, &str, usize); 4] = [
-    ("git", "engine", 66),
+    ("git", "engine", 40),
     ("store", "engine", 36),
     ("process", "engine", 28),
     ("engine", "cli", 40),

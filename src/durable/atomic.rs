@@ -1,6 +1,6 @@
 //! Sync before rename, and the folder after it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use super::refused::Refused;
-use super::root::{Root, kind_of, regular, stat};
+use super::root::{Root, create_in, kind_of, regular, stat};
 use super::temporary::temporary_prefix;
 use crate::os::sync_file;
 
@@ -84,7 +84,7 @@ impl Root {
         } else {
             self.file_mode(path)
         };
-        let (temporary, mut file) = self.temporary(&dir, first)?;
+        let (temporary, mut file) = temporary(&dir, first)?;
         let mut put = || {
             file.write_all(content)?;
             if let Some(mode) = exact {
@@ -107,20 +107,6 @@ impl Root {
         }
     }
 
-    fn temporary(&self, dir: &OwnedFd, mode: u32) -> io::Result<(OsString, File)> {
-        loop {
-            let letters: String = std::iter::repeat_with(fastrand::alphanumeric)
-                .take(8)
-                .collect();
-            let name = OsString::from(temporary_prefix() + &letters);
-            match self.create_in(dir, &name, mode) {
-                Ok(file) => return Ok((name, file)),
-                Err(Errno::EXIST) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
     /// Keeps `content` in a file at `place`, or beside it (`name-2.json`) where another content is kept already; nothing
     /// is ever written over. Returns where it is.
     pub fn keep_copy(&self, place: &Path, content: &[u8]) -> io::Result<PathBuf> {
@@ -137,40 +123,42 @@ impl Root {
 
     /// What [`Self::keep_copy`] kept last in a place.
     pub fn latest_copy(&self, place: &Path) -> io::Result<Option<Vec<u8>>> {
-        let (stem, extension) = (
-            place.file_stem().unwrap_or_default(),
-            place.extension().unwrap_or_default(),
-        );
-        let mut latest = None;
-        let mut number = 1;
-        let mut copy = place.to_owned();
-        while let Some(kept) = self.read_present(&copy)? {
-            latest = Some(kept);
-            number += 1;
-            let name = format!("{}-{number}", stem.to_string_lossy());
-            copy = place.with_file_name(name).with_extension(extension);
-        }
-        Ok(latest)
+        let kept = copies(place).map(|copy| self.read_present(&copy));
+        let kept = kept.map_while(io::Result::transpose);
+        kept.last().transpose()
     }
 
     /// Where [`Self::keep_copy`] keeps it, or has kept it.
     pub fn place_of_copy(&self, place: &Path, content: &[u8]) -> io::Result<PathBuf> {
-        let text = |part: Option<&OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
-        let stem = text(place.file_stem());
-        let extension = place
-            .extension()
-            .map(|ending| format!(".{}", text(Some(ending))))
-            .unwrap_or_default();
-        let mut number = 1;
-        let mut copy = place.to_owned();
-        while self
-            .read_present(&copy)?
-            .is_some_and(|kept| kept != content)
-        {
-            number += 1;
-            copy = place.with_file_name(format!("{stem}-{number}{extension}"));
+        let fits = |copy: PathBuf| match self.read_present(&copy) {
+            Ok(Some(kept)) if kept != content => None,
+            read => Some(read.map(|_| copy)),
+        };
+        let found = copies(place).find_map(fits);
+        found.unwrap_or_else(|| Ok(place.to_owned()))
+    }
+}
+
+/// The places of copies one after the other: `name.json`, `name-2.json`, …
+fn copies(place: &Path) -> impl Iterator<Item = PathBuf> {
+    let stem = place.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = place.extension().map(|ending| ending.to_string_lossy());
+    let extension = extension.map_or_else(String::new, |ending| format!(".{ending}"));
+    let numbered = move |number: u32| place.with_file_name(format!("{stem}-{number}{extension}"));
+    std::iter::once(place.to_owned()).chain((2..).map(numbered))
+}
+
+fn temporary(dir: &OwnedFd, mode: u32) -> io::Result<(OsString, File)> {
+    loop {
+        let letters: String = std::iter::repeat_with(fastrand::alphanumeric)
+            .take(8)
+            .collect();
+        let name = OsString::from(temporary_prefix() + &letters);
+        match create_in(dir, &name, mode) {
+            Ok(file) => return Ok((name, file)),
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
         }
-        Ok(copy)
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::io::Errno;
 
-use super::root::Root;
+use super::root::{Root, create_in, is_one_of};
 use super::temporary::{is_dead, temporary_prefix};
 
 /// Older than this, a file that does not name its holder was left by one that was killed before it could write.
@@ -18,10 +18,10 @@ const UNNAMED: Duration = Duration::from_secs(10);
 
 /// Whether the file system has no kernel locks.
 pub(crate) fn has_no_locks(error: &io::Error) -> bool {
-    let errnos = [Errno::OPNOTSUPP, Errno::NOSYS, Errno::INVAL, Errno::NOLCK];
-    errnos
-        .iter()
-        .any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
+    is_one_of(
+        error,
+        &[Errno::OPNOTSUPP, Errno::NOSYS, Errno::INVAL, Errno::NOLCK],
+    )
 }
 
 /// A lock that is held; removed when dropped.
@@ -39,7 +39,7 @@ impl Exclusive {
         if is_held(root, &path)? {
             return Ok(None);
         }
-        let mut file = match root.create_in(&dir, name, 0o600) {
+        let mut file = match create_in(&dir, name, 0o600) {
             Ok(file) => file,
             Err(Errno::EXIST) => return Ok(None),
             Err(error) => return Err(error.into()),

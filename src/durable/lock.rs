@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::exclusive::{Exclusive, has_no_locks};
-use super::root::Root;
+use super::root::{Root, present};
 
 /// So many times the wait begins anew because the lock was taken by somebody meanwhile.
 const LONGEST_QUEUE: u32 = 24;
@@ -56,20 +56,13 @@ pub struct FileLock {
 impl FileLock {
     /// Takes the lock, waiting up to `timeout`; writes `pid` and the command into the file for those who wait.
     pub fn acquire(root: &Root, path: &Path, timeout: Duration) -> Result<Self, LockError> {
-        let file = root.open_or_create(path).map_err(|source| LockError::Io {
-            file: root.full(path),
-            source,
-        })?;
-        let (file, exclusive) = wait_for(file, root, path, timeout)?;
+        let file = root.open_or_create(path).map_err(failed(root, path))?;
+        let lock = Self::wait(file, root, path, timeout, false)?;
         // The name is a courtesy: a full disk must not make a lock that is held look like one that is not.
-        if let Err(error) = name_holder(&file) {
+        if let Err(error) = name_holder(&lock.file) {
             tracing::debug!(%error, "the lock's holder could not be written down");
         }
-        Ok(Self {
-            file,
-            exclusive,
-            passing: None,
-        })
+        Ok(lock)
     }
 
     /// Takes the lock like [`Self::acquire`]; the file goes with it. For names of which there are ever new ones.
@@ -77,13 +70,7 @@ impl FileLock {
         loop {
             let mut lock = Self::acquire(root, path, timeout)?;
             // Whoever had it before removed the file that was waited for: that one locks out nobody any more.
-            if root
-                .names(path, &lock.file)
-                .map_err(|source| LockError::Io {
-                    file: root.full(path),
-                    source,
-                })?
-            {
+            if root.names(path, &lock.file).map_err(failed(root, path))? {
                 lock.passing = Some((root.clone(), path.to_owned()));
                 return Ok(lock);
             }
@@ -97,9 +84,8 @@ impl FileLock {
 
     /// Removes the file of a passing lock that nobody holds: what a kill left.
     pub fn remove_if_free(root: &Root, path: &Path) -> io::Result<()> {
-        let file = match root.open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            opened => opened?,
+        let Some(file) = present(root.open(path))? else {
+            return Ok(());
         };
         match file.try_lock() {
             Ok(()) => remove(&file, root, path),
@@ -121,21 +107,84 @@ impl FileLock {
         path: &Path,
         timeout: Duration,
     ) -> Result<Option<Self>, LockError> {
-        match root.open(path) {
-            Ok(file) => {
-                let (file, exclusive) = wait_unnoticed(file, root, path, timeout)?;
-                Ok(Some(Self {
-                    file,
-                    exclusive,
-                    passing: None,
-                }))
+        let file = present(root.open(path)).map_err(failed(root, path))?;
+        file.map(|file| Self::wait(file, root, path, timeout, true))
+            .transpose()
+    }
+
+    /// Waits for the lock up to `timeout`, and on as long as it goes from hand to hand: where many take turns, none of them is
+    /// turned away, and only one that holds it for long makes others give up. A process that gives it back and takes it again
+    /// does not hold it for long: each time it is taken, the file is written to.
+    ///
+    /// It is tried again and again rather than queued for: a queue leaves the lock unused until the one whose turn it is has
+    /// woken up, which on a busy machine takes longer than what the lock is held for. Who has waited for long tries more
+    /// often, so that nobody is always too late.
+    ///
+    /// For who leaves no trace (`unnoticed`) the lock is only waited for where there are no kernel locks.
+    fn wait(
+        file: File,
+        root: &Root,
+        path: &Path,
+        timeout: Duration,
+        unnoticed: bool,
+    ) -> Result<Self, LockError> {
+        let mut lock = Self {
+            file,
+            exclusive: None,
+            passing: None,
+        };
+        let arrived = Instant::now();
+        let mut begun = arrived;
+        let mut holder: Option<Holder> = None;
+        let mut turns = 0;
+        loop {
+            match lock.file.try_lock() {
+                Ok(()) => return Ok(lock),
+                Err(TryLockError::Error(error)) if has_no_locks(&error) && unnoticed => {
+                    if !Exclusive::is_taken(root, path).map_err(failed(root, path))? {
+                        return Ok(lock);
+                    }
+                }
+                Err(TryLockError::Error(error)) if has_no_locks(&error) => {
+                    if let Some(held) = Exclusive::take(root, path).map_err(failed(root, path))? {
+                        lock.exclusive = Some(Box::new(held));
+                        return Ok(lock);
+                    }
+                }
+                Err(TryLockError::Error(source)) => return Err(failed(root, path)(source)),
+                Err(TryLockError::WouldBlock) => {}
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(LockError::Io {
-                file: root.full(path),
-                source,
-            }),
+            if begun.elapsed() < timeout {
+                // Who has it now, to know later whether another process does.
+                holder.get_or_insert_with(|| Holder::of(&lock.file));
+                let pause = if arrived.elapsed() < LONG {
+                    POLL
+                } else {
+                    POLL_AFTER_LONG
+                };
+                thread::sleep(pause.min(timeout.saturating_sub(begun.elapsed())));
+                continue;
+            }
+            let now = Holder::of(&lock.file);
+            if turns == LONGEST_QUEUE || holder.as_ref().is_none_or(|before| *before == now) {
+                return Err(LockError::Held {
+                    file: root.full(path),
+                    holder: now.name,
+                });
+            }
+            turns += 1;
+            begun = Instant::now();
+            holder = Some(now);
         }
+    }
+}
+
+/// A closure for `map_err` on errors of a lock's file.
+fn failed(root: &Root, path: &Path) -> impl Fn(io::Error) -> LockError {
+    let file = root.full(path);
+    move |source| LockError::Io {
+        file: file.clone(),
+        source,
     }
 }
 
@@ -161,84 +210,6 @@ fn remove(file: &File, root: &Root, path: &Path) -> io::Result<()> {
         root.remove_file(path)
     } else {
         Ok(())
-    }
-}
-
-/// Waits for the lock up to `timeout`, and on as long as it goes from hand to hand: where many take turns, none of them is
-/// turned away, and only one that holds it for long makes others give up. A process that gives it back and takes it again
-/// does not hold it for long: each time it is taken, the file is written to.
-///
-/// It is tried again and again rather than queued for: a queue leaves the lock unused until the one whose turn it is has
-/// woken up, which on a busy machine takes longer than what the lock is held for. Who has waited for long tries more
-/// often, so that nobody is always too late.
-fn wait_for(file: File, root: &Root, path: &Path, timeout: Duration) -> Result<Taken, LockError> {
-    wait(file, &root.full(path), timeout, || {
-        Ok(Exclusive::take(root, path)?.map(|held| Some(Box::new(held))))
-    })
-}
-
-/// The same for whoever leaves no trace: without kernel locks it is only waited for.
-fn wait_unnoticed(
-    file: File,
-    root: &Root,
-    path: &Path,
-    timeout: Duration,
-) -> Result<Taken, LockError> {
-    wait(file, &root.full(path), timeout, || {
-        Ok((!Exclusive::is_taken(root, path)?).then_some(None))
-    })
-}
-
-/// What is held: the kernel lock of the file, or without those the other.
-type Taken = (File, Option<Box<Exclusive>>);
-
-/// `fallback` takes the lock where there are no kernel locks; `None` while it is held.
-fn wait(
-    file: File,
-    path: &Path,
-    timeout: Duration,
-    fallback: impl Fn() -> io::Result<Option<Option<Box<Exclusive>>>>,
-) -> Result<Taken, LockError> {
-    let failed = |source| LockError::Io {
-        file: path.to_owned(),
-        source,
-    };
-    let arrived = Instant::now();
-    let mut begun = arrived;
-    let mut holder: Option<Holder> = None;
-    let mut turns = 0;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok((file, None)),
-            Err(TryLockError::Error(error)) if has_no_locks(&error) => {
-                if let Some(exclusive) = fallback().map_err(failed)? {
-                    return Ok((file, exclusive));
-                }
-            }
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
-            Err(TryLockError::WouldBlock) => {}
-        }
-        if begun.elapsed() < timeout {
-            // Who has it now, to know later whether somebody else does.
-            holder.get_or_insert_with(|| Holder::of(&file));
-            let pause = if arrived.elapsed() < LONG {
-                POLL
-            } else {
-                POLL_AFTER_LONG
-            };
-            thread::sleep(pause.min(timeout.saturating_sub(begun.elapsed())));
-            continue;
-        }
-        let now = Holder::of(&file);
-        if turns == LONGEST_QUEUE || holder.as_ref().is_none_or(|before| *before == now) {
-            return Err(LockError::Held {
-                file: path.to_owned(),
-                holder: now.name,
-            });
-        }
-        turns += 1;
-        begun = Instant::now();
-        holder = Some(now);
     }
 }
 

@@ -19,25 +19,16 @@ use std::path::Path;
 
 use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
 
-pub(crate) use atomic::Sync;
-pub(crate) use atomic::sync_dir;
-pub(crate) use atomic::write_atomic;
+pub(crate) use atomic::{Sync, sync_dir, write_atomic};
 pub(crate) use exclusive::has_no_locks;
 pub use lock::FileLock;
 pub(crate) use lock::LockError;
 pub(crate) use refused::Refused;
 pub use root::Root;
-pub(crate) use root::cannot_link;
-pub(crate) use root::present;
+pub(crate) use root::{cannot_link, present, FILE, FOLDER, is_one_of};
 pub(crate) use rustix::fs::FileType as Kind;
-pub(crate) use sudo::create_dir_all;
-pub(crate) use sudo::give_to_sudo_caller;
-pub(crate) use sudo::sudo_caller;
-pub(crate) use temporary::TemporaryFolder;
-pub(crate) use temporary::is_left_over;
-pub(crate) use temporary::is_temporary;
-pub(crate) use temporary::reap;
-pub(crate) use temporary::temporary_prefix;
+pub(crate) use sudo::{create_dir_all, give_to_sudo_caller, sudo_caller};
+pub(crate) use temporary::{TemporaryFolder, is_left_over, is_temporary, reap, temporary_prefix};
 
 /// With fewer bytes than these nothing can be relied on.
 const LEAST: u64 = 64 * 1024;

@@ -81,16 +81,16 @@ impl Refused {
         if !matches!(self.found, FileType::Directory | FileType::RegularFile) {
             return Hint::program("rm").arg(&self.path);
         }
-        let mut aside = self.path.clone().into_os_string();
-        aside.push(".aside");
-        for number in 2.. {
-            if Path::new(&aside).symlink_metadata().is_err() {
-                break;
-            }
-            aside = self.path.clone().into_os_string();
-            aside.push(format!(".aside-{number}"));
-        }
-        Hint::program("mv").arg(&self.path).arg(aside)
+        let numbers = (2..).map(|number: u32| format!("-{number}"));
+        let aside = std::iter::once(String::new()).chain(numbers).map(|number| {
+            let mut aside = self.path.clone().into_os_string();
+            aside.push(format!(".aside{number}"));
+            aside
+        });
+        let mut free = aside.filter(|aside| Path::new(aside).symlink_metadata().is_err());
+        Hint::program("mv")
+            .arg(&self.path)
+            .arg(free.next().unwrap_or_default())
     }
 }
 

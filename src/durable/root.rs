@@ -7,23 +7,22 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::{fd::{AsFd, OwnedFd}, unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _}};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
-use rustix::io::Errno;
+use rustix::{fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat}, io::Errno};
 
 use super::refused::{Refused, Wanted};
 use super::sudo::{create_dir_all, give, give_to_sudo_caller};
-use crate::os::{self, open_without_links, rename_to_new, sync_file};
+use crate::os;
+use crate::os::{open_without_links, rename_to_new, sync_file};
 
-const FOLDER: OFlags = OFlags::RDONLY
+/// How a folder is opened, and a file that is nothing else.
+pub(crate) const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-const REGULAR: OFlags = OFlags::NOFOLLOW
+pub(crate) const FILE: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
@@ -170,58 +169,30 @@ impl Root {
 
     /// Opens a file that is there. `flags` say for what.
     fn open_with(&self, path: &Path, flags: OFlags) -> io::Result<File> {
-        let full = self.anchor.join(self.relative(path)?);
-        let is_made = flags.contains(OFlags::CREATE);
-        let mode = if is_made {
-            os::mode(self.file_mode(path))
-        } else {
-            Mode::empty()
+        let (dir, name) = self.parent(path)?;
+        let full = self.full(path);
+        // A device is not even opened.
+        let there = stat(&dir, name)?;
+        let (is_new, mode) = match &there {
+            None if flags.contains(OFlags::CREATE) => (true, os::mode(self.file_mode(path))),
+            None => return Err(io::ErrorKind::NotFound.into()),
+            Some(found) => (false, regular(found, &full).map(|()| Mode::empty())?),
         };
-        // A device is not even opened: what the path leads to now is either what is opened or refused there.
-        let there = rustix::fs::lstat(&full);
-        let is_new = is_made && there.as_ref().is_err_and(|error| *error == Errno::NOENT);
-        let is_usable = there.map_or(is_new, |found| kind_of(&found) == FileType::RegularFile);
-        let opened = if is_usable {
-            open_without_links(&full, flags | REGULAR, mode).ok()
-        } else {
-            None
-        };
-        let file = match opened {
-            Some(opened) => File::from(opened),
-            None => self.open_stepwise(path, &full, flags, mode)?,
-        };
+        let opened = rustix::fs::openat(&dir, name, flags | FILE, mode);
+        let file = opened.map(File::from).map_err(|error| match error {
+            // It was a file a moment ago.
+            Errno::LOOP => Refused::new(&full, FileType::Symlink, Wanted::File).into(),
+            error => io::Error::from(error),
+        })?;
         let found = rustix::fs::fstat(&file)?;
         regular(&found, &full)?;
         if is_new {
-            give(self.parent(path)?.0, &file)?;
+            give(&dir, &file)?;
         }
         if self.own.is_some() && found.st_size > SOLID && has_hole(&file, found.st_size)? {
             return Err(Refused::new(&full, FileType::RegularFile, Wanted::Solid).into());
         }
         Ok(file)
-    }
-
-    /// Opens a file from the descriptor of its folder: where it cannot be done in one call, or what is wrong is to be named.
-    fn open_stepwise(
-        &self,
-        path: &Path,
-        full: &Path,
-        flags: OFlags,
-        mode: Mode,
-    ) -> io::Result<File> {
-        let (dir, name) = self.parent(path)?;
-        match stat(&dir, name)? {
-            None if flags.contains(OFlags::CREATE) => {}
-            None => return Err(io::Error::from(io::ErrorKind::NotFound)),
-            Some(found) => regular(&found, full)?,
-        }
-        rustix::fs::openat(&dir, name, flags | REGULAR, mode)
-            .map(File::from)
-            .map_err(|error| match error {
-                // It was a file a moment ago.
-                Errno::LOOP => Refused::new(full, FileType::Symlink, Wanted::File).into(),
-                error => io::Error::from(error),
-            })
     }
 
     /// Whether `path` still names this open file. What is on the way is not asked about: the file was opened through it.
@@ -268,8 +239,7 @@ impl Root {
             regular(&found, &self.full(path))?;
             rustix::fs::unlinkat(&dir, name, AtFlags::empty())?;
         }
-        self.create_in(&dir, name, self.file_mode(path))
-            .map_err(io::Error::from)
+        create_in(&dir, name, self.file_mode(path)).map_err(io::Error::from)
     }
 
     /// This root for what is not ours alone, as git's objects or the loop's own files: what is made is as readable for
@@ -280,13 +250,6 @@ impl Root {
             own: None,
             anchor: self.anchor.clone(),
         }
-    }
-
-    #[expect(clippy::unused_self, reason = "it stands beside its callers")]
-    pub(super) fn create_in(&self, dir: &OwnedFd, name: &OsStr, mode: u32) -> Result<File, Errno> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | REGULAR;
-        let file = rustix::fs::openat(dir, name, flags, os::mode(mode)).map(File::from)?;
-        give(dir, &file).map(|()| file)
     }
 
     /// A file's content.
@@ -331,10 +294,9 @@ impl Root {
         if self.relative(path)?.as_os_str().is_empty() {
             return Ok(present(self.open_anchor())?.map(|_| FileType::Directory));
         }
-        match present(self.parent(path)) {
-            Ok(Some((dir, name))) => Ok(stat(&dir, name)?.map(|found| kind_of(&found))),
-            Ok(None) => Ok(None),
-            Err(error) => Err(error),
+        match present(self.parent(path))? {
+            Some((dir, name)) => Ok(stat(&dir, name)?.map(|found| kind_of(&found))),
+            None => Ok(None),
         }
     }
 
@@ -404,7 +366,7 @@ impl Root {
             Ok::<_, io::Error>(rustix::fs::openat(
                 &dir,
                 name,
-                OFlags::RDONLY | REGULAR,
+                OFlags::RDONLY | FILE,
                 Mode::empty(),
             )?)
         };
@@ -503,6 +465,13 @@ impl Root {
     }
 }
 
+/// Makes a file that is not there.
+pub(super) fn create_in(dir: &OwnedFd, name: &OsStr, mode: u32) -> Result<File, Errno> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | FILE;
+    let file = rustix::fs::openat(dir, name, flags, os::mode(mode)).map(File::from)?;
+    give(dir, &file).map(|()| file)
+}
+
 /// Takes from an open file or folder what it allows others.
 fn tighten(open: impl AsFd) -> io::Result<()> {
     let mode = Mode::from_raw_mode(rustix::fs::fstat(&open)?.st_mode);
@@ -523,9 +492,8 @@ fn has_hole(file: &File, size: i64) -> io::Result<bool> {
 /// `None` for what is not there.
 pub(crate) fn present<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
-        Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+        found => found.map(Some),
     }
 }
 
@@ -551,16 +519,14 @@ pub(super) fn regular(found: &Stat, full: &Path) -> io::Result<()> {
 
 /// Whether a file system has no hard links, or none from one place to the other.
 pub(crate) fn cannot_link(error: &io::Error) -> bool {
-    let errnos = [
-        Errno::XDEV,
-        Errno::PERM,
-        Errno::OPNOTSUPP,
-        Errno::NOSYS,
-        Errno::MLINK,
-    ];
-    errnos
-        .iter()
-        .any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
+    let unable = [Errno::XDEV, Errno::PERM, Errno::OPNOTSUPP, Errno::NOSYS];
+    is_one_of(error, &unable) || is_one_of(error, &[Errno::MLINK])
+}
+
+/// Whether the system's error is one of these.
+pub(crate) fn is_one_of(error: &io::Error, errnos: &[Errno]) -> bool {
+    let is = |errno: &Errno| Some(errno.raw_os_error()) == error.raw_os_error();
+    errnos.iter().any(is)
 }
 
 fn open_folder(dir: impl AsFd, name: &OsStr, full: &Path) -> io::Result<OwnedFd> {

@@ -14,7 +14,8 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
 use crate::engine::record::select;
 use crate::engine::recovery;
-use crate::git::program::{Scratch, misleading_variables};
+use crate::git::Repo;
+use crate::git::program::Scratch;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
@@ -277,7 +278,7 @@ fn run(
     let called = scratch.path().join(below);
     let supervised = Supervised {
         env_set: vec![("RECOVER_CHECKPOINT".into(), checkpoint.id.as_str().into())],
-        env_remove: misleading_variables(),
+        env_remove: Repo::misleading_variables(),
         show: Show::PassthroughStderr,
         grace: context.settings().runner.grace,
         ..Supervised::new(

@@ -5,20 +5,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{ErrorKind, Result};
-use crate::engine::record::checkpoint::{self, event_with, prepare, prepare_as, publish_large};
-use crate::engine::record::storage::Prepared;
-use crate::engine::record::{events, lane, nested, select};
-use crate::engine::recovery;
-use crate::git::repo::ref_name;
-use crate::model::checkpoint::{CapturedTotals, Checkpoint, trigger};
-use crate::model::event::Payload;
-use crate::model::manifest::{CaptureRules, ObjectId};
-use crate::model::run::RunKey;
-use crate::model::selector::Selector;
-use crate::model::state::State;
+use crate::engine::{base::{context::Context, error::{ErrorKind, Result}}, record::{checkpoint::{self, event_with, prepare, prepare_as, publish_large}, storage::Prepared, events, lane, nested, select}, recovery};
+use crate::model::{checkpoint::{CapturedTotals, Checkpoint, trigger}, event::Payload, manifest::{CaptureRules, ObjectId}, run::RunKey, selector::Selector, state::State};
 use crate::policy::secrets::redact;
+use crate::git::repo::CheckpointRef;
 
 pub(crate) use crate::engine::record::storage::Request;
 
@@ -78,9 +68,10 @@ pub fn create(context: &Context, request: Request, options: Options) -> Result<C
         && same.has_room_for(&label)
     {
         prepared.capture.repair()?;
-        prepared
-            .capture
-            .write_cache_of_same(&ref_name(&same.run.run_id, &same.id), &same.commit);
+        prepared.capture.write_cache_of_same(
+            &CheckpointRef::name_of(&same.run.run_id, &same.id),
+            &same.commit,
+        );
         if same.has_label(&label) {
             return Ok(unneeded(same));
         }

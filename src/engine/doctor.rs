@@ -11,22 +11,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{Lack, lack};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::hook;
-use crate::engine::hook::status::HookStatus;
-use crate::engine::record::stored::mark_suspect;
-use crate::engine::record::{git_state, liveness, nested, seed_json, select};
-use crate::engine::recovery::rebuild;
-use crate::engine::recovery::{self, lost};
-use crate::git;
-use crate::git::base::RepositoryState;
-use crate::git::repo::ref_name;
-use crate::git::{Repo, WorktreeLock};
-use crate::model::checkpoint::{Checkpoint, DAMAGED, UNDAMAGED};
-use crate::model::event::Payload;
-use crate::model::id::CheckpointId;
-use crate::model::selector::Selector;
+use crate::engine::{base::{context::Context, error::{Error, ErrorKind, Result}}, hook::{self, status::HookStatus}, record::{stored::mark_suspect, git_state, liveness, nested, seed_json, select}, recovery::{rebuild, self, lost}};
+use crate::git::{base::RepositoryState, Repo, WorktreeLock, repo::CheckpointRef, Error as GitError};
+use crate::model::{checkpoint::{Checkpoint, DAMAGED, UNDAMAGED}, event::Payload, id::CheckpointId, selector::Selector};
 use crate::policy::text::count;
 use crate::store::views::rewrite_views;
 
@@ -317,7 +304,7 @@ fn index(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
         return Ok(());
     }
     let repo = context.repo()?;
-    let Err(git::Error::Corrupt { what }) = repo.check_index() else {
+    let Err(GitError::Corrupt { what }) = repo.check_index() else {
         return Ok(());
     };
     let state = context.load()?.state;
@@ -443,7 +430,7 @@ fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<(
         report.error("broken_reference", name, message, false);
     }
     for checkpoint in state.checkpoints.values() {
-        let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+        let name = CheckpointRef::name_of(&checkpoint.run.run_id, &checkpoint.id);
         let stored = repo.load_checkpoint(&checkpoint.commit);
         let found = refs.iter().find(|reference| reference.name == name);
         let repairable = found.is_none() && stored.is_ok();
@@ -588,7 +575,7 @@ pub(crate) fn verify(context: &Context, selectors: &[Selector]) -> Result<Verify
             let messages = match found {
                 Ok(messages) => messages,
                 // What cannot be read now may be whole.
-                Err(error @ (git::Error::Io { .. } | git::Error::Git { .. })) => {
+                Err(error @ (GitError::Io { .. } | GitError::Git { .. })) => {
                     return Err(error.into());
                 }
                 Err(error) => vec![error.to_string()],

@@ -4,16 +4,17 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::Write as _;
+use std::path::PathBuf;
 
 use git2::{ObjectType, Oid, ReferenceType, Signature, Sort};
 
-use super::base::error::{Error, Result};
-use super::base::object_id::parse_oid;
+use super::base::error::{At as _, Error, Result, present};
+use super::base::object_id::{oid_of, parse_oid};
 use super::odb::database::{Database, unread};
 use super::odb::objects::ObjectWriter;
 use super::repo::locks::{GitLock, WorktreeLock};
-use super::repo::refs::{GIT_WAIT, remove_packed, sync_ref, write_draft, write_draft_text};
+use super::repo::refs::{GIT_WAIT, remove_packed, sync_ref, write_draft};
 use super::repo::repository::{IDENTITY, Repo};
 use crate::durable::{create_dir_all, give_to_sudo_caller};
 use crate::model::manifest::{Head, ObjectId};
@@ -34,31 +35,9 @@ impl Repo {
         message: &str,
     ) -> Result<()> {
         let name = expected.branch.as_deref().unwrap_or(HEAD);
-        let head = self.git_dir().join(HEAD);
-        let file = if name == HEAD {
-            head.clone()
-        } else {
-            self.common_dir().join(name)
-        };
-        file.parent()
-            .map_or(Ok(()), create_dir_all)
-            .map_err(Error::at(&file))?;
-        let _branch = GitLock::acquire(self, "branch", &file, GIT_WAIT)?;
-        let _head = if name == HEAD {
-            None
-        } else {
-            Some(GitLock::acquire(self, "head", &head, GIT_WAIT)?)
-        };
-        // Compared under the reference's lock: nobody else can move it between this and the change.
-        let now = self.head()?;
-        if now != *expected {
-            return Err(Error::HeadMoved {
-                reference: name.to_owned(),
-                expected: text(expected),
-                found: text(&now),
-            });
-        }
-        if now.commit.as_ref() == to {
+        let (file, _locks) = lock_branch(self, name, expected, name)?;
+        let from = expected.commit.as_ref();
+        if from == to {
             return Ok(());
         }
         if name != HEAD
@@ -77,39 +56,21 @@ impl Repo {
             self.inner
                 .find_commit(oid)
                 .map_err(|error| unread(oid, error))?;
-            let entry = ReflogEntry {
-                from: now.commit.as_ref(),
-                to: Some(to),
-                message,
-            };
-            append_reflog(self, name, &entry)?;
+            append_reflog(self, name, (from, Some(to)), message)?;
             if name != HEAD {
-                append_reflog(self, HEAD, &entry)?;
+                append_reflog(self, HEAD, (from, Some(to)), message)?;
             }
-            let draft = write_draft(self, lock, to)?;
-            fs::rename(&draft, &file).map_err(Error::at(&file))?;
+            let draft = write_draft(self, lock, &format!("{to}\n"))?;
+            fs::rename(&draft, &file).at(&file)?;
         } else if name == HEAD {
             return Err(Error::Unsupported {
                 what: "a detached HEAD without a commit".to_owned(),
             });
         } else {
-            append_reflog(
-                self,
-                HEAD,
-                &ReflogEntry {
-                    from: now.commit.as_ref(),
-                    to: None,
-                    message,
-                },
-            )?;
+            append_reflog(self, HEAD, (from, None), message)?;
             remove_packed(self, lock, &BTreeSet::from([name]))?;
             for gone in [&file, &self.common_dir().join("logs").join(name)] {
-                match fs::remove_file(gone) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                        return Err(Error::io(gone, error));
-                    }
-                    _ => {}
-                }
+                present(gone, fs::remove_file(gone))?;
             }
         }
         sync_ref(self, name)
@@ -125,56 +86,27 @@ impl Repo {
         at: &ObjectId,
         message: &str,
     ) -> Result<()> {
-        let (head, file) = (self.git_dir().join(HEAD), self.common_dir().join(name));
-        file.parent()
-            .map_or(Ok(()), create_dir_all)
-            .map_err(Error::at(&file))?;
-        let _branch = GitLock::acquire(self, "branch", &file, GIT_WAIT)?;
-        let _head = GitLock::acquire(self, "head", &head, GIT_WAIT)?;
-        let now = self.head()?;
-        if now != *expected {
-            return Err(Error::HeadMoved {
-                reference: HEAD.to_owned(),
-                expected: text(expected),
-                found: text(&now),
-            });
-        }
+        let (file, _locks) = lock_branch(self, name, expected, HEAD)?;
+        let head = self.git_dir().join(HEAD);
         match self.resolve_ref(name) {
             Some(there) if there == *at => {}
             Some(there) => {
-                let expected = "nothing".to_owned();
                 return Err(Error::HeadMoved {
                     reference: name.to_owned(),
-                    expected,
+                    expected: "nothing".to_owned(),
                     found: there.to_string(),
                 });
             }
             None => {
-                append_reflog(
-                    self,
-                    name,
-                    &ReflogEntry {
-                        from: None,
-                        to: Some(at),
-                        message,
-                    },
-                )?;
-                let draft = write_draft(self, lock, at)?;
-                fs::rename(&draft, &file).map_err(Error::at(&file))?;
+                append_reflog(self, name, (None, Some(at)), message)?;
+                let draft = write_draft(self, lock, &format!("{at}\n"))?;
+                fs::rename(&draft, &file).at(&file)?;
                 sync_ref(self, name)?;
             }
         }
-        append_reflog(
-            self,
-            HEAD,
-            &ReflogEntry {
-                from: now.commit.as_ref(),
-                to: Some(at),
-                message,
-            },
-        )?;
-        let draft = write_draft_text(self, lock, &format!("ref: {name}\n"))?;
-        fs::rename(&draft, &head).map_err(Error::at(&head))?;
+        append_reflog(self, HEAD, (expected.commit.as_ref(), Some(at)), message)?;
+        let draft = write_draft(self, lock, &format!("ref: {name}\n"))?;
+        fs::rename(&draft, &head).at(&head)?;
         sync_ref(self, HEAD)
     }
 
@@ -205,6 +137,35 @@ impl Repo {
             .and_then(|mut found| found.delete())
             .map_err(failed())
     }
+}
+
+/// The file of a branch or of a detached HEAD, under git's locks of it and of HEAD, which still is what the caller saw: under
+/// them nobody else can move it between this and the change. `reference` is what has moved else.
+fn lock_branch(
+    repo: &Repo,
+    name: &str,
+    expected: &Head,
+    reference: &str,
+) -> Result<(PathBuf, [Option<GitLock>; 2])> {
+    let head = repo.git_dir().join(HEAD);
+    let file = if name == HEAD {
+        head.clone()
+    } else {
+        repo.common_dir().join(name)
+    };
+    file.parent().map_or(Ok(()), create_dir_all).at(&file)?;
+    let branch = GitLock::acquire(repo, "branch", &file, GIT_WAIT)?;
+    let head = (name != HEAD).then(|| GitLock::acquire(repo, "head", &head, GIT_WAIT));
+    let locks = [Some(branch), head.transpose()?];
+    let now = repo.head()?;
+    if now == *expected {
+        return Ok((file, locks));
+    }
+    Err(Error::HeadMoved {
+        reference: reference.to_owned(),
+        expected: text(expected),
+        found: text(&now),
+    })
 }
 
 fn text(head: &Head) -> String {
@@ -310,8 +271,7 @@ pub(super) fn write_commit(
         .or_else(|_| Signature::now(IDENTITY.0, IDENTITY.1))
         .map_err(failed())?;
     let tree = repo.inner.find_tree(parse_oid(tree)?).map_err(failed())?;
-    let parent = parent.map(parse_oid).transpose()?;
-    let parent = parent
+    let parent = oid_of(parent)?
         .map(|oid| repo.inner.find_commit(oid))
         .transpose()
         .map_err(failed())?;
@@ -365,62 +325,51 @@ impl Repo {
     }
 }
 
-/// A move of a reference.
-struct ReflogEntry<'a> {
-    /// Where it was.
-    pub from: Option<&'a ObjectId>,
-    /// Where it goes.
-    pub to: Option<&'a ObjectId>,
-    /// Why.
-    pub message: &'a str,
-}
-
 /// What stands for no commit.
 const NONE: &str = "0000000000000000000000000000000000000000";
 
 /// Appends to the log of HEAD or of a branch, unless the repository keeps none.
-fn append_reflog(repo: &Repo, name: &str, entry: &ReflogEntry<'_>) -> Result<()> {
+fn append_reflog(
+    repo: &Repo,
+    name: &str,
+    (from, to): (Option<&ObjectId>, Option<&ObjectId>),
+    message: &str,
+) -> Result<()> {
     let base = if name == "HEAD" {
         repo.git_dir()
     } else {
         repo.common_dir()
     };
     let path = base.join("logs").join(name);
-    let config = repo
-        .inner
-        .config()
-        .map_err(Error::git("read the configuration"))?;
     // Unset, it means yes where there is a work tree; `always` is no boolean.
-    let wanted = config.get_bool("core.logallrefupdates").unwrap_or(true);
+    let wanted = repo
+        .config()?
+        .get_bool("core.logallrefupdates")
+        .unwrap_or(true);
     if !wanted && !path.exists() {
         return Ok(());
     }
-    path.parent()
-        .map_or(Ok(()), create_dir_all)
-        .map_err(Error::at(&path))?;
+    path.parent().map_or(Ok(()), create_dir_all).at(&path)?;
     let id = |commit: Option<&ObjectId>| commit.map_or(NONE, |commit| commit.0.as_str()).to_owned();
     let now = git2::Signature::now(IDENTITY.0, IDENTITY.1)
         .map_err(Error::git("read the clock"))?
         .when();
-    let message = entry.message.replace(['\n', '\r'], " ");
+    let message = message.replace(['\n', '\r'], " ");
     let line = format!(
         "{} {} {} <{}> {} +0000\t{message}\n",
-        id(entry.from),
-        id(entry.to),
+        id(from),
+        id(to),
         IDENTITY.0,
         IDENTITY.1,
         now.seconds()
     );
     let is_new = !path.exists();
-    let file = OpenOptions::new().append(true).create(true).open(&path);
-    let given = file.and_then(|file| {
+    let append = || {
+        let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
         if is_new {
-            give_to_sudo_caller(&path).map(|()| file)
-        } else {
-            Ok(file)
+            give_to_sudo_caller(&path)?;
         }
-    });
-    given
-        .and_then(|mut file| file.write_all(line.as_bytes()))
-        .map_err(Error::at(&path))
+        file.write_all(line.as_bytes())
+    };
+    append().at(&path)
 }

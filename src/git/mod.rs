@@ -36,5 +36,4 @@ pub(crate) mod tree;
 pub(crate) mod worktree;
 
 pub use base::{Error, Result};
-pub(crate) use repo::refuse_root;
 pub use repo::{Repo, WorktreeLock};

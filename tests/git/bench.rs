@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use recover::testing::git::Capture;
+use recover::testing::git::CheckpointRef;
 use recover::testing::git::Discarded;
-use recover::testing::git::ref_name;
 use recover::testing::git::{CheckpointParts, MemoryFile, StoredCheckpoint, write_checkpoint};
 use recover::testing::git::{Error, Repo, WorktreeLock};
 use recover::testing::git::{Expect, Restored};
@@ -220,7 +220,8 @@ impl Bench {
         // A process that was killed may have left one of the name.
         let name = loop {
             self.count.set(self.count.get() + 1);
-            let name = ref_name(&"run".into(), &format!("ckpt-{}", self.count.get()).into());
+            let name =
+                CheckpointRef::name_of(&"run".into(), &format!("ckpt-{}", self.count.get()).into());
             if !repo.ref_exists(&name) {
                 break name;
             }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use recover::testing::git::StoredCheckpoint;
-use recover::testing::git::{Expect, JOURNAL_VERSION, RestoreJournal};
+use recover::testing::git::{Expect, RestoreJournal};
 use recover::testing::model::ObjectId;
 use recover::testing::policy::Selection;
 
@@ -88,7 +88,7 @@ fn child_restore() {
     bench
         .restore_with(&stored, &Selection::all(), &mut |plan, lock| {
             let journal = RestoreJournal {
-                version: JOURNAL_VERSION,
+                version: RestoreJournal::VERSION,
                 operation_id: "op".into(),
                 kind: "rollback".into(),
                 safety_commit: target.clone(),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use recover::testing::durable::Root;
-use recover::testing::git::ref_name;
+use recover::testing::git::CheckpointRef;
 use recover::testing::git::{Error, Repo, WorktreeLock};
 use recover::testing::git::{Expect, Verified};
 use recover::testing::model::CaptureRules;
@@ -161,7 +161,7 @@ fn references_are_set_once_and_listed() {
     let bench = Bench::with_commit();
     let stored = bench.checkpoint();
     let repo = bench.repo();
-    let name = ref_name(&"a b".into(), &"c".into());
+    let name = CheckpointRef::name_of(&"a b".into(), &"c".into());
     let lock = Bench::lock(&repo);
     repo.set_ref(&lock, &name, &stored.commit).unwrap();
     assert!(matches!(
@@ -188,7 +188,7 @@ fn references_are_set_while_git_packs_them() {
     let (repo, names) = (
         bench.repo(),
         (0..1500).map(|number| {
-            ref_name(
+            CheckpointRef::name_of(
                 &format!("packed{}", number / 3).into(),
                 &format!("c{number}").into(),
             )

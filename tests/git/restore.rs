@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use recover::testing::git::Error;
-use recover::testing::git::{Expect, JOURNAL_VERSION, RestoreJournal};
+use recover::testing::git::{Expect, RestoreJournal};
 use recover::testing::model::Head;
 use recover::testing::model::RepoPath;
 use recover::testing::model::{Entry, EntryKind, ObjectId};
@@ -355,7 +355,7 @@ fn the_journal_is_kept_until_it_is_removed_and_temp_files_are_reaped() {
     };
     let id = ObjectId("1".repeat(40));
     let journal = RestoreJournal {
-        version: JOURNAL_VERSION,
+        version: RestoreJournal::VERSION,
         operation_id: "op".into(),
         kind: "rollback".into(),
         safety_commit: id.clone(),

@@ -1,6 +1,6 @@
 //! What a server guarantees is found out, not believed.
 
-use recover::testing::git::{Answer, Examined, Remote, SCRATCH};
+use recover::testing::git::{Answer, Examined, Remote};
 
 use crate::machines::{limits, machine, remote, repo};
 use crate::servers::{Kind, Server};
@@ -76,7 +76,7 @@ fn a_strict_server_lacks_nothing_that_a_run_needs() {
     assert!(found.is_usable(), "{found:?}");
     assert_eq!(holds(&found).last(), Some(&("delete", Some(false))));
     let left = found.left.unwrap();
-    assert!(left.starts_with(SCRATCH) && server.at(&left).is_some());
+    assert!(left.starts_with(Remote::SCRATCH) && server.at(&left).is_some());
 }
 
 #[test]

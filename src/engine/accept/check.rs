@@ -15,7 +15,8 @@ use crate::engine::rollback::on_request::restore;
 use crate::engine::rollback::undo::{How, undo};
 use crate::engine::run::{LoopSetting, run_loops};
 use crate::engine::trust::{self, agreed};
-use crate::git::program::{Scratch, misleading_variables};
+use crate::git::Repo;
+use crate::git::program::Scratch;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::manifest::ObjectId;
 use crate::model::operation::{OperationKind, Scope};
@@ -113,7 +114,7 @@ fn is_work_tree(context: &Context, planned: &Plan<'_>, commit: &ObjectId) -> Res
 /// Runs the line that makes what the checks need.
 fn prepare(context: &Context, line: &str, root: &Path) -> Result<()> {
     let supervised = Supervised {
-        env_remove: misleading_variables(),
+        env_remove: Repo::misleading_variables(),
         show: Show::PassthroughStderr,
         grace: context.settings().runner.grace,
         ..Supervised::new(Program::Shell(line.into()), root)

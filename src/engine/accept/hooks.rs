@@ -13,7 +13,8 @@ use anyhow::Context as _;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
-use crate::git::program::{Held, Saved, Staging, misleading_variables};
+use crate::git::Repo;
+use crate::git::program::{Held, Saved, Staging};
 use crate::git::restore::Expect;
 use crate::git::tree::TreeLookup;
 use crate::model::checkpoint::Checkpoint;
@@ -170,7 +171,7 @@ pub(super) fn run(
     let is_set = |name: &OsString| environment.iter().any(|(set, _)| set == name);
     let supervised = Supervised {
         env_set: environment.to_vec(),
-        env_remove: misleading_variables()
+        env_remove: Repo::misleading_variables()
             .into_iter()
             .filter(|name| !is_set(name))
             .collect(),

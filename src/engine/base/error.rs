@@ -3,7 +3,7 @@
 use crate::config::ConfigError;
 use crate::durable::{LockError, Refused};
 use crate::git;
-use crate::git::base::{Reason, Unusable};
+use crate::git::base::Unusable;
 use crate::model::hint::Hint;
 use crate::model::path::PathReason;
 use crate::model::state::SelectionError;
@@ -210,13 +210,10 @@ impl std::error::Error for Error {
 
 /// What makes a repository usable again; `None` where no command does.
 fn way_out(unusable: &Unusable) -> Option<Hint> {
-    let hint = match &unusable.reason {
-        Reason::Head(_) => Hint::recover(["doctor", "--repair"]),
-        _ if unusable.repair().is_some() => Hint::recover(["doctor", "--repair"]),
-        Reason::Bare => Hint::git(["config", "core.bare", "false"]),
-        Reason::Elsewhere(_) => Hint::git(["config", "--unset", "core.worktree"]),
-        Reason::Reftable => Hint::git(["refs", "migrate", "--ref-format=files"]),
-        Reason::Sha256 | Reason::Other(_) => return None,
+    let hint = if unusable.repair().is_some() || unusable.is_head_lost() {
+        Hint::recover(["doctor", "--repair"])
+    } else {
+        Hint::git(unusable.git_command()?.split(' '))
     };
     Some(hint.at(&unusable.place))
 }

@@ -22,7 +22,7 @@ use crate::engine::record::stored::record_in;
 use crate::engine::recovery;
 use crate::engine::recovery::rebuild::{take_home, write_patch_if_gone};
 use crate::git::checkpoint::Unbundled;
-use crate::git::repo::ref_name;
+use crate::git::repo::CheckpointRef;
 use crate::model::checkpoint::{Checkpoint, StorageType};
 use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
 use crate::model::hint::Hint;
@@ -512,8 +512,8 @@ fn inspect_bundle(context: &Context, path: &Path) -> Result<Bundle> {
             .message(&found.commit)
             .map_err(|error| nothing(error.into()))?;
         let record = message.and_then(|message| record_in(&message, &found.commit));
-        if let Some(record) =
-            record.filter(|record| ref_name(&record.run.run_id, &record.id) == found.name)
+        if let Some(record) = record
+            .filter(|record| CheckpointRef::name_of(&record.run.run_id, &record.id) == found.name)
         {
             unbundled
                 .check(&found.commit)
@@ -580,7 +580,7 @@ fn import_bundle(context: &Context, bundle: &Bundle) -> Result<()> {
     let lock = lock(context)?;
     let state = context.load()?.state;
     for checkpoint in new_in_bundle(bundle, &state)? {
-        let reference = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+        let reference = CheckpointRef::name_of(&checkpoint.run.run_id, &checkpoint.id);
         context.store().forget_settled();
         bundle
             .unbundled

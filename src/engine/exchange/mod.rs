@@ -6,9 +6,6 @@ pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod views;
 
-pub(crate) use import::{ImportRequest, Imported, ImportedFile, import};
-pub(crate) use views::{KeptAside, Synced, sync};
-
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -21,22 +18,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{reap, sync_dir, temporary_prefix};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::checkpoint::lock;
-use crate::engine::record::remote_consent::plain_blobs_of;
-use crate::engine::record::seed_json;
-use crate::engine::record::storage::patch_of;
-use crate::git::Repo;
-use crate::git::checkpoint::Unbundled;
-use crate::git::remote::Filter;
-use crate::git::repo::ref_name;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::path::PathReason;
-use crate::model::state::State;
+use crate::engine::{base::{context::Context, error::{Error, ErrorKind, Result}}, record::{checkpoint::lock, remote_consent::plain_blobs_of, seed_json, storage::patch_of}};
+use crate::git::{Repo, checkpoint::Unbundled, remote::Filter, repo::CheckpointRef};
+use crate::model::{checkpoint::Checkpoint, hint::Hint, id::CheckpointId, path::PathReason, state::State};
 use crate::policy::retention::{Limits, Reasoned};
+
+pub(crate) use import::{ImportRequest, Imported, ImportedFile, import};
+pub(crate) use views::{KeptAside, Synced, sync};
 
 /// What kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -230,7 +218,7 @@ fn write(
         }
         Format::Patch => patch_of(repo, checkpoint, &plain.unwrap_or_default(), out),
         Format::Bundle => {
-            let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+            let name = CheckpointRef::name_of(&checkpoint.run.run_id, &checkpoint.id);
             let mut withheld = Vec::new();
             let mut commit = checkpoint.commit.clone();
             if plain.is_some() {
@@ -323,7 +311,7 @@ pub(in crate::engine) fn archive(
             continue;
         }
         let path = write_bundle(context, checkpoint, &folder)?;
-        let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+        let name = CheckpointRef::name_of(&checkpoint.run.run_id, &checkpoint.id);
         let hint = context.placed(
             Hint::git(["fetch"])
                 .arg(&path)
@@ -365,7 +353,7 @@ fn write_bundle(context: &Context, checkpoint: &Checkpoint, folder: &Path) -> Re
     if context.dry_run() {
         return Ok(path);
     }
-    let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+    let name = CheckpointRef::name_of(&checkpoint.run.run_id, &checkpoint.id);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let written = match to_file(context, checkpoint, Format::Bundle, &path, false, true) {
         Err(error) if error.kind == ErrorKind::AlreadyExists => path,

@@ -15,11 +15,11 @@ use super::{liveness, memory, nested, seed_json, storage};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git;
-use crate::git::WorktreeLock;
 use crate::git::capture::Capture;
 use crate::git::checkpoint::{CheckpointParts, StoredCheckpoint};
-use crate::git::repo::{Loan, ref_name};
+use crate::git::repo::{CheckpointRef, Loan};
 use crate::git::tree::TreeLookup;
+use crate::git::{Error as GitError, WorktreeLock};
 use crate::model::checkpoint::{
     ChangeTotals, Checkpoint, CheckpointType, LaneFields, MAX_CHANGED_PATHS, trigger,
 };
@@ -109,7 +109,7 @@ fn prepare_within(
     let repo = context.repo()?;
     let mut outer = rules.clone();
     let mut capture = match repo.capture(&lock, &outer, also) {
-        Err(flood @ git::Error::UntrackedFlood { .. }) => {
+        Err(flood @ GitError::UntrackedFlood { .. }) => {
             let Some(before) = before()? else {
                 return Err(flood.into());
             };
@@ -300,7 +300,8 @@ pub(crate) fn record_with(
     let before = previous
         .filter(|_| !prepared.nested.is_empty())
         .and_then(|previous| {
-            let held = repo.resolve_ref(&ref_name(&previous.run.run_id, &previous.id))?;
+            let held =
+                repo.resolve_ref(&CheckpointRef::name_of(&previous.run.run_id, &previous.id))?;
             repo.load_checkpoint(&held).ok()
         });
     let around = (repo, capture);
@@ -320,7 +321,7 @@ pub(crate) fn record_with(
     };
     checkpoint.commit = repo.write_linked(capture, &links, kept.committed.as_ref(), &parts)?;
     seed_json::keep_active(context, &checkpoint, &prepared.memory, capture);
-    let reference = ref_name(&key.run_id, &checkpoint.id);
+    let reference = CheckpointRef::name_of(&key.run_id, &checkpoint.id);
     ledger.note_reference(&checkpoint.id);
     repo.name_checkpoint(&prepared.lock, capture, &reference, &checkpoint.commit)?;
     if let Err(error) = repo.note_ignored(capture, &checkpoint.id, &context.precious()) {
@@ -376,7 +377,8 @@ fn free_id(
             "ckpt_{}_{seq:04}",
             now.datetime().format("%Y%m%d_%H%M%S")
         ));
-        if !repo.ref_exists(&ref_name(&key.run_id, &id)) && !nested::taken(nested, &key.run_id, &id)
+        if !repo.ref_exists(&CheckpointRef::name_of(&key.run_id, &id))
+            && !nested::taken(nested, &key.run_id, &id)
         {
             return Ok((seq, id));
         }
@@ -490,13 +492,13 @@ pub(super) fn changes_since(
 /// What no later try will read either: no reason not to take the next checkpoint.
 fn cannot_be_read(error: &git::Error) -> bool {
     match error {
-        git::Error::Corrupt { .. } => true,
-        git::Error::Io { source, .. } => source.kind() == std::io::ErrorKind::PermissionDenied,
+        GitError::Corrupt { .. } => true,
+        GitError::Io { source, .. } => source.kind() == std::io::ErrorKind::PermissionDenied,
         _ => false,
     }
 }
 
-fn changes_between(before: &StoredCheckpoint, capture: &Capture) -> git::Result<Changes> {
+fn changes_between(before: &StoredCheckpoint, capture: &Capture) -> Result<Changes, GitError> {
     let (mut totals, mut paths) = (ChangeTotals::default(), Vec::new());
     if capture.is_same_tree(before) {
         return Ok((totals, paths));
@@ -552,7 +554,7 @@ pub(super) fn lend(
         }
     }
     let lookup = TreeLookup::stored(repo)?;
-    let may = |path: &RepoPath, is_folder: bool| -> git::Result<bool> {
+    let may = |path: &RepoPath, is_folder: bool| -> Result<bool, GitError> {
         for stored in &before {
             if mode_in(stored, &lookup, path, is_folder)?
                 .is_some_and(|mode| in_attempt || mode & 0o400 == 0)
@@ -575,7 +577,7 @@ fn mode_in(
     lookup: &TreeLookup<'_>,
     path: &RepoPath,
     is_folder: bool,
-) -> git::Result<Option<u32>> {
+) -> Result<Option<u32>, GitError> {
     if let Some(entry) = stored.view().entry(lookup, path)? {
         return Ok(Some(entry.mode));
     }

@@ -12,7 +12,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::prepare;
 use crate::engine::record::nested::NestedCapture;
-use crate::git::remote::{Captured, Filter, Leaving, Limits, Remote, count_filtered};
+use crate::git::remote::{Filter, Limits, Remote};
 use crate::model::hint::Hint;
 use crate::model::manifest::ObjectId;
 use crate::model::path::PathReason;
@@ -66,7 +66,7 @@ impl Survey {
             let largest = named(&self.untracked, |one| size(one.size.unwrap_or_default()));
             told.push_str(&format!("; the largest: {largest}"));
         }
-        let filtered = count_filtered(&self.withheld);
+        let filtered = Filter::count_filtered(&self.withheld);
         if filtered > 0 {
             let verb = if filtered == 1 { "stays" } else { "stay" };
             told.push_str(&format!(
@@ -199,15 +199,10 @@ pub(crate) fn survey(context: &Context) -> Result<Survey> {
     let settings = &context.settings().remote;
     let prepared = prepare(&context.rehearsal()?)?;
     let repo = context.repo()?;
-    let mut captured = Captured {
-        repo,
-        capture: &prepared.capture,
-        memory: &prepared.memory,
-        nested: Vec::new(),
-    };
+    let mut nested = Vec::new();
     let mut inside: Vec<&NestedCapture> = prepared.nested.iter().collect();
     while let Some(one) = inside.pop() {
-        captured.nested.push((&one.whole, &one.capture));
+        nested.push((&one.whole, &one.capture));
         inside.extend(&one.inner);
     }
     let filter = Filter {
@@ -219,10 +214,8 @@ pub(crate) fn survey(context: &Context) -> Result<Survey> {
         keep_base: true,
         previous: None,
     };
-    let Leaving {
-        mut withheld,
-        mut untracked,
-    } = captured.leaving(&filter)?;
+    let leaving = repo.leaving_now(&prepared.capture, &prepared.memory, &nested, &filter)?;
+    let (mut withheld, mut untracked) = (leaving.withheld, leaving.untracked);
     // What no checkpoint takes goes nowhere.
     withheld.extend(prepared.capture.manifest.skipped.iter().cloned());
     withheld.sort();

@@ -9,7 +9,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::git::capture::{Capture, FileState};
 use crate::git::checkpoint::{MemoryFile, StoredCheckpoint};
-use crate::git::remote::filtered;
+use crate::git::remote::Filter;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::{Entry, ObjectId};
 use crate::model::path::{PathReason, RepoPath};
@@ -42,7 +42,7 @@ pub(crate) fn document(
         files.partition(|(_, entry)| plain.contains(&entry.oid));
     let mut withheld: Vec<PathReason> = withheld
         .iter()
-        .map(|(path, _)| filtered(path, None))
+        .map(|(path, _)| Filter::withheld(path))
         .collect();
     let states = file_states(context, checkpoint, &stored, files)?;
     let files = states
@@ -52,7 +52,7 @@ pub(crate) fn document(
     let mut memory = Map::new();
     for kept in stored.memory(repo)? {
         if plain.contains(&kept.blob()?) {
-            withheld.push(filtered(&kept.path, None));
+            withheld.push(Filter::withheld(&kept.path));
             continue;
         }
         memory.insert(kept.path.to_lossy().into_owned(), remembered(&kept));

@@ -18,12 +18,13 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::nested::NestedCapture;
+use super::trailers;
 use crate::durable::Sync;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::capture::Capture;
-use crate::git::checkpoint::{Committed, MemoryFile, trailers};
-use crate::git::remote::filtered;
+use crate::git::checkpoint::{Committed, MemoryFile};
+use crate::git::remote::Filter;
 use crate::git::repo::Loan;
 use crate::git::tree::Objects;
 use crate::git::{Repo, WorktreeLock};
@@ -267,7 +268,7 @@ pub(crate) fn patch_of(
         plain,
         out,
     )?;
-    Ok(withheld.iter().map(|path| filtered(path, None)).collect())
+    Ok(withheld.iter().map(Filter::withheld).collect())
 }
 
 /// What a checkpoint says beside what it captures.

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context as _;
 
+use super::trailers;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::git::checkpoint::{StoredCheckpoint, trailers};
+use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::TreeLookup;
 use crate::git::{Error as GitError, Repo};
 use crate::model::checkpoint::{Checkpoint, trigger};

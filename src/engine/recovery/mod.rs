@@ -25,7 +25,7 @@ use crate::engine::record::stored::record_of;
 use crate::engine::restore::execute;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::program::CommitJournal;
-use crate::git::repo::ref_name;
+use crate::git::repo::CheckpointRef;
 use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::{Event, Payload};
@@ -302,7 +302,7 @@ fn set_again(context: &Context, state: &State) -> Result<Vec<String>> {
         return Ok(Vec::new());
     };
     let repo = context.repo()?;
-    let name = |one: &Checkpoint| ref_name(&one.run.run_id, &one.id);
+    let name = |one: &Checkpoint| CheckpointRef::name_of(&one.run.run_id, &one.id);
     if repo.ref_exists(&name(latest)) {
         return Ok(Vec::new());
     }

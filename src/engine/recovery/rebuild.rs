@@ -12,6 +12,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::stored::record_of;
 use crate::engine::record::{seed_json, storage};
+use crate::git::Error as GitError;
 use crate::model::checkpoint::{Checkpoint, StorageType};
 use crate::model::event::{Event, Payload};
 use crate::model::hint::Hint;
@@ -207,7 +208,7 @@ fn recorded(
     for reference in refs {
         let stored = match repo.load_checkpoint(&reference.commit) {
             Ok(stored) => stored,
-            Err(crate::git::Error::Newer { .. }) => return Ok(None),
+            Err(GitError::Newer { .. }) => return Ok(None),
             Err(error) => {
                 tracing::warn!(%error, "{} is left out", reference.name);
                 continue;

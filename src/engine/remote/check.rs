@@ -15,21 +15,6 @@ use crate::store::new_id;
 /// How long one connection may take.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
-/// Something that a run needs of a server, or can do without.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "remote_check")]
-pub(crate) struct Guarantee {
-    /// Which.
-    #[schemars(extend("enum" = ["create", "visible", "fast_forward", "compare_and_swap", "size", "delete"]))]
-    pub name: &'static str,
-    /// Whether the server gives it; `null` where that could not be tried.
-    pub holds: Option<bool>,
-    /// Whether a run needs it.
-    pub required: bool,
-    /// What it means, or what the server said.
-    pub detail: String,
-}
-
 /// What a remote's server guarantees.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Checked {
@@ -40,7 +25,7 @@ pub(crate) struct Checked {
     /// Whether everything holds that a run needs.
     pub usable: bool,
     /// In the order in which they were tried.
-    pub guarantees: Vec<Guarantee>,
+    pub guarantees: Vec<Finding>,
     /// The reference for the moment, where the server did not delete it.
     pub left: Option<String>,
 }
@@ -72,22 +57,11 @@ pub(crate) fn check(context: &Context, name: Option<&str>, size: u64) -> Result<
     if usable {
         remember(context, &remote)?;
     }
-    let of = |Finding {
-                  name,
-                  holds,
-                  required,
-                  detail,
-              }| Guarantee {
-        name,
-        holds,
-        required,
-        detail,
-    };
     Ok(Checked {
         remote: remote.name,
         url: remote.url,
         usable,
-        guarantees: found.findings.into_iter().map(of).collect(),
+        guarantees: found.findings,
         left: found.left,
     })
 }

@@ -15,7 +15,7 @@ use crate::engine::record::checkpoint::lock;
 use crate::engine::recovery::lost::{apply_attempts as apply_lost, end_lost};
 use crate::engine::trust::agreed::note_taken_in;
 use crate::git::WorktreeLock;
-use crate::git::repo::{CheckpointRef, ref_name};
+use crate::git::repo::CheckpointRef;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::{Event, Payload};
 use crate::model::hint::Hint;
@@ -106,7 +106,7 @@ pub(super) fn take_in(
                     checkpoint.state_dir = context.state_dir_id();
                     let came_along = state.checkpoints.contains(&checkpoint.commit);
                     if came_along && !pruned.contains(checkpoint.id.as_str()) {
-                        let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+                        let name = CheckpointRef::name_of(&checkpoint.run.run_id, &checkpoint.id);
                         match (loaded.checkpoint(&checkpoint.id), repo.resolve_ref(&name)) {
                             // It was taken here: what was not sent of it is here.
                             (Some(own), Some(_)) => **checkpoint = own.clone(),

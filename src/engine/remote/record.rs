@@ -10,7 +10,7 @@ use crate::durable::{FileLock, Sync};
 use crate::engine::base::clock::Moment;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::repo::ref_component;
+use crate::git::repo::CheckpointRef;
 use crate::model::manifest::ObjectId;
 use crate::model::remote::{Claim, Link};
 use crate::model::run::RunKey;
@@ -126,7 +126,7 @@ fn path_of(context: &Context, key: &RunKey, remote: &str) -> PathBuf {
     context
         .store()
         .run_dir(key)
-        .join(format!("remote-{}.json", ref_component(remote)))
+        .join(format!("remote-{}.json", CheckpointRef::component(remote)))
 }
 
 /// What is known; `None` where the run was never on that remote.

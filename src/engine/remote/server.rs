@@ -10,8 +10,8 @@ use super::record::Record;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::remote_consent::{refuse_fork, require_consent, require_given};
-use crate::git::Repo;
-use crate::git::remote::{Answer, FetchedNames, Limits, NewState, Remote, SCRATCH, Update};
+use crate::git::remote::{Answer, Limits, NewState, Remote, Update};
+use crate::git::{Error as GitError, Repo};
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::manifest::ObjectId;
@@ -177,7 +177,7 @@ impl<'a> Server<'a> {
     fn call<T>(
         &self,
         limit: Duration,
-        call: impl FnOnce(&Limits<'_>) -> crate::git::Result<Answer<T>>,
+        call: impl FnOnce(&Limits<'_>) -> Result<Answer<T>, GitError>,
     ) -> Result<Answer<T>> {
         let limit = match self.stop {
             Stop::LastWord { until, .. } => limit.min(until.saturating_sub(since_boot())),
@@ -202,7 +202,7 @@ impl<'a> Server<'a> {
     fn within<T>(
         &self,
         limit: Duration,
-        call: impl FnOnce(&Limits<'_>) -> crate::git::Result<T>,
+        call: impl FnOnce(&Limits<'_>) -> Result<T, GitError>,
     ) -> Result<T> {
         let stopped = || self.is_stopped();
         limited(self.context, &Limits::new(limit, &stopped), call)
@@ -235,7 +235,7 @@ impl<'a> Server<'a> {
                 Answer::Done(mut found) => {
                     // What `remote check` tries there is no run.
                     found.retain(|(name, _)| {
-                        !name.starts_with(SCRATCH)
+                        !name.starts_with(Remote::SCRATCH)
                             && id.is_none_or(|id| Remote::is_of_run(name, id))
                     });
                     Reached::Yes(found)
@@ -426,10 +426,10 @@ fn is_signed_by(context: &Context, commit: &ObjectId, signers: &str) -> Result<b
 fn limited<T>(
     context: &Context,
     limits: &Limits<'_>,
-    call: impl FnOnce(&Limits<'_>) -> crate::git::Result<T>,
+    call: impl FnOnce(&Limits<'_>) -> Result<T, GitError>,
 ) -> Result<T> {
     match call(limits) {
-        Err(crate::git::Error::Stopped) => {
+        Err(GitError::Stopped) => {
             let code = context
                 .interrupts
                 .pending()
@@ -526,7 +526,7 @@ pub(super) fn read_chain(
     let unseen = seen
         .and_then(|seen| ids.iter().position(|commit| *commit == seen))
         .unwrap_or(ids.len());
-    let mut names = FetchedNames::new(repo)?;
+    let mut names = repo.fetched_names()?;
     for (number, commit) in ids.into_iter().enumerate().rev() {
         let state =
             follow(&repo.read_run_state(&commit)?, key, chain.end().as_ref()).map_err(wrong)?;

@@ -19,7 +19,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::storage::Request;
 use crate::engine::record::{checkpoint, memory, seed_json, select};
 use crate::git::repo::Loan;
-use crate::git::restore::{Expect, JOURNAL_VERSION, RestoreJournal, Restored, git_file};
+use crate::git::restore::{Expect, RestoreJournal, Restored};
 use crate::git::tree::TreeLookup;
 use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::{CheckpointType, trigger};
@@ -115,7 +115,7 @@ pub(crate) fn run(
         unlink: planned.nested.remove.clone(),
     };
     let journal = RestoreJournal {
-        version: JOURNAL_VERSION,
+        version: RestoreJournal::VERSION,
         operation_id: journaled.operation.id.clone(),
         kind: request.kind.as_str().to_owned(),
         safety_commit: safety.commit.clone(),
@@ -260,7 +260,7 @@ fn apply(
     journaled
         .unlink
         .iter()
-        .try_for_each(|file| git_file::remove(repo, file))?;
+        .try_for_each(|file| repo.remove_git_file(file))?;
     let mut restored =
         repo.execute_restore(lock, &journal.plan, expect, &|| interruption.stops())?;
     journaled
@@ -268,7 +268,7 @@ fn apply(
         .nested
         .placed
         .iter()
-        .try_for_each(|file| git_file::write(repo, file))?;
+        .try_for_each(|file| repo.write_git_file(file))?;
     let mut verified = repo.verify_restore(&journal.plan, &restored)?;
     if verified.differing.is_empty() {
         verified.differing = repo.set_last_modes(lock, &restored)?;
@@ -468,7 +468,7 @@ pub(super) fn restore_state_only(
     ),
 ) -> Result<RestoreJournal> {
     let journal = RestoreJournal {
-        version: JOURNAL_VERSION,
+        version: RestoreJournal::VERSION,
         operation_id: operation.id.clone(),
         kind: operation.kind.as_str().to_owned(),
         safety_commit: commits.0.clone(),

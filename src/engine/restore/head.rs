@@ -18,7 +18,7 @@ use crate::engine::record::lane::OwnCommits;
 use crate::engine::record::memory;
 use crate::engine::record::storage::Prepared;
 use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::restore::{Expect, IndexContent, IndexPlan, IndexSides, RestoreJournal, git_file};
+use crate::git::restore::{Expect, IndexPlan, IndexSides, RestoreJournal};
 use crate::git::tree::TreeLookup;
 use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
@@ -308,9 +308,9 @@ pub(super) fn plan_for_index(
     };
     let opened = now.objects().open();
     let sides = IndexSides {
-        now: IndexContent::new(now.index_tree.as_ref(), &now.manifest),
-        target: target.into(),
-        baseline: left.index.as_ref().map(IndexContent::from),
+        now: now.view(),
+        target: target.view(),
+        baseline: left.index.as_ref().map(StoredCheckpoint::view),
         others: &left.others,
         head: before.as_ref(),
         discard: request.index == IndexMode::Whole || request.edits == Edits::Discard,
@@ -341,7 +341,7 @@ pub(super) fn apply_index(
         repo.load_checkpoint(&journal.safety_commit)?,
         index_target(repo, journal, journaled)?,
     );
-    let sides = (&IndexContent::from(&safety), &IndexContent::from(&target));
+    let sides = (safety.view(), target.view());
     Ok(repo.restore_index_paths(lock, &journal.index_paths, sides, timeout)?)
 }
 
@@ -378,7 +378,7 @@ fn revert_index(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal
         return Ok(repo.restore_index(lock, &safety, timeout)?);
     }
     let target = index_target(repo, journal, &decode(journal)?)?;
-    let sides = (&IndexContent::from(&target), &IndexContent::from(&safety));
+    let sides = (target.view(), safety.view());
     Ok(repo.restore_index_paths(lock, &journal.index_paths, sides, timeout)?)
 }
 
@@ -533,7 +533,7 @@ pub(super) fn revert(
         .nested
         .placed
         .iter()
-        .try_for_each(|file| git_file::remove(repo, file));
+        .try_for_each(|file| repo.remove_git_file(file));
     let files = repo
         .execute_restore(lock, &journal.plan.invert(), Expect::CutOff, &|| false)
         .map_err(Error::from);
@@ -544,7 +544,7 @@ pub(super) fn revert(
     let unlinked = journaled
         .unlink
         .iter()
-        .try_for_each(|file| git_file::write(repo, file));
+        .try_for_each(|file| repo.write_git_file(file));
     let memory = revert_memory(context, journal);
     let head = revert_head(repo, lock, journal);
     let index = revert_index(context, lock, journal);

@@ -18,7 +18,6 @@ use crate::engine::record::nested::NestedCapture;
 use crate::engine::record::storage::Prepared;
 use crate::git::Repo;
 use crate::git::checkpoint::{NestedCopy, StoredCheckpoint};
-use crate::git::restore::git_file;
 use crate::git::tree::{TreeIgnores, TreeLookup};
 use crate::model::hint::Hint;
 use crate::model::manifest::{EntryKind, Head, Manifest, Nested, ObjectId, Snapshot};
@@ -242,8 +241,10 @@ impl Finder<'_> {
             return Ok(());
         }
         let Some(copied) = copy(&link.path)? else {
-            if let Some(file) =
-                git_file::find_kept(self.outer, path).filter(|_| self.selection.matches(path))
+            if let Some(file) = self
+                .outer
+                .kept_git_file(path)
+                .filter(|_| self.selection.matches(path))
             {
                 self.out.place.push(file);
                 let command = self.own_command(path, commit);
@@ -262,7 +263,7 @@ impl Finder<'_> {
         };
         let inner = copied.clone();
         self.graft(path, false, Some(copied), link.mode);
-        if let Some(file) = git_file::find_kept(self.outer, path) {
+        if let Some(file) = self.outer.kept_git_file(path) {
             if self.selection.matches(path) {
                 self.out.place.push(file);
                 self.tell(path, NestedAction::Relinked, None);
@@ -287,7 +288,7 @@ impl Finder<'_> {
             let was_there = then
                 .iter()
                 .any(|link| link.path == file.path && link.checkpoint.is_some());
-            if was_there || !git_file::exists(self.outer, file) {
+            if was_there || !self.outer.has_git_file(file) {
                 continue;
             }
             self.met.insert(file.path.clone());

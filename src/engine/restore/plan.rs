@@ -22,7 +22,6 @@ use crate::git::checkpoint::{MemoryFile, StoredCheckpoint};
 use crate::git::repo::owner;
 use crate::git::restore::IndexPlan;
 use crate::git::tree::{TreeIgnores, TreeLookup};
-use crate::git::worktree::Outputs;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
@@ -276,7 +275,7 @@ fn refuse_unlike(request: &RestoreRequest, blocked: &[PathReason]) -> Result<()>
 
 /// A refusal of what was not begun with.
 fn refused(repo: &Repo, error: crate::git::Error) -> Error {
-    let is_conflict = matches!(error, crate::git::Error::Conflict { .. });
+    let is_conflict = matches!(error, GitError::Conflict { .. });
     let mut error = Error::from(error);
     let closed: Option<BTreeSet<PathBuf>> = error
         .paths
@@ -397,9 +396,9 @@ fn file_plan(
             true
         })
     };
-    let (own, recorded) = (Outputs::own(), recorded_outputs(&stored, &layers));
+    let (own, recorded) = (repo.own_outputs(), recorded_outputs(&stored, &layers));
     let is_output = |path: &RepoPath| {
-        now.entries.contains_key(path) && (recorded.contains(path) || own.has(repo, path))
+        now.entries.contains_key(path) && (recorded.contains(path) || own.has(path))
     };
     let left_out = repo
         .left_out(&context.capture_rules())

@@ -217,6 +217,14 @@ impl Error {
         Self::Corrupt { what: what.into() }
     }
 
+    /// A path of the work tree that must not be touched.
+    pub(in crate::git) fn unsafe_path(path: &RepoPath, reason: &str) -> Self {
+        Self::UnsafePath {
+            path: path.below(Path::new("")),
+            reason: reason.to_owned(),
+        }
+    }
+
     /// One path in the way.
     pub(in crate::git) fn conflict(path: &RepoPath, reason: &str) -> Self {
         Self::Conflict {
@@ -231,6 +239,43 @@ impl From<LockError> for Error {
             LockError::Held { file, holder } => Self::Locked { file, holder },
             LockError::Io { file, source } => Self::io(file, source),
         }
+    }
+}
+
+/// What came of something, with the path that it is about.
+pub(in crate::git) trait At<T> {
+    /// A path as the system takes it.
+    fn at(self, path: &Path) -> Result<T>;
+    /// A path of the work tree.
+    fn on(self, path: &RepoPath) -> Result<T>;
+}
+
+impl<T, E: Into<io::Error>> At<T> for std::result::Result<T, E> {
+    fn at(self, path: &Path) -> Result<T> {
+        self.map_err(Error::at(path))
+    }
+
+    fn on(self, path: &RepoPath) -> Result<T> {
+        self.map_err(|error| io_error(path, error.into()))
+    }
+}
+
+/// An error of a path of the work tree.
+pub(in crate::git) fn io_error(path: &RepoPath, error: io::Error) -> Error {
+    // The work tree itself has no name in it.
+    let name = if path.as_bytes().is_empty() {
+        ".".into()
+    } else {
+        path.below(Path::new(""))
+    };
+    Error::io(name, error)
+}
+
+/// What came of something at a path that need not be there; `None` where it is not.
+pub(in crate::git) fn present<T>(path: &Path, found: io::Result<T>) -> Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some).at(path),
     }
 }
 
@@ -304,6 +349,21 @@ impl Unusable {
             .filter(|common| common.ends_with(".git"))
             .and_then(Path::parent);
         main.unwrap_or(&self.place).to_owned()
+    }
+
+    /// Whether HEAD is missing or damaged, and nothing says what it was.
+    pub fn is_head_lost(&self) -> bool {
+        matches!(self.reason, Reason::Head(_)) && self.head.is_none()
+    }
+
+    /// The words of the git command that makes it usable again; `None` where there is none.
+    pub fn git_command(&self) -> Option<&'static str> {
+        match self.reason {
+            Reason::Bare => Some("config core.bare false"),
+            Reason::Elsewhere(_) => Some("config --unset core.worktree"),
+            Reason::Reftable => Some("refs migrate --ref-format=files"),
+            Reason::Head(_) | Reason::Sha256 | Reason::Other(_) => None,
+        }
     }
 
     /// What it is for a program that reads the answer.

@@ -8,4 +8,4 @@ pub(super) mod paths;
 pub(super) mod work_queue;
 
 pub use error::{Error, Result};
-pub(crate) use error::{Reason, RepositoryState, Unusable};
+pub(crate) use error::{RepositoryState, Unusable};

@@ -16,6 +16,11 @@ pub(in crate::git) fn parse_oid(id: &crate::model::manifest::ObjectId) -> Result
     Oid::from_str(&id.0).map_err(|_| Error::corrupt(format!("'{id}' is not an object id")))
 }
 
+/// [`parse_oid`] of what may be missing.
+pub(in crate::git) fn oid_of(id: Option<&crate::model::manifest::ObjectId>) -> Result<Option<Oid>> {
+    id.map(parse_oid).transpose()
+}
+
 /// The id of an object, without a look for content that was made to collide: for what has to be that of a known id, and
 /// for trees, which are made here.
 pub(in crate::git) fn id_of(kind: ObjectType, data: &[u8]) -> Result<Oid> {

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io;
+use std::io::{self, BufReader};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
@@ -16,8 +16,10 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha1::{Digest as _, Sha1};
 
-use super::error::{Error, Result};
+pub(in crate::git) use super::error::io_error;
+use super::error::{At as _, Error, Result};
 use super::object_id::object_header;
+use crate::durable::{self, FOLDER, is_one_of};
 use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::RepoPath;
 use crate::os::{SYNCS_FILE_SYSTEMS, dirty_bytes, file_type, for_each_name};
@@ -79,14 +81,9 @@ impl From<Stat> for FileStat {
     }
 }
 
-const FOLDER: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
-
 /// Opens the work tree's root.
 pub(in crate::git) fn open_root(root: &Path) -> Result<OwnedFd> {
-    rustix::fs::open(root, FOLDER, Mode::empty()).map_err(Error::at(root))
+    rustix::fs::open(root, FOLDER, Mode::empty()).at(root)
 }
 
 /// Opens the folder `name` in `dir`, unless it is a symlink.
@@ -96,10 +93,7 @@ pub(in crate::git) fn open_folder(dir: &OwnedFd, name: &[u8]) -> io::Result<Owne
 
 /// Whether the process or the system ran out of something: that says nothing about the file.
 pub(in crate::git) fn is_exhausted(error: &io::Error) -> bool {
-    let errnos = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
-    errnos
-        .iter()
-        .any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
+    is_one_of(error, &[Errno::MFILE, Errno::NFILE, Errno::NOMEM])
 }
 
 /// Opens a folder by its path, one component at a time; a symlink on the way is an error (`ENOTDIR` or `ELOOP`).
@@ -141,8 +135,7 @@ pub(in crate::git) fn stat_open(file: impl std::os::fd::AsFd) -> io::Result<File
 
 /// Opens a regular file for reading. Never follows a symlink and never blocks on a FIFO that took its place.
 pub(in crate::git) fn open_file(dir: &OwnedFd, name: &[u8]) -> io::Result<File> {
-    let flags =
-        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let flags = OFlags::RDONLY | durable::FILE;
     let file = File::from(rustix::fs::openat(dir, name, flags, Mode::empty())?);
     if stat_open(&file)?.kind() != FileType::RegularFile {
         return Err(io::Error::other("not a regular file any more"));
@@ -218,10 +211,7 @@ pub(in crate::git) fn names(dir: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
 
 /// Whether opening a folder failed because there is nothing, or something else: a file or a symlink.
 pub(in crate::git) fn is_no_folder(error: &io::Error) -> bool {
-    let errnos = [Errno::NOENT, Errno::LOOP, Errno::NOTDIR];
-    errnos
-        .iter()
-        .any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
+    is_one_of(error, &[Errno::NOENT, Errno::LOOP, Errno::NOTDIR])
 }
 
 /// An error of opening the folder of a path; a symlink or file in its place is unsafe.
@@ -230,28 +220,12 @@ pub(in crate::git) fn open_error(path: &RepoPath, error: io::Error) -> Error {
         return Error::conflict(path, "its folder is gone");
     }
     if is_no_folder(&error) {
-        let path = path.below(std::path::Path::new(""));
-        return Error::UnsafePath {
+        return Error::unsafe_path(
             path,
-            reason: "a symlink or file is in the place of one of its folders".to_owned(),
-        };
+            "a symlink or file is in the place of one of its folders",
+        );
     }
     io_error(path, error)
-}
-
-/// An error of reading, for a file that must be readable.
-pub(in crate::git) fn io_error(path: &RepoPath, error: io::Error) -> Error {
-    use std::os::unix::ffi::OsStrExt as _;
-    // The work tree itself has no name in it.
-    let name = if path.as_bytes().is_empty() {
-        b"."
-    } else {
-        path.as_bytes()
-    };
-    Error::io(
-        std::path::Path::new(std::ffi::OsStr::from_bytes(name)),
-        error,
-    )
 }
 
 /// How many folders are open at most, of the 1,024 descriptors that a process has as a rule.
@@ -268,6 +242,11 @@ pub(in crate::git) struct DirfdCache {
 }
 
 impl DirfdCache {
+    /// Begins at this root of a work tree.
+    pub(crate) fn of(root: &Path) -> Result<Self> {
+        open_root(root).map(Self::new)
+    }
+
     /// Begins at the root of the work tree.
     pub(crate) fn new(root: OwnedFd) -> Self {
         Self {
@@ -341,7 +320,7 @@ pub(in crate::git) fn margin(time: i64) -> i64 {
 
 /// Syncs a folder, so that the names in it are durable.
 pub(in crate::git) fn sync_folder(folder: &Path) -> Result<()> {
-    crate::durable::sync_dir(folder).map_err(Error::at(folder))
+    durable::sync_dir(folder).at(folder)
 }
 
 /// Fewer files are synced each by itself, whatever else waits for the disk.
@@ -441,23 +420,11 @@ pub(in crate::git) fn hash_file(dir: &OwnedFd, name: &[u8]) -> io::Result<Option
             stat
         }
         FileType::RegularFile => {
-            let mut file = open_file(dir, name)?;
+            let file = open_file(dir, name)?;
             let stat = stat_open(&file)?;
             hash.update(object_header(ObjectType::Blob, stat.size));
-            let mut buffer = vec![
-                0;
-                usize::try_from(stat.size + 1)
-                    .unwrap_or(usize::MAX)
-                    .min(1 << 17)
-            ];
-            loop {
-                match io::Read::read(&mut file, &mut buffer) {
-                    Ok(0) => break,
-                    Ok(count) => hash.update(&buffer[..count]),
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(error),
-                }
-            }
+            let buffer = usize::try_from(stat.size + 1).map_or(1 << 17, |size| size.min(1 << 17));
+            io::copy(&mut BufReader::with_capacity(buffer, file), &mut hash)?;
             stat
         }
         _ => return Ok(None),

@@ -10,8 +10,8 @@ use super::error::Result;
 /// More threads than this only wait for the file system.
 const MOST: usize = 8;
 
-/// So many small tasks, a tree or the like, are worth a thread of their own.
-const SMALL_PER_THREAD: usize = 64;
+/// This number of small tasks, a tree or the like, are worth a thread of their own.
+pub(in crate::git) const SMALL_TASKS: usize = 64;
 
 /// How many threads there are work for.
 pub(in crate::git) fn threads() -> usize {
@@ -24,9 +24,21 @@ pub(in crate::git) fn threads() -> usize {
     })
 }
 
-/// How many threads so many small tasks are worth.
-pub(in crate::git) fn threads_for(small_tasks: usize) -> usize {
-    (small_tasks / SMALL_PER_THREAD).clamp(1, threads())
+/// What is made of each item that anything is made of, in any order; `per_thread` items are worth a thread.
+pub(in crate::git) fn each<T: Sync, O: Send>(
+    items: &[T],
+    per_thread: usize,
+    work: impl Fn(&T) -> Result<Option<O>> + Sync,
+) -> Result<Vec<O>> {
+    let threads = (items.len() / per_thread).clamp(1, threads());
+    let portions = items.chunks(per_thread).collect();
+    let made = run(portions, threads, |portion: &[T], _, made: &mut Vec<O>| {
+        for item in portion {
+            made.extend(work(item)?);
+        }
+        Ok(())
+    })?;
+    Ok(made.into_iter().flatten().collect())
 }
 
 /// The tasks of one thread. The last one added is done first, so that what is open stays little.

@@ -27,7 +27,6 @@ use super::repo::loan::Loan;
 use super::repo::locks::WorktreeLock;
 use super::repo::repository::Repo;
 use super::tree::{KnownTrees, Objects, TreeLookup, TreeView};
-use super::worktree::Outputs;
 use super::worktree::cache::{Cache, Other, flag, walk_order};
 use super::worktree::reading::read_all;
 use super::worktree::scan::{Content, FileEntry, Folder, Scan, Scope};
@@ -137,21 +136,18 @@ impl Capture {
     /// Empty once what was seen is noted.
     pub(super) fn ignored(&self) -> Vec<(RepoPath, bool)> {
         let cache_builder = self.cache_builder.borrow();
-        let Some(scan) = cache_builder
-            .as_ref()
-            .map(|cache_builder| &cache_builder.scan)
-        else {
+        let Some(CaptureCacheBuilder { scan, .. }) = cache_builder.as_deref() else {
             return Vec::new();
         };
-        let below = scan.folders.iter().flat_map(|folder| {
-            scan.others(folder)
-                .filter_map(move |(name, what)| match what {
-                    Other::IgnoredFile => Some((folder.path.join(name), false)),
-                    Other::IgnoredFolder => Some((folder.path.join(name), true)),
-                    Other::Folder => None,
-                })
-        });
-        below.collect()
+        let ignored = |(folder, (name, what)): (&Folder, (&[u8], Other))| match what {
+            Other::Folder => None,
+            what => Some((folder.path.join(name), what == Other::IgnoredFolder)),
+        };
+        let below = scan.folders.iter();
+        below
+            .flat_map(|folder| scan.others(folder).map(move |other| (folder, other)))
+            .filter_map(ignored)
+            .collect()
     }
 
     /// The checkpoint that was recorded last of this work tree, while its reference holds it.
@@ -335,7 +331,7 @@ impl Repo {
                 |index| index.extras.clone(),
             ),
             memory_modes: Vec::new(),
-            outputs: Outputs::own().paths(self),
+            outputs: self.own_outputs().paths(),
             times: times(scan),
         };
         Ok(Capture {
@@ -382,20 +378,17 @@ fn lost_blobs(
         .filter(|(_, blob)| !in_files.contains(blob))
         .unzip();
     let is_there = writer.contained(&blobs)?;
-    let lost = || {
-        is_there
-            .iter()
-            .enumerate()
-            .filter(|(_, is_there)| !**is_there)
-            .map(|(at, _)| at)
-    };
-    if let Some(first) = lost().next() {
-        let (path, count) = (RepoPath::new(paths[first]), lost().count());
+    let all = paths.into_iter().zip(blobs).zip(is_there);
+    let lost: Vec<(&[u8], Oid)> = all
+        .filter_map(|(entry, is_there)| (!is_there).then_some(entry))
+        .collect();
+    if let Some((first, _)) = lost.first() {
+        let (path, count) = (RepoPath::new(*first), lost.len());
         tracing::warn!(
             "what is staged is lost of {count} of the index's files ({path}): the checkpoint's index lacks it"
         );
     }
-    Ok(lost().map(|at| blobs[at]).collect())
+    Ok(lost.into_iter().map(|(_, blob)| blob).collect())
 }
 
 /// Makes the trees of the work tree and, where it was read, the tree of the index: at the same time where they are large.
@@ -474,29 +467,16 @@ impl Repo {
         &self,
         wanted: &BTreeSet<&RepoPath>,
     ) -> BTreeMap<RepoPath, (ObjectId, Timestamp)> {
-        let mut names: BTreeMap<RepoPath, BTreeSet<&[u8]>> = BTreeMap::new();
-        for path in wanted {
-            names
-                .entry(path.parent().unwrap_or_default())
-                .or_default()
-                .insert(split(path).1);
-        }
         let cache = Cache::read(self);
         let mut seen = BTreeMap::new();
-        for folder in cache.folders() {
-            let above = RepoPath::new(folder.path);
-            let Some(names) = names.get(&above) else {
-                continue;
-            };
-            seen.extend(
-                folder
-                    .items()
-                    .filter(|item| names.contains(item.name))
-                    .map(|item| {
-                        let at = Timestamp::from_millis(millis(item.stat.mtime));
-                        (above.join(item.name), (ObjectId(item.oid.to_string()), at))
-                    }),
-            );
+        for path in wanted {
+            let (above, name) = (path.parent().unwrap_or_default(), split(path).1);
+            let folder = cache.folder(above.as_bytes());
+            let found = folder.and_then(|folder| folder.items().find(|item| item.name == name));
+            seen.extend(found.map(|item| {
+                let at = Timestamp::from_millis(millis(item.stat.mtime));
+                ((*path).clone(), (ObjectId(item.oid.to_string()), at))
+            }));
         }
         seen
     }

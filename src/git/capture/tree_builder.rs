@@ -8,7 +8,7 @@ use rustix::fs::FileType;
 
 use crate::git::base::error::Result;
 use crate::git::base::object_id::{self, GITLINK, TREE};
-use crate::git::base::work_queue;
+use crate::git::base::work_queue::{self, SMALL_TASKS};
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::{Level, Tree};
 use crate::git::tree::KnownTrees;
@@ -146,12 +146,14 @@ impl Unwritten<'_> {
     }
 
     fn write(&mut self) -> Result<()> {
-        let threads = work_queue::threads_for(self.trees.len());
         let trees = std::mem::take(&mut self.trees);
-        let written = work_queue::run(trees, threads, |(oid, tree), _, written: &mut Vec<_>| {
-            self.writer.write_as(oid, ObjectType::Tree, tree.bytes())?;
-            written.push((oid, tree));
-            Ok(())
+        let bytes_of: Vec<(Oid, &[u8])> = trees
+            .iter()
+            .map(|(oid, tree)| (*oid, tree.bytes()))
+            .collect();
+        work_queue::each(&bytes_of, SMALL_TASKS, |(oid, bytes)| {
+            self.writer.write_as(*oid, ObjectType::Tree, bytes)?;
+            Ok(None::<()>)
         })?;
         let bytes = std::mem::take(&mut self.bytes);
         self.known_bytes += bytes;
@@ -160,12 +162,8 @@ impl Unwritten<'_> {
             self.known.borrow_mut().clear();
         }
         if bytes <= KNOWN {
-            self.known.borrow_mut().extend(
-                written
-                    .into_iter()
-                    .flatten()
-                    .map(|(oid, tree)| (oid, Rc::new(tree))),
-            );
+            let written = trees.into_iter().map(|(oid, tree)| (oid, Rc::new(tree)));
+            self.known.borrow_mut().extend(written);
         }
         Ok(())
     }

@@ -11,12 +11,13 @@ use git2::{AttrCheckFlags, AttrValue, IndexEntry, ObjectType, Oid};
 
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::{GITLINK, parse_oid};
-use crate::git::base::openat::{self, sync_folder};
+use crate::git::base::openat;
 use crate::git::capture::Capture;
 use crate::git::history::write_commit;
 use crate::git::index::locked_index::LockedIndex;
 use crate::git::index::user_index::UserIndex;
 use crate::git::odb::database::Database;
+use crate::git::odb::publish::sync_loose;
 use crate::git::odb::trees::{self, Flat};
 use crate::git::repo::locks::WorktreeLock;
 use crate::git::repo::repository::Repo;
@@ -104,13 +105,8 @@ fn contents(
     locked: &LockedIndex,
 ) -> Result<Flat> {
     let captured = &capture.snapshot()?.entries;
-    let (staged, links) = (
-        index.flat(),
-        index
-            .gitlinks()
-            .map(|(path, _)| path)
-            .collect::<BTreeSet<_>>(),
-    );
+    let staged = index.flat();
+    let links: BTreeSet<&[u8]> = index.gitlinks().map(|(path, _)| path).collect();
     let mut flat = Flat::new();
     // What git does not look for changes in.
     let unwatched: BTreeSet<&RepoPath> = index
@@ -191,18 +187,14 @@ struct Filters<'a> {
 
 impl<'a> Filters<'a> {
     fn new(repo: &'a Repo, capture: &'a Capture, locked: &LockedIndex) -> Result<Self> {
-        let config = repo.inner.config().and_then(|mut config| config.snapshot());
-        let config = config.map_err(Error::git("read the configuration"))?;
+        let config = repo.config()?;
         let line_ends = config.get_string("core.autocrlf").unwrap_or_default();
-        let converts_line_ends = !matches!(line_ends.as_str(), "" | "false" | "no" | "off" | "0");
-        let trusts_modes = config.get_bool("core.filemode").unwrap_or(true);
-        let root = openat::open_root(repo.workdir())?;
         Ok(Self {
             repo,
             index: locked.read()?,
-            converts_line_ends,
-            trusts_modes,
-            root,
+            converts_line_ends: !matches!(&*line_ends, "" | "false" | "no" | "off" | "0"),
+            trusts_modes: config.get_bool("core.filemode").unwrap_or(true),
+            root: openat::open_root(repo.workdir())?,
             config,
             capture,
         })
@@ -280,12 +272,7 @@ impl<'a> Filters<'a> {
                 what: format!("{path} changed while it was committed"),
             });
         }
-        let hex = oid.to_string();
-        let folder = self.repo.common_dir().join("objects").join(&hex[..2]);
-        if let Ok(loose) = fs::File::open(folder.join(&hex[2..])) {
-            loose.sync_all().map_err(Error::at(&folder))?;
-            sync_folder(&folder)?;
-        }
+        sync_loose(&self.repo.common_dir().join("objects"), oid)?;
         // What libgit2 wrote, nothing else would keep from a `git gc` meanwhile.
         self.capture
             .writer

@@ -11,7 +11,7 @@ use git2::{Indexer, ObjectType, Odb, Oid, Repository, TreeWalkMode, TreeWalkResu
 use tempfile::TempDir;
 
 use super::write::{name_written, read_back as read_commit_back};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::object_id::parse_oid;
 use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
@@ -165,10 +165,10 @@ impl Unbundled {
     /// Whether a file is a bundle, of any version.
     pub fn is_bundle(path: &Path) -> Result<bool> {
         let mut first = Vec::new();
-        let file = File::open(path).map_err(Error::at(path))?;
+        let file = File::open(path).at(path)?;
         BufReader::new(file.take(64))
             .read_until(b'\n', &mut first)
-            .map_err(Error::at(path))?;
+            .at(path)?;
         Ok(first.starts_with(MAGIC) && String::from_utf8_lossy(&first).trim_end().ends_with(KIND))
     }
 
@@ -311,16 +311,7 @@ impl Unbundled {
         let failed = || Error::git(format!("read {}", self.path.display()));
         let writer = ObjectWriter::new(repo, lock)?;
         let odb = self.repository.odb().map_err(failed())?;
-        let mut all = Vec::new();
-        odb.foreach(|oid| {
-            all.push(*oid);
-            true
-        })
-        .map_err(failed())?;
-        for oid in all {
-            let object = odb.read(oid).map_err(failed())?;
-            writer.write(object.kind(), object.data())?;
-        }
+        writer.write_all_of(&odb)?.map_err(failed())?;
         writer.publish()?;
         let id = parse_oid(commit)?;
         let tip = self.repository.find_commit(id).map_err(failed())?;

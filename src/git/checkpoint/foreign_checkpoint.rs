@@ -141,11 +141,8 @@ impl Repo {
 
 /// Whether the configuration converts files that no attribute speaks of.
 fn converts_all(repo: &Repo) -> Result<bool> {
-    let config = repo.inner.config().and_then(|mut config| config.snapshot());
-    let config = config.map_err(Error::git("read the configuration"))?;
-    Ok(config
-        .get_string("core.autocrlf")
-        .is_ok_and(|value| value != "false"))
+    let converts = repo.config()?.get_string("core.autocrlf");
+    Ok(converts.is_ok_and(|value| value != "false"))
 }
 
 /// How git converts a file.

@@ -9,13 +9,12 @@ pub(super) mod nested;
 mod plain;
 mod precious;
 pub(super) mod stored;
-pub(crate) mod trailers;
 pub(super) mod write;
 
 pub(crate) use branch_commit::Committed;
 pub use bundle::Unbundled;
+pub(crate) use nested::NestedCopy;
 pub(in crate::git) use nested::digits as nested_digits;
-pub(crate) use nested::{Copies, NestedCopy, nested_id};
 pub(in crate::git) use plain::{Moment, plain_of};
 pub(crate) use precious::PreciousFile;
 pub(in crate::git) use stored::{MEMORY_PLACE, parse_manifest};

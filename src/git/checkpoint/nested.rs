@@ -19,7 +19,7 @@ use crate::git::capture::Capture;
 use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::{self, Level, Tree, TreeEntry};
-use crate::git::repo::refs::{CheckpointRef, ref_name};
+use crate::git::repo::refs::CheckpointRef;
 use crate::git::repo::repository::Repo;
 use crate::git::tree::TreeView;
 use crate::model::id::{CheckpointId, RunId};
@@ -276,11 +276,6 @@ impl Bringing<'_> {
 /// How many digits of the path's hash stand in the name.
 const DIGITS: usize = 10;
 
-/// The id of the part of a checkpoint that a nested repository holds. `path` is relative to the outermost work tree.
-pub(crate) fn nested_id(checkpoint: &CheckpointId, path: &RepoPath) -> Result<CheckpointId> {
-    Ok(format!("{checkpoint}-{}", digits(path)?).into())
-}
-
 /// What stands for a path in a name.
 pub(in crate::git) fn digits(path: &RepoPath) -> Result<String> {
     let hash =
@@ -289,6 +284,11 @@ pub(in crate::git) fn digits(path: &RepoPath) -> Result<String> {
 }
 
 impl CheckpointRef {
+    /// The id of the part of a checkpoint that a nested repository holds. `path` is relative to the outermost work tree.
+    pub(crate) fn nested_id(checkpoint: &CheckpointId, path: &RepoPath) -> Result<CheckpointId> {
+        Ok(format!("{checkpoint}-{}", digits(path)?).into())
+    }
+
     /// The name of the outer checkpoint's reference that this one of a nested repository belongs to; `None` for others.
     pub(crate) fn outer_name(&self) -> Option<&str> {
         let (outer, hash) = self.name.rsplit_once('-')?;
@@ -303,7 +303,7 @@ impl Repo {
         run_id: &RunId,
         checkpoint: &CheckpointId,
     ) -> Result<Vec<CheckpointRef>> {
-        let outer = ref_name(run_id, checkpoint);
+        let outer = CheckpointRef::name_of(run_id, checkpoint);
         let (all, _) = self.list_refs()?;
         Ok(all
             .into_iter()

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use git2::Oid;
 
 use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{EMPTY_BLOB, TREE, parse_oid};
+use crate::git::base::object_id::{EMPTY_BLOB, TREE, oid_of, parse_oid};
 use crate::git::odb::database::Database;
 use crate::git::odb::trees::{self, Tree, child};
 use crate::git::repo::repository::Repo;
@@ -39,16 +39,10 @@ impl Repo {
     pub(crate) fn plain_blobs(&self, checkpoints: &[&ObjectId]) -> Result<BTreeSet<ObjectId>> {
         let moment = |commit: &&&ObjectId| -> Result<Moment> {
             let stored = self.load_checkpoint(commit)?;
-            let base = stored
-                .manifest
-                .head
-                .commit
-                .as_ref()
-                .map(parse_oid)
-                .transpose()?;
+            let base = oid_of(stored.manifest.head.commit.as_ref())?;
             Ok(Moment {
                 base: base.and_then(|base| Some(self.inner.find_commit(base).ok()?.tree_id())),
-                index: stored.index_tree.as_ref().map(parse_oid).transpose()?,
+                index: oid_of(stored.index_tree.as_ref())?,
                 files: parse_oid(&stored.tree)?,
             })
         };

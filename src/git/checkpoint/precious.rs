@@ -12,7 +12,7 @@ use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{Kind, Root, Sync, is_temporary, temporary_prefix};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::git::base::openat;
 use crate::git::base::paths::Globs;
 use crate::git::capture::Capture;
@@ -98,13 +98,9 @@ impl Repo {
                 .map_err(failed())?
                 .to_string();
             let copy = place.join(&hash);
-            if !self.shared().has(&copy).map_err(Error::at(&copy))? {
-                self.shared()
-                    .create_dir_all(&place)
-                    .map_err(Error::at(&place))?;
-                self.shared()
-                    .write(&copy, &content, Sync::All)
-                    .map_err(Error::at(&copy))?;
+            if !self.shared().has(&copy).at(&copy)? {
+                self.shared().create_dir_all(&place).at(&place)?;
+                self.shared().write(&copy, &content, Sync::All).at(&copy)?;
             }
             copies.push(PreciousFile {
                 path: path.clone(),
@@ -125,12 +121,8 @@ impl Repo {
         let (list, file) = (IgnoredPaths { names, copies }, list_of(self, id));
         let text =
             serde_json::to_vec(&list).map_err(|error| Error::io(&file, io::Error::from(error)))?;
-        self.shared()
-            .create_dir_all(&place)
-            .map_err(Error::at(&place))?;
-        self.shared()
-            .write(&file, &text, sync)
-            .map_err(Error::at(&file))
+        self.shared().create_dir_all(&place).at(&place)?;
+        self.shared().write(&file, &text, sync).at(&file)
     }
 }
 
@@ -187,7 +179,7 @@ impl PreciousFile {
     /// Puts a copy back where nothing has its name. Returns whether nothing had.
     pub(crate) fn put_back(&self, repo: &Repo) -> Result<bool> {
         let copy = folder(repo).join(&self.hash);
-        let content = repo.shared().read(&copy).map_err(Error::at(&copy))?;
+        let content = repo.shared().read(&copy).at(&copy)?;
         if Oid::hash_object(ObjectType::Blob, &content)
             .map_err(Error::git("read a copy"))?
             .to_string()
@@ -222,16 +214,10 @@ impl Repo {
         gone: impl IntoIterator<Item = &'a CheckpointId>,
     ) -> Result<()> {
         let (root, place) = (self.shared(), folder(self));
-        let remove = |path: PathBuf| match root.remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path, error)),
-            _ => Ok(()),
-        };
+        let remove = |path: PathBuf| present(&path, root.remove_file(&path)).map(drop);
         gone.into_iter()
             .try_for_each(|id| remove(list_of(self, id)))?;
-        let found = match root.list(&place) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            found => found.map_err(Error::at(&place))?,
-        };
+        let found = present(&place, root.list(&place))?.unwrap_or_default();
         let (mut named, mut copies) = (BTreeSet::new(), Vec::new());
         for (name, _) in found.iter().filter(|(name, kind)| {
             *kind == Kind::RegularFile && !is_temporary(name.as_encoded_bytes())

@@ -342,10 +342,7 @@ pub(super) fn memory_files(
     let mut flat = Flat::new();
     for file in memory {
         if let Some(reason) = paths::unsafe_path(&file.path) {
-            return Err(Error::UnsafePath {
-                path: file.path.to_lossy().as_ref().into(),
-                reason: reason.to_owned(),
-            });
+            return Err(Error::unsafe_path(&file.path, reason));
         }
         let mode = if file.mode & 0o100 == 0 {
             0o100_644

@@ -20,7 +20,7 @@ use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees;
 use crate::git::repo::locks::WorktreeLock;
-use crate::git::repo::refs::{set_ref_from, write_draft_unsynced};
+use crate::git::repo::refs::{begin_draft, set_ref_from};
 use crate::git::repo::repository::{IDENTITY, Repo};
 use crate::model::manifest::{Manifest, Nested, ObjectId, PathMode};
 use crate::model::path::RepoPath;
@@ -35,7 +35,7 @@ pub struct CheckpointParts<'a> {
     pub events_jsonl: &'a [u8],
     /// What is kept of nested repositories beside their own checkpoints; see [`NestedCopy`](super::NestedCopy).
     pub copies: Option<&'a ObjectId>,
-    /// The whole message, trailers included (see [`trailers`](super::trailers)).
+    /// The whole message, trailers included.
     pub message: &'a str,
     /// The date of the commit.
     pub at: Timestamp,
@@ -103,12 +103,8 @@ impl Repo {
         parents.push(commit(state, &[], "recover: state\n")?);
         let tree = parse_oid(&capture.tree)?;
         let id = commit(tree, &parents, parts.message)?;
-        writer.publish_with_draft(id, write_draft_unsynced(self, id)?)?;
-        let base = capture
-            .head
-            .commit
-            .as_ref()
-            .and_then(|base| parse_oid(base).ok());
+        writer.publish_with_draft(id, begin_draft(self, &format!("{id}\n"))?.0)?;
+        let base = capture.base();
         writer.record(self, id, base);
         read_back(self, id, tree, state).or_else(|_| {
             // A `git gc` that began meanwhile may have taken something.
@@ -149,6 +145,14 @@ fn check_head(repo: &Repo, writer: &ObjectWriter, head: Oid) -> Result<()> {
 }
 
 impl Capture {
+    /// The commit that HEAD was at.
+    fn base(&self) -> Option<Oid> {
+        self.head
+            .commit
+            .as_ref()
+            .and_then(|base| parse_oid(base).ok())
+    }
+
     /// Makes durable what a checkpoint of this capture holds whatever its message and its events will be: so much less is left for
     /// [`write_checkpoint`], which others may have to wait for.
     pub(crate) fn write_early(&self, memory: &[MemoryFile]) -> Result<()> {
@@ -202,12 +206,7 @@ impl Repo {
         name: &str,
         commit: &ObjectId,
     ) -> Result<()> {
-        let base = capture
-            .head
-            .commit
-            .as_ref()
-            .and_then(|base| parse_oid(base).ok());
-        name_written(self, lock, &capture.writer, (name, commit), base)
+        name_written(self, lock, &capture.writer, (name, commit), capture.base())
     }
 }
 

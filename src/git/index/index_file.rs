@@ -13,7 +13,7 @@ use std::path::Path;
 use git2::Oid;
 use sha1::{Digest as _, Sha1};
 
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{Error, Result, present};
 use crate::git::base::work_queue::both;
 use crate::git::odb::database::Database;
 use crate::git::odb::trees;
@@ -498,10 +498,8 @@ impl IndexFile {
         // Between the two reads, git may write both files anew and remove the old shared one.
         let mut tries = 3;
         let read = loop {
-            let bytes = match fs::read(path) {
-                Ok(bytes) => bytes,
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-                Err(source) => return Err(Error::io(path, source)),
+            let Some(bytes) = present(path, fs::read(path))? else {
+                return Ok(None);
             };
             let index = Self::parse(&bytes)?;
             match index.merged(path.parent().unwrap_or(path)) {
@@ -525,10 +523,8 @@ impl IndexFile {
             return Ok(None);
         };
         let path = folder.join(format!("sharedindex.{shared}"));
-        let bytes = fs::read(&path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => damaged(&format!("{} is missing", path.display())),
-            _ => Error::io(&path, error),
-        })?;
+        let bytes = present(&path, fs::read(&path))?
+            .ok_or_else(|| damaged(&format!("{} is missing", path.display())))?;
         if !bytes.ends_with(shared.as_bytes()) || bytes.len() < HASH {
             return Err(damaged(&format!(
                 "{} is another one than its name says",

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::index_file::patch::EntryStat;
 use super::index_file::{INTENT_TO_ADD, IndexEntryRef};
 use super::user_index::open_index;
 use crate::durable::{Root, give_to_sudo_caller, temporary_prefix};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::git::base::openat::{self, DirfdCache, FileStat, hash_file, sync_folder};
 use crate::git::odb::trees::Flat;
 use crate::git::repo::locks::GitLock;
@@ -61,7 +61,7 @@ impl LockedIndex {
             .for_all()
             .create(&self.draft)
             .and_then(|mut draft| draft.write_all(bytes));
-        filled.map_err(Error::at(&self.draft))
+        filled.at(&self.draft)
     }
 
     /// An empty index to fill.
@@ -73,9 +73,7 @@ impl LockedIndex {
                 .map_err(Error::git("clear the index")),
             // One that cannot be changed, split or sparse or damaged, is written anew.
             Err(Error::Unsupported { .. } | Error::Corrupt { .. }) => {
-                self.own
-                    .remove_file(&self.draft)
-                    .map_err(Error::at(&self.draft))?;
+                self.own.remove_file(&self.draft).at(&self.draft)?;
                 open_index(&self.draft)
             }
             Err(error) => Err(error),
@@ -89,11 +87,7 @@ impl LockedIndex {
 
     /// The bytes of the index; `None` where there is none.
     pub(crate) fn content(&self) -> Result<Option<Vec<u8>>> {
-        match fs::read(&self.index) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::io(&self.index, error)),
-        }
+        present(&self.index, fs::read(&self.index))
     }
 
     /// The second in which the index was written, in 32 bits.
@@ -101,7 +95,7 @@ impl LockedIndex {
     pub(crate) fn written(&self) -> Result<u32> {
         fs::metadata(&self.index)
             .map(|found| found.mtime() as u32)
-            .map_err(Error::at(&self.index))
+            .at(&self.index)
     }
 
     /// Puts the index that these bytes are in place of what is there; `None` is none.
@@ -111,25 +105,20 @@ impl LockedIndex {
                 self.fill(bytes)?;
                 self.replace()
             }
-            None => fs::remove_file(&self.index).map_err(Error::at(&self.index)),
+            None => fs::remove_file(&self.index).at(&self.index),
         }
     }
 
     /// Removes the index, where there is one.
     pub(crate) fn remove(&self) -> Result<()> {
-        match fs::remove_file(&self.index) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Error::io(&self.index, error))
-            }
-            _ => Ok(()),
-        }
+        present(&self.index, fs::remove_file(&self.index)).map(drop)
     }
 
     /// Makes the index hold exactly these entries, as after a commit of them. Entries that are right already keep their
     /// stat data and their flags.
     pub(crate) fn follow(&self, repo: &Repo, flat: &Flat) -> Result<()> {
         let mut index = self.draft()?;
-        let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
+        let mut folders = DirfdCache::of(repo.workdir())?;
         let on_disk = |path: &RepoPath| path.below(std::path::Path::new(""));
         let stage = |entry: &IndexEntry| (entry.flags >> 12) & 3;
         let right = |entry: &IndexEntry| {
@@ -145,13 +134,9 @@ impl LockedIndex {
                 .remove(&on_disk(&path), stage)
                 .map_err(Error::git(format!("take {path} out of the index")))?;
         }
-        for (path, (mode, oid)) in flat {
+        for (path, entry) in flat {
             if index.get_path(&on_disk(path), 0).is_none() {
-                let mut entry = entry(path, *mode, *oid);
-                refresh(&mut folders, path, &mut entry);
-                index
-                    .add(&entry)
-                    .map_err(Error::git(format!("put {path} into the index")))?;
+                put_fresh(&mut index, &mut folders, path, *entry)?;
             }
         }
         self.write(index)
@@ -164,7 +149,7 @@ impl LockedIndex {
         wanted: &BTreeMap<RepoPath, Option<(u32, Oid)>>,
     ) -> Result<()> {
         let mut index = self.draft()?;
-        let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
+        let mut folders = DirfdCache::of(repo.workdir())?;
         let on_disk = |path: &RepoPath| path.below(std::path::Path::new(""));
         // First what goes: a file may stand where a folder was.
         let known: Vec<&RepoPath> = wanted
@@ -176,13 +161,9 @@ impl LockedIndex {
                 .remove(&on_disk(path), 0)
                 .map_err(Error::git(format!("take {path} out of the index")))?;
         }
-        for (path, entry_of) in wanted {
-            if let Some((mode, oid)) = entry_of {
-                let mut entry = entry(path, *mode, *oid);
-                refresh(&mut folders, path, &mut entry);
-                index
-                    .add(&entry)
-                    .map_err(Error::git(format!("put {path} into the index")))?;
+        for (path, entry) in wanted {
+            if let Some(entry) = entry {
+                put_fresh(&mut index, &mut folders, path, *entry)?;
             }
         }
         self.write(index)
@@ -196,14 +177,13 @@ impl LockedIndex {
     /// Puts the draft in the index's place, durably.
     fn replace(&self) -> Result<()> {
         // git's library made it.
-        give_to_sudo_caller(&self.draft).map_err(Error::at(&self.draft))?;
-        let file = self.own.open(&self.draft).map_err(Error::at(&self.draft))?;
+        give_to_sudo_caller(&self.draft).at(&self.draft)?;
+        let file = self.own.open(&self.draft).at(&self.draft)?;
         if let Ok(before) = fs::metadata(&self.index) {
-            file.set_permissions(before.permissions())
-                .map_err(Error::at(&self.draft))?;
+            file.set_permissions(before.permissions()).at(&self.draft)?;
         }
-        file.sync_all().map_err(Error::at(&self.draft))?;
-        fs::rename(&self.draft, &self.index).map_err(Error::at(&self.index))?;
+        file.sync_all().at(&self.draft)?;
+        fs::rename(&self.draft, &self.index).at(&self.index)?;
         self.index.parent().map_or(Ok(()), sync_folder)
     }
 }
@@ -213,6 +193,20 @@ impl Drop for LockedIndex {
         // Reaped later on if it cannot be removed now.
         let _ = self.own.remove_file(&self.draft);
     }
+}
+
+/// Adds an entry, with the metadata of the file where that has its content.
+fn put_fresh(
+    index: &mut Index,
+    folders: &mut DirfdCache,
+    path: &RepoPath,
+    (mode, oid): (u32, Oid),
+) -> Result<()> {
+    let mut entry = entry(path, mode, oid);
+    refresh(folders, path, &mut entry);
+    index
+        .add(&entry)
+        .map_err(Error::git(format!("put {path} into the index")))
 }
 
 pub(in crate::git) fn entry(path: &RepoPath, mode: u32, id: Oid) -> IndexEntry {

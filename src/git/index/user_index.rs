@@ -9,7 +9,7 @@ use git2::Oid;
 use serde::{Deserialize, Serialize};
 
 use super::index_file::IndexFile;
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{Error, Result, present};
 use crate::git::base::object_id::GITLINK;
 use crate::git::base::openat::{self, FileStat};
 use crate::git::odb::trees::{self, Flat, Sink};
@@ -32,11 +32,10 @@ impl Identity {
         if repo.is_private() {
             return Ok(None);
         }
-        match fs::File::open(&path) {
-            Ok(file) => Self::of_file(&file).map(Some).map_err(Error::at(&path)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(Error::io(path, source)),
-        }
+        present(
+            &path,
+            fs::File::open(&path).and_then(|file| Self::of_file(&file)),
+        )
     }
 
     /// Of an index that is open.

@@ -10,12 +10,10 @@
 //! there what is larger than `core.bigFileThreshold`. Others are in memory one at a time. git's library has no stream for
 //! that; what cannot be read here is left to it, since it says what is wrong.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,8 +22,8 @@ use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
 use sha1::{Digest as _, Sha1};
 
 use super::format::{Inflated, loose_path, read_head, whole_blob};
-use super::pack::{self, INDEX_HEAD, LARGE_OFFSET, PackFolder};
-use crate::git::base::error::{Error, Result};
+use super::pack::{self, PackFolder, PackIndex};
+use crate::git::base::error::{Error, Result, present};
 use crate::git::base::object_id::{self, object_header, parse_oid};
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::ObjectId;
@@ -302,10 +300,8 @@ impl<'r> Database<'r> {
     pub(crate) fn open_file(&self, oid: Oid) -> Result<Option<File>> {
         for folder in &self.folders {
             let path = loose_path(folder, oid);
-            match File::open(&path) {
-                Ok(file) => return Ok(Some(file)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(source) => return Err(Error::io(path, source)),
+            if let Some(file) = present(&path, File::open(&path))? {
+                return Ok(Some(file));
             }
         }
         Ok(None)
@@ -380,9 +376,6 @@ impl Repo {
     }
 }
 
-/// Bytes of the table of how many ids begin with up to which byte.
-const FAN_OUT: u64 = 4 * 256;
-
 /// Opens a blob of the packs in these folders of objects, and says its size in bytes. `None` where none of them has it as a
 /// whole, and undamaged as far as its pack can tell.
 fn open_packed_blob(folders: &[PathBuf], oid: Oid) -> Option<(Inflated, u64)> {
@@ -398,7 +391,7 @@ fn open_in(pack: &Path, oid: Oid) -> io::Result<Option<(Inflated, u64)>> {
     if !(fs::metadata(&index)?.is_file() && fs::metadata(pack)?.is_file()) {
         return Ok(None);
     }
-    let Some(offset) = offset_of(&File::open(index)?, oid)? else {
+    let Some(offset) = PackIndex::open(&index)?.offset(oid)? else {
         return Ok(None);
     };
     let mut file = File::open(pack)?;
@@ -419,49 +412,6 @@ fn open_in(pack: &Path, oid: Oid) -> io::Result<Option<(Inflated, u64)>> {
             size,
         )
     }))
-}
-
-/// Where an object begins in the pack that this is the index of.
-fn offset_of(index: &File, oid: Oid) -> io::Result<Option<u64>> {
-    if read_at::<8>(index, 0)? != *INDEX_HEAD {
-        return Ok(None);
-    }
-    let fan_out = INDEX_HEAD.len() as u64;
-    let up_to = |byte: u8| word_at(index, fan_out + 4 * u64::from(byte));
-    let first = oid.as_bytes()[0];
-    let (mut low, mut high) = (first.checked_sub(1).map_or(Ok(0), up_to)?, up_to(first)?);
-    let (ids, count) = (fan_out + FAN_OUT, u64::from(up_to(u8::MAX)?));
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match read_at::<20>(index, ids + 20 * u64::from(middle))?
-            .as_slice()
-            .cmp(oid.as_bytes())
-        {
-            Ordering::Less => low = middle + 1,
-            Ordering::Greater => high = middle,
-            Ordering::Equal => {
-                // After the ids come a checksum and an offset of each, then those offsets that are large.
-                let offset = word_at(index, ids + 24 * count + 4 * u64::from(middle))?;
-                let large = ids + 28 * count + 8 * u64::from(offset & !LARGE_OFFSET);
-                let is_large = offset & LARGE_OFFSET != 0;
-                return Ok(Some(if is_large {
-                    u64::from_be_bytes(read_at(index, large)?)
-                } else {
-                    offset.into()
-                }));
-            }
-        }
-    }
-    Ok(None)
-}
-
-fn word_at(file: &File, at: u64) -> io::Result<u32> {
-    read_at(file, at).map(u32::from_be_bytes)
-}
-
-fn read_at<const N: usize>(file: &File, at: u64) -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    file.read_exact_at(&mut bytes, at).map(|()| bytes)
 }
 
 #[cfg(test)]
@@ -555,7 +505,8 @@ mod tests {
         };
         let all = std::fs::read(&pack).unwrap();
         let at = usize::try_from(
-            offset_of(&File::open(pack.with_extension("idx")).unwrap(), oid)
+            PackIndex::open(&pack.with_extension("idx"))
+                .and_then(|index| index.offset(oid))
                 .unwrap()
                 .unwrap(),
         )

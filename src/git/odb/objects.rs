@@ -15,7 +15,7 @@ mod streaming;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -30,7 +30,7 @@ use super::publish::{self, Published, Staged};
 use super::unsynced::Unsynced;
 use super::{format, owned_objects, packing};
 use crate::durable::{Root, create_dir_all, give_to_sudo_caller};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::git::base::object_id;
 use crate::git::repo::health;
 use crate::git::repo::locks::{Slot, WorktreeLock};
@@ -121,7 +121,7 @@ struct State {
     is_repository: bool,
     /// Whether anything lies in the quarantine.
     used: bool,
-    /// An object is known and was not written: nothing may be published any more.
+    /// Why an object that is known was not written: nothing may be published any more.
     broken: Option<Broken>,
     /// Bytes of packs that were published before the rest was written.
     kept: u64,
@@ -131,11 +131,11 @@ struct State {
     count: u64,
 }
 
-/// Why an object could not be written.
+#[derive(Clone)]
 enum Broken {
-    /// There is no space left where this was to be.
+    /// There was no space left for this.
     NoSpace(PathBuf),
-    Other,
+    Otherwise,
 }
 
 impl State {
@@ -143,7 +143,7 @@ impl State {
     fn give_up(&mut self, error: &Error) {
         self.broken.get_or_insert(match error {
             Error::NoSpace { path, .. } => Broken::NoSpace(path.clone()),
-            _ => Broken::Other,
+            _ => Broken::Otherwise,
         });
     }
 }
@@ -177,8 +177,7 @@ impl ObjectWriter {
         } else {
             format!("quarantine-{}", slot.number)
         });
-        let target = fs::canonicalize(repo.common_dir().join("objects"))
-            .map_err(Error::at(repo.common_dir()))?;
+        let target = fs::canonicalize(repo.common_dir().join("objects")).at(repo.common_dir())?;
         let (mut notes, mut has_small) = (None, false);
         let others = Unsynced::read(repo, &target, rehearsal)?;
         if others.has_damaged_pack && !rehearsal {
@@ -188,12 +187,12 @@ impl ObjectWriter {
             owned_objects::try_lock_shared_readonly(repo)?
         } else {
             // What is there beside objects an earlier process left, or somebody planted.
-            publish::empty_but_objects(repo.own(), &quarantine).map_err(Error::at(&quarantine))?;
+            publish::empty_but_objects(repo.own(), &quarantine).at(&quarantine)?;
             // From here on git's library and others go there by its path.
             for folder in ["", "objects", "objects/pack"] {
                 repo.own()
                     .check(&quarantine.join(folder), false)
-                    .map_err(Error::at(&quarantine))?;
+                    .at(&quarantine)?;
             }
             repo.own().tighten(&quarantine);
             publish::clear(&quarantine.join("objects"), &target)?;
@@ -264,10 +263,10 @@ impl ObjectWriter {
         if !state.is_repository {
             // All that libgit2 asks of a repository; what it would make itself is a dozen files more.
             let (refs, head) = (self.quarantine.join("refs"), self.quarantine.join("HEAD"));
-            create_dir_all(&refs).map_err(Error::at(&refs))?;
+            create_dir_all(&refs).at(&refs)?;
             let written = fs::write(&head, "ref: refs/heads/none\n")
                 .and_then(|()| give_to_sudo_caller(&head));
-            written.map_err(Error::at(&head))?;
+            written.at(&head)?;
             state.is_repository = true;
         }
         git2::Repository::open_bare(&self.quarantine).map_err(Error::git("open the quarantine"))
@@ -299,20 +298,13 @@ impl ObjectWriter {
             line = b"./info/target".to_vec();
         }
         line.push(b'\n');
-        create_dir_all(info).map_err(Error::at(&alternates))?;
+        create_dir_all(info).at(&alternates)?;
         if !is_one_line {
-            match fs::remove_file(&detour) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(Error::io(detour, error));
-                }
-                _ => {
-                    std::os::unix::fs::symlink(&self.target, &detour)
-                        .map_err(Error::at(&detour))?;
-                }
-            }
+            present(&detour, fs::remove_file(&detour))?;
+            std::os::unix::fs::symlink(&self.target, &detour).at(&detour)?;
         }
         let written = fs::write(&alternates, &line).and_then(|()| give_to_sudo_caller(&alternates));
-        written.map_err(Error::at(&alternates))
+        written.at(&alternates)
     }
 
     /// Writes an object from memory, unless it is there.
@@ -350,6 +342,25 @@ impl ObjectWriter {
             };
             result.inspect_err(|error| self.state().give_up(error))
         })
+    }
+
+    /// Writes every object of another database. The inner error is that one's.
+    pub(crate) fn write_all_of(&self, odb: &Odb<'_>) -> Result<Result<(), git2::Error>> {
+        let mut all = Vec::new();
+        let listed = odb.foreach(|oid| {
+            all.push(*oid);
+            true
+        });
+        if listed.is_err() {
+            return Ok(listed);
+        }
+        for oid in all {
+            match odb.read(oid) {
+                Ok(object) => self.write(object.kind(), object.data())?,
+                Err(error) => return Ok(Err(error)),
+            };
+        }
+        Ok(Ok(()))
     }
 
     /// Bytes (uncompressed) of the objects that were new; those that another database's files brought are not counted.
@@ -414,8 +425,7 @@ impl ObjectWriter {
 
     fn spool(&self, tools: &mut Tools, (oid, kind, data): (Oid, ObjectType, &[u8])) -> Result<()> {
         let _permit = (data.len() > LARGE).then(|| self.large.take());
-        let entry =
-            format::entry(&mut tools.compress, kind, data).map_err(Error::at(&self.quarantine))?;
+        let entry = format::entry(&mut tools.compress, kind, data).at(&self.quarantine)?;
         let mut state = self.state();
         if state.spool.is_none() {
             // It was completed meanwhile, for a reader.
@@ -463,7 +473,15 @@ impl ObjectWriter {
         state.bytes = 0;
         let result = self.with_tools(|tools| {
             if self.notes.is_some() && few.len() > 1 {
-                return self.stage_small_pack(state, tools, &few);
+                let mut pack = PackWriter::create(self.next_file(state)?)?;
+                for (oid, (kind, data)) in few {
+                    let entry =
+                        format::entry(&mut tools.compress, kind, &data).at(&self.quarantine)?;
+                    pack.append(oid, &entry)?;
+                }
+                let pack = pack.finish(&self.objects().join("pack"))?;
+                state.staged.push(Staged::Pack(pack));
+                return Ok(());
             }
             for (oid, (kind, data)) in few {
                 let path = self.next_file(state)?;
@@ -475,23 +493,6 @@ impl ObjectWriter {
         result.inspect_err(|error| state.give_up(error))
     }
 
-    fn stage_small_pack(
-        &self,
-        state: &mut State,
-        tools: &mut Tools,
-        few: &[InMemory],
-    ) -> Result<()> {
-        let mut pack = PackWriter::create(self.next_file(state)?)?;
-        for (oid, (kind, data)) in few {
-            let entry = format::entry(&mut tools.compress, *kind, data)
-                .map_err(Error::at(&self.quarantine))?;
-            pack.append(*oid, &entry)?;
-        }
-        let pack = pack.finish(&self.objects().join("pack"))?;
-        state.staged.push(Staged::Pack(pack));
-        Ok(())
-    }
-
     /// Writes what is in memory where git's library finds it in the quarantine. It stays in memory, to be published.
     fn show_few(&self, state: &State) -> Result<()> {
         let objects = self.objects();
@@ -499,9 +500,7 @@ impl ObjectWriter {
             for (oid, (kind, data)) in &state.few {
                 let path = format::loose_path(&objects, *oid);
                 if !path.exists() {
-                    path.parent()
-                        .map_or(Ok(()), create_dir_all)
-                        .map_err(Error::at(&path))?;
+                    path.parent().map_or(Ok(()), create_dir_all).at(&path)?;
                     write_loose(tools, &path, *kind, data)?;
                 }
             }
@@ -511,17 +510,11 @@ impl ObjectWriter {
 
     /// Completes the pack that is spooled to, where there is one.
     fn end_spool(&self, state: &mut State) -> Result<()> {
-        match &state.broken {
-            None => {}
-            Some(Broken::NoSpace(path)) => {
-                return Err(Error::NoSpace {
-                    path: path.clone(),
-                    needed: None,
-                });
-            }
-            Some(Broken::Other) => {
-                return Err(Error::corrupt("an object could not be written before"));
-            }
+        if let Some(broken) = &state.broken {
+            return Err(match broken.clone() {
+                Broken::NoSpace(path) => Error::NoSpace { path, needed: None },
+                Broken::Otherwise => Error::corrupt("an object could not be written before"),
+            });
         }
         let objects = self.objects();
         if let Some(spool) = state.spool.take() {
@@ -546,7 +539,7 @@ impl ObjectWriter {
             } else {
                 self.own.create_dir_all(&objects)
             };
-            made.map_err(Error::at(&objects))?;
+            made.at(&objects)?;
             state.used = true;
         }
         Ok(())
@@ -584,10 +577,8 @@ impl ObjectWriter {
 
 /// Writes a new file of a loose object.
 fn write_loose(tools: &mut Tools, path: &Path, kind: ObjectType, data: &[u8]) -> Result<()> {
-    let packed = format::loose(&mut tools.compress, kind, data).map_err(Error::at(path))?;
-    pack::create(path)?
-        .write_all(&packed)
-        .map_err(Error::at(path))
+    let packed = format::loose(&mut tools.compress, kind, data).at(path)?;
+    pack::create(path)?.write_all(&packed).at(path)
 }
 
 impl Drop for ObjectWriter {

@@ -5,11 +5,12 @@
 //!
 //! [`PackFolder`] detects that packs came or went since the list of them was read.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,7 +22,7 @@ use sha1::{Digest as _, Sha1};
 
 use super::format::{LEVEL, entry_head, read_head};
 use crate::durable::{create_dir_all, give_to_sudo_caller};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::openat::margin;
 
 /// The permissions of objects and packs, as far as the umask allows: nobody changes them.
@@ -66,7 +67,7 @@ impl Pack {
     /// One that was written here before and is complete.
     pub(crate) fn open(file: PathBuf) -> Result<Self> {
         let index = file.with_extension("idx");
-        let bytes = std::fs::read(&index).map_err(Error::at(&index))?;
+        let bytes = std::fs::read(&index).at(&index)?;
         let entries = Self::entries(&bytes);
         let entries =
             entries.ok_or_else(|| Error::corrupt(format!("{} cannot be read", index.display())))?;
@@ -133,8 +134,7 @@ impl PackWriter {
         let file = create(&path)?;
         let mut file = BufWriter::with_capacity(1 << 18, file);
         // The count is written at the end.
-        file.write_all(b"PACK\0\0\0\x02\0\0\0\0")
-            .map_err(Error::at(&path))?;
+        file.write_all(b"PACK\0\0\0\x02\0\0\0\0").at(&path)?;
         Ok(Self {
             file,
             path,
@@ -150,7 +150,7 @@ impl PackWriter {
 
     /// Adds an object as [`entry`](super::format::entry) makes it. The same object must not be added twice.
     pub(super) fn append(&mut self, id: Oid, entry: &[u8]) -> Result<()> {
-        self.file.write_all(entry).map_err(Error::at(&self.path))?;
+        self.file.write_all(entry).at(&self.path)?;
         self.entries.push(Entry {
             id,
             crc: crc32fast::hash(entry),
@@ -162,7 +162,7 @@ impl PackWriter {
 
     /// Adds a loose object, without holding it in memory.
     pub(super) fn append_loose(&mut self, id: Oid, path: &Path) -> Result<()> {
-        let file = File::open(path).map_err(Error::at(path))?;
+        let file = File::open(path).at(path)?;
         let mut source = BufReader::with_capacity(1 << 16, ZlibDecoder::new(file));
         let Some((kind, size)) = read_head(&mut source) else {
             return Err(Error::corrupt(format!(
@@ -170,18 +170,14 @@ impl PackWriter {
                 path.display()
             )));
         };
-        let mut out = Summed {
-            inner: &mut self.file,
-            crc: crc32fast::Hasher::new(),
-            count: 0,
-        };
+        let mut out = Summed::new(&mut self.file);
         let mut write = || -> io::Result<()> {
             out.write_all(&entry_head(kind, size))?;
             let mut packed = ZlibEncoder::new(&mut out, Compression::new(LEVEL));
             io::copy(&mut source, &mut packed)?;
             packed.finish().map(drop)
         };
-        write().map_err(Error::at(&self.path))?;
+        write().at(&self.path)?;
         let (crc, count) = (out.crc.finalize(), out.count);
         self.entries.push(Entry {
             id,
@@ -197,15 +193,10 @@ impl PackWriter {
     /// # Errors
     /// Of one that is damaged, those objects are added that are whole and come before the damage.
     pub(super) fn append_pack(&mut self, pack: &Pack, done: &mut HashSet<Oid>) -> Result<()> {
-        let mut file = File::open(&pack.file).map_err(Error::at(&pack.file))?;
+        let mut file = File::open(&pack.file).at(&pack.file)?;
         let mut ends: Vec<u64> = pack.entries.iter().map(|entry| entry.offset).collect();
         // After the last object comes the checksum.
-        ends.push(
-            file.metadata()
-                .map_err(Error::at(&pack.file))?
-                .len()
-                .saturating_sub(20),
-        );
+        ends.push(file.metadata().at(&pack.file)?.len().saturating_sub(20));
         ends.sort_unstable();
         for entry in pack.entries.iter().filter(|entry| done.insert(entry.id)) {
             // Where it is cut short there is no end.
@@ -213,19 +204,14 @@ impl PackWriter {
                 .get(ends.partition_point(|end| *end <= entry.offset))
                 .copied();
             let count = end.unwrap_or(entry.offset + 1) - entry.offset;
-            file.seek(SeekFrom::Start(entry.offset))
-                .map_err(Error::at(&pack.file))?;
-            let mut out = Summed {
-                inner: &mut self.file,
-                crc: crc32fast::Hasher::new(),
-                count: 0,
-            };
-            io::copy(&mut (&file).take(count), &mut out).map_err(Error::at(&self.path))?;
+            file.seek(SeekFrom::Start(entry.offset)).at(&pack.file)?;
+            let mut out = Summed::new(&mut self.file);
+            io::copy(&mut (&file).take(count), &mut out).at(&self.path)?;
             if out.count != count || out.crc.finalize() != entry.crc {
                 done.remove(&entry.id);
                 self.file
                     .seek(SeekFrom::Start(self.offset))
-                    .map_err(Error::at(&self.path))?;
+                    .at(&self.path)?;
                 return Err(Error::corrupt(format!(
                     "{} is cut short or damaged",
                     pack.file.display()
@@ -244,8 +230,8 @@ impl PackWriter {
     /// may keep and remove it without asking who else has the same.
     pub(super) fn finish(mut self, folder: &Path) -> Result<Pack> {
         let path = self.path.clone();
-        let checksum = self.complete().map_err(Error::at(&path))?;
-        create_dir_all(folder).map_err(Error::at(folder))?;
+        let checksum = self.complete().at(&path)?;
+        create_dir_all(folder).at(folder)?;
         let mut id = Sha1::new()
             .chain_update(checksum)
             .chain_update(std::process::id().to_ne_bytes());
@@ -255,7 +241,7 @@ impl PackWriter {
         let (pack, index) = (name("pack"), name("idx"));
         self.entries.sort_unstable_by_key(|entry| entry.id);
         write_index(&index, &self.entries, &checksum)?;
-        std::fs::rename(&path, &pack).map_err(Error::at(&pack))?;
+        std::fs::rename(&path, &pack).at(&pack)?;
         Ok(Pack {
             file: pack,
             index,
@@ -298,7 +284,7 @@ pub(in crate::git) fn create(path: &Path) -> Result<File> {
         .mode(MODE)
         .open(path);
     made.and_then(|file| give_to_sudo_caller(path).map(|()| file))
-        .map_err(Error::at(path))
+        .at(path)
 }
 
 /// Writes the index of a pack: `entries` are sorted by id.
@@ -348,7 +334,7 @@ fn write_index(path: &Path, entries: &[Entry], checksum: &[u8; 20]) -> Result<()
         out.inner.write_all(&own)?;
         out.inner.flush()
     };
-    write().map_err(Error::at(path))
+    write().at(path)
 }
 
 /// Hashes what is written through it.
@@ -376,6 +362,13 @@ struct Summed<W> {
     count: u64,
 }
 
+impl<W: Write> Summed<W> {
+    fn new(inner: W) -> Self {
+        let (crc, count) = (crc32fast::Hasher::new(), 0);
+        Self { inner, crc, count }
+    }
+}
+
 impl<W: Write> Write for Summed<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.inner.write(bytes)?;
@@ -387,6 +380,87 @@ impl<W: Write> Write for Summed<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.inner.flush()
     }
+}
+
+/// The ids of a pack, from its index of version 2: what is read of it is read where it is needed.
+pub(in crate::git) struct PackIndex {
+    file: File,
+    fan_out: Vec<u32>,
+}
+
+impl PackIndex {
+    /// Bytes before the ids.
+    const IDS: u64 = INDEX_HEAD.len() as u64 + 4 * 256;
+
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let head: [u8; INDEX_HEAD.len() + 4 * 256] = read_at(&file, 0)?;
+        let Some(fan_out) = head.strip_prefix(INDEX_HEAD) else {
+            return Err(io::Error::other("not an index of version 2"));
+        };
+        let word = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .fold(0, |word, byte| word << 8 | u32::from(*byte))
+        };
+        Ok(Self {
+            file,
+            fan_out: fan_out.chunks(4).map(word).collect(),
+        })
+    }
+
+    /// All of them, sorted.
+    pub(crate) fn ids(&self) -> io::Result<Vec<Oid>> {
+        let mut bytes = vec![0; 20 * self.fan_out[255] as usize];
+        self.file.read_exact_at(&mut bytes, Self::IDS)?;
+        let ids = bytes.chunks(20).map(Oid::from_bytes);
+        ids.collect::<Result<_, _>>().map_err(io::Error::other)
+    }
+
+    /// Which one in their order an id is.
+    fn position(&self, oid: Oid) -> io::Result<Option<u64>> {
+        let first = usize::from(oid.as_bytes()[0]);
+        let low = first
+            .checked_sub(1)
+            .map_or(0, |before| self.fan_out[before]);
+        let (mut low, mut high) = (u64::from(low), u64::from(self.fan_out[first]));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let id: [u8; 20] = read_at(&self.file, Self::IDS + 20 * middle)?;
+            match id.as_slice().cmp(oid.as_bytes()) {
+                Ordering::Equal => return Ok(Some(middle)),
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the pack has an object.
+    pub(crate) fn holds(&self, oid: Oid) -> io::Result<bool> {
+        self.position(oid).map(|found| found.is_some())
+    }
+
+    /// Where an object begins in the pack.
+    pub(crate) fn offset(&self, oid: Oid) -> io::Result<Option<u64>> {
+        let Some(position) = self.position(oid)? else {
+            return Ok(None);
+        };
+        // After the ids come a checksum and an offset of each, then those offsets that are large.
+        let count = u64::from(self.fan_out[255]);
+        let at = Self::IDS + 24 * count + 4 * position;
+        let offset = u32::from_be_bytes(read_at(&self.file, at)?);
+        if offset & LARGE_OFFSET == 0 {
+            return Ok(Some(offset.into()));
+        }
+        let large = Self::IDS + 28 * count + 8 * u64::from(offset & !LARGE_OFFSET);
+        read_at(&self.file, large).map(|offset| Some(u64::from_be_bytes(offset)))
+    }
+}
+
+fn read_at<const N: usize>(file: &File, at: u64) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    file.read_exact_at(&mut bytes, at).map(|()| bytes)
 }
 
 /// Below this many objects write loose objects, above it a pack (git: `transfer.unpackLimit`).

@@ -1,10 +1,9 @@
-//! Makes one pack of what checkpoints added, once there is much of it.
+//! Makes one pack of the small ones of checkpoints, once there are many.
 //!
 //! The objects of a checkpoint, up to [`SMALL`], are a small pack: three syncs, whatever they are, rather than two for each.
 //! [`FEW`] of these become one, with packs that were made here before and are not much larger, so that there are never many:
-//! `git gc` would begin by itself at fifty. From [`MOST`] on, where that cannot be done, few objects stay loose. Of these there
-//! are never more than 500 (beside large ones, which are not packed): from some thousands on `git gc` would begin, too. What is
-//! the user's own, loose or packed, is never examined.
+//! `git gc` would begin by itself at fifty. From [`MOST`] on, where that cannot be done, new objects are loose. What is the
+//! user's own, loose or packed, is never examined.
 //!
 //! `$GIT_COMMON_DIR/recover/written/packs` names the packs, `small-*` beside it the small ones, `going-*` those that are being
 //! removed. One that git repacked is gone. Where such a file is lost or damaged, the packs are left to `git gc`, as is one that is damaged itself.
@@ -13,31 +12,27 @@
 //! and removed: cut off anywhere, every object is still there, and the next time what is there twice is packed, and a removal
 //! finished. Every object that is
 //! needed is held by a reference: a collection that begins while this goes on sees it, and one that began before removes no
-//! pack that came later. For loose objects that is so while no capture is under way in any worktree. A small pack whose
-//! reference is not set yet has a file that keeps it, and is left: captures may go on beside that.
+//! pack that came later. A small pack whose reference is not set yet has a file that keeps it, and is left: captures may go on
+//! beside that.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, BufReader};
+use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
-use flate2::read::ZlibDecoder;
 use git2::Oid;
 
-use super::format::{self, loose_path, read_head};
-use super::owned_objects::{self, Listing, OwnedObjects};
-use super::pack::{IN_MEMORY, Pack, PackWriter, UNPACK_LIMIT};
-use super::publish::{self, Staged, gone};
-use crate::git::base::error::{Error, Result};
+use super::owned_objects::{self, Listing, nanos};
+use super::pack::{Pack, PackWriter};
+use super::publish::{self, Staged};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::git::repo::health;
 use crate::git::repo::repository::Repo;
 
-/// So many become a pack before a capture adds up to [`UNPACK_LIMIT`] more.
-const MANY: u64 = 500 - UNPACK_LIMIT as u64;
-/// So many small packs become one.
+/// This number of small packs become one.
 const FEW: usize = 16;
 /// With so many small packs no more are made.
 pub(super) const MOST: usize = 32;
@@ -45,8 +40,6 @@ pub(super) const MOST: usize = 32;
 pub(super) const SMALL: usize = 2000;
 /// A pack is published at the latest so long after it was noted.
 const SOON: Duration = Duration::from_secs(60);
-/// A larger file, in bytes, stays loose, as does content that is not read into memory.
-const LARGE: u64 = 1 << 20;
 /// A larger pack, in bytes, does not become part of a new one.
 const LARGE_PACK: u64 = 64 << 20;
 /// How long a touched file is left: git touches an object that it needs, and only afterwards refers to it.
@@ -82,9 +75,8 @@ pub(in crate::git) struct Removed {
     pub left: Option<String>,
 }
 
-/// Merges the lists and packs their objects where there are many and no capture is under way. The quarantine is the
-/// caller's, and empty before and afterwards. A failure leaves things as they are: nothing depends on it. Returns what is noted
-/// now, where that can be read.
+/// Merges small packs and lists where there are many. The quarantine is the caller's, and empty before and afterwards. A failure
+/// leaves things as they are: nothing depends on it. Returns what is noted now, where that can be read.
 pub(super) fn tidy_up(repo: &Repo, quarantine: &Path, objects: &Path) -> Option<Listing> {
     let failed =
         |error: &Error| tracing::debug!(%error, "the objects of checkpoints stay as they are");
@@ -103,84 +95,36 @@ fn try_tidy_up(repo: &Repo, drafts: &Path, objects: &Path, listing: &Listing) ->
         is_done = true;
         remove_pack(repo, &objects.join("pack").join(format!("{name}.pack")))?;
     }
-    let is_fit = || !health::is_gc_announced(repo.common_dir()) && !is_indexed_with_others(objects);
-    if listing.small().count() >= FEW
-        && is_fit()
-        && let Some(_others_wait) = owned_objects::try_lock_packing(repo)?
-    {
-        is_done = true;
-        pack(repo, drafts, objects, &[])?;
-    }
-    let is_scattered = listing.is_scattered();
-    let mut alone = if is_scattered {
-        owned_objects::try_lock_exclusive(repo)?
-    } else {
-        None
-    };
-    if is_scattered && alone.is_none() {
-        // Where captures never cease nobody is ever alone. Beside them the lists are merged by one at a time, and nothing is
-        // removed that they may need.
-        let Some(_others_wait) = owned_objects::try_lock_packing(repo)? else {
-            return Ok(is_done);
-        };
-        return owned_objects::merge(repo).map(|()| true);
-    }
-    let packed = repo
-        .shared()
-        .open(&path(repo))
-        .and_then(|file| file.metadata()?.modified())
-        .ok();
-    let is_due =
-        listing.are_loose(repo, MANY, packed) && !health::is_gc_announced(repo.common_dir());
-    if !is_due && !is_scattered {
+    let is_due = listing.small().count() >= FEW
+        && !health::is_gc_announced(repo.common_dir())
+        && !is_indexed_with_others(objects);
+    if !is_due && !listing.is_scattered() {
         return Ok(is_done);
     }
-    if alone.is_none() {
-        alone = owned_objects::try_lock_exclusive(repo)?;
-    }
-    let Some(_alone) = alone else {
+    let Some(_others_wait) = owned_objects::try_lock_packing(repo)? else {
         return Ok(is_done);
     };
-    owned_objects::merge(repo)?;
     if is_due {
-        pack(repo, drafts, objects, &owned_objects::unpacked(repo)?)?;
-        owned_objects::set_packed(repo)?;
+        let done = pack(repo, drafts, objects);
+        publish::clear(drafts, objects)?;
+        done?;
+    }
+    if listing.is_scattered() {
+        owned_objects::merge(repo)?;
     }
     Ok(true)
 }
 
-/// Makes one pack of the small ones and of the loose objects of these lists.
-fn pack(repo: &Repo, drafts: &Path, objects: &Path, lists: &[OwnedObjects]) -> Result<()> {
-    let done = try_pack(repo, drafts, objects, lists);
-    publish::clear(drafts, objects)?;
-    done
-}
-
-fn try_pack(repo: &Repo, drafts: &Path, objects: &Path, lists: &[OwnedObjects]) -> Result<()> {
+/// Makes one pack of the small ones.
+fn pack(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
     let mut packs = Packs::read(repo, objects)?;
-    repo.own()
-        .create_dir_all(drafts)
-        .map_err(Error::at(drafts))?;
-    let mut writer = PackWriter::create(drafts.join("packing"))?;
-    let (mut done, mut loose) = (HashSet::new(), Vec::new());
-    for list in lists {
-        for oid in &list.files.loose {
-            let path = loose_path(objects, *oid);
-            if done.contains(oid) || !can_be_packed(&path, *oid).map_err(Error::at(&path))? {
-                continue;
-            }
-            if let Some(until) = touched_until(&path, list.at) {
-                packs.touched.insert(*oid, until);
-            }
-            writer.append_loose(*oid, &path)?;
-            done.insert(*oid);
-            loose.push(path);
-        }
-    }
-    let mut absorbed = packs.absorbed_by(writer.size(), objects)?;
-    if loose.is_empty() && absorbed.len() < 2 {
+    let mut absorbed = packs.absorbed()?;
+    if absorbed.len() < 2 {
         return packs.settle(repo);
     }
+    repo.own().create_dir_all(drafts).at(drafts)?;
+    let mut writer = PackWriter::create(drafts.join("packing"))?;
+    let mut done = HashSet::new();
     for one in &absorbed {
         let Ours {
             pack,
@@ -203,59 +147,27 @@ fn try_pack(repo: &Repo, drafts: &Path, objects: &Path, lists: &[OwnedObjects]) 
     }
     let pack = writer.finish(&drafts.join("pack"))?;
     packs.publish(repo, drafts, objects, pack)?;
-    loose
-        .iter()
-        .try_for_each(|path| gone(fs::remove_file(path)).map_err(Error::at(path)))?;
     packs.remove_packs(repo, &absorbed)?;
     packs.settle(repo)
-}
-
-/// Whether it is loose, whole and not too large.
-fn can_be_packed(path: &Path, oid: Oid) -> io::Result<bool> {
-    let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        opened => opened?,
-    };
-    if file.metadata()?.len() > LARGE {
-        return Ok(false);
-    }
-    let head = read_head(&mut BufReader::with_capacity(
-        1 << 12,
-        ZlibDecoder::new(file),
-    ));
-    Ok(head.is_some_and(|(_, size)| size <= IN_MEMORY as u64) && format::is_whole(path, oid)?)
 }
 
 /// Whether a pack that was made here does not end as its index says, which a few bytes of both show: it was cut short, or
 /// another one lies there. What is damaged in its middle is found by whoever reads it, as is what cannot be read here.
 pub(super) fn is_any_cut_short(repo: &Repo, objects: &Path, listing: &Listing) -> bool {
-    find_cut_short(repo, objects, listing).unwrap_or_else(|error| {
-        tracing::debug!(%error, "the packs of checkpoints are not looked at");
+    let find = || -> Result<bool> {
+        let (named, _) = read_noted(repo)?;
+        let named = named.iter().map(|(name, _)| name.as_str());
+        for name in named.chain(listing.small()) {
+            if is_cut_short(objects, name)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    find().unwrap_or_else(|error| {
+        tracing::debug!(%error, "the packs of checkpoints are not examined");
         false
     })
-}
-
-fn find_cut_short(repo: &Repo, objects: &Path, listing: &Listing) -> Result<bool> {
-    let path = path(repo);
-    let bytes = repo
-        .shared()
-        .read_present(&path)
-        .map_err(Error::at(&path))?
-        .unwrap_or_default();
-    let (named, _) = std::str::from_utf8(&bytes)
-        .ok()
-        .and_then(decode)
-        .unwrap_or_default();
-    for name in named
-        .iter()
-        .map(|(name, _)| name.as_str())
-        .chain(listing.small())
-    {
-        if is_cut_short(objects, name)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// Whether a pack does not end as its index says. Without an index it was collected, or is about to be published.
@@ -277,24 +189,13 @@ fn end_of(path: &Path, count: u64) -> Result<Option<Vec<u8>>> {
         file.read_exact_at(&mut end, at)?;
         Ok(end)
     };
-    match read() {
-        Ok(end) => Ok(Some(end)),
-        Err(error) if io::Error::kind(&error) == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Error::io(path, source)),
-    }
+    present(path, read())
 }
 
 impl Packs {
     /// Those that are there. Nothing is known of them where the file that names them is damaged.
     pub(crate) fn read(repo: &Repo, objects: &Path) -> Result<Self> {
-        let path = path(repo);
-        let bytes = repo
-            .shared()
-            .read_present(&path)
-            .map_err(Error::at(&path))?
-            .unwrap_or_default();
-        let text = String::from_utf8(bytes).unwrap_or_default();
-        let (named, mut touched) = decode(&text).unwrap_or_default();
+        let (named, mut touched) = read_noted(repo)?;
         let now = nanos(SystemTime::now());
         touched.retain(|_, until| *until > now);
         let known: HashSet<String> = named.iter().map(|(name, _)| name.clone()).collect();
@@ -311,12 +212,9 @@ impl Packs {
             .collect();
         // A kill may have come between the file that names all and the removal of a note.
         let small = small.into_iter().filter(|(name, _)| !known.contains(name));
+        let named = named.into_iter().map(|named| (named, false));
         let mut all = Vec::new();
-        for ((name, at), is_small) in named
-            .into_iter()
-            .map(|named| (named, false))
-            .chain(small.map(|small| (small, true)))
-        {
+        for ((name, at), is_small) in named.chain(small.map(|small| (small, true))) {
             let file = objects.join("pack").join(format!("{name}.pack"));
             if !file.exists() {
                 continue;
@@ -398,17 +296,12 @@ impl Packs {
         Ok(bytes)
     }
 
-    /// Which of them become part of a new one that has so many bytes already, sorted: the small ones, and those that are
-    /// smaller than what comes together.
-    fn absorbed_by(&self, size: u64, objects: &Path) -> Result<Vec<usize>> {
-        let mut absorbed = Vec::new();
-        if is_indexed_with_others(objects) {
-            return Ok(absorbed);
-        }
-        let (mut sizes, mut total) = (Vec::new(), size);
+    /// Which of them become part of a new one, sorted: the small ones, and those that are smaller than what comes together.
+    fn absorbed(&self) -> Result<Vec<usize>> {
+        let (mut absorbed, mut sizes, mut total) = (Vec::new(), Vec::new(), 0);
         for (number, ours) in self.all.iter().enumerate() {
             let file = &ours.pack.file;
-            let bytes = fs::metadata(file).map_err(Error::at(file))?.len();
+            let bytes = fs::metadata(file).at(file)?.len();
             if bytes > LARGE_PACK || ours.is_kept() {
                 continue;
             }
@@ -470,9 +363,7 @@ impl Packs {
                     .collect();
                 let mut grown = 0;
                 if partly {
-                    repo.own()
-                        .create_dir_all(drafts)
-                        .map_err(Error::at(drafts))?;
+                    repo.own().create_dir_all(drafts).at(drafts)?;
                     let mut writer = PackWriter::create(drafts.join(format!("packing-{number}")))?;
                     writer.append_pack(&ours.pack, &mut unneeded.clone())?;
                     let pack = writer.finish(&drafts.join("pack"))?;
@@ -486,7 +377,7 @@ impl Packs {
         self.settle(repo)?;
         if self.all.is_empty() && self.touched.is_empty() {
             let path = path(repo);
-            gone(repo.shared().remove_file(&path)).map_err(Error::at(&path))?;
+            present(&path, repo.shared().remove_file(&path))?;
         }
         Ok(())
     }
@@ -509,6 +400,14 @@ fn path(repo: &Repo) -> PathBuf {
 
 /// Packs by name, and objects that were touched; each with a time in nanoseconds since the epoch.
 type Noted = (Vec<(String, u64)>, BTreeMap<Oid, u64>);
+
+/// What is noted; nothing where that is damaged.
+fn read_noted(repo: &Repo) -> Result<Noted> {
+    let path = path(repo);
+    let read = present(&path, repo.shared().read(&path))?.unwrap_or_default();
+    let text = String::from_utf8(read).unwrap_or_default();
+    Ok(decode(&text).unwrap_or_default())
+}
 
 fn decode(text: &str) -> Option<Noted> {
     let lines = owned_objects::unsealed(text, HEAD)?;
@@ -537,11 +436,6 @@ pub(in crate::git) fn touched_until(path: &Path, at: u64) -> Option<u64> {
     (until > SystemTime::now()).then(|| nanos(until))
 }
 
-fn nanos(at: SystemTime) -> u64 {
-    at.duration_since(UNIX_EPOCH)
-        .map_or(0, |at| u64::try_from(at.as_nanos()).unwrap_or(0))
-}
-
 /// Whether git found objects in packs by an index of several, which names them.
 fn is_indexed_with_others(objects: &Path) -> bool {
     ["multi-pack-index", "multi-pack-index.d"]
@@ -558,7 +452,7 @@ pub(in crate::git) fn remove_pack(repo: &Repo, file: &Path) -> Result<u64> {
     for end in ["idx", "rev", "bitmap", "pack"] {
         let path = file.with_extension(end);
         let size = size_of(&path);
-        gone(fs::remove_file(&path)).map_err(Error::at(&path))?;
+        present(&path, fs::remove_file(&path))?;
         bytes += size;
     }
     owned_objects::forget_going(repo, &name)?;

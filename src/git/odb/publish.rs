@@ -14,8 +14,8 @@ use git2::Oid;
 use super::format::{is_whole, loose_path};
 use super::pack::Pack;
 use crate::durable::{Kind, Root, Sync, cannot_link, create_dir_all, give_to_sudo_caller};
-use crate::git::base::error::{Error, Result};
-use crate::git::base::openat::whole_is_cheaper;
+use crate::git::base::error::{At as _, Error, Result, present};
+use crate::git::base::openat::{sync_folder, whole_is_cheaper};
 use crate::os::sync_file_system;
 
 /// So many files or folders are synced at a time: what several wait for the disk takes in one go.
@@ -33,10 +33,8 @@ pub(in crate::git) enum Staged {
 /// What was not in the real database before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::git) struct Published {
-    /// Loose objects.
-    pub loose: BTreeSet<Oid>,
-    /// Objects of small packs.
-    pub small: BTreeSet<Oid>,
+    /// Loose objects, and those of small packs.
+    pub objects: BTreeSet<Oid>,
     /// The names of other packs, without folder and ending.
     pub packs: BTreeSet<String>,
 }
@@ -49,10 +47,8 @@ impl Staged {
         };
         let to = loose_path(objects, *oid);
         if *path != to {
-            to.parent()
-                .map_or(Ok(()), create_dir_all)
-                .map_err(Error::at(&to))?;
-            fs::rename(&*path, &to).map_err(Error::at(&to))?;
+            to.parent().map_or(Ok(()), create_dir_all).at(&to)?;
+            fs::rename(&*path, &to).at(&to)?;
             *path = to;
         }
         Ok(())
@@ -61,14 +57,8 @@ impl Staged {
 
 impl Published {
     pub(crate) fn add(&mut self, other: Self) {
-        self.loose.extend(other.loose);
-        self.small.extend(other.small);
+        self.objects.extend(other.objects);
         self.packs.extend(other.packs);
-    }
-
-    /// The objects that are known one by one.
-    pub(crate) fn singles(&self) -> impl Iterator<Item = &Oid> {
-        self.loose.iter().chain(&self.small)
     }
 }
 
@@ -108,7 +98,7 @@ pub(in crate::git) fn publish(
     for (oid, path) in moves {
         let to = loose_path(target, oid);
         if place(path, &to, target, Some(oid), &mut folders)? {
-            published.loose.insert(oid);
+            published.objects.insert(oid);
         }
     }
     for pack in packs {
@@ -118,7 +108,7 @@ pub(in crate::git) fn publish(
             place(file, &to(file), target, None, &mut folders)?;
         }
         if pack.is_small {
-            published.small.extend(pack.ids());
+            published.objects.extend(pack.ids());
         } else {
             published.packs.insert(pack.name());
         }
@@ -129,6 +119,18 @@ pub(in crate::git) fn publish(
     Ok(published)
 }
 
+/// Syncs an object that git's library wrote, where it is loose, and its folder.
+pub(in crate::git) fn sync_loose(objects: &Path, oid: Oid) -> Result<()> {
+    let path = loose_path(objects, oid);
+    match (File::open(&path), path.parent()) {
+        (Ok(file), Some(folder)) => {
+            file.sync_all().at(&path)?;
+            sync_folder(folder)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Syncs files or folders that all lie on one file system, that of `folder`. `forgive` may make a failure none.
 pub(super) fn sync(
     folder: &Path,
@@ -136,13 +138,13 @@ pub(super) fn sync(
     forgive: fn(io::Result<()>) -> io::Result<()>,
 ) -> Result<()> {
     if whole_is_cheaper(all.len()) {
-        let open = File::open(folder).map_err(Error::at(folder))?;
-        return sync_file_system(&open).map_err(Error::at(folder));
+        let open = File::open(folder).at(folder)?;
+        return sync_file_system(&open).at(folder);
     }
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some(path) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            forgive(File::open(path).and_then(|open| open.sync_all())).map_err(Error::at(path))?;
+            forgive(File::open(path).and_then(|open| open.sync_all())).at(path)?;
         }
         Ok(())
     };
@@ -253,7 +255,7 @@ pub(super) fn write_keep(root: &Root, kept: &Path, pack: &mut Pack) -> Result<()
     };
     if let Err(error) = linked {
         tracing::debug!(%error, "a file that keeps a pack is not a link");
-        fs::write(&keep, text).map_err(Error::at(&keep))?;
+        fs::write(&keep, text).at(&keep)?;
     }
     pack.keep = Some(keep);
     Ok(())
@@ -266,7 +268,7 @@ pub(in crate::git) fn release(quarantine: &Path, target: &Path) -> Result<()> {
             .join("pack")
             .join(keep.file_name().unwrap_or_default());
         for path in [&to, &keep] {
-            gone(fs::remove_file(path)).map_err(Error::at(path))?;
+            present(path, fs::remove_file(path))?;
         }
     }
     Ok(())
@@ -279,7 +281,7 @@ fn take_back(quarantine: &Path, target: &Path) -> Result<()> {
             .join("pack")
             .join(pack.file_name().unwrap_or_default());
         if !placed.with_extension("idx").exists() {
-            gone(fs::remove_file(&placed)).map_err(Error::at(&placed))?;
+            present(&placed, fs::remove_file(&placed))?;
         }
     }
     Ok(())
@@ -289,7 +291,7 @@ fn take_back(quarantine: &Path, target: &Path) -> Result<()> {
 pub(in crate::git) fn release_all(target: &Path) -> Result<()> {
     for keep in files(&target.join("pack"), "keep")? {
         if fs::read(&keep).is_ok_and(|text| text.starts_with(KEEP.as_bytes())) {
-            gone(fs::remove_file(&keep)).map_err(Error::at(&keep))?;
+            present(&keep, fs::remove_file(&keep))?;
         }
     }
     Ok(())
@@ -297,21 +299,16 @@ pub(in crate::git) fn release_all(target: &Path) -> Result<()> {
 
 /// The files in a folder whose names end so.
 fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(Error::io(folder, source)),
-    };
     let mut files = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(Error::at(folder))?.path();
+    for entry in present(folder, fs::read_dir(folder))?.into_iter().flatten() {
+        let path = entry.at(folder)?.path();
         files.extend(Some(path).filter(|path| path.extension().is_some_and(|end| end == ending)));
     }
     Ok(files)
 }
 
 /// What is not there needs nothing done to it.
-pub(in crate::git) fn gone(done: io::Result<()>) -> io::Result<()> {
+fn gone(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
@@ -328,20 +325,15 @@ pub(in crate::git) fn clear(objects: &Path, target: &Path) -> Result<()> {
 
 /// Removes everything in a folder, but only what is in the folder of this name in it.
 fn empty_but(folder: &Path, stays: Option<&str>) -> Result<()> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(Error::io(folder, source)),
-    };
-    for entry in entries {
-        let entry = entry.map_err(Error::at(folder))?;
+    for entry in present(folder, fs::read_dir(folder))?.into_iter().flatten() {
+        let entry = entry.at(folder)?;
         let path = entry.path();
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            fs::remove_file(&path).map_err(Error::at(&path))?;
+            fs::remove_file(&path).at(&path)?;
         } else if stays.is_some_and(|stays| entry.file_name() == stays) {
             empty_but(&path, None)?;
         } else {
-            fs::remove_dir_all(&path).map_err(Error::at(&path))?;
+            fs::remove_dir_all(&path).at(&path)?;
         }
     }
     Ok(())

@@ -22,15 +22,12 @@ use serde::{Deserialize, Serialize};
 use super::publish::{self, Staged};
 use super::{database, format, pack, packing};
 use crate::durable::{Root, Sync};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::openat::margin;
-use crate::git::base::work_queue;
+use crate::git::base::work_queue::{self, SMALL_TASKS};
 use crate::git::repo::repository::Repo;
 
 const FILE: &str = "synced";
-/// How many loose objects a thread reads at a time.
-const PORTION: usize = 64;
-
 /// What is on disk.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Stamp {
@@ -91,10 +88,7 @@ impl Unsynced {
         } else {
             repo.file_system_time()?
         };
-        let read = root
-            .read_if_possible(&file)
-            .map_err(Error::at(&file))?
-            .unwrap_or_default();
+        let read = root.read_if_possible(&file).at(&file)?.unwrap_or_default();
         let stamp: Stamp = serde_json::from_slice(&read).unwrap_or_default();
         // A clock that was set back orders nothing.
         let stamp = if stamp.before > began {
@@ -102,37 +96,25 @@ impl Unsynced {
         } else {
             stamp
         };
-        let folders: Vec<PathBuf> = database::folders(objects)
-            .into_iter()
-            .filter(|folder| folder.is_dir())
-            .collect();
-        let (damaged, own) = (HashSet::new(), BTreeSet::new());
-        let (is_any_new, has_damaged_pack, is_any_gone) = (false, false, false);
+        let mut folders = database::folders(objects);
+        folders.retain(|folder| folder.is_dir());
         let mut this = Self {
             root,
             file,
             stamp,
             began,
             folders,
-            damaged,
-            is_any_new,
-            has_damaged_pack,
-            is_any_gone,
-            own,
+            damaged: HashSet::new(),
+            is_any_new: false,
+            has_damaged_pack: false,
+            is_any_gone: false,
+            own: BTreeSet::new(),
         };
-        let mut loose = Vec::new();
-        for oid in this
-            .stamp
-            .damaged
-            .iter()
+        let damaged = this.stamp.damaged.iter();
+        let mut loose: Vec<(Oid, PathBuf)> = damaged
             .filter_map(|oid| Oid::from_str(oid).ok())
-        {
-            loose.extend(
-                this.folders
-                    .iter()
-                    .map(|folder| (oid, format::loose_path(folder, oid))),
-            );
-        }
+            .flat_map(|oid| this.places(oid).map(move |path| (oid, path)))
+            .collect();
         let known = loose.len();
         for folder in &this.folders {
             let found = this.find(folder)?;
@@ -199,26 +181,17 @@ impl Unsynced {
             publish::sync(folder, &all, |synced| unless_gone(synced).map(drop))?;
         }
         // Of those that were covered the time says it now.
-        let stamp = &mut self.stamp;
-        if stamp.before == self.began {
-            recent.append(&mut stamp.recent);
+        if self.stamp.before == self.began {
+            recent.append(&mut self.stamp.recent);
         } else {
-            let is_recent = |oid: &String| {
-                let oid = Oid::from_str(oid).ok();
-                let paths = oid.into_iter().flat_map(|oid| {
-                    self.folders
-                        .iter()
-                        .map(move |at| format::loose_path(at, oid))
-                });
-                paths
-                    .into_iter()
-                    .any(|path| fs::metadata(path).is_ok_and(|file| changed(&file) >= since))
-            };
-            recent.extend(
-                std::mem::take(&mut stamp.recent)
-                    .into_iter()
-                    .filter(is_recent),
-            );
+            let mut known = std::mem::take(&mut self.stamp.recent);
+            known.retain(|oid| {
+                Oid::from_str(oid).is_ok_and(|oid| {
+                    self.places(oid)
+                        .any(|path| fs::metadata(path).is_ok_and(|file| changed(&file) >= since))
+                })
+            });
+            recent.append(&mut known);
         }
         let damaged = self.damaged.iter().map(Oid::to_string).collect();
         self.is_any_new = false;
@@ -232,7 +205,13 @@ impl Unsynced {
             serde_json::to_vec(&self.stamp).map_err(|error| Error::corrupt(error.to_string()))?;
         self.root
             .write(&self.file, &text, Sync::Nothing)
-            .map_err(Error::at(&self.file))
+            .at(&self.file)
+    }
+
+    /// Where an object may be loose.
+    fn places(&self, oid: Oid) -> impl Iterator<Item = PathBuf> {
+        let folders = self.folders.iter();
+        folders.map(move |folder| format::loose_path(folder, oid))
     }
 
     /// The packs that are there, by the folder of objects.
@@ -256,9 +235,7 @@ impl Unsynced {
             else {
                 continue;
             };
-            let Some(metadata) =
-                unless_gone(fs::metadata(place.path())).map_err(Error::at(folder))?
-            else {
+            let Some(metadata) = unless_gone(fs::metadata(place.path())).at(folder)? else {
                 continue;
             };
             if !metadata.is_dir() || !is_new(&metadata) {
@@ -274,7 +251,7 @@ impl Unsynced {
                     continue;
                 };
                 let path = entry.path();
-                let Some(file) = unless_gone(entry.metadata()).map_err(Error::at(&path))? else {
+                let Some(file) = unless_gone(entry.metadata()).at(&path)? else {
                     continue;
                 };
                 let is_known = known.is_some() && self.stamp.recent.contains(&oid.to_string());
@@ -297,21 +274,11 @@ impl Unsynced {
 
 /// Which of these loose objects are there and not what their ids say.
 fn damaged_of(loose: &[(Oid, PathBuf)]) -> Result<HashSet<Oid>> {
-    let portions: Vec<&[(Oid, PathBuf)]> = loose.chunks(PORTION).collect();
-    let threads = work_queue::threads().min(portions.len()).max(1);
-    let read = work_queue::run(
-        portions,
-        threads,
-        |portion: &[(Oid, PathBuf)], _, damaged: &mut Vec<Oid>| {
-            for (oid, path) in portion {
-                let is_whole =
-                    unless_gone(format::is_whole(path, *oid)).map_err(Error::at(path))?;
-                damaged.extend(is_whole.filter(|is_whole| !is_whole).map(|_| *oid));
-            }
-            Ok(())
-        },
-    )?;
-    Ok(read.into_iter().flatten().collect())
+    let damaged = work_queue::each(loose, SMALL_TASKS, |(oid, path)| {
+        let is_whole = unless_gone(format::is_whole(path, *oid)).at(path)?;
+        Ok((is_whole == Some(false)).then_some(*oid))
+    })?;
+    Ok(damaged.into_iter().collect())
 }
 
 fn pack_names(folder: &Path) -> BTreeSet<String> {
@@ -337,9 +304,7 @@ fn changed(file: &Metadata) -> i64 {
 
 fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>> {
     let read = fs::read_dir(folder).and_then(Iterator::collect);
-    Ok(unless_gone(read)
-        .map_err(Error::at(folder))?
-        .unwrap_or_default())
+    Ok(unless_gone(read).at(folder)?.unwrap_or_default())
 }
 
 /// A `git gc` may take anything away at any time, and what may not be read is not relied on.

@@ -9,16 +9,12 @@ use std::time::Duration;
 use git2::Oid;
 use serde::{Deserialize, Serialize};
 
-use super::staging::{Staging, differing, flat_of, index_line};
+use super::staging::{Staging, differing, flat_of, flat_of_tree, index_line};
 use super::{Call, place};
-use crate::durable::Sync;
 use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::parse_oid;
-use crate::git::base::openat::sync_folder;
 use crate::git::index::locked_index::LockedIndex;
 use crate::git::index::user_index::UserIndex;
-use crate::git::odb::database::Database;
-use crate::git::odb::trees::{self, Flat};
+use crate::git::odb::trees::Flat;
 use crate::git::repo::locks::WorktreeLock;
 use crate::git::repo::repository::Repo;
 use crate::model::id::RunKey;
@@ -131,12 +127,7 @@ fn wanted(repo: &Repo, journal: &CommitJournal, after: &ObjectId) -> Result<Want
         flat_of(repo, journal.before.commit.as_ref())?,
         flat_of(repo, Some(after))?,
     );
-    let begun = journal
-        .index_tree
-        .as_ref()
-        .map(|tree| flat_of_tree(repo, tree))
-        .transpose()?
-        .unwrap_or_default();
+    let begun = flat_of_tree(repo, journal.index_tree.as_ref())?;
     let staged = UserIndex::read(repo)?.flat();
     let others = staged_otherwise(repo, journal, &new)?;
     let mut wanted = Wanted::new();
@@ -187,13 +178,9 @@ fn staged_otherwise(
     keep(&base);
     keep(&flat_of(repo, journal.before.commit.as_ref())?);
     for tree in journal.index_tree.iter().chain(seen) {
-        keep(&flat_of_tree(repo, tree)?);
+        keep(&flat_of_tree(repo, Some(tree))?);
     }
     Ok(others)
-}
-
-fn flat_of_tree(repo: &Repo, tree: &ObjectId) -> Result<Flat> {
-    trees::read(&Database::open(repo)?, parse_oid(tree)?)
 }
 
 /// The version that this program writes.
@@ -238,20 +225,18 @@ pub(crate) struct CommitJournal {
 impl CommitJournal {
     /// A journal of this version.
     pub(crate) fn new(run: RunKey, before: Head, commits: Vec<ObjectId>, message: String) -> Self {
-        let (base, new_branch, kept, index_tree) = (None, None, None, None);
-        let (seen, left_out, operation) = (None, false, None);
         Self {
             version: VERSION,
             run,
             before,
-            base,
+            base: None,
             commits,
-            new_branch,
-            kept,
-            index_tree,
-            seen,
-            left_out,
-            operation,
+            new_branch: None,
+            kept: None,
+            index_tree: None,
+            seen: None,
+            left_out: false,
+            operation: None,
             message,
         }
     }
@@ -264,43 +249,21 @@ impl Repo {
         _lock: &WorktreeLock,
         journal: &CommitJournal,
     ) -> Result<()> {
-        let path = self.recover_dir()?.join(FILE);
-        let text = serde_json::to_vec(journal)
-            .map_err(|error| Error::corrupt(format!("journal: {error}")))?;
-        self.own()
-            .write(&path, &text, Sync::All)
-            .map_err(Error::at(&path))
+        self.write_journal(FILE, journal)
     }
 
     /// Whether there is one.
     pub(crate) fn has_commit_journal(&self) -> bool {
-        !matches!(self.own().kind(&self.own_folder().join(FILE)), Ok(None))
+        self.has_journal(FILE)
     }
 
     /// Reads the journal; `None` when nothing is under way.
     pub(crate) fn read_commit_journal(&self) -> Result<Option<CommitJournal>> {
-        let path = self.own_folder().join(FILE);
-        let Some(text) = self.own().read_present(&path).map_err(Error::at(&path))? else {
-            return Ok(None);
-        };
-        let damaged =
-            |error: serde_json::Error| Error::corrupt(format!("{}: {error}", path.display()));
-        let journal: CommitJournal = serde_json::from_slice(&text).map_err(damaged)?;
-        if journal.version > VERSION {
-            return Err(Error::Newer {
-                what: path.display().to_string(),
-            });
-        }
-        Ok(Some(journal))
+        self.read_journal(FILE, VERSION)
     }
 
     /// Removes the journal durably: it is settled.
     pub(crate) fn remove_commit_journal(&self, _lock: &WorktreeLock) -> Result<()> {
-        let folder = self.recover_dir()?;
-        match self.own().remove_file(&folder.join(FILE)) {
-            Ok(()) => sync_folder(&folder),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(source) => Err(Error::io(folder.join(FILE), source)),
-        }
+        self.remove_journal(FILE)
     }
 }

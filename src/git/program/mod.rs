@@ -14,11 +14,16 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::base::error::{Error, Result};
+use super::base::error::{At as _, Error, Result};
+use super::base::object_id::parse_oid;
+use super::odb::database::Database;
 use super::repo::repository::Repo;
+use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::RepoPath;
 
 pub(crate) use conclude::CommitJournal;
@@ -38,19 +43,25 @@ const KEPT: [&str; 9] = [
     "GIT_TRACE",
 ];
 
-/// The variables of git's in this process's environment that would lead it elsewhere.
-pub(crate) fn misleading_variables() -> Vec<OsString> {
-    let misleads = |name: &OsStr| {
-        let name = name.as_encoded_bytes();
-        name.starts_with(b"GIT_") && !KEPT.iter().any(|kept| name.starts_with(kept.as_bytes()))
-    };
-    std::env::vars_os()
-        .map(|(name, _)| name)
-        .filter(|name| misleads(name))
-        .collect()
-}
-
 impl Repo {
+    /// The variables of git's in this process's environment that would lead it elsewhere.
+    pub(crate) fn misleading_variables() -> Vec<OsString> {
+        let misleads = |name: &OsString| {
+            let name = name.as_encoded_bytes();
+            name.starts_with(b"GIT_") && !KEPT.iter().any(|kept| name.starts_with(kept.as_bytes()))
+        };
+        std::env::vars_os()
+            .map(|(name, _)| name)
+            .filter(misleads)
+            .collect()
+    }
+
+    /// Whether the user's commits are signed.
+    pub(in crate::git) fn signs_commits(&self) -> bool {
+        self.config()
+            .is_ok_and(|config| config.get_bool("commit.gpgsign").unwrap_or(false))
+    }
+
     /// The full name of a branch; `None` where that is no name for one.
     pub(crate) fn branch_ref(name: &str) -> Option<String> {
         let full = format!("refs/heads/{name}");
@@ -91,7 +102,7 @@ impl Call<'_> {
             .args(CONFIGURED)
             .args(words)
             .current_dir(self.folder);
-        for name in misleading_variables() {
+        for name in Repo::misleading_variables() {
             command.env_remove(name);
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
@@ -130,16 +141,25 @@ impl Call<'_> {
 }
 
 /// The variables that say where git works: this repository, with another index.
-pub(in crate::git) fn place(
-    repo: &Repo,
-    workdir: &Path,
-    index: &Path,
-) -> Vec<(OsString, OsString)> {
+fn place(repo: &Repo, workdir: &Path, index: &Path) -> Vec<(OsString, OsString)> {
     vec![
         ("GIT_DIR".into(), repo.git_dir().into()),
         ("GIT_WORK_TREE".into(), workdir.into()),
         ("GIT_INDEX_FILE".into(), index.into()),
     ]
+}
+
+/// Writes a file or link of a checkpoint to a place where nothing is, in a folder that is there.
+fn write_entry(database: &Database<'_>, place: &Path, entry: &Entry, mode: u32) -> Result<()> {
+    let oid = parse_oid(&entry.oid)?;
+    if entry.kind == EntryKind::Symlink {
+        let target = database.blob(oid)?;
+        return symlink(OsStr::from_bytes(&target), place).at(place);
+    }
+    let mut file = fs::File::create_new(place).at(place)?;
+    database.copy_blob(oid, &mut file).at(place)??;
+    file.set_permissions(fs::Permissions::from_mode(mode))
+        .at(place)
 }
 
 /// What git starts where nobody says anything.
@@ -244,17 +264,17 @@ impl Saved {
             .filter(|(path, ..)| changed.contains(*path))
             .try_for_each(|(_, place, copy)| {
                 if copy.symlink_metadata().is_err() {
-                    return fs::remove_file(&place).map_err(Error::at(&place));
+                    return fs::remove_file(&place).at(&place);
                 }
                 let parent = place.parent().unwrap_or(&self.top);
-                fs::create_dir_all(parent).map_err(Error::at(parent))?;
+                fs::create_dir_all(parent).at(parent)?;
                 let beside = tempfile::Builder::new()
                     .prefix(".recover-tmp-")
                     .tempdir_in(parent)
-                    .map_err(Error::at(parent))?;
+                    .at(parent)?;
                 let new = beside.path().join("file");
                 copy_file(&copy, &new)?;
-                fs::rename(&new, &place).map_err(Error::at(&place))
+                fs::rename(&new, &place).at(&place)
             })
     }
 }
@@ -262,10 +282,10 @@ impl Saved {
 /// Copies a file with its mode, or a link; anything else is left out.
 fn copy_file(from: &Path, to: &Path) -> Result<()> {
     match from.symlink_metadata() {
-        Ok(found) if found.is_file() => fs::copy(from, to).map(drop).map_err(Error::at(from)),
+        Ok(found) if found.is_file() => fs::copy(from, to).map(drop).at(from),
         Ok(found) if found.is_symlink() => {
-            let target = fs::read_link(from).map_err(Error::at(from))?;
-            std::os::unix::fs::symlink(target, to).map_err(Error::at(to))
+            let target = fs::read_link(from).at(from)?;
+            symlink(target, to).at(to)
         }
         _ => Ok(()),
     }
@@ -273,15 +293,13 @@ fn copy_file(from: &Path, to: &Path) -> Result<()> {
 
 /// What distinguishes two files: mode and content of a file, target of a link; `None` for anything else.
 fn content_of(path: &Path) -> Result<Option<(u32, Vec<u8>)>> {
-    use std::os::unix::ffi::OsStringExt as _;
-    use std::os::unix::fs::PermissionsExt as _;
     match path.symlink_metadata() {
         Ok(found) if found.is_file() => {
-            let content = fs::read(path).map_err(Error::at(path))?;
+            let content = fs::read(path).at(path)?;
             Ok(Some((found.permissions().mode(), content)))
         }
         Ok(found) if found.is_symlink() => {
-            let target = fs::read_link(path).map_err(Error::at(path))?;
+            let target = fs::read_link(path).at(path)?;
             Ok(Some((0, target.into_os_string().into_vec())))
         }
         _ => Ok(None),

@@ -12,10 +12,9 @@ use std::{fs, io};
 
 use tempfile::TempDir;
 
-use super::Call;
+use super::{Call, write_entry};
 use crate::durable::{Sync, is_left_over};
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::parse_oid;
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::paths;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::odb::database::Database;
@@ -44,8 +43,7 @@ pub(crate) struct Scratch<'r> {
 impl<'r> Scratch<'r> {
     /// An empty one in the folder for temporary files.
     pub(crate) fn new(repo: &'r Repo) -> Result<Self> {
-        let temporary =
-            fs::canonicalize(std::env::temp_dir()).map_err(Error::at(&std::env::temp_dir()))?;
+        let temporary = fs::canonicalize(std::env::temp_dir()).at(&std::env::temp_dir())?;
         let note = repo
             .recover_dir()?
             .join(format!("{NOTE}{}", std::process::id()));
@@ -54,12 +52,12 @@ impl<'r> Scratch<'r> {
         let place = temporary.join(&name);
         repo.own()
             .write(&note, place.as_os_str().as_bytes(), Sync::Nothing)
-            .map_err(Error::at(&note))?;
+            .at(&note)?;
         let made = tempfile::Builder::new()
             .prefix(&name)
             .rand_bytes(0)
             .tempdir_in(&temporary);
-        let folder = made.map_err(Error::at(&place))?;
+        let folder = made.at(&place)?;
         let scratch = Self {
             repo,
             folder,
@@ -68,17 +66,16 @@ impl<'r> Scratch<'r> {
         };
         for part in ["git", "tree"] {
             let path = scratch.folder.path().join(part);
-            fs::create_dir(&path).map_err(Error::at(&path))?;
+            fs::create_dir(&path).at(&path)?;
         }
         if !repo.is_private() {
             let git = scratch.folder.path().join("git");
             let file = scratch.path().join(".git");
             let line =
                 |text: &[u8], path: &Path| [text, path.as_os_str().as_bytes(), b"\n"].concat();
-            fs::write(&file, line(b"gitdir: ", &git)).map_err(Error::at(&file))?;
-            fs::write(git.join("gitdir"), line(b"", &file)).map_err(Error::at(&git))?;
-            fs::write(git.join("commondir"), line(b"", repo.common_dir()))
-                .map_err(Error::at(&git))?;
+            fs::write(&file, line(b"gitdir: ", &git)).at(&file)?;
+            fs::write(git.join("gitdir"), line(b"", &file)).at(&git)?;
+            fs::write(git.join("commondir"), line(b"", repo.common_dir())).at(&git)?;
         }
         Ok(scratch)
     }
@@ -96,10 +93,7 @@ impl<'r> Scratch<'r> {
         let root = self.path();
         for path in snapshot.entries.keys() {
             if let Some(reason) = paths::unsafe_path(path) {
-                return Err(Error::UnsafePath {
-                    path: path.below(Path::new("")),
-                    reason: reason.to_owned(),
-                });
+                return Err(Error::unsafe_path(path, reason));
             }
         }
         let gone: Vec<RepoPath> = self
@@ -149,18 +143,18 @@ impl<'r> Scratch<'r> {
 
     /// Makes the files those that a clone at this commit has. Nothing was shown before.
     pub(crate) fn check_out(&self, commit: &ObjectId) -> Result<()> {
-        let (git, root) = (self.folder.path().join("git"), self.path());
-        fs::write(git.join("HEAD"), format!("{commit}\n")).map_err(Error::at(&git))?;
-        let env: [(OsString, OsString); 2] = [
+        self.git(&format!("{commit}\n"), &["reset", "--hard", "--quiet"])
+    }
+
+    /// Calls git there, with this HEAD.
+    fn git(&self, head: &str, words: &[&str]) -> Result<()> {
+        let (git, folder) = (self.folder.path().join("git"), &self.path());
+        fs::write(git.join("HEAD"), head).at(&git)?;
+        let env: &[(OsString, OsString)] = &[
             ("GIT_DIR".into(), git.into()),
-            ("GIT_WORK_TREE".into(), root.clone().into()),
+            ("GIT_WORK_TREE".into(), folder.into()),
         ];
-        Call {
-            folder: &root,
-            env: &env,
-        }
-        .run(&["reset", "--hard", "--quiet"], b"")
-        .map(drop)
+        Call { folder, env }.run(words, b"").map(drop)
     }
 
     /// Lets HEAD and the index be those that the checkpoint came on top of.
@@ -168,27 +162,14 @@ impl<'r> Scratch<'r> {
         if self.repo.is_private() {
             return Ok(());
         }
-        let (git, head) = (self.folder.path().join("git"), &stored.manifest.head);
+        let head = &stored.manifest.head;
         let text = match (&head.commit, &head.branch) {
             (Some(commit), _) => format!("{commit}\n"),
             (None, branch) => format!("ref: {}\n", branch.as_deref().unwrap_or("refs/heads/main")),
         };
-        fs::write(git.join("HEAD"), text).map_err(Error::at(&git))?;
-        let tree = head
-            .commit
-            .as_ref()
-            .map_or("--empty", |commit| commit.0.as_str());
-        let root = self.path();
-        let env: [(OsString, OsString); 2] = [
-            ("GIT_DIR".into(), git.into()),
-            ("GIT_WORK_TREE".into(), root.clone().into()),
-        ];
-        Call {
-            folder: &root,
-            env: &env,
-        }
-        .run(&["read-tree", tree], b"")
-        .map(drop)
+        let tree = head.commit.as_ref();
+        let tree = tree.map_or("--empty", |commit| commit.0.as_str());
+        self.git(&text, &["read-tree", tree])
     }
 }
 
@@ -214,16 +195,16 @@ impl Repo {
                 continue;
             }
             let note = own.join(&name);
-            let text = self.own().read(&note).map_err(Error::at(&note))?;
+            let text = self.own().read(&note).at(&note)?;
             let place = PathBuf::from(OsString::from_vec(text));
             let is_ours = place
                 .file_name()
                 .is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
             if is_ours && is_folder(&place) {
-                remove_all(&place).map_err(Error::at(&place))?;
+                remove_all(&place).at(&place)?;
                 removed += 1;
             }
-            self.own().remove_file(&note).map_err(Error::at(&note))?;
+            self.own().remove_file(&note).at(&note)?;
         }
         Ok(removed)
     }
@@ -264,7 +245,7 @@ fn remove_file(path: &Path) -> Result<()> {
             let _ = fs::remove_dir(path);
             Ok(())
         }
-        Ok(_) => fs::remove_file(path).map_err(Error::at(path)),
+        Ok(_) => fs::remove_file(path).at(path),
         Err(_) => Ok(()),
     }
 }
@@ -273,10 +254,10 @@ fn remove_file(path: &Path) -> Result<()> {
 fn make_folder(path: &Path) -> Result<()> {
     match path.symlink_metadata() {
         Ok(found) if found.is_dir() => return Ok(()),
-        Ok(_) => fs::remove_file(path).map_err(Error::at(path))?,
+        Ok(_) => fs::remove_file(path).at(path)?,
         Err(_) => {}
     }
-    fs::create_dir(path).map_err(Error::at(path))
+    fs::create_dir(path).at(path)
 }
 
 fn stat_of(path: &Path) -> Option<Stat> {
@@ -296,20 +277,9 @@ fn write(database: &Database<'_>, place: &Path, entry: &Entry) -> Result<()> {
         return make_folder(place);
     }
     match place.symlink_metadata() {
-        Ok(found) if found.is_dir() => remove_all(place).map_err(Error::at(place))?,
-        Ok(_) => fs::remove_file(place).map_err(Error::at(place))?,
+        Ok(found) if found.is_dir() => remove_all(place).at(place)?,
+        Ok(_) => fs::remove_file(place).at(place)?,
         Err(_) => {}
     }
-    let oid = parse_oid(&entry.oid)?;
-    if entry.kind == EntryKind::Symlink {
-        let target = database.blob(oid)?;
-        return std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(&target), place)
-            .map_err(Error::at(place));
-    }
-    let mut file = fs::File::create_new(place).map_err(Error::at(place))?;
-    database
-        .copy_blob(oid, &mut file)
-        .map_err(Error::at(place))??;
-    file.set_permissions(fs::Permissions::from_mode(entry.mode))
-        .map_err(Error::at(place))
+    write_entry(database, place, entry, entry.mode)
 }

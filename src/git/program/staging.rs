@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use git2::{AttrCheckFlags, ConfigLevel, Odb, Oid};
 use tempfile::TempDir;
 
-use super::{Call, Saved, place};
+use super::{Call, Saved, place, write_entry};
 use crate::durable::{TemporaryFolder, temporary_prefix};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::object_id::{GITLINK, parse_oid};
 use crate::git::base::paths;
 use crate::git::capture::Capture;
@@ -78,17 +78,17 @@ impl<'r> Staging<'r> {
     /// An empty one; in a rehearsal nothing of it lies in the repository.
     pub(crate) fn new(repo: &'r Repo, is_rehearsal: bool) -> Result<Self> {
         let folder = if is_rehearsal {
-            Folder::Outside(TemporaryFolder::new().map_err(Error::at(&std::env::temp_dir()))?)
+            Folder::Outside(TemporaryFolder::new().at(&std::env::temp_dir())?)
         } else {
             let parent = repo.recover_dir()?;
             let prefix = format!("{}commit", temporary_prefix());
             let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent);
-            Folder::Own(folder.map_err(Error::at(&parent))?)
+            Folder::Own(folder.at(&parent)?)
         };
         let staging = Self { repo, folder };
         for part in ["objects/info", "objects/pack", "git", "tree", "saved"] {
             let path = staging.part(part);
-            fs::create_dir_all(&path).map_err(Error::at(&path))?;
+            fs::create_dir_all(&path).at(&path)?;
         }
         Ok(staging)
     }
@@ -188,7 +188,7 @@ impl<'r> Staging<'r> {
         let root = self.part("tree");
         fs::remove_dir_all(&root)
             .and_then(|()| fs::create_dir(&root))
-            .map_err(Error::at(&root))?;
+            .at(&root)?;
         let (lookup, database) = (TreeLookup::stored(self.repo)?, Database::open(self.repo)?);
         let mut links = Vec::new();
         for path in paths {
@@ -280,12 +280,7 @@ impl<'r> Staging<'r> {
         if let Some(parent) = parent {
             words.extend(["-p", parent.0.as_str()]);
         }
-        let signs = self
-            .repo
-            .inner
-            .config()
-            .and_then(|config| config.get_bool("commit.gpgsign"));
-        if signs.unwrap_or(false) {
+        if self.repo.signs_commits() {
             words.push("-S");
         }
         words.extend(["-F", "-"]);
@@ -314,13 +309,13 @@ impl<'r> Staging<'r> {
     /// Writes the message for hooks.
     pub(crate) fn write_message(&self, message: &str) -> Result<()> {
         let file = self.message_file();
-        fs::write(&file, message).map_err(Error::at(&file))
+        fs::write(&file, message).at(&file)
     }
 
     /// The message as hooks left it.
     pub(crate) fn read_message(&self) -> Result<String> {
         let file = self.message_file();
-        let text = fs::read(&file).map_err(Error::at(&file))?;
+        let text = fs::read(&file).at(&file)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
@@ -338,7 +333,7 @@ impl<'r> Staging<'r> {
             let folder = self.part("git");
             let write = |name: &str, text: &[u8]| {
                 let file = folder.join(name);
-                fs::write(&file, text).map_err(Error::at(&file))
+                fs::write(&file, text).at(&file)
             };
             write("HEAD", format!("{parent}\n").as_bytes())?;
             // As for a linked work tree: all but HEAD is shared.
@@ -359,17 +354,8 @@ impl<'r> Staging<'r> {
         let place = self.part("objects");
         odb.add_disk_alternate(&place.to_string_lossy())
             .map_err(failed())?;
-        let mut all = Vec::new();
-        odb.foreach(|oid| {
-            all.push(*oid);
-            true
-        })
-        .map_err(failed())?;
         let writer = ObjectWriter::new(self.repo, lock)?;
-        for oid in all {
-            let object = odb.read(oid).map_err(failed())?;
-            writer.write(object.kind(), object.data())?;
-        }
+        writer.write_all_of(&odb)?.map_err(failed())?;
         writer.publish()
     }
 }
@@ -452,13 +438,7 @@ impl Repo {
     ) -> Result<BTreeSet<RepoPath>> {
         let head = stored.manifest.head.commit.as_ref();
         let committed = flat_of(self, head)?;
-        let database = Database::open(self)?;
-        let staged = stored
-            .index_tree
-            .as_ref()
-            .map(|tree| trees::read(&database, parse_oid(tree)?))
-            .transpose()?;
-        let staged = staged.unwrap_or_default();
+        let staged = flat_of_tree(self, stored.index_tree.as_ref())?;
         let (mut uncommitted, as_committed): (BTreeSet<_>, BTreeSet<_>) = paths
             .iter()
             .cloned()
@@ -579,13 +559,12 @@ impl Repo {
                 (Some(entry), Some(found)) if entry.kind == EntryKind::File && found.is_file() => {
                     let is_run = |mode: u32| mode & 0o100 != 0;
                     is_run(entry.mode) == is_run(found.permissions().mode())
-                        && fs::read(&place).map_err(Error::at(&place))?
-                            == database.blob(parse_oid(&entry.oid)?)?
+                        && fs::read(&place).at(&place)? == database.blob(parse_oid(&entry.oid)?)?
                 }
                 (Some(entry), Some(found))
                     if entry.kind == EntryKind::Symlink && found.is_symlink() =>
                 {
-                    let target = fs::read_link(&place).map_err(Error::at(&place))?;
+                    let target = fs::read_link(&place).at(&place)?;
                     target.as_os_str().as_bytes() == database.blob(parse_oid(&entry.oid)?)?
                 }
                 (Some(entry), Some(found)) => entry.kind == EntryKind::Gitlink && found.is_dir(),
@@ -651,10 +630,16 @@ impl Repo {
 
 /// Every path of a commit.
 pub(super) fn flat_of(repo: &Repo, commit: Option<&ObjectId>) -> Result<Flat> {
-    let Some(commit) = commit else {
-        return Ok(Flat::new());
-    };
-    trees::read(&Database::open(repo)?, parse_oid(&repo.tree_of(commit)?)?)
+    let tree = commit.map(|commit| repo.tree_of(commit)).transpose()?;
+    flat_of_tree(repo, tree.as_ref())
+}
+
+/// Every path of a tree.
+pub(super) fn flat_of_tree(repo: &Repo, tree: Option<&ObjectId>) -> Result<Flat> {
+    tree.map_or_else(
+        || Ok(Flat::new()),
+        |tree| trees::read(&Database::open(repo)?, parse_oid(tree)?),
+    )
 }
 
 /// The paths that are not the same in both.
@@ -689,26 +674,14 @@ fn object_id(printed: &[u8]) -> ObjectId {
 fn write_out(database: &Database<'_>, root: &Path, path: &RepoPath, entry: &Entry) -> Result<()> {
     let place = path.below(root);
     if let Some(reason) = paths::unsafe_path(path) {
-        return Err(Error::UnsafePath {
-            path: path.below(Path::new("")),
-            reason: reason.to_owned(),
-        });
+        return Err(Error::unsafe_path(path, reason));
     }
     let folder = place.parent().unwrap_or(root);
-    fs::create_dir_all(folder).map_err(Error::at(folder))?;
-    let content = || database.blob(parse_oid(&entry.oid)?);
+    fs::create_dir_all(folder).at(folder)?;
     match entry.kind {
-        EntryKind::File => {
-            fs::write(&place, content()?).map_err(Error::at(&place))?;
-            let mode = if entry.mode & 0o100 != 0 {
-                0o755
-            } else {
-                0o644
-            };
-            fs::set_permissions(&place, fs::Permissions::from_mode(mode)).map_err(Error::at(&place))
+        EntryKind::File | EntryKind::Symlink => {
+            write_entry(database, &place, entry, mode_of(entry) & 0o777)
         }
-        EntryKind::Symlink => std::os::unix::fs::symlink(OsStr::from_bytes(&content()?), &place)
-            .map_err(Error::at(&place)),
         EntryKind::Gitlink | EntryKind::EmptyDir => Ok(()),
     }
 }

@@ -13,23 +13,24 @@
 mod reachability;
 
 use std::collections::{BTreeSet, HashSet};
+use std::fs;
 use std::path::Path;
-use std::{fs, io};
 
 use git2::Oid;
 
-use super::base::error::{Error, Result};
+use super::base::error::{At as _, Error, Result, present};
 use super::base::object_id::{TREE, parse_oid};
 use super::odb::database::Database;
 use super::odb::format::loose_path;
 use super::odb::owned_objects::{self, RemovedCheckpoint};
+use super::odb::pack::PackIndex;
 use super::odb::packing::{self, Packs, Removed, touched_until};
 use super::odb::publish::{self, Published};
 use super::odb::trees::Tree;
 use super::repo::locks::WorktreeLock;
 use super::repo::repository::Repo;
 use crate::model::manifest::ObjectId;
-use reachability::{Older, PackIndex, Walk};
+use reachability::{Older, Walk};
 
 /// Why some objects stay for now.
 const TOUCHED: &str = "git touched some within the last hour, as it does with those that it needs";
@@ -69,8 +70,7 @@ fn remove(
         done.left = Some("a capture is under way".to_owned());
         return Ok(());
     };
-    let objects = fs::canonicalize(repo.common_dir().join("objects"))
-        .map_err(Error::at(repo.common_dir()))?;
+    let objects = fs::canonicalize(repo.common_dir().join("objects")).at(repo.common_dir())?;
     // No capture is under way: what is kept still is a dead process's.
     publish::release_all(&objects)?;
     let gone = owned_objects::removed(
@@ -85,7 +85,7 @@ fn remove(
     let mut asked = HashSet::new();
     for gone in &gone {
         let is_there = |oid: &&Oid| packed.contains(*oid) || loose_path(&objects, **oid).exists();
-        asked.extend(gone.list.files.singles().filter(is_there));
+        asked.extend(gone.list.files.objects.iter().filter(is_there));
         for name in &gone.list.files.packs {
             // One that git repacked is gone.
             asked.extend(ids(&objects, name)?);
@@ -131,9 +131,7 @@ fn remove(
         .collect();
     let to_remove = unneeded.len();
     let drafts = lock.folder().join("quarantine").join("objects");
-    repo.own()
-        .check(&drafts.join("pack"), false)
-        .map_err(Error::at(&drafts))?;
+    repo.own().check(&drafts.join("pack"), false).at(&drafts)?;
     publish::clear(&drafts, &objects)?;
     let mut removed = Removed::default();
     // What has no room is left; what was removed by then is reported all the same.
@@ -151,9 +149,10 @@ fn remove(
         let packed = gone
             .list
             .files
-            .singles()
+            .objects
+            .iter()
             .filter(|oid| packed.contains(oid) && !needed.others.contains(oid));
-        left.loose
+        left.objects
             .extend(packed.filter(|oid| !removed.objects.contains(oid)));
         gone.leave(repo, left)?;
     }
@@ -182,7 +181,7 @@ fn remove_files(
     is_any_touched: &mut bool,
 ) -> Result<Published> {
     let mut left = Published::default();
-    for oid in gone.list.files.singles() {
+    for oid in &gone.list.files.objects {
         let path = loose_path(objects, *oid);
         if needed.others.contains(oid) {
             continue;
@@ -190,7 +189,7 @@ fn remove_files(
         let is_touched = touched_until(&path, gone.list.at).is_some();
         if is_touched || needed.checkpoints.contains(oid) {
             *is_any_touched |= is_touched;
-            left.loose.insert(*oid);
+            left.objects.insert(*oid);
         } else if let Some(bytes) = remove_file(&path)? {
             (done.objects, done.bytes) = (
                 done.objects + u64::from(!packed.contains(oid)),
@@ -222,20 +221,14 @@ fn remove_files(
 /// The ids in a pack of ours; none where it is gone.
 fn ids(objects: &Path, name: &str) -> Result<Vec<Oid>> {
     let path = objects.join("pack").join(format!("{name}.idx"));
-    match PackIndex::open(&path).and_then(|index| index.ids()) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        other => other.map_err(Error::at(&path)),
-    }
+    let ids = PackIndex::open(&path).and_then(|index| index.ids());
+    Ok(present(&path, ids)?.unwrap_or_default())
 }
 
 /// Removes a file and returns its size; `None` if it is gone already.
 fn remove_file(path: &Path) -> Result<Option<u64>> {
-    let size = fs::metadata(path).map(|file| file.len());
-    match (size, fs::remove_file(path)) {
-        (Ok(size), Ok(())) => Ok(Some(size)),
-        (Err(error), _) | (_, Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        (Err(error), _) | (_, Err(error)) => Err(Error::io(path, error)),
-    }
+    let removed = fs::metadata(path).and_then(|file| fs::remove_file(path).map(|()| file.len()));
+    present(path, removed)
 }
 
 impl Repo {
@@ -248,23 +241,11 @@ impl Repo {
         kept: &[ObjectId],
         bases: &BTreeSet<ObjectId>,
     ) -> Result<u64> {
-        let database = Database::open(self)?;
-        let stop: BTreeSet<Oid> = bases.iter().map(parse_oid).collect::<Result<_>>()?;
-        let mut seen = BTreeSet::new();
-        let head = self.inner.head().ok().and_then(|head| head.target());
-        for commit in stop.iter().copied().chain(head) {
-            if let Ok(found) = self.inner.find_commit(commit) {
-                mark(&database, found.tree_id(), &mut seen);
-            }
-        }
+        let mut sizes = Sizes::new(self, bases, None)?;
         for commit in kept {
-            walk_checkpoint(self, &database, parse_oid(commit)?, &stop, &mut seen);
+            sizes.checkpoint(commit)?;
         }
-        let mut bytes = 0;
-        for commit in of {
-            bytes += walk_checkpoint(self, &database, parse_oid(commit)?, &stop, &mut seen);
-        }
-        Ok(bytes)
+        of.iter().map(|commit| sizes.checkpoint(commit)).sum()
     }
 
     /// For each of the commits `of`, the bytes (uncompressed) of the objects that it holds and neither those before it in the list
@@ -274,82 +255,81 @@ impl Repo {
         of: &[ObjectId],
         bases: &BTreeSet<ObjectId>,
     ) -> Result<Vec<u64>> {
-        let database = Database::open(self)?;
-        let stop: BTreeSet<Oid> = bases.iter().map(parse_oid).collect::<Result<_>>()?;
-        let mut seen = BTreeSet::new();
-        let head = self.inner.head().ok().and_then(|head| head.target());
         let branches = self
             .inner
             .branches(None)
             .map_err(Error::git("list the branches"))?;
         let branches = branches.filter_map(|branch| branch.ok()?.0.get().target());
-        for commit in stop.iter().copied().chain(head).chain(branches) {
-            if let Ok(found) = self.inner.find_commit(commit) {
-                mark(&database, found.tree_id(), &mut seen);
+        let mut sizes = Sizes::new(self, bases, branches)?;
+        of.iter().map(|commit| sizes.checkpoint(commit)).collect()
+    }
+}
+
+/// Counts the bytes of what was not seen yet.
+struct Sizes<'r> {
+    repo: &'r Repo,
+    database: Database<'r>,
+    /// The user's own commits: what is below them does not count.
+    stop: BTreeSet<Oid>,
+    seen: BTreeSet<Oid>,
+}
+
+impl<'r> Sizes<'r> {
+    /// The trees of these commits and of HEAD were seen.
+    fn new(
+        repo: &'r Repo,
+        bases: &BTreeSet<ObjectId>,
+        others: impl IntoIterator<Item = Oid>,
+    ) -> Result<Self> {
+        let stop: BTreeSet<Oid> = bases.iter().map(parse_oid).collect::<Result<_>>()?;
+        let head = repo.inner.head().ok().and_then(|head| head.target());
+        let known: Vec<Oid> = stop.iter().copied().chain(head).chain(others).collect();
+        let mut sizes = Self {
+            repo,
+            database: Database::open(repo)?,
+            stop,
+            seen: BTreeSet::new(),
+        };
+        for found in known
+            .iter()
+            .flat_map(|commit| repo.inner.find_commit(*commit))
+        {
+            sizes.tree(found.tree_id(), |_, _| ());
+        }
+        Ok(sizes)
+    }
+
+    /// A checkpoint's commit, and those of its index and state: never the user's own parents.
+    fn checkpoint(&mut self, commit: &ObjectId) -> Result<u64> {
+        let mut bytes = 0;
+        let mut open = vec![parse_oid(commit)?];
+        while let Some(oid) = open.pop() {
+            if self.stop.contains(&oid) || !self.seen.insert(oid) {
+                continue;
+            }
+            bytes += self.database.size(oid).unwrap_or(0);
+            if let Ok(found) = self.repo.inner.find_commit(oid) {
+                let mut count = |database: &Database<'_>, oid| {
+                    bytes += database.size(oid).unwrap_or(0);
+                };
+                self.tree(found.tree_id(), &mut count);
+                open.extend(found.parent_ids());
             }
         }
-        of.iter()
-            .map(|commit| {
-                Ok(walk_checkpoint(
-                    self,
-                    &database,
-                    parse_oid(commit)?,
-                    &stop,
-                    &mut seen,
-                ))
-            })
-            .collect()
+        Ok(bytes)
     }
-}
 
-/// A checkpoint's commit, and those of its index and state: never the user's own parents.
-fn walk_checkpoint(
-    repo: &Repo,
-    database: &Database<'_>,
-    commit: Oid,
-    stop: &BTreeSet<Oid>,
-    seen: &mut BTreeSet<Oid>,
-) -> u64 {
-    let mut bytes = 0;
-    let mut open = vec![commit];
-    while let Some(oid) = open.pop() {
-        if stop.contains(&oid) || !seen.insert(oid) {
-            continue;
-        }
-        bytes += size(database, oid);
-        if let Ok(found) = repo.inner.find_commit(oid) {
-            bytes += walk(database, found.tree_id(), seen);
-            open.extend(found.parent_ids());
+    /// A tree and all below it that was not seen yet.
+    fn tree(&mut self, tree: Oid, mut each: impl FnMut(&Database<'_>, Oid)) {
+        let mut open = vec![(tree, true)];
+        while let Some((oid, is_tree)) = open.pop() {
+            if !self.seen.insert(oid) {
+                continue;
+            }
+            each(&self.database, oid);
+            if is_tree && let Ok(tree) = Tree::read(&self.database, oid) {
+                open.extend(tree.entries().map(|entry| (entry.oid, entry.mode == TREE)));
+            }
         }
     }
-    bytes
-}
-
-/// The bytes of a tree and of all below it that was not seen yet.
-fn walk(database: &Database<'_>, tree: Oid, seen: &mut BTreeSet<Oid>) -> u64 {
-    let mut bytes = 0;
-    visit(database, tree, seen, |oid| bytes += size(database, oid));
-    bytes
-}
-
-/// The same where nobody asks for the bytes: no file is looked up.
-fn mark(database: &Database<'_>, tree: Oid, seen: &mut BTreeSet<Oid>) {
-    visit(database, tree, seen, |_| ());
-}
-
-fn visit(database: &Database<'_>, tree: Oid, seen: &mut BTreeSet<Oid>, mut each: impl FnMut(Oid)) {
-    let mut open = vec![(tree, true)];
-    while let Some((oid, is_tree)) = open.pop() {
-        if !seen.insert(oid) {
-            continue;
-        }
-        each(oid);
-        if is_tree && let Ok(tree) = Tree::read(database, oid) {
-            open.extend(tree.entries().map(|entry| (entry.oid, entry.mode == TREE)));
-        }
-    }
-}
-
-fn size(database: &Database<'_>, oid: Oid) -> u64 {
-    database.size(oid).unwrap_or(0)
 }

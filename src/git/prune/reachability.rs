@@ -5,18 +5,18 @@
 //! conflicts and resolve-undo, hold ids as raw bytes: there, the ids that are asked about are looked for anywhere.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fs::{self, File};
-use std::io;
+use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{ObjectType, Oid};
 
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::git::base::object_id::TREE;
 use crate::git::odb::database::Database;
 use crate::git::odb::format::loose_path;
+use crate::git::odb::pack::PackIndex;
 use crate::git::odb::trees::{Tree, TreeEntry};
 use crate::git::repo::refs::{KEPT, PREFIX};
 
@@ -144,7 +144,7 @@ impl Older {
 
     fn holds(&self, oid: Oid) -> Result<bool> {
         for pack in &self.packs {
-            if pack.holds(oid).map_err(Error::at(&self.objects))? {
+            if pack.holds(oid).at(&self.objects)? {
                 return Ok(true);
             }
         }
@@ -157,66 +157,6 @@ fn is_before(file: &fs::Metadata, before: u64) -> bool {
     let changed = i128::from(file.ctime()) * 1_000_000_000 + i128::from(file.ctime_nsec());
     // Clocks of files may lag a little behind.
     changed + 1_000_000_000 < i128::from(before)
-}
-
-/// The ids of a pack, from its index of version 2.
-pub(super) struct PackIndex {
-    file: File,
-    fan_out: Vec<u32>,
-}
-
-impl PackIndex {
-    pub(super) fn open(path: &Path) -> std::io::Result<Self> {
-        let file = File::open(path)?;
-        let mut head = vec![0; 8 + 1024];
-        file.read_exact_at(&mut head, 0)?;
-        if head[..8] != *b"\xfftOc\0\0\0\x02" {
-            return Err(std::io::Error::other("not an index of version 2"));
-        }
-        let word = |bytes: &[u8]| {
-            bytes
-                .iter()
-                .fold(0, |word, byte| word << 8 | u32::from(*byte))
-        };
-        Ok(Self {
-            file,
-            fan_out: head[8..].chunks(4).map(word).collect(),
-        })
-    }
-
-    /// All of them, sorted.
-    pub(super) fn ids(&self) -> std::io::Result<Vec<Oid>> {
-        let mut bytes = vec![0; 20 * self.fan_out[255] as usize];
-        self.file.read_exact_at(&mut bytes, 8 + 1024)?;
-        bytes
-            .chunks(20)
-            .map(|id| Oid::from_bytes(id).map_err(std::io::Error::other))
-            .collect()
-    }
-
-    fn holds(&self, oid: Oid) -> std::io::Result<bool> {
-        let first = usize::from(oid.as_bytes()[0]);
-        let (mut low, mut high) = (
-            if first == 0 {
-                0
-            } else {
-                self.fan_out[first - 1]
-            },
-            self.fan_out[first],
-        );
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let mut id = [0; 20];
-            self.file
-                .read_exact_at(&mut id, 8 + 1024 + 20 * u64::from(middle))?;
-            match oid.as_bytes().cmp(&id[..]) {
-                std::cmp::Ordering::Equal => return Ok(true),
-                std::cmp::Ordering::Less => high = middle,
-                std::cmp::Ordering::Greater => low = middle + 1,
-            }
-        }
-        Ok(false)
-    }
 }
 
 /// Folders of a git folder that hold no references into its object database.
@@ -239,16 +179,14 @@ pub(in crate::git) fn find_roots(common: &Path, asked: &HashSet<Oid>) -> Result<
     let prefixes = Prefixes::of(asked);
     let mut open = vec![common.to_owned()];
     while let Some(folder) = open.pop() {
-        let entries = match fs::read_dir(&folder) {
-            Ok(entries) => entries,
-            // Another process removed it meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(source) => return Err(Error::io(folder, source)),
-        };
-        for entry in entries {
-            let entry = entry.map_err(Error::at(&folder))?;
+        // Whatever is not there another process removed meanwhile.
+        for entry in present(&folder, fs::read_dir(&folder))?
+            .into_iter()
+            .flatten()
+        {
+            let entry = entry.at(&folder)?;
             let (path, name) = (entry.path(), entry.file_name());
-            let kind = entry.file_type().map_err(Error::at(&path))?;
+            let kind = entry.file_type().at(&path)?;
             let own = folder.ends_with("recover");
             if kind.is_dir() {
                 let quarantine = own && name.as_encoded_bytes().starts_with(b"quarantine");
@@ -261,26 +199,22 @@ pub(in crate::git) fn find_roots(common: &Path, asked: &HashSet<Oid>) -> Result<
             if own && name != "journal.json" {
                 continue;
             }
-            let size = match fs::metadata(&path) {
-                Ok(found) if found.is_file() => found.len(),
-                Ok(found) if found.is_dir() && !SKIPPED.iter().any(|skipped| name == *skipped) => {
-                    return Err(Error::Unsupported {
-                        what: format!("{} is a link to a folder", path.display()),
-                    });
-                }
-                Ok(_) => continue,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(source) => return Err(Error::io(path, source)),
+            let refused = |why: &str| Error::Unsupported {
+                what: format!("{} is {why}", path.display()),
             };
-            if size > MAX_BYTES {
-                return Err(Error::Unsupported {
-                    what: format!("{} is too large to look through", path.display()),
-                });
+            let is_skipped = SKIPPED.iter().any(|skipped| name == *skipped);
+            match present(&path, fs::metadata(&path))? {
+                Some(found) if found.is_file() && found.len() > MAX_BYTES => {
+                    return Err(refused("too large to search"));
+                }
+                Some(found) if found.is_file() => {}
+                Some(found) if found.is_dir() && !is_skipped => {
+                    return Err(refused("a link to a folder"));
+                }
+                _ => continue,
             }
-            let content = match fs::read(&path) {
-                Ok(content) => content,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(source) => return Err(Error::io(path, source)),
+            let Some(content) = present(&path, fs::read(&path))? else {
+                continue;
             };
             look_through(common, &path, &content, &mut roots);
             prefixes.find(&content, asked, &mut roots.others);

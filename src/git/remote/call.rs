@@ -13,7 +13,6 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::NamedTempFile;
 
 use crate::git::base::error::{Error, Result};
-use crate::git::program::misleading_variables;
 use crate::git::repo::repository::Repo;
 
 /// The protocols that are spoken: none that starts a program of the URL's choice.
@@ -142,7 +141,7 @@ pub(super) fn git(repo: Option<&Repo>) -> Command {
             .iter()
             .any(|kept| name.as_encoded_bytes().starts_with(kept.as_bytes()))
     };
-    for name in misleading_variables()
+    for name in Repo::misleading_variables()
         .into_iter()
         .filter(|name| !is_of_transport(name))
     {

@@ -8,27 +8,28 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use git2::{ObjectType, Oid};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::answer::Answer;
 use super::call::Limits;
 use super::transport::{Remote, Update};
 use crate::durable::temporary_prefix;
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::repo::repository::{IDENTITY, Repo};
 use crate::model::manifest::ObjectId;
 
-/// Where the references for the moment are: where those of runs are, as a server may have rules for places. No run's name has
-/// a `+`.
-pub const SCRATCH: &str = "refs/recover-runs/+check-";
 /// Where it is fetched to.
 const FETCHED: &str = "refs/recover/+check";
 
-/// Something that a server does, or does not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Something that a run needs of a server, or can do without.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "remote_check")]
 pub struct Finding {
-    /// A fixed word: `create`, `compare_and_swap`, `fast_forward`, `visible`, `size`, `delete`.
+    /// Which.
+    #[schemars(extend("enum" = ["create", "visible", "fast_forward", "compare_and_swap", "size", "delete"]))]
     pub name: &'static str,
-    /// Whether it does; `None` where that could not be tried.
+    /// Whether the server gives it; `null` where that could not be tried.
     pub holds: Option<bool>,
     /// Whether a run needs it.
     pub required: bool,
@@ -65,6 +66,10 @@ struct Trial<'a> {
 }
 
 impl Remote {
+    /// Where the references for the moment are: where those of runs are, as a server may have rules for places. No run's name
+    /// has a `+`.
+    pub const SCRATCH: &str = "refs/recover-runs/+check-";
+
     /// Finds out what the server guarantees. `nonce` makes the reference one of its own; `size` bytes, which nothing
     /// compresses, are sent in one object where that is more than 0.
     ///
@@ -76,7 +81,7 @@ impl Remote {
         size: u64,
         limits: &Limits<'_>,
     ) -> Result<Answer<Examined>> {
-        let name = format!("{SCRATCH}{nonce}");
+        let name = format!("{}{nonce}", Self::SCRATCH);
         let mut trial = Trial {
             repo,
             remote: self,
@@ -104,25 +109,23 @@ impl Trial<'_> {
     fn run(&mut self, size: u64) -> Result<Option<Answer<()>>> {
         let first = self.commit("first", None, None)?;
         match self.push(None, &first)? {
-            Answer::Done(()) => self.found("create", true, "a reference of a run can be made"),
+            Answer::Done(()) => {
+                self.note("create", Some(true), "a reference of a run can be made");
+            }
             away @ (Answer::Away { .. } | Answer::Cut(_)) => return Ok(Some(away)),
             refused => {
-                self.found("create", false, &said(refused));
+                self.note("create", Some(false), &said(refused));
                 return Ok(None);
             }
         }
         match self.is_listed(&first)? {
-            Answer::Done(true) => self.found(
-                "visible",
-                true,
-                "what was pushed is listed and fetched at once",
-            ),
+            Answer::Done(true) => {
+                let detail = "what was pushed is listed and fetched at once";
+                self.note("visible", Some(true), detail);
+            }
             Answer::Done(false) => {
-                self.found(
-                    "visible",
-                    false,
-                    "the server hides the reference, or another one answers than took it",
-                );
+                let detail = "the server hides the reference, or another one answers than took it";
+                self.note("visible", Some(false), detail);
                 return Ok(None);
             }
             other => return Ok(Some(other.map(drop))),
@@ -135,16 +138,16 @@ impl Trial<'_> {
         match between {
             None => {
                 let why = "no hook can be run in this repository's folder (noexec?)";
-                self.missing("compare_and_swap", true, why);
-                self.missing("fast_forward", true, why);
+                self.note("compare_and_swap", None, why);
+                self.note("fast_forward", None, why);
                 return Ok(None);
             }
             Some(Answer::Done(())) => {
-                self.found("fast_forward", true, "a state follows the one before");
+                self.note("fast_forward", Some(true), "a state follows the one before");
             }
             Some(away @ (Answer::Away { .. } | Answer::Cut(_))) => return Ok(Some(away)),
             Some(refused) => {
-                self.found("fast_forward", false, &said(refused));
+                self.note("fast_forward", Some(false), &said(refused));
                 return Ok(None);
             }
         }
@@ -154,35 +157,21 @@ impl Trial<'_> {
         };
         match late {
             Answer::Done(()) => {
-                self.found(
-                    "compare_and_swap",
-                    false,
-                    "of two pushes from one state both were taken",
-                );
+                let detail = "of two pushes from one state both were taken";
+                self.note("compare_and_swap", Some(false), detail);
             }
             away @ (Answer::Away { .. } | Answer::Cut(_)) if is_winner => return Ok(Some(away)),
-            _ => self.found(
-                "compare_and_swap",
-                is_winner,
-                "of two pushes from one state one is refused",
-            ),
+            _ => {
+                let detail = "of two pushes from one state one is refused";
+                self.note("compare_and_swap", Some(is_winner), detail);
+            }
         }
         if size > 0 {
-            self.try_size(&winner, size)?;
+            let large = self.commit("large", Some(&winner), Some(size))?;
+            let sent = self.push(Some(&winner), &large)?;
+            self.note_optional("size", sent, "an object of that size is taken");
         }
         Ok(None)
-    }
-
-    fn try_size(&mut self, before: &ObjectId, size: u64) -> Result<()> {
-        let large = self.commit("large", Some(before), Some(size))?;
-        match self.push(Some(before), &large)? {
-            Answer::Done(()) => {
-                self.optional("size", Some(true), "an object of that size is taken");
-            }
-            Answer::Refused(said) => self.optional("size", Some(false), &said),
-            other => self.optional("size", None, &said(other)),
-        }
-        Ok(())
     }
 
     /// Deletes the reference, which says whether the server does that. Its name where it stays.
@@ -199,43 +188,34 @@ impl Trial<'_> {
             old: Some(at),
             new: None,
         };
-        match self.remote.push(self.repo, &[update], self.limits)? {
-            Answer::Done(()) => {
-                self.optional("delete", Some(true), "ended runs can be removed by prune");
-                Ok(None)
-            }
-            other => {
-                let is_known = matches!(other, Answer::Refused(_)).then_some(false);
-                self.optional("delete", is_known, &said(other));
-                Ok(Some(self.name.clone()))
-            }
-        }
+        let deleted = self.remote.push(self.repo, &[update], self.limits)?;
+        let stays = deleted != Answer::Done(());
+        self.note_optional("delete", deleted, "ended runs can be removed by prune");
+        Ok(stays.then(|| self.name.clone()))
     }
 
-    fn found(&mut self, name: &'static str, holds: bool, detail: &str) {
+    /// Notes something that a run needs.
+    fn note(&mut self, name: &'static str, holds: Option<bool>, detail: &str) {
         self.findings.push(Finding {
             name,
-            holds: Some(holds),
+            holds,
             required: true,
             detail: detail.to_owned(),
         });
     }
 
-    fn missing(&mut self, name: &'static str, required: bool, detail: &str) {
-        self.findings.push(Finding {
-            name,
-            holds: None,
-            required,
-            detail: detail.to_owned(),
-        });
-    }
-
-    fn optional(&mut self, name: &'static str, holds: Option<bool>, detail: &str) {
+    /// Notes something that a run can do without, by what came of trying it; `done` is what that means where it worked.
+    fn note_optional(&mut self, name: &'static str, tried: Answer<()>, done: &str) {
+        let (holds, detail) = match tried {
+            Answer::Done(()) => (Some(true), done.to_owned()),
+            Answer::Refused(said) => (Some(false), said),
+            other => (None, said(other)),
+        };
         self.findings.push(Finding {
             name,
             holds,
             required: false,
-            detail: detail.to_owned(),
+            detail,
         });
     }
 
@@ -291,7 +271,7 @@ impl Trial<'_> {
         let folder = tempfile::Builder::new()
             .prefix(&prefix)
             .tempdir_in(&parent)
-            .map_err(Error::at(&parent))?;
+            .at(&parent)?;
         let (hook, ready, go) = (
             folder.path().join("pre-push"),
             folder.path().join("ready"),
@@ -300,8 +280,8 @@ impl Trial<'_> {
         // It ends by itself when nobody comes.
         let script = "#!/bin/sh\ncd \"${0%/*}\" && : > ready && n=0 && while [ ! -e go ] && [ $n -lt 1200 ]\n\
                       do sleep 0.1; n=$((n + 1)); done\n";
-        fs::write(&hook, script).map_err(Error::at(&hook))?;
-        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).map_err(Error::at(&hook))?;
+        fs::write(&hook, script).at(&hook)?;
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).at(&hook)?;
         let (is_done, between) = (Cell::new(false), RefCell::new(None));
         let stopped = || {
             if !is_done.get() && ready.exists() {

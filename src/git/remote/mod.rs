@@ -14,10 +14,8 @@ mod transport;
 
 pub use answer::Answer;
 pub use call::Limits;
+pub use check::Examined;
 pub(crate) use check::Finding;
-pub use check::{Examined, SCRATCH};
-pub(crate) use outgoing::{Captured, Leaving, count_filtered, filtered};
 pub use outgoing::{Filter, Outgoing};
-pub(crate) use run_state::FetchedNames;
 pub use run_state::NewState;
 pub use transport::{Remote, Update};

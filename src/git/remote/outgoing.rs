@@ -15,7 +15,7 @@ use std::path::Path;
 use git2::{ObjectType, Oid};
 
 use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{GITLINK, TREE, parse_oid};
+use crate::git::base::object_id::{GITLINK, TREE, oid_of, parse_oid};
 use crate::git::capture::Capture;
 use crate::git::checkpoint::write::commit;
 use crate::git::checkpoint::{
@@ -102,18 +102,15 @@ impl Leaving {
     }
 }
 
-/// How many of these stay here because git stores them through a filter.
-pub(crate) fn count_filtered(withheld: &[PathReason]) -> usize {
-    withheld.iter().filter(|one| one.reason == FILTERED).count()
-}
+impl Filter {
+    /// How many of these stay here because git stores them through a filter.
+    pub(crate) fn count_filtered(withheld: &[PathReason]) -> usize {
+        withheld.iter().filter(|one| one.reason == FILTERED).count()
+    }
 
-/// A path that stays here because git stores it through a filter.
-pub(crate) fn filtered(path: &RepoPath, size: Option<u64>) -> PathReason {
-    PathReason {
-        path: path.clone(),
-        reason: FILTERED.to_owned(),
-        size,
-        files: None,
+    /// A path that stays here because git stores it through a filter.
+    pub(crate) fn withheld(path: &RepoPath) -> PathReason {
+        PathReason::new(path.clone(), FILTERED)
     }
 }
 
@@ -137,40 +134,23 @@ impl Repo {
         message: &str,
         filter: &Filter,
     ) -> Result<Outgoing> {
-        let stored = self.load_checkpoint(checkpoint)?;
-        let previous = filter
-            .previous
-            .as_ref()
-            .map(|previous| self.load_checkpoint(previous))
-            .transpose()?;
+        let writer = ObjectWriter::new(self, lock)?;
+        let mut sink = into_writer(&writer);
+        let blob = |data: &[u8]| writer.write(ObjectType::Blob, data);
+        let (stored, sent, leaving) = filtered(self, checkpoint, filter, &mut sink, &blob)?;
         let found = self
             .inner
             .find_commit(parse_oid(checkpoint)?)
             .map_err(Error::git("read a checkpoint"))?;
         let at = Timestamp::from_millis(found.time().seconds().saturating_mul(1000));
-        let base = stored
-            .manifest
-            .head
-            .commit
-            .as_ref()
-            .map(parse_oid)
-            .transpose()?;
-        let base = base
-            .filter(|base| filter.keep_base && found.parent_ids().any(|parent| parent == *base));
-
-        let writer = ObjectWriter::new(self, lock)?;
-        let mut sink = into_writer(&writer);
-        let blob = |data: &[u8]| writer.write(ObjectType::Blob, data);
-        let mut walk = Walk::new(Database::open(self)?, filter, &mut sink, &blob);
-        let sent = walk.checkpoint(self, &stored, previous.as_ref())?;
-        let Leaving {
-            withheld,
-            untracked,
-        } = walk.leaving;
 
         let mut parents = Vec::new();
-        parents.extend(filter.previous.as_ref().map(parse_oid).transpose()?);
-        parents.extend(base);
+        parents.extend(oid_of(filter.previous.as_ref())?);
+        parents.extend(
+            oid_of(stored.manifest.head.commit.as_ref())?.filter(|base| {
+                filter.keep_base && found.parent_ids().any(|parent| parent == *base)
+            }),
+        );
         if let Some(tree) = sent.index {
             parents.push(commit(
                 &writer,
@@ -185,81 +165,75 @@ impl Repo {
         writer.publish()?;
         Ok(Outgoing {
             commit: ObjectId(id.to_string()),
-            withheld,
-            untracked,
+            withheld: leaving.withheld,
+            untracked: leaving.untracked,
         })
     }
 }
 
-/// What was captured and is no checkpoint yet, as [`Captured::leaving`] takes it.
-#[derive(Debug)]
-pub(crate) struct Captured<'a> {
-    /// Where.
-    pub repo: &'a Repo,
-    /// The work tree.
-    pub capture: &'a Capture,
-    /// The loop's working memory.
-    pub memory: &'a [MemoryFile],
-    /// The repositories inside it, each with its folder, those inside them too.
-    pub nested: Vec<(&'a RepoPath, &'a Capture)>,
+/// A checkpoint, its trees without what stays here, and what leaves.
+fn filtered<'a>(
+    repo: &'a Repo,
+    checkpoint: &ObjectId,
+    filter: &'a Filter,
+    sink: Sink<'a>,
+    blob: &'a dyn Fn(&[u8]) -> Result<Oid>,
+) -> Result<(StoredCheckpoint, Sent, Leaving)> {
+    let stored = repo.load_checkpoint(checkpoint)?;
+    let previous = filter.previous.as_ref();
+    let previous = previous.map(|previous| repo.load_checkpoint(previous));
+    let mut walk = Walk::new(Database::open(repo)?, filter, sink, blob);
+    let sent = walk.checkpoint(repo, &stored, previous.transpose()?.as_ref())?;
+    Ok((stored, sent, walk.leaving))
 }
 
-impl Captured<'_> {
-    /// What would leave of what was captured, were it a checkpoint and the first one; nothing is written.
-    pub(crate) fn leaving(&self, filter: &Filter) -> Result<Leaving> {
-        let blob = |data: &[u8]| {
-            Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"))
-        };
+fn blob_id(data: &[u8]) -> Result<Oid> {
+    Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"))
+}
+
+impl Repo {
+    /// What would leave of what was captured, were it a checkpoint and the first one; nothing is written. `nested` are the
+    /// repositories inside the work tree, each with its folder, those inside them too.
+    pub(crate) fn leaving_now(
+        &self,
+        capture: &Capture,
+        memory: &[MemoryFile],
+        nested: &[(&RepoPath, &Capture)],
+        filter: &Filter,
+    ) -> Result<Leaving> {
         let (mut leaving, top) = (Leaving::default(), RepoPath::default());
-        let own = (&top, self.capture, Sort::WorkTree);
-        let nested = self
-            .nested
+        let nested = nested
             .iter()
             .map(|(folder, capture)| (*folder, *capture, Sort::LookedThrough));
-        for (folder, capture, sort) in std::iter::once(own).chain(nested) {
-            if sort == Sort::LookedThrough && !filter.untracked {
-                leaving
-                    .withheld
-                    .push(PathReason::new(folder.clone(), NESTED));
+        for (folder, capture, sort) in [(&top, capture, Sort::WorkTree)].into_iter().chain(nested) {
+            let is_top = sort == Sort::WorkTree;
+            if !is_top && !filter.untracked {
+                let stays = PathReason::new(folder.clone(), NESTED);
+                leaving.withheld.push(stays);
                 continue;
             }
             let opened = capture.objects().open();
             let mut sink = only_ids();
-            let mut walk = Walk::new(opened.database()?, filter, &mut sink, &blob);
-            let base = capture
-                .head
-                .commit
-                .as_ref()
-                .filter(|_| sort == Sort::WorkTree);
-            let repository = opened.repository()?;
-            let beside = Beside {
-                base: base.and_then(|commit| tree_of(repository, commit)),
-                index: capture
-                    .index_tree
-                    .as_ref()
-                    .map(parse_oid)
-                    .transpose()?
-                    .filter(|_| sort == Sort::WorkTree),
-                sent: None,
-            };
+            let mut walk = Walk::new(opened.database()?, filter, &mut sink, &blob_id);
             let files = parse_oid(&capture.tree)?;
-            let moment = Moment {
-                base: beside.base,
-                index: beside.index,
-                files,
-            };
-            walk.withhold(Some(self.repo).filter(|_| sort == Sort::WorkTree), moment)?;
+            let mut beside = Beside::default();
+            if is_top {
+                let head = capture.head.commit.as_ref();
+                let repository = opened.repository()?;
+                beside.base = head.and_then(|commit| tree_of(repository, commit));
+                beside.index = oid_of(capture.index_tree.as_ref())?;
+            }
+            let (base, index) = (beside.base, beside.index);
+            let moment = Moment { base, index, files };
+            walk.withhold(is_top.then_some(self), moment)?;
             walk.tree(folder, files, beside, sort, 0)?;
-            if sort == Sort::WorkTree {
-                for file in self.memory {
-                    let path = RepoPath::from(MEMORY_PLACE).join(file.path.as_bytes());
-                    let size = file.content.len() as u64;
-                    let oid = (walk.blob)(&file.content)?;
-                    let reason = walk.stays((&path, 0o100_644, oid), size, false, sort, || {
-                        Ok(file.content.clone())
-                    })?;
-                    walk.leaving.add(&path, size, reason, false);
-                }
+            for file in memory.iter().filter(|_| is_top) {
+                let path = RepoPath::from(MEMORY_PLACE).join(file.path.as_bytes());
+                let size = file.content.len() as u64;
+                let entry = (&path, 0o100_644, blob_id(&file.content)?);
+                let content = || Ok(file.content.clone());
+                let reason = walk.stays(entry, size, false, sort, content)?;
+                walk.leaving.add(&path, size, reason, false);
             }
             leaving.withheld.append(&mut walk.leaving.withheld);
             leaving.untracked.append(&mut walk.leaving.untracked);
@@ -268,24 +242,11 @@ impl Captured<'_> {
         leaving.withheld.dedup();
         Ok(leaving)
     }
-}
 
-impl Repo {
     /// What would leave of a checkpoint; nothing is written.
     pub fn leaving(&self, checkpoint: &ObjectId, filter: &Filter) -> Result<Leaving> {
-        let stored = self.load_checkpoint(checkpoint)?;
-        let previous = filter
-            .previous
-            .as_ref()
-            .map(|previous| self.load_checkpoint(previous))
-            .transpose()?;
-        let blob = |data: &[u8]| {
-            Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"))
-        };
-        let mut sink = only_ids();
-        let mut walk = Walk::new(Database::open(self)?, filter, &mut sink, &blob);
-        walk.checkpoint(self, &stored, previous.as_ref())?;
-        Ok(walk.leaving)
+        let (_, _, leaving) = filtered(self, checkpoint, filter, &mut only_ids(), &blob_id)?;
+        Ok(leaving)
     }
 }
 
@@ -407,15 +368,14 @@ impl<'a> Walk<'a> {
         stored: &StoredCheckpoint,
         previous: Option<&StoredCheckpoint>,
     ) -> Result<Sent> {
-        let some = |tree: Option<&ObjectId>| tree.map(parse_oid).transpose();
         let base = stored
             .manifest
             .head
             .commit
             .as_ref()
             .and_then(|commit| tree_of(&repo.inner, commit));
-        let index = some(stored.index_tree.as_ref())?;
-        let sent = some(previous.map(|previous| &previous.tree))?;
+        let index = oid_of(stored.index_tree.as_ref())?;
+        let sent = oid_of(previous.map(|previous| &previous.tree))?;
         let top = RepoPath::default();
         let files = self.tree(
             &top,
@@ -425,10 +385,9 @@ impl<'a> Walk<'a> {
             0,
         )?;
         let gone: Vec<PathReason> = self.leaving.withheld.clone();
-        let sent_index = some(previous.and_then(|previous| previous.index_tree.as_ref()))?;
         let beside = Beside {
             base,
-            sent: sent_index,
+            sent: oid_of(previous.and_then(|previous| previous.index_tree.as_ref()))?,
             index: None,
         };
         let index = index
@@ -436,13 +395,7 @@ impl<'a> Walk<'a> {
             .transpose()?;
 
         let state = Tree::read(&self.database, parse_oid(&stored.state_tree)?)?;
-        let before = previous
-            .map(|previous| parse_oid(&previous.state_tree))
-            .transpose()?;
-        let before = before
-            .map(|tree| Tree::read(&self.database, tree))
-            .transpose()?
-            .unwrap_or_default();
+        let before = self.read(oid_of(previous.map(|previous| &previous.state_tree))?)?;
         let sent_part = |name: &[u8]| before.find(name).map(|entry| entry.oid);
         let mut level = Level::default();
         let mut nested_stays = Vec::new();
@@ -496,6 +449,14 @@ impl<'a> Walk<'a> {
         })
     }
 
+    /// A tree; an empty one for `None`.
+    fn read(&self, tree: Option<Oid>) -> Result<Tree> {
+        tree.map_or_else(
+            || Ok(Tree::default()),
+            |tree| Tree::read(&self.database, tree),
+        )
+    }
+
     /// A manifest that says what stays here.
     fn manifest(&self, mut manifest: Manifest, stays: &[PathReason]) -> Result<Oid> {
         if !stays.is_empty() {
@@ -523,11 +484,7 @@ impl<'a> Walk<'a> {
         if Some(copies) == sent || depth > MAX_DEPTH {
             return Ok(copies);
         }
-        let all = Tree::read(&self.database, copies)?;
-        let before = sent
-            .map(|tree| Tree::read(&self.database, tree))
-            .transpose()?
-            .unwrap_or_default();
+        let (all, before) = (Tree::read(&self.database, copies)?, self.read(sent)?);
         let mut level = Level::default();
         let names: Vec<(String, &Nested)> = nested
             .iter()
@@ -538,11 +495,7 @@ impl<'a> Walk<'a> {
                 continue;
             };
             let one = Tree::read(&self.database, entry.oid)?;
-            let before = before
-                .find(name.as_bytes())
-                .map(|entry| Tree::read(&self.database, entry.oid))
-                .transpose()?;
-            let before = before.unwrap_or_default();
+            let before = self.read(before.find(name.as_bytes()).map(|entry| entry.oid))?;
             let sent_part = |name: &[u8]| before.find(name).map(|entry| entry.oid);
             let place = outer.join(nested.path.as_bytes());
             let mut part = Level::default();
@@ -556,14 +509,8 @@ impl<'a> Walk<'a> {
                     MANIFEST => continue,
                     FILES => {
                         let known = self.leaving.withheld.len();
-                        self.withhold(
-                            None,
-                            Moment {
-                                base: None,
-                                index: None,
-                                files: entry.oid,
-                            },
-                        )?;
+                        let (base, index, files) = (None, None, entry.oid);
+                        self.withhold(None, Moment { base, index, files })?;
                         let beside = Beside {
                             sent: sent_part(FILES),
                             ..Beside::default()
@@ -608,20 +555,15 @@ impl<'a> Walk<'a> {
             return Err(Error::corrupt(format!("tree {tree} is nested too deeply")));
         }
         let entries = Tree::read(&self.database, tree)?;
-        let read = |tree: Option<Oid>| -> Result<Tree> {
-            Ok(tree
-                .map(|tree| Tree::read(&self.database, tree))
-                .transpose()?
-                .unwrap_or_default())
-        };
-        let (base, sent, index) = (read(beside.base)?, read(beside.sent)?, read(beside.index)?);
+        let base = self.read(beside.base)?;
+        let (sent, index) = (self.read(beside.sent)?, self.read(beside.index)?);
         let mut level = Level::default();
         let mut is_changed = false;
         for entry in entries.entries() {
             let path = child(folder, entry.name);
             let there = |tree: &Tree| tree.find(entry.name).map(|entry| (entry.mode, entry.oid));
             let known = [&base, &sent].map(there);
-            if known.contains(&Some((entry.mode, entry.oid))) {
+            if entry.mode == GITLINK || known.contains(&Some((entry.mode, entry.oid))) {
                 level.add(entry.name, entry.mode, entry.oid);
                 continue;
             }
@@ -652,25 +594,15 @@ impl<'a> Walk<'a> {
                 Sort::LookedThrough => false,
                 Sort::Tracked => true,
             };
-            if entry.mode == GITLINK {
-                level.add(entry.name, entry.mode, entry.oid);
-                continue;
-            }
             let size = self.database.size(entry.oid)?;
             let content = || self.database.blob(entry.oid);
-            let reason = self.stays(
-                (&path, entry.mode, entry.oid),
-                size,
-                is_tracked,
-                sort,
-                content,
-            )?;
+            let named = (&path, entry.mode, entry.oid);
+            let reason = self.stays(named, size, is_tracked, sort, content)?;
             self.leaving.add(&path, size, reason, is_tracked);
-            if reason.is_some() {
-                is_changed = true;
-                continue;
+            match reason {
+                Some(_) => is_changed = true,
+                None => level.add(entry.name, entry.mode, entry.oid),
             }
-            level.add(entry.name, entry.mode, entry.oid);
         }
         if is_changed {
             (self.sink)(&level.into_bytes())
@@ -703,7 +635,7 @@ impl<'a> Walk<'a> {
         if sort != Sort::Tracked && !self.filter.untracked {
             return Ok(Some(UNTRACKED));
         }
-        if !is_file_mode(mode) {
+        if mode & 0o170_000 != 0o100_000 {
             return Ok(None);
         }
         if is_secret_path(path) {
@@ -717,10 +649,6 @@ impl<'a> Walk<'a> {
 fn tree_of(repository: &git2::Repository, commit: &ObjectId) -> Option<Oid> {
     let found = repository.find_commit(parse_oid(commit).ok()?).ok()?;
     Some(found.tree_id())
-}
-
-fn is_file_mode(mode: u32) -> bool {
-    mode & 0o170_000 == 0o100_000
 }
 
 /// A reason about a path in this folder, with the path relative to it.

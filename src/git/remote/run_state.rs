@@ -5,7 +5,6 @@
 //! them, are looked through by [`FetchedNames`].
 
 use std::collections::HashSet;
-use std::fs::File;
 
 use git2::{ObjectType, Oid, Signature, Time};
 
@@ -16,8 +15,9 @@ use crate::git::base::object_id::{TREE, parse_oid};
 use crate::git::base::openat::sync_folder;
 use crate::git::base::paths::unsafe_name;
 use crate::git::odb::database::Database;
+use crate::git::odb::publish::sync_loose;
 use crate::git::odb::trees::{Tree, child};
-use crate::git::repo::ref_component;
+use crate::git::repo::CheckpointRef;
 use crate::git::repo::repository::{IDENTITY, Repo};
 use crate::model::id::{NONE, RunId};
 use crate::model::manifest::ObjectId;
@@ -53,12 +53,7 @@ impl Repo {
             tree.insert(name, blob, 0o100_644).map_err(failed())?;
         }
         let tree = tree.write().map_err(failed())?;
-        let signs = self
-            .inner
-            .config()
-            .and_then(|config| config.get_bool("commit.gpgsign"))
-            .unwrap_or(false);
-        if signs {
+        if self.signs_commits() {
             return signed(self, tree, state, limits);
         }
         let parents: Vec<git2::Commit<'_>> = state
@@ -67,13 +62,8 @@ impl Repo {
             .map(|parent| self.inner.find_commit(parse_oid(parent)?).map_err(failed()))
             .collect::<Result<_>>()?;
         let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
-        let (name, address) = IDENTITY;
-        let who = Signature::new(
-            name,
-            address,
-            &Time::new(state.at.millis().div_euclid(1000), 0),
-        )
-        .map_err(failed())?;
+        let when = Time::new(state.at.millis().div_euclid(1000), 0);
+        let who = Signature::new(IDENTITY.0, IDENTITY.1, &when).map_err(failed())?;
         let tree = self.inner.find_tree(tree).map_err(failed())?;
         let commit = self
             .inner
@@ -93,18 +83,10 @@ fn sync_state(repo: &Repo, commit: Oid) -> Result<()> {
         .and_then(|commit| commit.tree())
         .map_err(failed())?;
     let objects = repo.common_dir().join("objects");
-    for oid in tree
-        .iter()
-        .map(|entry| entry.id())
+    let files = tree.iter().map(|entry| entry.id());
+    files
         .chain([tree.id(), commit])
-    {
-        let hex = oid.to_string();
-        let folder = objects.join(&hex[..2]);
-        if let Ok(loose) = File::open(folder.join(&hex[2..])) {
-            loose.sync_all().map_err(Error::at(&folder))?;
-            sync_folder(&folder)?;
-        }
-    }
+        .try_for_each(|oid| sync_loose(&objects, oid))?;
     sync_folder(&objects)
 }
 
@@ -120,18 +102,14 @@ fn signed(repo: &Repo, tree: Oid, state: &NewState<'_>, limits: &Limits<'_>) -> 
     );
     command.args(["-m", state.message.trim_end()]);
     let ended = call::run(command, false, limits)?;
-    let failed = |said: String| Error::Program {
-        name: "git commit-tree -S".to_owned(),
-        said,
+    let said = match ended.status {
+        Some(status) if status.success() => None,
+        Some(_) => Some(ended.said),
+        None => Some("the program that signs commits did not end in time".to_owned()),
     };
-    match ended.status {
-        Some(status) if status.success() => {}
-        Some(_) => return Err(failed(ended.said)),
-        None => {
-            return Err(failed(
-                "the program that signs commits did not end in time".to_owned(),
-            ));
-        }
+    if let Some(said) = said {
+        let name = "git commit-tree -S".to_owned();
+        return Err(Error::Program { name, said });
     }
     let id = ObjectId(String::from_utf8_lossy(&ended.stdout).trim().to_owned());
     sync_state(repo, parse_oid(&id)?)?;
@@ -190,11 +168,8 @@ impl Repo {
             };
             let most = most_of(&name);
             let is_read = entry.kind() == Some(ObjectType::Blob) && size <= most;
-            let content = if is_read {
-                Some(odb.read(entry.id()).map_err(failed)?.data().to_vec())
-            } else {
-                None
-            };
+            let content = is_read.then(|| odb.read(entry.id())).transpose();
+            let content = content.map_err(failed)?.map(|blob| blob.data().to_vec());
             files.push(RawFile {
                 name,
                 mode,
@@ -239,10 +214,7 @@ impl Repo {
         match self.inner.find_reference(name) {
             Ok(mut found) => found.delete().map_err(Error::git(format!("remove {name}"))),
             Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(()),
-            Err(source) => Err(Error::Git {
-                action: format!("read {name}"),
-                source,
-            }),
+            Err(error) => Err(Error::git(format!("read {name}"))(error)),
         }
     }
 }
@@ -258,15 +230,15 @@ const PENDING: &str = "refs/recover-pending/";
 
 /// A run's place below [`Remote::RUNS`].
 fn run_component(key: &RunKey) -> String {
-    let id = ref_component(key.run_id.as_str());
+    let id = CheckpointRef::component(key.run_id.as_str());
     if key.phase == NONE && key.lane == NONE {
         return id;
     }
     // No component has a `+`.
     format!(
         "{id}+{}+{}",
-        ref_component(&key.phase),
-        ref_component(&key.lane)
+        CheckpointRef::component(&key.phase),
+        CheckpointRef::component(&key.lane)
     )
 }
 
@@ -274,7 +246,10 @@ fn below(folder: &str, remote: &str, there: &str) -> Option<String> {
     let component = there
         .strip_prefix(Remote::RUNS)
         .filter(|component| !component.contains('/'))?;
-    Some(format!("{folder}{}/{component}", ref_component(remote)))
+    Some(format!(
+        "{folder}{}/{component}",
+        CheckpointRef::component(remote)
+    ))
 }
 
 /// The references of runs: on a server, and here, below the name of the remote.
@@ -299,12 +274,20 @@ impl Remote {
 
     /// The reference here of what was seen last of a run on a remote.
     pub(crate) fn tracking_ref(remote: &str, key: &RunKey) -> String {
-        format!("{TRACKING}{}/{}", ref_component(remote), run_component(key))
+        format!(
+            "{TRACKING}{}/{}",
+            CheckpointRef::component(remote),
+            run_component(key)
+        )
     }
 
     /// What is on its way to a remote.
     pub(crate) fn pending_ref(remote: &str, key: &RunKey) -> String {
-        format!("{PENDING}{}/{}", ref_component(remote), run_component(key))
+        format!(
+            "{PENDING}{}/{}",
+            CheckpointRef::component(remote),
+            run_component(key)
+        )
     }
 
     /// The reference here of what was seen last of the reference of a run there.
@@ -320,7 +303,7 @@ impl Remote {
     /// Whether a reference on a server is that of a run with this id, whatever its phase and lane.
     pub(crate) fn is_of_run(there: &str, id: &RunId) -> bool {
         let component = there.strip_prefix(Self::RUNS).unwrap_or_default();
-        component.split('+').next() == Some(ref_component(id.as_str()).as_str())
+        component.split('+').next() == Some(CheckpointRef::component(id.as_str()).as_str())
     }
 }
 
@@ -334,16 +317,18 @@ pub(crate) struct FetchedNames<'r> {
     seen: HashSet<Oid>,
 }
 
-impl<'r> FetchedNames<'r> {
-    /// None was looked through yet.
-    pub(crate) fn new(repo: &'r Repo) -> Result<Self> {
-        Ok(Self {
-            repo,
-            database: Database::open(repo)?,
+impl Repo {
+    /// Looks through the names in the trees of checkpoints.
+    pub(crate) fn fetched_names(&self) -> Result<FetchedNames<'_>> {
+        Ok(FetchedNames {
+            repo: self,
+            database: Database::open(self)?,
             seen: HashSet::new(),
         })
     }
+}
 
+impl FetchedNames<'_> {
     /// What is in a checkpoint that no checkpoint has, and why; `None` where nothing is. What is not here is not looked at: it
     /// comes in a transfer.
     pub(crate) fn unsafe_in(

@@ -8,7 +8,7 @@
 //! `git prune --expire=now` by itself says nothing: git itself advises against it while anything is written.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use rustix::process::{Pid, test_kill_process};
 
 use super::repository::{OWN, Repo};
 use crate::durable::{Kind, Root};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Result, present};
 
 const FILE: &str = "doubt";
 /// Beside it, for all worktrees: damage was found, and nothing since then says that all checkpoints are whole.
@@ -28,29 +28,21 @@ impl Repo {
     pub(crate) fn mark_odb_suspect(&self) -> Result<()> {
         let worktrees = self.common_dir().join("worktrees");
         let mut roots = vec![self.shared().clone()];
-        match self.shared().list(&worktrees) {
-            Ok(entries) => {
-                let folders = entries
-                    .into_iter()
-                    .filter(|(_, kind)| *kind == Kind::Directory);
-                roots.extend(folders.map(|(name, _)| self.shared().inside(&worktrees.join(name))));
+        let linked = present(&worktrees, self.shared().list(&worktrees))?;
+        for (name, kind) in linked.into_iter().flatten() {
+            if kind == Kind::Directory {
+                roots.push(self.shared().inside(&worktrees.join(name)));
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(source) => return Err(Error::io(worktrees, source)),
         }
         let found = self.shared_folder().join(FOUND);
-        if self
-            .shared()
-            .has(Path::new(OWN))
-            .map_err(Error::at(&found))?
-        {
-            self.shared().create(&found).map_err(Error::at(&found))?;
+        if self.shared().has(Path::new(OWN)).at(&found)? {
+            self.shared().create(&found).at(&found)?;
         }
         for root in roots {
             let path = note(&root);
             // One without a folder of ours was never captured: it has nothing to be believed.
-            if root.has(Path::new(OWN)).map_err(Error::at(&path))? {
-                root.create(&path).map_err(Error::at(&path))?;
+            if root.has(Path::new(OWN)).at(&path)? {
+                root.create(&path).at(&path)?;
             }
         }
         Ok(())
@@ -67,16 +59,9 @@ impl Repo {
     /// All checkpoints were read, and are whole. A note that stays costs the reading once more.
     pub(crate) fn end_damage(&self) {
         let path = self.shared_folder().join(FOUND);
-        if let Err(error) = remove(self.shared(), &path) {
+        if let Err(error) = present(&path, self.shared().remove_file(&path)) {
             tracing::debug!(%error, "{} stays", path.display());
         }
-    }
-}
-
-fn remove(root: &Root, path: &Path) -> Result<()> {
-    match root.remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path, error)),
-        _ => Ok(()),
     }
 }
 
@@ -87,7 +72,7 @@ pub(in crate::git) fn is_suspect(own: &Root) -> bool {
 
 /// Ends it, after a capture that began with it was recorded.
 pub(in crate::git) fn clear(own: &Root) -> Result<()> {
-    remove(own, &note(own))
+    present(&note(own), own.remove_file(&note(own))).map(drop)
 }
 
 fn note(own: &Root) -> PathBuf {

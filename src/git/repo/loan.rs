@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::locks::WorktreeLock;
 use super::repository::Repo;
 use crate::durable::{Root, Sync};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::git::base::openat::{self, DirfdCache, FileStat, sync_folder};
 use crate::model::manifest::PathMode;
 use crate::model::path::RepoPath;
@@ -53,7 +53,7 @@ impl Loan {
         may: MayLend<'_>,
     ) -> Result<Option<Self>> {
         let mut loan = Self::of(repo)?;
-        let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
+        let mut folders = DirfdCache::of(repo.workdir())?;
         let mut opened = Vec::new();
         for path in paths {
             for part in path.ancestors().chain([path.clone()]) {
@@ -61,7 +61,7 @@ impl Loan {
                 let Ok(dir) = folders.open(&parent) else {
                     break;
                 };
-                match lacking(&dir, name).map_err(|error| openat::io_error(&part, error))? {
+                match lacking(&dir, name).on(&part)? {
                     Some(stat) if may(&part, stat.kind() == FileType::Directory)? => {
                         loan.give(&dir, vec![(part.clone(), stat)])?;
                         opened.push(part);
@@ -76,13 +76,10 @@ impl Loan {
             let Ok(dir) = folders.open(&folder) else {
                 continue;
             };
-            let failed = |error: io::Error| openat::io_error(&folder, error);
             let mut lacks = Vec::new();
-            for name in
-                openat::names(&openat::open_folder(&dir, b".").map_err(failed)?).map_err(failed)?
-            {
+            for name in openat::names(&openat::open_folder(&dir, b".").on(&folder)?).on(&folder)? {
                 let path = folder.join(&name);
-                if let Some(stat) = lacking(&dir, &name).map_err(failed)? {
+                if let Some(stat) = lacking(&dir, &name).on(&folder)? {
                     if !may(&path, stat.kind() == FileType::Directory)? {
                         continue;
                     }
@@ -97,17 +94,10 @@ impl Loan {
 
     /// Gives back what a process that was killed has lent. Returns whether there was anything.
     pub(crate) fn give_back_left(repo: &Repo, _lock: &WorktreeLock) -> Result<bool> {
-        let mut loan = Self::of(repo)?;
-        let journal = loan.journal.clone();
-        let Some(text) = loan
-            .own
-            .read_present(&journal)
-            .map_err(Error::at(&journal))?
-        else {
+        let Some(read) = repo.read_journal::<Journal>(FILE, 0)? else {
             return Ok(false);
         };
-        let read: Journal = serde_json::from_slice(&text)
-            .map_err(|error| Error::corrupt(format!("{}: {error}", journal.display())))?;
+        let mut loan = Self::of(repo)?;
         loan.lent = read
             .lent
             .into_iter()
@@ -118,7 +108,7 @@ impl Loan {
 
     /// Whether a process that was killed has lent anything.
     pub(crate) fn is_left(repo: &Repo) -> bool {
-        !matches!(repo.own().kind(&repo.own_folder().join(FILE)), Ok(None))
+        repo.has_journal(FILE)
     }
 
     /// The permissions that a path had, where it was lent any.
@@ -163,37 +153,34 @@ impl Loan {
             .map_err(|error| Error::corrupt(format!("loan: {error}")))?;
         self.own
             .write(&self.journal, &text, Sync::All)
-            .map_err(Error::at(&self.journal))?;
+            .at(&self.journal)?;
         for (path, stat) in lacks {
             let mode = stat.permissions() | rights(stat.kind());
-            chmod(dir, openat::split(&path).1, mode)
-                .map_err(|error| openat::io_error(&path, error))?;
+            chmod(dir, openat::split(&path).1, mode).on(&path)?;
         }
         Ok(())
     }
 
     /// Gives all of it back; what another program changed meanwhile stays.
     fn give_back(&mut self) -> Result<()> {
-        let mut folders = DirfdCache::new(openat::open_root(&self.workdir)?);
+        let mut folders = DirfdCache::of(&self.workdir)?;
         // The deepest first: a folder without rights hides what is in it.
         for (path, mode) in self.lent.iter().rev() {
             let (parent, name) = openat::split(path);
             let Ok(dir) = folders.open(&parent) else {
                 continue;
             };
-            let failed = |error: io::Error| openat::io_error(path, error);
-            let Some(stat) = openat::stat(&dir, name).map_err(failed)? else {
+            let Some(stat) = openat::stat(&dir, name).on(path)? else {
                 continue;
             };
             if stat.permissions() == mode | rights(stat.kind()) {
-                chmod(&dir, name, *mode).map_err(failed)?;
+                chmod(&dir, name, *mode).on(path)?;
             }
         }
         self.lent.clear();
-        match self.own.remove_file(&self.journal) {
-            Ok(()) => self.journal.parent().map_or(Ok(()), sync_folder),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(Error::io(&self.journal, error)),
+        match present(&self.journal, self.own.remove_file(&self.journal))? {
+            Some(()) => self.journal.parent().map_or(Ok(()), sync_folder),
+            None => Ok(()),
         }
     }
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::repository::Repo;
 use crate::durable::{FileLock, LockError, Root, Sync, TemporaryFolder, cannot_link};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::model::time::spoken_duration;
 
 /// How often a held lock is tried again.
@@ -48,7 +48,7 @@ impl GitLock {
         release(repo, &mark)?;
         repo.own()
             .write(&mark, lock.as_os_str().as_bytes(), Sync::Nothing)
-            .map_err(Error::at(&mark))?;
+            .at(&mark)?;
         let deadline = Instant::now() + timeout;
         loop {
             match link(&mark, &lock) {
@@ -62,13 +62,11 @@ impl GitLock {
                 Err(error) => {
                     // A mark without its lock is removed by whoever comes next.
                     let _ = fs::remove_file(&mark);
-                    return Err(match error.kind() {
-                        io::ErrorKind::AlreadyExists => Error::Locked {
-                            holder: foreign_holder(&lock),
-                            file: lock,
-                        },
-                        _ => Error::io(lock, error),
-                    });
+                    if error.kind() != io::ErrorKind::AlreadyExists {
+                        return Err(Error::io(lock, error));
+                    }
+                    let holder = foreign_holder(&lock);
+                    return Err(Error::Locked { file: lock, holder });
                 }
             }
         }
@@ -104,7 +102,7 @@ impl Drop for GitLock {
 /// Removes the locks that dead processes of ours left. The worktree's lock is held.
 fn release_left_over(repo: &Repo) -> Result<()> {
     let own = repo.own_folder();
-    for (name, _) in repo.own().list(&own).map_err(Error::at(&own))? {
+    for (name, _) in repo.own().list(&own).at(&own)? {
         if !name.as_encoded_bytes().starts_with(MARK.as_bytes()) {
             continue;
         }
@@ -116,23 +114,19 @@ fn release_left_over(repo: &Repo) -> Result<()> {
 /// Removes the lock that a mark is of, and the mark, where they are there.
 fn release(repo: &Repo, mark: &Path) -> Result<()> {
     if let Some(lock) = marked(repo, mark)? {
-        fs::remove_file(&lock).map_err(Error::at(&lock))?;
+        fs::remove_file(&lock).at(&lock)?;
     }
-    match fs::remove_file(mark) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(mark, error)),
-        _ => Ok(()),
-    }
+    present(mark, fs::remove_file(mark)).map(drop)
 }
 
 /// The lock that a mark is of, while it is there and ours. A mark that a power failure left empty, as it is not synced, is
 /// of the lock that is the same file.
 fn marked(repo: &Repo, mark: &Path) -> Result<Option<PathBuf>> {
     let (root, name) = Root::of_file(mark);
-    let lock = match root.read(Path::new(name)) {
-        Ok(lock) => PathBuf::from(OsStr::from_bytes(&lock)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(Error::io(mark, source)),
+    let Some(lock) = present(mark, root.read(Path::new(name)))? else {
+        return Ok(None);
     };
+    let lock = PathBuf::from(OsStr::from_bytes(&lock));
     let Some(marked) = identity(mark) else {
         return Ok(None);
     };
@@ -184,7 +178,7 @@ impl ForeignLock {
         if Self::of(self.path.clone()).as_ref() != Some(self) {
             return Ok(false);
         }
-        fs::remove_file(&self.path).map_err(Error::at(&self.path))?;
+        fs::remove_file(&self.path).at(&self.path)?;
         Ok(true)
     }
 }
@@ -200,21 +194,17 @@ fn foreign_holder(lock: &Path) -> String {
 impl Repo {
     /// The locks that others than `recover` hold, or left, in this work tree and its repository.
     pub(crate) fn foreign_locks(&self) -> Result<Vec<ForeignLock>> {
-        let mut locks: Vec<ForeignLock> = lock_files(self)?
+        let locks = lock_files(self)?.into_iter().filter_map(ForeignLock::of);
+        let marks: Vec<PathBuf> = all_marks(self)?
             .into_iter()
-            .filter_map(ForeignLock::of)
+            .flat_map(|(_, marks)| marks)
             .collect();
-        if !locks.is_empty() {
-            let marks: Vec<PathBuf> = all_marks(self)?
-                .into_iter()
-                .flat_map(|(_, marks)| marks)
-                .collect();
-            let is_of = |lock: &ForeignLock, mark: &PathBuf| {
-                identity(mark) == Some(lock.identity) || names(&lock.path, mark)
-            };
-            locks.retain(|lock| !marks.iter().any(|mark| is_of(lock, mark)));
-        }
-        Ok(locks)
+        let is_of = |lock: &ForeignLock, mark: &PathBuf| {
+            identity(mark) == Some(lock.identity) || names(&lock.path, mark)
+        };
+        Ok(locks
+            .filter(|lock| !marks.iter().any(|mark| is_of(lock, mark)))
+            .collect())
     }
 }
 
@@ -227,16 +217,12 @@ fn lock_files(repo: &Repo) -> Result<Vec<PathBuf>> {
         "packed-refs.lock",
         "shallow.lock",
         "refs/stash.lock",
-    ]
-    .map(|name| common.join(name));
-    let mut found: Vec<PathBuf> = of_own
-        .into_iter()
-        .chain(of_all)
-        .filter(|path| fs::symlink_metadata(path).is_ok())
-        .collect();
-    let mut folders: Vec<PathBuf> = ["heads", "remotes", "tags"]
-        .map(|name| common.join("refs").join(name))
-        .into();
+    ];
+    let of_all = of_all.map(|name| common.join(name));
+    let mut found: Vec<PathBuf> = of_own.into_iter().chain(of_all).collect();
+    found.retain(|path| fs::symlink_metadata(path).is_ok());
+    let mut folders = vec![];
+    folders.extend(["refs/heads", "refs/remotes", "refs/tags"].map(|name| common.join(name)));
     while let Some(folder) = folders.pop() {
         for path in list(&folder)? {
             let kind = fs::symlink_metadata(&path).map(|found| found.file_type());
@@ -306,14 +292,8 @@ fn all_marks(repo: &Repo) -> Result<Vec<(PathBuf, Vec<PathBuf>)>> {
 
 /// What a folder holds; nothing where it is not there.
 fn list(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(Error::io(folder, source)),
-    };
-    entries
-        .map(|entry| Ok(entry.map_err(Error::at(folder))?.path()))
-        .collect()
+    let entries = present(folder, fs::read_dir(folder))?.into_iter().flatten();
+    entries.map(|entry| Ok(entry.at(folder)?.path())).collect()
 }
 
 /// Proof that this process alone writes in the work tree.
@@ -374,7 +354,7 @@ impl WorktreeLock {
     pub fn rehearse(repo: &Repo, timeout: Duration) -> Result<Self> {
         let file =
             FileLock::acquire_unnoticed(repo.own(), &repo.own_folder().join("lock"), timeout)?;
-        let scratch = TemporaryFolder::new().map_err(Error::at(&std::env::temp_dir()))?;
+        let scratch = TemporaryFolder::new().at(&std::env::temp_dir())?;
         Ok(Self::of(file, scratch.path().to_owned(), Some(scratch)))
     }
 
@@ -401,20 +381,15 @@ impl WorktreeLock {
 
     /// A free quarantine; `None` when 64 captures are held at once.
     pub(in crate::git) fn slot(&self) -> Option<Slot> {
-        loop {
-            let used = self.held.slots.load(Ordering::Acquire);
-            let number = used.trailing_ones();
-            if number >= u64::BITS {
-                return None;
-            }
-            let taken = self.held.slots.fetch_or(1 << number, Ordering::AcqRel);
-            if taken & (1 << number) == 0 {
-                return Some(Slot {
-                    held: Arc::clone(&self.held),
-                    number,
-                });
-            }
-        }
+        let free = |used: u64| (used != u64::MAX).then_some(used | (used + 1));
+        let used = self
+            .held
+            .slots
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, free);
+        Some(Slot {
+            held: Arc::clone(&self.held),
+            number: used.ok()?.trailing_ones(),
+        })
     }
 
     /// Whether no capture is held.

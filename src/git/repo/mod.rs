@@ -15,7 +15,5 @@ pub(super) mod unusable;
 pub(crate) use loan::Loan;
 pub(crate) use locks::ForeignLock;
 pub use locks::WorktreeLock;
-pub(crate) use refs::{CheckpointRef, ref_component};
-pub use refs::{ref_name, resolve};
+pub use refs::{CheckpointRef, resolve};
 pub use repository::Repo;
-pub(crate) use repository::{is_same_folder, refuse_root};

@@ -13,7 +13,7 @@ use git2::{AutotagOption, FetchOptions, Oid, Reference};
 use super::locks::{GitLock, WorktreeLock};
 use super::repository::{Repo, private_path};
 use crate::durable::{Kind, Root, give_to_sudo_caller, temporary_prefix};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::git::base::openat::sync_folder;
 use crate::model::id::{CheckpointId, RunId};
 use crate::model::manifest::ObjectId;
@@ -31,28 +31,52 @@ pub struct CheckpointRef {
     pub commit: ObjectId,
 }
 
-/// The reference of a checkpoint of a run.
-pub fn ref_name(run_id: &RunId, checkpoint: &CheckpointId) -> String {
-    format!(
-        "{PREFIX}{}/{}",
-        ref_component(run_id.as_str()),
-        ref_component(checkpoint.as_str())
-    )
-}
-
 /// Where commits are kept that went off a branch; no run's checkpoints have that place, as no run's component has a `+`.
 pub(crate) const KEPT: &str = "refs/recover/+kept/";
 
 impl CheckpointRef {
+    /// The name of the reference of a run's checkpoint.
+    pub fn name_of(run_id: &RunId, checkpoint: &CheckpointId) -> String {
+        let (run, checkpoint) = (run_id.as_str(), checkpoint.as_str());
+        format!(
+            "{PREFIX}{}/{}",
+            Self::component(run),
+            Self::component(checkpoint)
+        )
+    }
+
     /// The reference that keeps a commit of a run which went off a branch.
     pub(crate) fn kept(run_id: &RunId, commit: &ObjectId) -> Self {
+        let run = Self::component(run_id.as_str());
         Self {
-            name: format!(
-                "{KEPT}{}/{}",
-                ref_component(run_id.as_str()),
-                commit.short()
-            ),
+            name: format!("{KEPT}{run}/{}", commit.short()),
             commit: commit.clone(),
+        }
+    }
+
+    /// A text as one component of a reference's name. Different texts give different components.
+    ///
+    /// Letters, digits, `-` and `_` stay, so does a `.` between two of these; any other byte becomes `%` and two hexadecimal digits.
+    /// What gets too long for a file's name is cut, with a checksum at its end.
+    pub(crate) fn component(text: &str) -> String {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        let bytes = text.as_bytes();
+        let mut out = String::with_capacity(bytes.len());
+        for (at, byte) in bytes.iter().copied().enumerate() {
+            let between =
+                at > 0 && plain(bytes[at - 1]) && bytes.get(at + 1).copied().is_some_and(plain);
+            // `x.lock` would be taken for the lock of `x`.
+            let lock = byte == b'.' && &bytes[at + 1..] == b"lock";
+            if plain(byte) || (byte == b'.' && between && !lock) {
+                out.push(char::from(byte));
+            } else {
+                let _ = write!(out, "%{byte:02x}");
+            }
+        }
+        if out.is_empty() {
+            "%".to_owned()
+        } else {
+            short_part(out, text)
         }
     }
 }
@@ -61,37 +85,11 @@ impl Repo {
     /// The references that keep commits which went off a branch: those of a run, or all.
     pub(crate) fn kept_ref_names(&self, run_id: Option<&RunId>) -> Result<Vec<String>> {
         let prefix = run_id.map_or(KEPT.to_owned(), |run_id| {
-            format!("{KEPT}{}/", ref_component(run_id.as_str()))
+            format!("{KEPT}{}/", CheckpointRef::component(run_id.as_str()))
         });
         let mut names = all_names(self, |_| false)?;
         names.retain(|name| name.starts_with(&prefix));
         Ok(names.into_iter().collect())
-    }
-}
-
-/// A text as one component of a reference's name. Different texts give different components.
-///
-/// Letters, digits, `-` and `_` stay, so does a `.` between two of these; any other byte becomes `%` and two hexadecimal digits.
-/// What gets too long for a file's name is cut, with a checksum at its end.
-pub(crate) fn ref_component(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    let bytes = text.as_bytes();
-    let mut out = String::with_capacity(bytes.len());
-    for (at, byte) in bytes.iter().copied().enumerate() {
-        let between =
-            at > 0 && plain(bytes[at - 1]) && bytes.get(at + 1).copied().is_some_and(plain);
-        // `x.lock` would be taken for the lock of `x`.
-        let lock = byte == b'.' && &bytes[at + 1..] == b"lock";
-        if plain(byte) || (byte == b'.' && between && !lock) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02x}");
-        }
-    }
-    if out.is_empty() {
-        "%".to_owned()
-    } else {
-        short_part(out, text)
     }
 }
 
@@ -130,13 +128,13 @@ pub(in crate::git) fn set_ref_from(
         return Err(exists());
     }
     let (refs, path) = (folder_of_refs(repo), repo.common_dir().join(name));
-    let draft = draft.map_or_else(|| write_draft(repo, lock, commit), Ok)?;
+    let draft = draft.map_or_else(|| write_draft(repo, lock, &format!("{commit}\n")), Ok)?;
     let folder = path.parent().unwrap_or(&path);
     // The lowest folder that is there: it gets a new name, and so does each that is made below it.
     let (mut there, top) = (folder, repo.common_dir().join("refs"));
     let mut tries = 3;
     loop {
-        while there != top && !refs.has(there).map_err(Error::at(there))? {
+        while there != top && !refs.has(there).at(there)? {
             there = there.parent().unwrap_or(&top);
         }
         let made = refs.create_dir_all(folder).map_err(|error| (error, false));
@@ -183,7 +181,7 @@ fn sync_refs_folder(repo: &Repo, folder: &Path) -> Result<()> {
         Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             let packed = repo.common_dir().join("packed-refs");
             let synced = fs::File::open(&packed).and_then(|file| file.sync_all());
-            present(synced).map_err(Error::at(&packed))?;
+            present(&packed, synced)?;
             sync_folder(repo.common_dir())
         }
         synced => synced,
@@ -198,31 +196,18 @@ fn folder_of_refs(repo: &Repo) -> Root {
 /// The text of a reference, durably, in a file of the worktree's own folder: to be renamed or linked into its place.
 pub(in crate::git) fn write_draft(
     repo: &Repo,
-    lock: &WorktreeLock,
-    commit: &ObjectId,
-) -> Result<PathBuf> {
-    write_draft_text(repo, lock, &format!("{commit}\n"))
-}
-
-/// [`write_draft`] of a reference that names another one.
-pub(in crate::git) fn write_draft_text(
-    repo: &Repo,
     _lock: &WorktreeLock,
     text: &str,
 ) -> Result<PathBuf> {
     let (draft, file) = begin_draft(repo, text)?;
-    file.sync_all().map_err(Error::at(&draft))?;
+    file.sync_all().at(&draft)?;
     Ok(draft)
 }
 
 /// [`write_draft`] that is not durable yet. The worktree's lock is held.
-pub(in crate::git) fn write_draft_unsynced(repo: &Repo, commit: Oid) -> Result<PathBuf> {
-    begin_draft(repo, &format!("{commit}\n")).map(|(draft, _)| draft)
-}
-
-fn begin_draft(repo: &Repo, text: &str) -> Result<(PathBuf, fs::File)> {
+pub(in crate::git) fn begin_draft(repo: &Repo, text: &str) -> Result<(PathBuf, fs::File)> {
     let (draft, mut file) = new_file(&repo.recover_dir()?, "ref")?;
-    file.write_all(text.as_bytes()).map_err(Error::at(&draft))?;
+    file.write_all(text.as_bytes()).at(&draft)?;
     Ok((draft, file))
 }
 
@@ -269,9 +254,7 @@ impl Repo {
 fn all_names(repo: &Repo, is_known: impl Fn(&str) -> bool) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     let packed = repo.common_dir().join("packed-refs");
-    let text = present(fs::read(&packed))
-        .map_err(Error::at(&packed))?
-        .unwrap_or_default();
+    let text = present(&packed, fs::read(&packed))?.unwrap_or_default();
     for line in text.split(|byte| *byte == b'\n') {
         // `commit SP name`; other lines say more about the one before.
         let name = line
@@ -288,9 +271,7 @@ fn all_names(repo: &Repo, is_known: impl Fn(&str) -> bool) -> Result<BTreeSet<St
     while let Some(name) = open.pop() {
         let folder = repo.common_dir().join(&name);
         // One that went away while they are listed is no reason to hide the others.
-        let Some(entries) =
-            present(folder_of_refs(repo).list(&folder)).map_err(Error::at(&folder))?
-        else {
+        let Some(entries) = present(&folder, folder_of_refs(repo).list(&folder))? else {
             continue;
         };
         for (last, kind) in entries {
@@ -309,14 +290,6 @@ fn all_names(repo: &Repo, is_known: impl Fn(&str) -> bool) -> Result<BTreeSet<St
         }
     }
     Ok(names)
-}
-
-/// `None` for what is not there.
-fn present<T>(found: io::Result<T>) -> io::Result<Option<T>> {
-    match found {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        other => other.map(Some),
-    }
 }
 
 impl Repo {
@@ -354,12 +327,8 @@ impl Repo {
         let mut folders = BTreeSet::new();
         for name in names {
             let path = self.common_dir().join(name);
-            match folder_of_refs(self).remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(Error::io(path, error));
-                }
-                _ => folders.extend(path.parent().map(Path::to_owned)),
-            }
+            present(&path, folder_of_refs(self).remove_file(&path))?;
+            folders.extend(path.parent().map(Path::to_owned));
         }
         for folder in &folders {
             sync_refs_folder(self, folder)?;
@@ -382,11 +351,8 @@ pub(in crate::git) fn remove_packed(
     let own = repo.recover_dir()?;
     let path = repo.common_dir().join("packed-refs");
     let without = || -> Result<Option<Vec<u8>>> {
-        match fs::read(&path) {
-            Ok(packed) => Ok(without_names(&packed, names)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(Error::io(&path, source)),
-        }
+        let packed = present(&path, fs::read(&path))?;
+        Ok(packed.and_then(|packed| without_names(&packed, names)))
     };
     if without()?.is_none() {
         return Ok(());
@@ -397,8 +363,8 @@ pub(in crate::git) fn remove_packed(
     };
     let (draft, mut file) = new_file(&own, "packed")?;
     let written = file.write_all(&kept).and_then(|()| file.sync_all());
-    written.map_err(Error::at(&draft))?;
-    fs::rename(&draft, &path).map_err(Error::at(&path))?;
+    written.at(&draft)?;
+    fs::rename(&draft, &path).at(&path)?;
     sync_folder(repo.common_dir())
 }
 
@@ -470,7 +436,7 @@ impl Repo {
                 self.set_ref(lock, &one.name, &one.commit)?;
             }
         }
-        root.remove_dir_all(&path).map_err(Error::at(&path))?;
+        root.remove_dir_all(&path).at(&path)?;
         Ok(found.len())
     }
 }
@@ -500,10 +466,10 @@ mod tests {
         ];
         let mut seen = std::collections::BTreeSet::new();
         for id in ids {
-            let name = ref_name(&id.into(), &"ckpt".into());
+            let name = CheckpointRef::name_of(&id.into(), &"ckpt".into());
             assert!(git2::Reference::is_valid_name(&name), "{name}");
             assert!(seen.insert(name), "{id} collides");
         }
-        assert_eq!(ref_component("run-2026.01_a"), "run-2026.01_a");
+        assert_eq!(CheckpointRef::component("run-2026.01_a"), "run-2026.01_a");
     }
 }

@@ -8,12 +8,14 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, RepositoryOpenFlags, RepositoryState};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::nested::{Outer, is_repository, stray};
 use super::owner;
 use super::untracked::Untracked;
-use crate::durable::Root;
-use crate::git::base::error::{Error, Result, Unusable};
+use crate::durable::{Root, Sync};
+use crate::git::base::error::{At as _, Error, Result, Unusable, present};
 use crate::git::base::openat;
 use crate::model::manifest::{Head, ObjectId};
 use crate::model::path::RepoPath;
@@ -139,16 +141,15 @@ impl Repo {
                 known: workdir.components().collect(),
             });
         }
-        let workdir = fs::canonicalize(workdir).map_err(Error::at(workdir))?;
+        let workdir = fs::canonicalize(workdir).at(workdir)?;
         // One in a work tree is judged by who opens it.
         if !flags.contains(RepositoryOpenFlags::NO_SEARCH)
             && let Some(known) = place_of_link(start).and_then(|_| owner_of_git_folder(&inner))
         {
-            let (path, reason) = (
-                workdir.join(".git"),
-                format!("it leads to the repository of {}", known.display()),
-            );
-            return Err(Error::UnsafePath { path, reason });
+            return Err(Error::UnsafePath {
+                path: workdir.join(".git"),
+                reason: format!("it leads to the repository of {}", known.display()),
+            });
         }
         // What leads to the repository is somebody's word, too.
         let folders = [
@@ -160,7 +161,7 @@ impl Repo {
         for folder in folders.into_iter().flatten() {
             owner::check(folder, &workdir)?;
         }
-        refuse_root(&workdir, home)?;
+        Self::refuse_root(&workdir, home)?;
         let roots = [inner.path(), inner.commondir()].map(|folder| Root::with_own(folder, OWN));
         Self::of(inner, workdir, false, roots).checked()
     }
@@ -187,7 +188,7 @@ impl Repo {
     fn checked(self) -> Result<Self> {
         for root in [&self.own, &self.common] {
             root.check(Path::new(OWN), false)
-                .map_err(Error::at(&root.path().join(OWN)))?;
+                .at(&root.path().join(OWN))?;
             if self.own == self.common {
                 break;
             }
@@ -205,8 +206,8 @@ impl Repo {
         workdir: &Path,
         home: Option<&Path>,
     ) -> Result<Self> {
-        let workdir = fs::canonicalize(workdir).map_err(Error::at(workdir))?;
-        refuse_root(&workdir, home)?;
+        let workdir = fs::canonicalize(workdir).at(workdir)?;
+        Self::refuse_root(&workdir, home)?;
         let path = private_path(state_dir);
         let inner = if Self::has_private(root, state_dir)? {
             git2::Repository::open_bare(&path).map_err(|source| open_error(&path, source))?
@@ -221,7 +222,7 @@ impl Repo {
     /// which git's library would follow, is refused.
     pub fn has_private(root: &Root, state_dir: &Path) -> Result<bool> {
         let path = private_path(state_dir);
-        if root.kind(&path).map_err(Error::at(&path))?.is_none() {
+        if root.kind(&path).at(&path)?.is_none() {
             return Ok(false);
         }
         let parts = [
@@ -232,10 +233,9 @@ impl Repo {
             ("refs", true),
         ];
         for (part, deep) in parts {
-            root.check(&path.join(part), deep)
-                .map_err(Error::at(&path.join(part)))?;
+            root.check(&path.join(part), deep).at(&path.join(part))?;
         }
-        root.has(&path.join("HEAD")).map_err(Error::at(&path))
+        root.has(&path.join("HEAD")).at(&path)
     }
 
     /// The root of the work tree, absolute and without symlinks.
@@ -268,10 +268,9 @@ impl Repo {
         if !self.is_linked() {
             return self.workdir.clone();
         }
-        let root = self
-            .main_repository()
-            .and_then(|main| fs::canonicalize(main.workdir()?).ok());
-        root.unwrap_or_else(|| self.workdir.clone())
+        let main = self.main_repository().and_then(git2::Repository::workdir);
+        main.and_then(|main| fs::canonicalize(main).ok())
+            .unwrap_or_else(|| self.workdir.clone())
     }
 
     /// The repository as it is in the main worktree; `None` where that cannot be opened.
@@ -292,10 +291,16 @@ impl Repo {
     /// Makes the repository's own folder of ours if it is missing.
     pub fn recover_dir(&self) -> Result<PathBuf> {
         let path = self.own_folder();
-        self.own.create_dir_all(&path).map_err(Error::at(&path))?;
+        self.own.create_dir_all(&path).at(&path)?;
         // Versions before this one let everybody in.
         self.own.tighten(&path);
         Ok(path)
+    }
+
+    /// The configuration as it is now.
+    pub(in crate::git) fn config(&self) -> Result<git2::Config> {
+        let config = self.inner.config().and_then(|mut all| all.snapshot());
+        config.map_err(Error::git("read the configuration"))
     }
 
     /// Warns of what is particular about this place, once in the life of the repository.
@@ -310,9 +315,9 @@ impl Repo {
     pub(in crate::git) fn file_system_time(&self) -> Result<i64> {
         let path = self.recover_dir()?.join("cache-stamp");
         // Not emptied first: file systems hurry to get the content of such a file to disk.
-        let mut stamp = self.own().open_or_create(&path).map_err(Error::at(&path))?;
-        stamp.write_all(b"\n").map_err(Error::at(&path))?;
-        Ok(openat::stat_open(&stamp).map_err(Error::at(&path))?.mtime)
+        let mut stamp = self.own().open_or_create(&path).at(&path)?;
+        stamp.write_all(b"\n").at(&path)?;
+        Ok(openat::stat_open(&stamp).at(&path)?.mtime)
     }
 
     /// The way to what is in [`Self::own_folder`].
@@ -337,19 +342,10 @@ impl Repo {
 
     /// Where git looks for hooks: `core.hooksPath`, which is relative to the root of the work tree, else its own folder.
     pub fn hooks_dir(&self) -> Result<PathBuf> {
-        let config = self
-            .inner
-            .config()
-            .map_err(Error::git("read the configuration"))?;
-        let folder = match config.get_path("core.hooksPath") {
+        let folder = match self.config()?.get_path("core.hooksPath") {
             Ok(path) => self.workdir.join(path),
             Err(error) if error.code() == ErrorCode::NotFound => self.common_dir().join("hooks"),
-            Err(source) => {
-                return Err(Error::Git {
-                    action: "read core.hooksPath".to_owned(),
-                    source,
-                });
-            }
+            Err(error) => return Err(Error::git("read core.hooksPath")(error)),
         };
         Ok(fs::canonicalize(&folder).unwrap_or(folder))
     }
@@ -369,12 +365,7 @@ impl Repo {
         let commit = match head.resolve() {
             Ok(resolved) => resolved.target().map(|oid| ObjectId(oid.to_string())),
             Err(error) if error.code() == ErrorCode::NotFound => None,
-            Err(source) => {
-                return Err(Error::Git {
-                    action: "resolve HEAD".to_owned(),
-                    source,
-                });
-            }
+            Err(error) => return Err(Error::git("resolve HEAD")(error)),
         };
         Ok(Head { commit, branch })
     }
@@ -402,7 +393,7 @@ impl Repo {
 
     /// Whether some objects may be missing because a server has promised them.
     pub(in crate::git) fn is_partial_clone(&self) -> bool {
-        let Ok(config) = self.inner.config() else {
+        let Ok(config) = self.config() else {
             return false;
         };
         let Ok(mut entries) = config.entries(Some("^remote\\..*\\.promisor$")) else {
@@ -415,6 +406,53 @@ impl Repo {
                 || git2::Config::parse_bool(entry.value_bytes()).unwrap_or(false);
         }
         partial
+    }
+}
+
+/// Journals: files of [`Repo::own_folder`] that are there while something is under way.
+impl Repo {
+    /// Writes a journal durably: temporary file, sync, rename, sync of the folder.
+    pub(in crate::git) fn write_journal(&self, name: &str, journal: &impl Serialize) -> Result<()> {
+        let path = self.recover_dir()?.join(name);
+        let text = serde_json::to_vec(journal)
+            .map_err(|error| Error::corrupt(format!("{name}: {error}")))?;
+        let written = self.own.write(&path, &text, Sync::All);
+        written.at(&path)
+    }
+
+    /// Reads a journal of this `version` or an older one; `None` where there is none.
+    pub(in crate::git) fn read_journal<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        version: u32,
+    ) -> Result<Option<T>> {
+        let path = self.own_folder().join(name);
+        let Some(text) = present(&path, self.own.read(&path))? else {
+            return Ok(None);
+        };
+        let damaged =
+            |error: serde_json::Error| Error::corrupt(format!("{}: {error}", path.display()));
+        let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
+        let written_by = value.get("version").and_then(serde_json::Value::as_u64);
+        if written_by.is_some_and(|writer| writer > u64::from(version)) {
+            let what = path.display().to_string();
+            return Err(Error::Newer { what });
+        }
+        serde_json::from_value(value).map(Some).map_err(damaged)
+    }
+
+    /// Whether a journal is there; no descriptor is needed to know.
+    pub(in crate::git) fn has_journal(&self, name: &str) -> bool {
+        !matches!(self.own.kind(&self.own_folder().join(name)), Ok(None))
+    }
+
+    /// Removes a journal durably.
+    pub(in crate::git) fn remove_journal(&self, name: &str) -> Result<()> {
+        let path = self.own_folder().join(name);
+        match present(&path, self.own.remove_file(&path))? {
+            Some(()) => openat::sync_folder(&self.own_folder()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -434,22 +472,29 @@ fn init_bare(path: &Path) -> Result<git2::Repository> {
         .map_err(Error::git(format!("make {}", path.display())))
 }
 
-/// Refuses `/`, the home folder and what is above it as a work tree.
-pub(crate) fn refuse_root(workdir: &Path, home: Option<&Path>) -> Result<()> {
-    let home = home.map(|home| fs::canonicalize(home).unwrap_or_else(|_| home.to_owned()));
-    let reason = if workdir.parent().is_none() {
-        "the root folder is not a project"
-    } else if home.as_deref() == Some(workdir) && workdir.join(".git").exists() {
-        "the home folder is no project, unless --allow-home is given: then the files that git tracks in it are one"
-    } else if home.is_some_and(|home| home.starts_with(workdir)) {
-        "refusing to work in the home folder or above it: start recover inside a project"
-    } else {
-        return Ok(());
-    };
-    Err(Error::UnsafePath {
-        path: workdir.to_owned(),
-        reason: reason.to_owned(),
-    })
+impl Repo {
+    /// Refuses `/`, the home folder and what is above it as a work tree.
+    pub(crate) fn refuse_root(workdir: &Path, home: Option<&Path>) -> Result<()> {
+        let home = home.map(|home| fs::canonicalize(home).unwrap_or_else(|_| home.to_owned()));
+        let reason = if workdir.parent().is_none() {
+            "the root folder is not a project"
+        } else if home.as_deref() == Some(workdir) && workdir.join(".git").exists() {
+            "the home folder is no project, unless --allow-home is given: then the files that git tracks in it are one"
+        } else if home.is_some_and(|home| home.starts_with(workdir)) {
+            "refusing to work in the home folder or above it: start recover inside a project"
+        } else {
+            return Ok(());
+        };
+        Err(Error::UnsafePath {
+            path: workdir.to_owned(),
+            reason: reason.to_owned(),
+        })
+    }
+
+    /// Whether both are the same repository, also where it is mounted twice.
+    pub(crate) fn is_same_repository(&self, other: &Self) -> bool {
+        is_same_folder(self.common_dir(), other.common_dir())
+    }
 }
 
 /// The work tree that a repository's `.git` lies in, where nothing says that another one is its own: a file that leads
@@ -526,23 +571,19 @@ fn open_error(start: &Path, source: git2::Error) -> Error {
         }
         _ => {}
     }
-    let is_format = [
+    let format = [
         "extension",
         "object format",
         "repository version",
         "refstorage",
-    ]
-    .iter()
-    .any(|word| message.contains(word));
+    ];
+    let is_format = format.iter().any(|word| message.contains(word));
     if is_format || source.class() == git2::ErrorClass::Config {
         return examined(Some(message)).unwrap_or_else(|| Error::Unsupported {
             what: message.to_owned(),
         });
     }
-    Error::Git {
-        action: format!("open the repository of {}", start.display()),
-        source,
-    }
+    Error::git(format!("open the repository of {}", start.display()))(source)
 }
 
 /// Refuses a folder that is found by its looks: what a clone brings can be laid out as git's own folder, with a state that
@@ -564,7 +605,7 @@ fn refuse_posing(start: &Path, git_folder: &Path) -> Result<()> {
 }
 
 /// Whether both are the same folder, also where it is mounted twice.
-pub(crate) fn is_same_folder(one: &Path, other: &Path) -> bool {
+pub(super) fn is_same_folder(one: &Path, other: &Path) -> bool {
     let number = |path| {
         fs::metadata(path)
             .map(|found| (found.dev(), found.ino()))
@@ -635,7 +676,7 @@ impl Repo {
                 continue;
             }
             let file = self.common_dir().join("worktrees").join(name).join("HEAD");
-            let text = fs::read_to_string(&file).map_err(Error::at(&file))?;
+            let text = fs::read_to_string(&file).at(&file)?;
             let head = match text.trim().strip_prefix("ref: ") {
                 Some(branch) => self.resolve_ref(branch),
                 None => Some(ObjectId(text.trim().to_owned())),

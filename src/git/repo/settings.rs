@@ -3,7 +3,7 @@
 //! Of a configuration only keys and salted hashes are stored, as values may be credentials; values only of the keys that a
 //! rollback puts back. The file is readable for its owner alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::repository::Repo;
 use crate::durable::Sync;
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::os;
 
 const FILE: &str = "settings.json";
@@ -59,6 +59,13 @@ struct Entry {
     copy: Option<Backup>,
 }
 
+impl Entry {
+    /// One that is not put back.
+    fn only(hash: String) -> Self {
+        Self { hash, copy: None }
+    }
+}
+
 /// What is needed to put an entry back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -96,26 +103,17 @@ impl Repo {
             return Ok(Vec::new());
         };
         let now = read(self, &stored.salt);
-        let mut names: Vec<&String> = stored
-            .began
-            .entries
-            .keys()
-            .chain(now.entries.keys())
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        let change = |name: &&String| {
-            let (before, after) = (
-                stored.began.entries.get(*name).cloned(),
-                now.entries.get(*name).cloned(),
-            );
+        let (then, after) = (&stored.began.entries, &now.entries);
+        let names: BTreeSet<&String> = then.keys().chain(after.keys()).collect();
+        let change = |name: &String| {
+            let (before, after) = (then.get(name).cloned(), after.get(name).cloned());
             (before != after).then(|| Change {
-                name: (*name).clone(),
+                name: name.clone(),
                 before,
                 after,
             })
         };
-        let changes: Vec<Change> = names.iter().filter_map(change).collect();
+        let changes: Vec<Change> = names.into_iter().filter_map(change).collect();
         let shown = changes.iter().map(|change| shown(&change.name)).collect();
         stored.changes.extend(changes);
         stored.began = now;
@@ -182,7 +180,7 @@ fn put_file_back(repo: &Repo, change: &Change) -> Result<bool> {
     }
     let root = repo.shared().for_all();
     match &change.before {
-        None => root.remove_file(path).map_err(Error::at(&full))?,
+        None => root.remove_file(path).at(&full)?,
         Some(Entry {
             copy: Some(Backup::File { mode, content }),
             ..
@@ -198,7 +196,7 @@ fn put_file_back(repo: &Repo, change: &Change) -> Result<bool> {
                 file.write_all(content.as_bytes())?;
                 Ok(fchmod(&file, os::mode(*mode))?)
             };
-            write().map_err(Error::at(&full))?;
+            write().at(&full)?;
         }
         Some(_) => return Ok(false),
     }
@@ -240,13 +238,8 @@ fn read(repo: &Repo, salt: &str) -> Settings {
     for file in ["config", "config.worktree"] {
         for (key, values) in values_of(&config_file(repo, file)) {
             let copy = is_put_back(&key).then(|| Backup::Values(values.clone()));
-            entries.insert(
-                format!("{file}:{key}"),
-                Entry {
-                    hash: hash(values.join("\n").as_bytes()),
-                    copy,
-                },
-            );
+            let hash = hash(values.join("\n").as_bytes());
+            entries.insert(format!("{file}:{key}"), Entry { hash, copy });
         }
     }
     // Only its form: which branch it names changes with every checkout.
@@ -254,22 +247,13 @@ fn read(repo: &Repo, salt: &str) -> Settings {
         .own()
         .read(&repo.git_dir().join("HEAD"))
         .unwrap_or_default();
-    let form = if head.starts_with(b"ref: ") {
-        "branch"
-    } else {
-        "detached"
-    };
-    entries.insert(
-        "HEAD".to_owned(),
-        Entry {
-            hash: form.to_owned(),
-            copy: None,
-        },
-    );
+    let is_branch = head.starts_with(b"ref: ");
+    let form = if is_branch { "branch" } else { "detached" };
+    entries.insert("HEAD".to_owned(), Entry::only(form.to_owned()));
     let mut files = Vec::new();
-    list(repo, Path::new("hooks"), 0, &mut files);
-    list(repo, Path::new("info"), 0, &mut files);
-    list(repo, Path::new("modules"), 0, &mut files);
+    for folder in ["hooks", "info", "modules"] {
+        list(repo, Path::new(folder), 0, &mut files);
+    }
     for path in files {
         if let (Some(name), Some(entry)) = (path.to_str(), file_entry(repo, &path, &hash)) {
             entries.insert(name.to_owned(), entry);
@@ -332,20 +316,14 @@ fn list(repo: &Repo, folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
 
 fn file_entry(repo: &Repo, path: &Path, hash: &impl Fn(&[u8]) -> String) -> Option<Entry> {
     if !repo.shared().kind(path).ok()??.is_file() {
-        return Some(Entry {
-            hash: "no file".to_owned(),
-            copy: None,
-        });
+        return Some(Entry::only("no file".to_owned()));
     }
     let mut file = repo.shared().open(path).ok()?;
     let found = file.metadata().ok()?;
     let mode = found.mode() & 0o7777;
     if found.len() > LARGEST_COPY {
         let stamp = format!("{} {} {}", found.len(), found.mtime(), found.mtime_nsec());
-        return Some(Entry {
-            hash: format!("{mode:o} {stamp}"),
-            copy: None,
-        });
+        return Some(Entry::only(format!("{mode:o} {stamp}")));
     }
     let mut content = Vec::new();
     file.read_to_end(&mut content).ok()?;
@@ -369,5 +347,5 @@ fn save(repo: &Repo, stored: &Stored) -> Result<()> {
         repo.own()
             .write(&path, &serde_json::to_vec(stored)?, Sync::Nothing)
     };
-    write().map_err(Error::at(&path))
+    write().at(&path)
 }

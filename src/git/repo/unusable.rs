@@ -6,7 +6,7 @@ use std::{fs, io};
 use super::nested::{linked_folder, module_folder};
 use super::repository::is_same_folder;
 use crate::durable::write_atomic;
-use crate::git::base::error::{Error, Reason, Result, Unusable, has_state};
+use crate::git::base::error::{At as _, Error, Reason, Result, Unusable, has_state};
 use crate::model::manifest::Head;
 use crate::model::time::Timestamp;
 
@@ -57,7 +57,7 @@ impl Unusable {
     /// Does what [`Self::repair`] says.
     pub fn mend(&self) -> Result<()> {
         if let (Reason::Head(file), Some(head)) = (&self.reason, &self.head) {
-            return write_atomic(file, format!("{head}\n").as_bytes()).map_err(Error::at(file));
+            return write_atomic(file, format!("{head}\n").as_bytes()).at(file);
         }
         let Some(common) = self
             .common_dir

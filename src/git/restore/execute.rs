@@ -17,7 +17,7 @@ use super::outcomes::{HOLDS_OTHERS, Outcomes};
 use super::write_batch::{Batch, Limits, Pending, Sync};
 use super::{outcomes, preflight, temp_file};
 use crate::durable::temporary_prefix;
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::openat::{self, DirfdCache, FileStat, OnDisk};
 use crate::git::base::{paths, work_queue};
 use crate::git::odb::database::Database;
@@ -100,11 +100,7 @@ impl Repo {
 fn refuse(plan: &RestorePlan) -> Result<()> {
     for path in plan.paths() {
         if let Some(reason) = paths::unsafe_path(path) {
-            let path = path.below(std::path::Path::new(""));
-            return Err(Error::UnsafePath {
-                path,
-                reason: reason.to_owned(),
-            });
+            return Err(Error::unsafe_path(path, reason));
         }
     }
     if plan.conflicts.is_empty() {
@@ -149,7 +145,8 @@ impl Repo {
         run.folders.clear();
         run.write(self, &plan.write)?;
         for set in &plan.set_mode {
-            run.set_mode(&set.path, set.mode)?;
+            run.end_with(&set.path, set.mode)?;
+            run.done.written.push(set.path.clone());
         }
         // Folders get their modes last: a read-only one could not be written into.
         let made = plan
@@ -177,7 +174,7 @@ impl Repo {
         _lock: &WorktreeLock,
         restored: &Restored,
     ) -> Result<Vec<PathReason>> {
-        let mut folders = DirfdCache::new(openat::open_root(self.workdir())?);
+        let mut folders = DirfdCache::of(self.workdir())?;
         let mut differing = Vec::new();
         // The deepest first: a folder without rights hides what is in it.
         for (path, mode) in restored.last_modes.iter().rev() {
@@ -185,10 +182,9 @@ impl Repo {
             let dir = folders
                 .open(&parent)
                 .map_err(|error| openat::open_error(path, error))?;
-            let failed = |error: io::Error| openat::io_error(path, error);
-            temp_file::chmod(&dir, name, *mode).map_err(failed)?;
+            temp_file::chmod(&dir, name, *mode).on(path)?;
             if openat::stat(&dir, name)
-                .map_err(failed)?
+                .on(path)?
                 .is_none_or(|stat| stat.permissions() != *mode)
             {
                 differing.push(PathReason::new(path.clone(), OTHER_MODE));
@@ -219,9 +215,8 @@ impl<'r> Execution<'r> {
         (expect, stop): (Expect, Stop<'r>),
         temp: u64,
     ) -> Result<Self> {
-        let folders = DirfdCache::new(openat::open_root(root)?);
         Ok(Self {
-            folders,
+            folders: DirfdCache::of(root)?,
             database,
             expect,
             stop,
@@ -298,8 +293,7 @@ impl<'r> Execution<'r> {
         // Writable until its files are in it; the mode comes last.
         match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(0o700)) {
             Ok(()) => {
-                temp_file::keep_owner(&dir, name, name)
-                    .map_err(|error| openat::io_error(path, error))?;
+                temp_file::keep_owner(&dir, name, name).on(path)?;
                 self.changed.insert(parent);
                 self.changed.insert(path.clone());
                 self.done.written.push(path.clone());
@@ -430,8 +424,7 @@ impl<'r> Execution<'r> {
             }
             let path = &pending.write.path;
             // The last look: what was compared before it was written must still be the same file.
-            let now = openat::stat(&pending.dir, pending.name)
-                .map_err(|error| openat::io_error(path, error));
+            let now = openat::stat(&pending.dir, pending.name).on(path);
             let placed = now.and_then(|now| {
                 if now != pending.before && !is_same_but_links(&pending, now.as_ref())? {
                     return Err(Error::conflict(path, "changed while it was restored"));
@@ -469,26 +462,19 @@ impl<'r> Execution<'r> {
         }
     }
 
-    fn set_mode(&mut self, path: &RepoPath, mode: u32) -> Result<()> {
-        self.end_with(path, mode)?;
-        self.done.written.push(path.clone());
-        Ok(())
-    }
-
     /// Gives the owner of a folder all rights in it. How it ends is in the plan, and the plan in the journal.
     fn lend(&mut self, path: &RepoPath) -> Result<()> {
-        let failed = |error: io::Error| openat::io_error(path, error);
         let (parent, name) = openat::split(path);
         let Some(dir) = self.parent(path, &parent)? else {
             return Ok(());
         };
         // The work tree's root has no name.
         let name = if name.is_empty() { b"." } else { name };
-        match openat::stat(&dir, name).map_err(failed)? {
+        match openat::stat(&dir, name).on(path)? {
             Some(stat)
                 if stat.kind() == FileType::Directory && stat.permissions() & OWNERS != OWNERS =>
             {
-                temp_file::chmod(&dir, name, stat.permissions() | OWNERS).map_err(failed)
+                temp_file::chmod(&dir, name, stat.permissions() | OWNERS).on(path)
             }
             _ => Ok(()),
         }
@@ -506,8 +492,7 @@ impl<'r> Execution<'r> {
     fn end_with(&mut self, path: &RepoPath, mode: u32) -> Result<()> {
         if path.as_bytes().is_empty() {
             let root = self.open(path, path)?;
-            return temp_file::chmod(&root, b".", mode)
-                .map_err(|error| openat::io_error(path, error));
+            return temp_file::chmod(&root, b".", mode).on(path);
         }
         if mode & READABLE_FOLDER == READABLE_FOLDER {
             return self.chmod(path, mode);
@@ -516,10 +501,7 @@ impl<'r> Execution<'r> {
         let Some(dir) = self.parent(path, &parent)? else {
             return Ok(());
         };
-        match openat::stat(&dir, name)
-            .map_err(|error| openat::io_error(path, error))?
-            .map(|stat| stat.kind())
-        {
+        match openat::stat(&dir, name).on(path)?.map(|stat| stat.kind()) {
             Some(FileType::RegularFile) if mode & temp_file::READABLE != 0 => {
                 self.chmod(path, mode)
             }
@@ -534,16 +516,15 @@ impl<'r> Execution<'r> {
 
     /// Sets permissions of a file or folder; never through a symlink.
     fn chmod(&mut self, path: &RepoPath, mode: u32) -> Result<()> {
-        let failed = |error: io::Error| openat::io_error(path, error);
         let (parent, name) = openat::split(path);
         let dir = self.open(path, &parent)?;
-        let stat = openat::stat(&dir, name).map_err(failed)?;
+        let stat = openat::stat(&dir, name).on(path)?;
         match stat.map(|stat| stat.kind()) {
             Some(FileType::RegularFile | FileType::Directory) => {}
             None if self.expect == Expect::CutOff => return Ok(()),
             _ => return Err(Error::conflict(path, "changed while it was restored")),
         }
-        temp_file::chmod(&dir, name, mode).map_err(failed)
+        temp_file::chmod(&dir, name, mode).on(path)
     }
 
     /// What is there, if the path may be changed now: it is what one of `accepted` says (`None` is nothing).
@@ -561,7 +542,7 @@ impl<'r> Execution<'r> {
             }
             found => found,
         };
-        let found = found.map_err(|error| openat::io_error(path, error))?;
+        let found = found.on(path)?;
         let nothing_is_fine = self.expect == Expect::CutOff && found == OnDisk::Nothing;
         if nothing_is_fine || accepted.iter().any(|entry| found.is(*entry)) {
             return Ok(Some(found));
@@ -629,7 +610,6 @@ fn is_same_but_links(pending: &Pending<'_>, now: Option<&FileStat>) -> Result<bo
     {
         return Ok(false);
     }
-    let found = openat::inspect(&pending.dir, pending.name)
-        .map_err(|error| openat::io_error(&pending.write.path, error))?;
+    let found = openat::inspect(&pending.dir, pending.name).on(&pending.write.path)?;
     Ok(found.is_as(&pending.found))
 }

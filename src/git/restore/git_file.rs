@@ -3,15 +3,19 @@
 //! The repository survives the folder: in `modules` of the one around it, or in `worktrees`. With the file in its place the
 //! folder belongs to it again.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::temp_file;
 use crate::durable::temporary_prefix;
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::openat;
 use crate::git::repo::nested::module_folder;
 use crate::git::repo::repository::Repo;
@@ -25,32 +29,87 @@ const MAX_DEPTH: usize = 16;
 /// A longer one is none that git wrote.
 const MAX_BYTES: u64 = 1 << 14;
 
-/// The file that leads from `path` to the repository that is still kept for it; `None` where there is none.
-pub(crate) fn find_kept(outer: &Repo, path: &RepoPath) -> Option<GitFile> {
-    let folder = path.below(outer.workdir());
-    let content = |target: &Path| target.to_str().map(|target| format!("gitdir: {target}\n"));
-    for base in [outer.git_dir(), outer.common_dir()] {
-        let Ok(base) = fs::canonicalize(base) else {
-            continue;
-        };
-        if let Some(found) = module(&base.join("modules"), &folder, 0) {
-            return Some(GitFile {
-                path: path.clone(),
-                content: content(&relative(&folder, &found))?,
-            });
-        }
-        let linked = folders(&base.join("worktrees")).into_iter().find(|found| {
+impl Repo {
+    /// The file that leads from `path` to the repository that is still kept for it; `None` where there is none.
+    pub(crate) fn kept_git_file(&self, path: &RepoPath) -> Option<GitFile> {
+        let folder = path.below(self.workdir());
+        let leads_here = |found: &PathBuf| {
             let text = fs::read(found.join("gitdir")).unwrap_or_default();
-            Path::new(std::ffi::OsStr::from_bytes(text.trim_ascii_end())) == folder.join(".git")
-        });
-        if let Some(found) = linked {
-            return Some(GitFile {
-                path: path.clone(),
-                content: content(&found)?,
+            Path::new(OsStr::from_bytes(text.trim_ascii_end())) == folder.join(".git")
+        };
+        let bases = [self.git_dir(), self.common_dir()];
+        let target = bases
+            .into_iter()
+            .filter_map(|base| fs::canonicalize(base).ok())
+            .find_map(|base| {
+                let module = module(&base.join("modules"), &folder, 0);
+                let linked = || {
+                    folders(&base.join("worktrees"))
+                        .into_iter()
+                        .find(leads_here)
+                };
+                module
+                    .map(|found| relative(&folder, &found))
+                    .or_else(linked)
             });
-        }
+        Some(GitFile {
+            path: path.clone(),
+            content: format!("gitdir: {}\n", target?.to_str()?),
+        })
     }
-    None
+
+    /// Whether it stands in its folder.
+    pub(crate) fn has_git_file(&self, file: &GitFile) -> bool {
+        let root = openat::open_root(self.workdir());
+        root.and_then(|root| read(&root, file))
+            .is_ok_and(|found| found == Found::Same)
+    }
+
+    /// Puts it into its folder, which is made where it is missing. Something else in its place is a conflict.
+    pub(crate) fn write_git_file(&self, file: &GitFile) -> Result<()> {
+        let root = openat::open_root(self.workdir())?;
+        match read(&root, file)? {
+            Found::Same => return Ok(()),
+            Found::Other => return Err(Error::conflict(&file.path, "its .git is another one")),
+            Found::Nothing => {}
+        }
+        let mut dir = root;
+        for name in file.path.as_bytes().split(|byte| *byte == b'/') {
+            match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(openat::io_error(&file.path, error.into())),
+            }
+            dir = openat::open_folder(&dir, name)
+                .map_err(|error| openat::open_error(&file.path, error))?;
+        }
+        let temp = format!("{}git", temporary_prefix());
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let write = || -> io::Result<()> {
+            let opened = rustix::fs::openat(&dir, &*temp, flags, Mode::from_raw_mode(0o666))?;
+            let mut opened = fs::File::from(opened);
+            opened.write_all(file.content.as_bytes())?;
+            opened.sync_all()?;
+            temp_file::rename(&dir, temp.as_bytes(), NAME, true)
+        };
+        write().map_err(|error| {
+            // The error that led here is the one to report.
+            let _ = rustix::fs::unlinkat(&dir, &*temp, AtFlags::empty());
+            openat::io_error(&file.path, error)
+        })?;
+        sync_file(&dir).on(&file.path)
+    }
+
+    /// Takes it away where it stands; anything else stays.
+    pub(crate) fn remove_git_file(&self, file: &GitFile) -> Result<()> {
+        let root = openat::open_root(self.workdir())?;
+        if read(&root, file)? != Found::Same {
+            return Ok(());
+        }
+        let dir = openat::open_path(&root, &file.path).on(&file.path)?;
+        rustix::fs::unlinkat(&dir, NAME, AtFlags::empty()).on(&file.path)?;
+        sync_file(&dir).on(&file.path)
+    }
 }
 
 /// The repository in or below a folder whose work tree `folder` is.
@@ -105,13 +164,6 @@ fn relative(from: &Path, to: &Path) -> PathBuf {
     up.chain(to.components().skip(shared)).collect()
 }
 
-/// Whether it stands in its folder.
-pub(crate) fn exists(repo: &Repo, file: &GitFile) -> bool {
-    let root = openat::open_root(repo.workdir());
-    root.and_then(|root| read(&root, file))
-        .is_ok_and(|found| found == Found::Same)
-}
-
 #[derive(PartialEq, Eq)]
 enum Found {
     Nothing,
@@ -119,19 +171,18 @@ enum Found {
     Other,
 }
 
-fn read(root: &std::os::fd::OwnedFd, file: &GitFile) -> Result<Found> {
-    let failed = |error| openat::io_error(&file.path, error);
+fn read(root: &OwnedFd, file: &GitFile) -> Result<Found> {
     let dir = match openat::open_path(root, &file.path) {
         Ok(dir) => dir,
         Err(error) if openat::is_no_folder(&error) => return Ok(Found::Nothing),
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(openat::io_error(&file.path, error)),
     };
-    match openat::stat(&dir, NAME).map_err(failed)? {
+    match openat::stat(&dir, NAME).on(&file.path)? {
         None => Ok(Found::Nothing),
         Some(stat) if stat.kind() == FileType::RegularFile && stat.size <= MAX_BYTES => {
             let mut text = Vec::new();
-            let mut opened = openat::open_file(&dir, NAME).map_err(failed)?;
-            std::io::Read::read_to_end(&mut opened, &mut text).map_err(failed)?;
+            let mut opened = openat::open_file(&dir, NAME).on(&file.path)?;
+            opened.read_to_end(&mut text).on(&file.path)?;
             Ok(if text == file.content.as_bytes() {
                 Found::Same
             } else {
@@ -140,55 +191,6 @@ fn read(root: &std::os::fd::OwnedFd, file: &GitFile) -> Result<Found> {
         }
         Some(_) => Ok(Found::Other),
     }
-}
-
-/// Puts it into its folder, which is made where it is missing. Something else in its place is a conflict.
-pub(crate) fn write(repo: &Repo, file: &GitFile) -> Result<()> {
-    let root = openat::open_root(repo.workdir())?;
-    let failed = |error| openat::io_error(&file.path, error);
-    match read(&root, file)? {
-        Found::Same => return Ok(()),
-        Found::Other => return Err(Error::conflict(&file.path, "its .git is another one")),
-        Found::Nothing => {}
-    }
-    let mut dir = root.try_clone().map_err(failed)?;
-    for name in file.path.as_bytes().split(|byte| *byte == b'/') {
-        match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(0o777)) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-            Err(error) => return Err(failed(error.into())),
-        }
-        dir = openat::open_folder(&dir, name)
-            .map_err(|error| openat::open_error(&file.path, error))?;
-    }
-    let temp = format!("{}git", temporary_prefix());
-    let flags =
-        OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let written = rustix::fs::openat(&dir, temp.as_str(), flags, Mode::from_raw_mode(0o666))
-        .map_err(std::io::Error::from)
-        .and_then(|opened| {
-            let mut opened = fs::File::from(opened);
-            std::io::Write::write_all(&mut opened, file.content.as_bytes())?;
-            opened.sync_all()?;
-            temp_file::rename(&dir, temp.as_bytes(), NAME, true)
-        });
-    if let Err(error) = written {
-        // The error that led here is the one to report.
-        let _ = rustix::fs::unlinkat(&dir, temp.as_str(), AtFlags::empty());
-        return Err(failed(error));
-    }
-    sync_file(&dir).map_err(|error| failed(error.into()))
-}
-
-/// Takes it away where it stands; anything else stays.
-pub(crate) fn remove(repo: &Repo, file: &GitFile) -> Result<()> {
-    let root = openat::open_root(repo.workdir())?;
-    let failed = |error| openat::io_error(&file.path, error);
-    if read(&root, file)? != Found::Same {
-        return Ok(());
-    }
-    let dir = openat::open_path(&root, &file.path).map_err(failed)?;
-    rustix::fs::unlinkat(&dir, NAME, AtFlags::empty()).map_err(|error| failed(error.into()))?;
-    sync_file(&dir).map_err(|error| failed(error.into()))
 }
 
 #[cfg(test)]

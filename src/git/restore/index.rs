@@ -11,8 +11,8 @@ use git2::{IndexEntry, Oid};
 
 use super::Verified;
 use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{TREE, parse_oid};
-use crate::git::base::openat::{self, DirfdCache};
+use crate::git::base::object_id::{TREE, oid_of, parse_oid};
+use crate::git::base::openat::DirfdCache;
 use crate::git::checkpoint::stored::StoredCheckpoint;
 use crate::git::index::index_file::patch::IndexPatch;
 use crate::git::index::index_file::{
@@ -26,8 +26,8 @@ use crate::git::odb::database::Database;
 use crate::git::odb::trees::{self, TreeEntry};
 use crate::git::repo::locks::WorktreeLock;
 use crate::git::repo::repository::Repo;
-use crate::git::tree::TreeLookup;
-use crate::model::manifest::{IndexExtra, Manifest, ObjectId};
+use crate::git::tree::{TreeLookup, TreeView};
+use crate::model::manifest::{IndexExtra, ObjectId};
 use crate::model::path::RepoPath;
 
 impl Repo {
@@ -54,7 +54,7 @@ impl Repo {
             Err(Error::Unsupported { .. }) => return Ok(()),
             other => other?,
         };
-        let mut folders = DirfdCache::new(openat::open_root(self.workdir())?);
+        let mut folders = DirfdCache::of(self.workdir())?;
         let mut set = BTreeSet::new();
         for path in paths {
             let found = index
@@ -92,8 +92,7 @@ impl Repo {
 }
 
 /// What an index holds, as a checkpoint has it.
-#[derive(Clone, Debug)]
-pub(crate) struct IndexContent<'a> {
+struct IndexContent<'a> {
     /// Its tree; `None` where there is no index.
     tree: Option<&'a ObjectId>,
     /// What the tree cannot say. A path that is here has all its entries here: a conflict has no stage 0, and a mark
@@ -101,17 +100,11 @@ pub(crate) struct IndexContent<'a> {
     extras: BTreeMap<&'a RepoPath, Vec<&'a IndexExtra>>,
 }
 
-impl<'a> From<&'a StoredCheckpoint> for IndexContent<'a> {
-    fn from(stored: &'a StoredCheckpoint) -> Self {
-        Self::new(stored.index_tree.as_ref(), &stored.manifest)
-    }
-}
-
 impl<'a> IndexContent<'a> {
-    /// Of a tree and what it cannot say.
-    pub(crate) fn new(tree: Option<&'a ObjectId>, manifest: &'a Manifest) -> Self {
+    fn of(view: TreeView<'a>) -> Self {
+        let tree = view.index_tree();
         let mut extras: BTreeMap<&RepoPath, Vec<&IndexExtra>> = BTreeMap::new();
-        for extra in &manifest.index_extras {
+        for extra in &view.manifest().index_extras {
             extras.entry(&extra.path).or_default().push(extra);
         }
         for of_path in extras.values_mut() {
@@ -142,11 +135,11 @@ impl<'a> IndexContent<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct IndexSides<'a> {
     /// The index as it is.
-    pub now: IndexContent<'a>,
+    pub now: TreeView<'a>,
     /// The index to restore.
-    pub target: IndexContent<'a>,
+    pub target: TreeView<'a>,
     /// The index as the run left it; `None` where that is not known.
-    pub baseline: Option<IndexContent<'a>>,
+    pub baseline: Option<TreeView<'a>>,
     /// Paths that another run changed: their entries are not the run's.
     pub others: &'a BTreeSet<RepoPath>,
     /// The tree of HEAD, where HEAD moves: entries that are equal to it are not staged.
@@ -167,9 +160,11 @@ pub(crate) struct IndexPlan {
 impl IndexSides<'_> {
     /// Plans which entries of the index become the target's: those that are as the run left them.
     pub(crate) fn plan(&self, lookup: &TreeLookup<'_>) -> Result<IndexPlan> {
+        let (now_index, then_index) = (IndexContent::of(self.now), IndexContent::of(self.target));
+        let baseline = self.baseline.map(IndexContent::of);
         let mut differing = BTreeSet::new();
-        diff_paths(lookup, self.now.tree, self.target.tree, &mut differing)?;
-        let (now, then) = (&self.now.extras, &self.target.extras);
+        diff_paths(lookup, now_index.tree, then_index.tree, &mut differing)?;
+        let (now, then) = (&now_index.extras, &then_index.extras);
         let listed = now
             .keys()
             .chain(then.keys())
@@ -178,11 +173,11 @@ impl IndexSides<'_> {
         let mut plan = IndexPlan::default();
         let mut kept = Vec::new();
         for path in differing {
-            let (now, target) = (self.now.at(lookup, &path)?, self.target.at(lookup, &path)?);
-            if now == target {
+            let now = now_index.at(lookup, &path)?;
+            if now == then_index.at(lookup, &path)? {
                 continue;
             }
-            if self.discard || self.is_as_left(lookup, &path, &now)? {
+            if self.discard || self.is_as_left(lookup, baseline.as_ref(), &path, &now)? {
                 plan.paths.push(path);
             } else {
                 kept.push((path, !now.is_empty()));
@@ -197,7 +192,7 @@ impl IndexSides<'_> {
         plan.kept = kept.len();
         let mut paths = Vec::new();
         for path in std::mem::take(&mut plan.paths) {
-            if in_the_way(&path) && !self.target.at(lookup, &path)?.is_empty() {
+            if in_the_way(&path) && !then_index.at(lookup, &path)?.is_empty() {
                 plan.kept += 1;
             } else {
                 paths.push(path);
@@ -210,17 +205,14 @@ impl IndexSides<'_> {
     fn is_as_left(
         &self,
         lookup: &TreeLookup<'_>,
+        baseline: Option<&IndexContent<'_>>,
         path: &RepoPath,
         now: &[IndexExtra],
     ) -> Result<bool> {
         if self.others.contains(path) {
             return Ok(false);
         }
-        let left = match self
-            .baseline
-            .as_ref()
-            .map(|baseline| baseline.at(lookup, path))
-        {
+        let left = match baseline.map(|baseline| baseline.at(lookup, path)) {
             Some(Err(Error::Corrupt { .. })) | None => None,
             Some(left) => Some(left?),
         };
@@ -251,9 +243,8 @@ fn diff_paths(
     other: Option<&ObjectId>,
     differing: &mut BTreeSet<RepoPath>,
 ) -> Result<()> {
-    let root = |tree: Option<&ObjectId>| tree.map(parse_oid).transpose();
     let read = |oid: Option<Oid>| oid.map_or_else(|| Ok(Rc::default()), |oid| lookup.tree(oid));
-    let mut open = vec![(RepoPath::default(), root(one)?, root(other)?)];
+    let mut open = vec![(RepoPath::default(), oid_of(one)?, oid_of(other)?)];
     while let Some((folder, one, other)) = open.pop() {
         if one == other {
             continue;
@@ -294,15 +285,16 @@ impl Repo {
         &self,
         _lock: &WorktreeLock,
         paths: &[RepoPath],
-        (from, to): (&IndexContent<'_>, &IndexContent<'_>),
+        (from, to): (TreeView<'_>, TreeView<'_>),
         timeout: Duration,
     ) -> Result<()> {
+        let (from, to) = (IndexContent::of(from), IndexContent::of(to));
         if self.is_private() || paths.is_empty() {
             return Ok(());
         }
         let locked = LockedIndex::acquire(self, timeout)?;
         let lookup = TreeLookup::stored(self)?;
-        let mut folders = DirfdCache::new(openat::open_root(self.workdir())?);
+        let mut folders = DirfdCache::of(self.workdir())?;
         let read = IndexFile::read(self, &self.git_dir().join("index"))?;
         let written = if read.is_some() { locked.written()? } else { 0 };
         let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
@@ -439,7 +431,7 @@ impl Repo {
             return locked.remove();
         };
         let database = Database::open(self)?;
-        let mut folders = DirfdCache::new(openat::open_root(self.workdir())?);
+        let mut folders = DirfdCache::of(self.workdir())?;
         let extras = &from.manifest.index_extras;
         let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
         let mut flat = trees::read(&database, parse_oid(tree)?)?;

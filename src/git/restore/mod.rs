@@ -6,7 +6,7 @@
 //! the last. Who finds one finishes or reverts what it describes.
 
 mod execute;
-pub(crate) mod git_file;
+mod git_file;
 mod index;
 mod outcomes;
 mod preflight;
@@ -21,19 +21,19 @@ use git2::Oid;
 use serde::{Deserialize, Serialize};
 use write_batch::FILES_PER_THREAD;
 
-use super::base::error::{Error, Result};
-use super::base::openat::{self, DirfdCache, FileStat, OnDisk, sync_folder};
+use super::base::error::{At as _, Result};
+use super::base::openat::{self, DirfdCache, FileStat, OnDisk};
 use super::base::work_queue;
 use super::repo::locks::WorktreeLock;
 use super::repo::repository::Repo;
-use crate::durable::{Sync, is_left_over};
+use crate::durable::is_left_over;
 use crate::model::id::OperationId;
 use crate::model::manifest::{Entry, Head, ObjectId};
 use crate::model::path::{PathReason, RepoPath};
 use crate::policy::restore::RestorePlan;
 
 pub use execute::{Expect, Restored};
-pub(crate) use index::{IndexContent, IndexPlan, IndexSides};
+pub(crate) use index::{IndexPlan, IndexSides};
 
 /// What reading a restored work tree again has shown.
 #[derive(Debug, Default)]
@@ -67,9 +67,8 @@ impl Repo {
 
         let expected: Vec<_> = expected.into_iter().collect();
         let threads = (expected.len() / FILES_PER_THREAD).clamp(1, work_queue::threads());
-        let portions = expected
-            .chunks(expected.len().div_ceil(threads).max(1))
-            .collect();
+        let portion = expected.len().div_ceil(threads).max(1);
+        let portions = expected.chunks(portion).collect();
         let root = self.workdir();
         let mut verified = Verified::default();
         for part in work_queue::run(portions, threads, |portion: &[_], _, part| {
@@ -80,7 +79,7 @@ impl Repo {
         }
         verified.differing.sort();
 
-        let mut folders = DirfdCache::new(openat::open_root(root)?);
+        let mut folders = DirfdCache::of(root)?;
         let waits = |path: &RepoPath| kept.contains(path) || restored.last_modes.contains_key(path);
         for set in plan.set_mode.iter().filter(|set| !waits(&set.path)) {
             let (parent, name) = openat::split(&set.path);
@@ -90,10 +89,8 @@ impl Repo {
                 .ok()
                 .flatten();
             if stat.is_none_or(|stat| stat.permissions() != set.mode) {
-                let reason = OTHER_MODE.to_owned();
-                verified
-                    .differing
-                    .push(PathReason::new(set.path.clone(), reason));
+                let differs = PathReason::new(set.path.clone(), OTHER_MODE);
+                verified.differing.push(differs);
             }
         }
         Ok(verified)
@@ -107,23 +104,19 @@ fn contents(
     (made, restored): (&BTreeSet<&RepoPath>, &Restored),
     verified: &mut Verified,
 ) -> Result<()> {
-    let mut folders = DirfdCache::new(openat::open_root(root)?);
+    let mut folders = DirfdCache::of(root)?;
     for (path, entry) in expected {
         let (parent, name) = openat::split(path);
         let found = match folders.open(&parent) {
-            Ok(dir) => {
-                openat::inspect(&dir, name).map_err(|error| openat::io_error(path, error))?
-            }
+            Ok(dir) => openat::inspect(&dir, name).on(path)?,
             Err(error) if openat::is_no_folder(&error) => OnDisk::Nothing,
             Err(error) => return Err(openat::open_error(path, error)),
         };
         let has_mode = restored.last_modes.contains_key(*path) || found.has_mode(*entry);
         let folder_now = found == OnDisk::Other && made.contains(path);
         if !(found.is(*entry) && has_mode || entry.is_none() && folder_now) {
-            let reason = "differs from the checkpoint".to_owned();
-            verified
-                .differing
-                .push(PathReason::new((*path).clone(), reason));
+            let differs = PathReason::new((*path).clone(), "differs from the checkpoint");
+            verified.differing.push(differs);
         } else if let OnDisk::Entry(oid, stat) = found {
             verified.contents.insert((*path).clone(), (oid, stat));
         }
@@ -131,15 +124,12 @@ fn contents(
     Ok(())
 }
 
-/// The version that this program writes.
-pub const JOURNAL_VERSION: u32 = 1;
-
 const JOURNAL_FILE: &str = "journal.json";
 
 /// Everything needed to finish or revert a restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoreJournal {
-    /// [`JOURNAL_VERSION`] of the writer.
+    /// [`Self::VERSION`] of the writer.
     pub version: u32,
     /// The operation, as the ledger will name it.
     pub operation_id: OperationId,
@@ -173,6 +163,11 @@ pub struct RestoreJournal {
     pub context: serde_json::Value,
 }
 
+impl RestoreJournal {
+    /// The version that this program writes.
+    pub const VERSION: u32 = 1;
+}
+
 impl Repo {
     /// Writes the journal durably: temp file, sync, rename, sync of the folder.
     pub fn write_restore_journal(
@@ -180,52 +175,22 @@ impl Repo {
         _lock: &WorktreeLock,
         journal: &RestoreJournal,
     ) -> Result<()> {
-        let folder = self.recover_dir()?;
-        let path = folder.join(JOURNAL_FILE);
-        let text = serde_json::to_vec(journal)
-            .map_err(|error| Error::corrupt(format!("journal: {error}")))?;
-        self.own()
-            .write(&path, &text, Sync::All)
-            .map_err(Error::at(&path))
+        self.write_journal(JOURNAL_FILE, journal)
     }
 
     /// Reads the journal; `None` when no restore is under way.
     pub fn restore_journal(&self) -> Result<Option<RestoreJournal>> {
-        let path = self.own_folder().join(JOURNAL_FILE);
-        let Some(text) = self.own().read_present(&path).map_err(Error::at(&path))? else {
-            return Ok(None);
-        };
-        let damaged =
-            |error: serde_json::Error| Error::corrupt(format!("{}: {error}", path.display()));
-        let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
-        if value
-            .get("version")
-            .and_then(serde_json::Value::as_u64)
-            .is_some_and(|version| version > u64::from(JOURNAL_VERSION))
-        {
-            return Err(Error::Newer {
-                what: path.display().to_string(),
-            });
-        }
-        serde_json::from_value(value).map(Some).map_err(damaged)
+        self.read_journal(JOURNAL_FILE, RestoreJournal::VERSION)
     }
 
-    /// Whether there is a journal; no descriptor is needed to know.
+    /// Whether there is a journal.
     pub(crate) fn has_restore_journal(&self) -> bool {
-        !matches!(
-            self.own().kind(&self.own_folder().join(JOURNAL_FILE)),
-            Ok(None)
-        )
+        self.has_journal(JOURNAL_FILE)
     }
 
     /// Removes the journal durably: the restore is settled.
     pub fn remove_restore_journal(&self, _lock: &WorktreeLock) -> Result<()> {
-        let folder = self.recover_dir()?;
-        match self.own().remove_file(&folder.join(JOURNAL_FILE)) {
-            Ok(()) => sync_folder(&folder),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(source) => Err(Error::io(folder.join(JOURNAL_FILE), source)),
-        }
+        self.remove_journal(JOURNAL_FILE)
     }
 
     /// Removes temp files that dead processes left in the folders of a plan, and in this worktree's own folder. Returns how many.
@@ -257,7 +222,7 @@ impl Repo {
         }
         // The worktree's lock is ours, so every other quarantine is a dead process's.
         let own = self.recover_dir()?;
-        for (name, _) in self.own().list(&own).map_err(Error::at(&own))? {
+        for (name, _) in self.own().list(&own).at(&own)? {
             if lock.is_idle() && name.as_encoded_bytes().starts_with(b"quarantine-") {
                 count += usize::from(self.own().remove_dir_all(&own.join(name)).is_ok());
             }

@@ -10,7 +10,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Result};
 use crate::git::base::openat::{self, FileStat, MAX_OPEN};
 use crate::git::repo::repository::Repo;
 use crate::model::path::{Blocked, PathReason, RepoPath};
@@ -77,8 +77,8 @@ struct About {
 impl Survey {
     fn new(repo: &Repo) -> Result<Self> {
         let root = repo.workdir();
-        let dir = rustix::fs::open(root, FOLDER_BY_PATH, Mode::empty()).map_err(Error::at(root))?;
-        let stat = rustix::fs::fstat(&dir).map_err(Error::at(root))?;
+        let dir = rustix::fs::open(root, FOLDER_BY_PATH, Mode::empty()).at(root)?;
+        let stat = rustix::fs::fstat(&dir).at(root)?;
         let user = rustix::process::geteuid();
         let mut survey = Self {
             user,
@@ -116,10 +116,7 @@ impl Survey {
         {
             return Ok(Some(why));
         }
-        let Some(found) = folder
-            .about(name)
-            .map_err(|error| openat::io_error(path, error))?
-        else {
+        let Some(found) = folder.about(name).on(path)? else {
             return Ok(None);
         };
         let is_others = !is_root && found.owner != user;
@@ -149,15 +146,14 @@ impl Survey {
         {
             let above = &self.open[at];
             let path = above.path.join(name);
-            let failed = |error: io::Error| openat::io_error(&path, error);
-            let found = above.about(name).map_err(failed)?;
+            let found = above.about(name).on(&path)?;
             let Some(about) = found.filter(|found| found.kind == FileType::Directory) else {
                 return Ok(None);
             };
             let dir = match rustix::fs::openat(&above.dir, name, FOLDER_BY_PATH, Mode::empty()) {
                 Ok(dir) => dir,
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => return Ok(None),
-                Err(error) => return Err(failed(error.into())),
+                Err(error) => return Err(openat::io_error(&path, error.into())),
             };
             let mount = about.is_mount.then(|| {
                 if is_read_only(&dir) {
@@ -287,7 +283,7 @@ impl Repo {
         for folder in plan.remove_dirs.iter().rev().map(|dir| &dir.path) {
             // One that cannot be opened is reported by the restore.
             let names = match openat::open_path(&root, folder) {
-                Ok(dir) => openat::names(&dir).map_err(|error| openat::io_error(folder, error))?,
+                Ok(dir) => openat::names(&dir).on(folder)?,
                 Err(_) => Vec::new(),
             };
             if names.iter().all(|name| going.contains(&folder.join(name))) {

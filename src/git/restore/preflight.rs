@@ -7,7 +7,7 @@ use git2::Oid;
 use rustix::fs::FileType;
 
 use super::write_batch::{BATCH, BATCH_BYTES, FILES_PER_THREAD};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::object_id::parse_oid;
 use crate::git::base::openat::{self, DirfdCache, open_error};
 use crate::git::base::work_queue;
@@ -18,7 +18,7 @@ use crate::git::repo::repository::Repo;
 use crate::git::worktree::reading;
 use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::{PathReason, RepoPath};
-use crate::policy::restore::{PlannedWrite, RestorePlan};
+use crate::policy::restore::RestorePlan;
 
 /// Refuses a plan when something that is not to be deleted stands where it writes.
 pub(super) fn check_conflicts(root: &OwnedFd, plan: &RestorePlan) -> Result<()> {
@@ -33,7 +33,7 @@ pub(super) fn check_conflicts(root: &OwnedFd, plan: &RestorePlan) -> Result<()> 
             .map_err(|error| openat::io_error(&RepoPath::default(), error))?,
     );
     for path in plan.make_dirs.iter().map(|dir| &dir.path) {
-        match kind_at(root, path)? {
+        match kind_at(&mut folders, path)? {
             None | Some(FileType::Directory) => {}
             Some(_) if gone.contains(path) => {}
             Some(_) => conflict(
@@ -43,7 +43,7 @@ pub(super) fn check_conflicts(root: &OwnedFd, plan: &RestorePlan) -> Result<()> 
         }
     }
     for write in &plan.write {
-        match kind_in(&mut folders, root, &write.path)? {
+        match kind_at(&mut folders, &write.path)? {
             Some(FileType::Directory) if !gone_dirs.contains(&write.path) => {
                 conflict(
                     &write.path,
@@ -74,37 +74,18 @@ pub(super) fn check_conflicts(root: &OwnedFd, plan: &RestorePlan) -> Result<()> 
     }
 }
 
-/// Like [`kind_at`], faster where the folder of the path is there.
-fn kind_in(folders: &mut DirfdCache, root: &OwnedFd, path: &RepoPath) -> Result<Option<FileType>> {
+/// What kind of thing is at a path. A file or link where a folder is wanted means that nothing is: it is examined when that
+/// folder's own turn comes.
+fn kind_at(folders: &mut DirfdCache, path: &RepoPath) -> Result<Option<FileType>> {
     let (parent, name) = openat::split(path);
-    let Ok(dir) = folders.open(&parent) else {
-        return kind_at(root, path);
-    };
-    let stat = openat::stat(&dir, name).map_err(|error| openat::io_error(path, error))?;
-    Ok(stat.map(|stat| stat.kind()))
-}
-
-/// What kind of thing is at a path. A symlink among its folders is an error; a file there means that nothing is.
-fn kind_at(root: &OwnedFd, path: &RepoPath) -> Result<Option<FileType>> {
-    let mut dir = root
-        .try_clone()
-        .map_err(|error| openat::io_error(path, error))?;
-    let mut names = path.as_bytes().split(|byte| *byte == b'/').peekable();
-    while let Some(name) = names.next() {
-        let stat = openat::stat(&dir, name).map_err(|error| openat::io_error(path, error))?;
-        let kind = stat.map(|stat| stat.kind());
-        if names.peek().is_none() {
-            return Ok(kind);
+    match folders.open(&parent) {
+        Ok(dir) => {
+            let stat = openat::stat(&dir, name).on(path)?;
+            Ok(stat.map(|stat| stat.kind()))
         }
-        match kind {
-            Some(FileType::Directory) => {
-                dir = openat::open_folder(&dir, name).map_err(|error| open_error(path, error))?;
-            }
-            // A file or link where a folder is wanted is examined when that folder's own turn comes.
-            _ => return Ok(None),
-        }
+        Err(error) if openat::is_no_folder(&error) => Ok(None),
+        Err(error) => Err(open_error(path, error)),
     }
-    Ok(None)
 }
 
 /// The first thing in a folder that the plan does not take away.
@@ -117,7 +98,7 @@ fn first_staying(
     let mut open = vec![folder.clone()];
     while let Some(folder) = open.pop() {
         let dir = openat::open_path(root, &folder).map_err(|error| open_error(&folder, error))?;
-        for name in openat::names(&dir).map_err(|error| openat::io_error(&folder, error))? {
+        for name in openat::names(&dir).on(&folder)? {
             let path = folder.join(&name);
             if gone_dirs.contains(&path) {
                 open.push(path);
@@ -134,23 +115,14 @@ fn first_staying(
 /// Counted in the order of the work: deletions free space before anything is written, and the files of
 /// a batch are there twice for a moment.
 pub(super) fn check_free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
-    let room = rustix::fs::statvfs(repo.workdir()).map_err(Error::at(repo.workdir()))?;
+    let room = rustix::fs::statvfs(repo.workdir()).at(repo.workdir())?;
     let free = i128::from(room.f_bavail) * i128::from(room.f_frsize);
     let database = Database::open(repo)?;
     let size =
         |entry: &Entry| -> Result<i128> { Ok(i128::from(database.size(parse_oid(&entry.oid)?)?)) };
-    let threads = (plan.write.len() / FILES_PER_THREAD).clamp(1, work_queue::threads());
-    let portions = plan.write.chunks(FILES_PER_THREAD).collect();
-    let written = work_queue::run(
-        portions,
-        threads,
-        |portion: &[PlannedWrite], _, sum: &mut i128| {
-            for write in portion {
-                *sum += size(&write.entry)?;
-            }
-            Ok(())
-        },
-    )?;
+    let written = work_queue::each(&plan.write, FILES_PER_THREAD, |write| {
+        size(&write.entry).map(Some)
+    })?;
     if written.into_iter().sum::<i128>() <= free {
         return Ok(());
     }
@@ -209,7 +181,7 @@ impl Repo {
         self.mark_odb_suspect()?;
         // It reads what is there before it believes that.
         let writer = ObjectWriter::new(self, lock)?;
-        let mut folders = DirfdCache::new(openat::open_root(self.workdir())?);
+        let mut folders = DirfdCache::of(self.workdir())?;
         for path in damaged.iter().flat_map(|oid| &paths[oid]) {
             let (parent, name) = openat::split(path);
             // What cannot be read is not stored, and found so below.
@@ -229,20 +201,10 @@ impl Repo {
 /// Which of these blobs cannot be read whole.
 fn unreadable(repo: &Repo, blobs: &[Oid]) -> Result<Vec<Oid>> {
     let database = Database::open(repo)?;
-    let threads = (blobs.len() / FILES_PER_THREAD).clamp(1, work_queue::threads());
-    let portions = blobs.chunks(FILES_PER_THREAD).collect();
-    let found = work_queue::run(
-        portions,
-        threads,
-        |portion: &[Oid], _, damaged: &mut Vec<Oid>| {
-            for oid in portion {
-                match database.check_blob(*oid) {
-                    Err(Error::Corrupt { .. }) => damaged.push(*oid),
-                    checked => checked?,
-                }
-            }
-            Ok(())
-        },
-    )?;
-    Ok(found.into_iter().flatten().collect())
+    work_queue::each(blobs, FILES_PER_THREAD, |oid| {
+        match database.check_blob(*oid) {
+            Err(Error::Corrupt { .. }) => Ok(Some(*oid)),
+            checked => checked.map(|()| None),
+        }
+    })
 }

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use super::write_batch::Pending;
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::object_id::parse_oid;
 use crate::git::base::openat;
 use crate::git::odb::database::Database;
@@ -39,7 +39,6 @@ pub(in crate::git) struct Filled {
 pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Result<Filled> {
     let (write, dir, temp) = (pending.write, &*pending.dir, pending.temp.as_bytes());
     let path = &write.path;
-    let failed = |error: io::Error| openat::io_error(path, error);
     let oid = parse_oid(&write.entry.oid)?;
     let about = |error: Error| match error {
         Error::Corrupt { what } => Error::corrupt(format!("{path}: {what}")),
@@ -47,37 +46,36 @@ pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Re
     };
     if write.entry.kind == EntryKind::Symlink {
         let content = database.blob(oid).map_err(about)?;
-        rustix::fs::symlinkat(content.as_slice(), dir, temp)
-            .map_err(|error| failed(error.into()))?;
-        keep_owner(dir, pending.name, temp).map_err(failed)?;
+        rustix::fs::symlinkat(content.as_slice(), dir, temp).on(path)?;
+        keep_owner(dir, pending.name, temp).on(path)?;
         return Ok(Filled::default());
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(dir, temp, flags, Mode::from_raw_mode(0o600));
-    let file = File::from(opened.map_err(|error| failed(error.into()))?);
+    let file = File::from(opened.on(path)?);
     let mut content = SparseWriter::new(&file);
     let size = database
         .copy_blob(oid, &mut content)
-        .map_err(failed)?
+        .on(path)?
         .map_err(about)?;
-    content.end().map_err(failed)?;
-    if openat::stat_open(&file).map_err(failed)?.size != size {
+    content.end().on(path)?;
+    if openat::stat_open(&file).on(path)?.size != size {
         return Err(Error::conflict(path, "changed while it was written"));
     }
     // Another owner takes some permissions away, so that they come after it.
-    keep_owner(dir, pending.name, temp).map_err(failed)?;
+    keep_owner(dir, pending.name, temp).on(path)?;
     let replaces = pending
         .before
         .is_some_and(|before| before.kind() == FileType::RegularFile);
     let carried = if replaces {
-        carry(dir, pending.name, &file).map_err(failed)?
+        carry(dir, pending.name, &file).on(path)?
     } else {
         Carried::default()
     };
     let allowed = carried.group.map_or(write.entry.mode, |group| {
         write.entry.mode & !(0o70 & !(group << 3))
     });
-    rustix::fs::fchmod(&file, mode(allowed | READABLE)).map_err(|error| failed(error.into()))?;
+    rustix::fs::fchmod(&file, mode(allowed | READABLE)).on(path)?;
     let narrower = Some(allowed).filter(|allowed| *allowed != write.entry.mode);
     Ok(Filled {
         file: Some(file),

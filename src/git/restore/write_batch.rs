@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-use crate::git::base::error::Result;
+use crate::git::base::error::{At as _, Result};
 use crate::git::base::openat::{self, FileStat, MANY, OnDisk, whole_is_cheaper};
 use crate::git::base::work_queue;
 use crate::model::manifest::EntryKind;
@@ -108,9 +108,7 @@ impl<'p> Batch<'p> {
         self.pending.push(pending);
         let Some(file) = file else { return Ok(()) };
         self.files += 1;
-        self.bytes += openat::stat_open(&file)
-            .map_err(|error| openat::io_error(path, error))?
-            .size;
+        self.bytes += openat::stat_open(&file).on(path)?.size;
         self.open.push((path, file));
         if SYNCS_FILE_SYSTEMS && self.files >= MANY {
             self.are_closed = true;
@@ -186,18 +184,13 @@ impl Sync {
 
     /// Syncs an open one. All of them must have been written before the first is given.
     pub(super) fn add(&mut self, path: &RepoPath, file: impl std::os::fd::AsFd) -> Result<()> {
-        let failed = |error: rustix::io::Errno| openat::io_error(path, error.into());
         if self.many {
-            if self.synced.insert(
-                openat::stat_open(&file)
-                    .map_err(|error| openat::io_error(path, error))?
-                    .dev,
-            ) {
-                sync_file_system(&file).map_err(failed)?;
+            if self.synced.insert(openat::stat_open(&file).on(path)?.dev) {
+                sync_file_system(&file).on(path)?;
             }
             return Ok(());
         }
-        sync_file(&file).map_err(failed)
+        sync_file(&file).on(path)
     }
 }
 

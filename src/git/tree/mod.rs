@@ -12,7 +12,7 @@ use git2::Oid;
 use super::base::error::Result;
 use super::base::object_id::{EMPTY_BLOB, TREE, kind_of, parse_oid};
 use super::base::paths::Globs;
-use super::base::work_queue;
+use super::base::work_queue::{self, SMALL_TASKS};
 use super::odb::database::Database;
 use super::odb::objects::ObjectWriter;
 use super::odb::trees::{self, Tree, TreeEntry};
@@ -387,21 +387,13 @@ impl<'r> TreeLookup<'r> {
         let missing: HashSet<Oid> = trees
             .filter(|oid| !self.known.borrow().contains_key(oid))
             .collect();
+        let missing: Vec<Oid> = missing.into_iter().collect();
         let database = &self.database;
-        let threads = work_queue::threads_for(missing.len());
-        let read = work_queue::run(
-            missing.into_iter().collect(),
-            threads,
-            |oid, _, read: &mut Vec<_>| {
-                read.push((oid, Tree::read(database, oid)?));
-                Ok(())
-            },
-        )?;
-        self.known.borrow_mut().extend(
-            read.into_iter()
-                .flatten()
-                .map(|(oid, tree)| (oid, Rc::new(tree))),
-        );
+        let read = work_queue::each(&missing, SMALL_TASKS, |oid| {
+            Tree::read(database, *oid).map(|tree| Some((*oid, tree)))
+        })?;
+        let read = read.into_iter().map(|(oid, tree)| (oid, Rc::new(tree)));
+        self.known.borrow_mut().extend(read);
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use git2::Oid;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{Root, Sync};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::openat::{FileStat, is_settled};
 use crate::git::index::user_index::Identity;
 use crate::git::repo::repository::Repo;
@@ -429,7 +429,7 @@ impl Builder {
         } else {
             root.write(file, &self.bytes, Sync::Nothing)
         };
-        stored.map_err(Error::at(file))
+        stored.at(file)
     }
 }
 

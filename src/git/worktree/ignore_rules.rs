@@ -61,15 +61,10 @@ impl Rules {
         let mut ignore_case = false;
         let mut files = Vec::new();
         if !repo.is_private() {
-            let config = repo
-                .inner
-                .config()
-                .map_err(Error::git("read the configuration"))?;
+            let config = repo.config()?;
             ignore_case = config.get_bool("core.ignorecase").unwrap_or(false);
-            let own = config
-                .get_path("core.excludesfile")
-                .ok()
-                .or_else(default_excludes);
+            let own = config.get_path("core.excludesfile").ok();
+            let own = own.or_else(|| git_home("ignore"));
             // git asks from the top of the work tree.
             files.extend(own.map(|own| repo.workdir().join(own)));
             files.push(repo.common_dir().join(EXCLUDE));
@@ -155,15 +150,15 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     readable.then(|| fs::read(path).ok()).flatten()
 }
 
-/// Where git looks for the user's excludes when `core.excludesFile` is not set.
-fn default_excludes() -> Option<PathBuf> {
+/// Where git finds a file of the user's that the configuration does not name.
+pub(super) fn git_home(name: &str) -> Option<PathBuf> {
     let set = |name| {
         std::env::var_os(name)
             .filter(|value| !value.is_empty())
             .map(PathBuf::from)
     };
     let base = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")))?;
-    Some(base.join("git/ignore"))
+    Some(base.join("git").join(name))
 }
 
 const BOM: &[u8] = b"\xef\xbb\xbf";

@@ -24,62 +24,54 @@ use super::repo::repository::Repo;
 use crate::model::path::RepoPath;
 
 /// The regular files that stdout and stderr of this process are open on.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Outputs(Vec<FileStat>);
+pub(crate) struct Outputs<'r> {
+    repo: &'r Repo,
+    /// Device and inode.
+    files: Vec<(u64, u64)>,
+}
 
-impl Outputs {
-    /// Those of this process.
-    pub(crate) fn own() -> Self {
-        let open = [fstat(io::stdout()), fstat(io::stderr())];
-        let files = open.into_iter().flatten().map(FileStat::from);
-        Self(
-            files
-                .filter(|stat| stat.kind() == FileType::RegularFile)
-                .collect(),
-        )
-    }
-
+impl Outputs<'_> {
     /// Whether a path of the work tree is one of them, by whatever name.
-    pub(crate) fn has(&self, repo: &Repo, path: &RepoPath) -> bool {
-        if self.0.is_empty() {
+    pub(crate) fn has(&self, path: &RepoPath) -> bool {
+        if self.files.is_empty() {
             return false;
         }
         let (parent, name) = openat::split(path);
-        let folder = openat::open_root(repo.workdir())
-            .ok()
-            .and_then(|root| openat::open_path(&root, &parent).ok());
+        let root = openat::open_root(self.repo.workdir()).ok();
+        let folder = root.and_then(|root| openat::open_path(&root, &parent).ok());
         let stat = folder.and_then(|folder| openat::stat(&folder, name).ok().flatten());
-        stat.is_some_and(|stat| {
-            self.0
-                .iter()
-                .any(|open| (open.dev, open.ino) == (stat.dev, stat.ino))
-        })
+        stat.is_some_and(|stat| self.files.contains(&(stat.dev, stat.ino)))
     }
 
     /// The paths of the work tree that they were opened by, as far as the system shows.
-    pub(crate) fn paths(&self, repo: &Repo) -> Vec<RepoPath> {
-        if self.0.is_empty() {
+    pub(crate) fn paths(&self) -> Vec<RepoPath> {
+        if self.files.is_empty() {
             return Vec::new();
         }
-        let below = |place: std::path::PathBuf| {
-            let path = place.strip_prefix(repo.workdir()).ok()?;
-            Some(RepoPath::new(path.as_os_str().as_bytes()))
-        };
-        let opened =
-            ["/proc/self/fd/1", "/proc/self/fd/2"].map(|link| std::fs::read_link(Path::new(link)));
-        let mut paths: Vec<RepoPath> = opened
-            .into_iter()
+        let opened = ["/proc/self/fd/1", "/proc/self/fd/2"].map(std::fs::read_link);
+        let paths: BTreeSet<RepoPath> = opened
+            .iter()
             .flatten()
-            .filter_map(below)
-            .filter(|path| self.has(repo, path))
+            .filter_map(|place| place.strip_prefix(self.repo.workdir()).ok())
+            .map(|path| RepoPath::new(path.as_os_str().as_bytes()))
+            .filter(|path| self.has(path))
             .collect();
-        paths.sort();
-        paths.dedup();
-        paths
+        paths.into_iter().collect()
     }
 }
 
 impl Repo {
+    /// The outputs of this process.
+    pub(crate) fn own_outputs(&self) -> Outputs<'_> {
+        let open = [fstat(io::stdout()), fstat(io::stderr())];
+        let files = open.into_iter().flatten().map(FileStat::from);
+        let files = files.filter(|stat| stat.kind() == FileType::RegularFile);
+        Outputs {
+            repo: self,
+            files: files.map(|stat| (stat.dev, stat.ino)).collect(),
+        }
+    }
+
     /// Those of `paths` that HEAD does not have as they are: changed, staged, deleted, untracked or ignored. A path where nothing
     /// is, and where HEAD has nothing, is none of them; nor is a folder.
     pub(crate) fn uncommitted(&self, paths: &BTreeSet<RepoPath>) -> Result<BTreeSet<RepoPath>> {
@@ -106,10 +98,7 @@ impl Repo {
         let statuses = self
             .inner
             .statuses(Some(&mut options))
-            .map_err(|source| Error::Git {
-                action: "compare the work tree with HEAD".to_owned(),
-                source,
-            })?;
+            .map_err(Error::git("compare the work tree with HEAD"))?;
         let changed = statuses
             .iter()
             .filter(|entry| entry.status() != Status::CURRENT)

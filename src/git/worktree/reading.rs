@@ -9,12 +9,13 @@ use std::io::{self, Read as _, Seek as _};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
+use super::ignore_rules::git_home;
 use git2::{ObjectType, Oid};
 use rustix::fs::FileType;
 
 use super::cache::{Cache, flag};
 use super::scan::{Content, FileEntry, Scan};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::Result;
 use crate::git::base::openat::{self, FileStat, io_error};
 use crate::git::base::work_queue;
 use crate::git::index::user_index::UserIndex;
@@ -283,13 +284,8 @@ impl Reader<'_> {
                 Content::Unread | Content::Lost => None,
             };
             if let Some(oid) = known {
-                outcomes.push(Outcome {
-                    at: *at,
-                    content: Content::Known(oid),
-                    stat: item.stat,
-                    failure: None,
-                    unsettled: false,
-                });
+                let read = Read::Stored(oid, item.stat);
+                outcomes.push(outcome(*at, item.stat, read, RepoPath::default));
                 continue;
             }
             if open.as_ref().is_none_or(|(known, _)| *known != at.0) {
@@ -348,43 +344,24 @@ impl Reader<'_> {
 }
 
 fn outcome(at: At, seen: FileStat, read: Read, path: impl Fn() -> RepoPath) -> Outcome {
-    match read {
-        Read::Stored(oid, stat) => Outcome {
-            at,
-            content: Content::Known(oid),
-            stat,
-            failure: None,
-            unsettled: false,
-        },
-        Read::Unsettled(oid, stat) => Outcome {
-            at,
-            content: Content::Known(oid),
-            stat,
-            failure: None,
-            unsettled: true,
-        },
-        Read::Gone => Outcome {
-            at,
-            content: Content::Lost,
-            stat: seen,
-            failure: None,
-            unsettled: false,
-        },
+    let unsettled = matches!(read, Read::Unsettled(..));
+    let (content, stat, failure) = match read {
+        Read::Stored(oid, stat) | Read::Unsettled(oid, stat) => (Content::Known(oid), stat, None),
+        Read::Gone => (Content::Lost, seen, None),
         Read::Failed(reason) => {
             let failure = PathReason {
-                path: path(),
-                reason,
                 size: Some(seen.size),
-                files: None,
+                ..PathReason::new(path(), reason)
             };
-            Outcome {
-                at,
-                content: Content::Lost,
-                stat: seen,
-                failure: Some(failure),
-                unsettled: false,
-            }
+            (Content::Lost, seen, Some(failure))
         }
+    };
+    Outcome {
+        at,
+        content,
+        stat,
+        failure,
+        unsettled,
     }
 }
 
@@ -486,20 +463,8 @@ pub(in crate::git) const ATTRIBUTES: &[u8] = b".gitattributes";
 
 /// The attribute files outside the work tree: the system's, the user's, the repository's. One that cannot be read is empty.
 pub(in crate::git) fn outside_files(repo: &Repo) -> Result<[Vec<u8>; 3]> {
-    let config = repo
-        .inner
-        .config()
-        .map_err(Error::git("read the configuration"))?;
-    let home = |name: &str| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    let own = config.get_path("core.attributesfile").ok().or_else(|| {
-        let base =
-            home("XDG_CONFIG_HOME").or_else(|| home("HOME").map(|home| home.join(".config")))?;
-        Some(base.join("git/attributes"))
-    });
+    let configured = repo.config()?.get_path("core.attributesfile").ok();
+    let own = configured.or_else(|| git_home("attributes"));
     let files = [
         Some(PathBuf::from("/etc/gitattributes")),
         own,
@@ -525,11 +490,8 @@ pub(super) enum IndexTrust {
 impl IndexTrust {
     /// Looks at every attribute file that the scan met, those outside the work tree, and the configuration.
     pub(super) fn of(repo: &Repo, scan: &Scan, index: &UserIndex) -> Result<Self> {
-        let config = repo
-            .inner
-            .config()
-            .map_err(Error::git("read the configuration"))?;
-        let converts = config
+        let converts = repo
+            .config()?
             .get_string("core.autocrlf")
             .is_ok_and(|value| !value.eq_ignore_ascii_case("false"));
         let mut trust = if converts {
@@ -552,7 +514,7 @@ impl IndexTrust {
                     .and_then(|dir| openat::open_file(&dir, ATTRIBUTES))
                     .and_then(|mut file| {
                         let mut text = Vec::new();
-                        std::io::Read::read_to_end(&mut file, &mut text).map(|_| text)
+                        file.read_to_end(&mut text).map(|_| text)
                     });
                 // What cannot be read may say anything.
                 trust = trust.max(read.map_or(Self::Never, |text| Self::in_text(&text)));

@@ -18,7 +18,7 @@ use super::cache::{Cache, CachedFolder, Other, flag, walk_order};
 use super::ignore_rules::{self, Rules};
 use super::scan::{CachedTree, Folder, Scan, Scope};
 use super::untracked_limit::UntrackedLimit;
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::object_id::{TREE, parse_oid};
 use crate::git::base::openat::{self, Listing};
 use crate::git::base::paths::Globs;
@@ -122,9 +122,7 @@ impl<'a> Walk<'a> {
             also: scope.also,
             max_file_size: rules.max_file_size,
             untracked: Mutex::new(UntrackedLimit::new(rules, repo.is_private())),
-            dev: openat::stat_open(&root)
-                .map_err(Error::at(repo.workdir()))?
-                .dev,
+            dev: openat::stat_open(&root).at(repo.workdir())?.dev,
             keeps_times: keeps_folder_times(&root),
         })
     }

@@ -16,8 +16,8 @@ use super::runs::Naming;
 use super::trust::TrustRecord;
 use crate::config::{Around, Config, ConfigError, Guarded, UserConfig, is_mask};
 use crate::durable::{Root, TemporaryFolder};
-use crate::git::base::{Reason, RepositoryState, Unusable};
-use crate::git::{Repo, WorktreeLock, refuse_root};
+use crate::git::base::{RepositoryState, Unusable};
+use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::failure::Cause;
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
@@ -182,7 +182,7 @@ fn roots(
     let root = project_root(&setup.cwd, setup.home.as_deref(), skipped);
     // Before anything is made in it.
     if !setup.settings_only {
-        refuse_root(&root, setup.home.as_deref())?;
+        Repo::refuse_root(&root, setup.home.as_deref())?;
     }
     Ok((root.clone(), root))
 }
@@ -268,7 +268,7 @@ impl Context {
             None => project.join(".ultraplan").join("state"),
         };
         let is_ours = match check_owners(&worktree, &project, &state_dir) {
-            Err(crate::git::Error::ForeignOwner { path, owner, .. }) if setup.settings_only => {
+            Err(GitError::ForeignOwner { path, owner, .. }) if setup.settings_only => {
                 skipped.push((path, owner));
                 false
             }
@@ -589,7 +589,7 @@ impl Context {
             return Ok(repo);
         }
         if let Some(unusable) = &self.unusable {
-            return Err(crate::git::Error::Unusable(Box::new(unusable.clone())).into());
+            return Err(GitError::Unusable(Box::new(unusable.clone())).into());
         }
         let home = self.setup.home.as_deref();
         // What is only rehearsed is done next: that one is made for good. Nothing is made in somebody else's state.
@@ -660,15 +660,14 @@ impl Context {
                 ))
             }
             (_, Some(unusable)) => {
-                let error =
-                    self.locate(crate::git::Error::Unusable(Box::new(unusable.clone())).into());
-                let way = match (error.hint, &unusable.reason) {
-                    (_, Reason::Head(_)) if unusable.repair().is_none() => {
+                let error = self.locate(GitError::Unusable(Box::new(unusable.clone())).into());
+                let way = match error.hint {
+                    _ if unusable.is_head_lost() => {
                         "; write into it which branch it is on, as in 'ref: refs/heads/main'"
                             .to_owned()
                     }
-                    (Some(hint), _) => format!("; `{hint}` helps"),
-                    (None, _) => String::new(),
+                    Some(hint) => format!("; `{hint}` helps"),
+                    None => String::new(),
                 };
                 Some(format!("{}{way}", error.message))
             }
@@ -725,7 +724,7 @@ impl Context {
     }
 
     /// The lock of a work tree. In a dry run it is one under which nothing is written.
-    pub fn lock_worktree(&self, repo: &Repo) -> crate::git::Result<WorktreeLock> {
+    pub fn lock_worktree(&self, repo: &Repo) -> Result<WorktreeLock, GitError> {
         let lock = if self.dry_run() {
             WorktreeLock::rehearse
         } else {

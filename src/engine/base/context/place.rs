@@ -24,8 +24,8 @@ use crate::durable::Root;
 use crate::engine::base::error::{Error, Result};
 use crate::engine::base::runs::{self, Wanted};
 use crate::git::base::Unusable;
-use crate::git::repo::{is_same_folder, owner};
-use crate::git::{Repo, refuse_root};
+use crate::git::repo::owner;
+use crate::git::{Error as GitError, Repo};
 use crate::model::hint::Hint;
 use crate::model::id::TaskId;
 use crate::model::path::FolderId;
@@ -100,7 +100,7 @@ pub(super) fn project_root(
 ) -> PathBuf {
     let mut folders = cwd
         .ancestors()
-        .take_while(|folder| refuse_root(folder, home).is_ok());
+        .take_while(|folder| Repo::refuse_root(folder, home).is_ok());
     let root = folders.find(|folder| {
         let own = folder.join(".ultraplan");
         let foreign = || [folder, own.as_path()].into_iter().find_map(owner::foreign);
@@ -150,16 +150,16 @@ pub(super) enum Discovered {
 pub(super) fn discover(setup: &Setup, skipped: &mut Vec<(PathBuf, u32)>) -> Result<Discovered> {
     match Repo::discover(&setup.cwd, setup.refused_home()) {
         Ok(repo) => Ok(Discovered::Repository(Box::new(repo))),
-        Err(crate::git::Error::NotARepository { .. }) => Ok(Discovered::Nothing),
-        Err(crate::git::Error::ForeignOwner { path, owner, root })
+        Err(GitError::NotARepository { .. }) => Ok(Discovered::Nothing),
+        Err(GitError::ForeignOwner { path, owner, root })
             if root != setup.cwd && owner::is_open_to_all(&root) =>
         {
             skipped.push((path, owner));
             Ok(Discovered::Nothing)
         }
         Err(_) if setup.settings_only => Ok(Discovered::Nothing),
-        Err(crate::git::Error::Unusable(unusable)) if setup.reads => {
-            refuse_root(&unusable.place, setup.refused_home())?;
+        Err(GitError::Unusable(unusable)) if setup.reads => {
+            Repo::refuse_root(&unusable.place, setup.refused_home())?;
             for folder in [
                 Some(unusable.place.join(".git")),
                 unusable.common_dir.clone(),
@@ -180,7 +180,7 @@ pub(super) fn check_owners(
     worktree: &Path,
     project: &Path,
     state_dir: &Path,
-) -> crate::git::Result<()> {
+) -> Result<(), GitError> {
     for folder in [worktree, project] {
         owner::check(folder, folder)?;
         owner::check(&folder.join(".ultraplan"), folder)?;
@@ -215,10 +215,7 @@ impl Context {
         let place = place.path();
         let its = Repo::discover(&place, self.home()).ok();
         let its = its.filter(|its| its.workdir() == place);
-        its.is_some_and(|its| {
-            self.repo()
-                .is_ok_and(|repo| is_same_folder(its.common_dir(), repo.common_dir()))
-        })
+        its.is_some_and(|its| self.repo().is_ok_and(|repo| its.is_same_repository(repo)))
     }
 
     /// Whether that is this state directory, as it is recorded.

@@ -12,9 +12,10 @@ use anyhow::Context as _;
 use super::stored::{RECORD, mark_suspect};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
+use crate::engine::record::trailers;
 use crate::git::capture::Capture;
-use crate::git::checkpoint::{CheckpointParts, Copies, StoredCheckpoint, nested_id, trailers};
-use crate::git::repo::ref_name;
+use crate::git::checkpoint::{CheckpointParts, StoredCheckpoint};
+use crate::git::repo::CheckpointRef;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::id::{CheckpointId, RunId};
@@ -250,8 +251,8 @@ pub(crate) fn unchanged(captures: &[NestedCapture], then: &[Nested]) -> bool {
 /// Whether a reference of this checkpoint is in the way.
 pub(crate) fn taken(captures: &[NestedCapture], run_id: &RunId, checkpoint: &CheckpointId) -> bool {
     captures.iter().any(|one| {
-        let id = nested_id(checkpoint, &one.whole);
-        id.is_ok_and(|id| one.repo.ref_exists(&ref_name(run_id, &id)))
+        let id = CheckpointRef::nested_id(checkpoint, &one.whole);
+        id.is_ok_and(|id| one.repo.ref_exists(&CheckpointRef::name_of(run_id, &id)))
             || taken(&one.inner, run_id, checkpoint)
     })
 }
@@ -303,7 +304,7 @@ fn is_ours(context: &Context, message: &str) -> bool {
 pub(crate) struct Recorded {
     /// The links for its manifest.
     pub links: Vec<Nested>,
-    /// Their files; see [`crate::git::checkpoint`].
+    /// The tree of their files.
     pub copies: Option<ObjectId>,
 }
 
@@ -344,18 +345,18 @@ pub(crate) fn record(
         .iter()
         .map(|(one, commit)| (&one.path, &one.repo, commit))
         .collect();
-    let Copies {
-        tree: copies,
-        failed,
-    } = outer.copy_nested(capture, previous, &all)?;
-    for (path, error) in failed {
+    let copied = outer.copy_nested(capture, previous, &all)?;
+    for (path, error) in copied.failed {
         tracing::warn!(%error, "{path}: of this nested repository only its own checkpoint has the files");
         written
             .iter()
             .filter(|(one, _)| one.path == path)
             .for_each(|(one, _)| mark_suspect(&one.repo));
     }
-    Ok(Recorded { links, copies })
+    Ok(Recorded {
+        links,
+        copies: copied.tree,
+    })
 }
 
 impl NestedCapture {
@@ -394,7 +395,7 @@ impl NestedCapture {
         let around = (&self.repo, &self.capture);
         let Recorded { links, copies } =
             record(context, around, &self.inner, before.as_ref(), checkpoint)?;
-        let id = nested_id(&checkpoint.id, &self.whole)?;
+        let id = CheckpointRef::nested_id(&checkpoint.id, &self.whole)?;
         let same = |stored: &StoredCheckpoint| {
             links == stored.manifest.nested
                 && copies == stored.copies
@@ -415,7 +416,7 @@ impl NestedCapture {
             self.repo
                 .write_linked(&self.capture, &links, None, &parts)?
         };
-        let reference = ref_name(&checkpoint.run.run_id, &id);
+        let reference = CheckpointRef::name_of(&checkpoint.run.run_id, &id);
         self.repo
             .name_checkpoint(&self.lock, &self.capture, &reference, &commit)?;
         self.capture.write_cache(&reference, &commit);

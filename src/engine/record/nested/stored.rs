@@ -5,9 +5,8 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::events::adopt_one;
 use crate::engine::record::stored::{mark_suspect, record_of};
-use crate::git;
 use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::{Repo, Result as GitResult, WorktreeLock};
+use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::{Change, ChangeType, Nested, ObjectId};
 use crate::model::operation::OperationKind;
@@ -21,7 +20,7 @@ pub(crate) fn verify(
     context: &Context,
     outer: &Repo,
     stored: &StoredCheckpoint,
-) -> GitResult<Vec<String>> {
+) -> Result<Vec<String>, GitError> {
     let mut problems = Vec::new();
     for link in &stored.manifest.nested {
         let Some(commit) = &link.checkpoint else {
@@ -35,7 +34,7 @@ pub(crate) fn verify(
         let found = match Repo::nested(outer, &link.path, context.home()) {
             Ok(repo) if !repo.has_object(commit) && has_copy() => Vec::new(),
             Ok(repo) => verify_one(context, &repo, commit)?,
-            Err(git::Error::NotARepository { .. }) if has_copy() => Vec::new(),
+            Err(GitError::NotARepository { .. }) if has_copy() => Vec::new(),
             Err(error) => vec![error.to_string()],
         };
         problems.extend(
@@ -47,14 +46,14 @@ pub(crate) fn verify(
     Ok(problems)
 }
 
-fn verify_one(context: &Context, repo: &Repo, commit: &ObjectId) -> GitResult<Vec<String>> {
+fn verify_one(context: &Context, repo: &Repo, commit: &ObjectId) -> Result<Vec<String>, GitError> {
     let found = repo.load_checkpoint(commit).and_then(|stored| {
         let mut inside = stored.verify(repo)?;
         inside.extend(verify(context, repo, &stored)?);
         Ok(inside)
     });
     let problems = match found {
-        Err(error @ (git::Error::Io { .. } | git::Error::Git { .. })) => return Err(error),
+        Err(error @ (GitError::Io { .. } | GitError::Git { .. })) => return Err(error),
         found => found.unwrap_or_else(|error| vec![error.to_string()]),
     };
     if !problems.is_empty() {
@@ -83,7 +82,7 @@ fn forget_one(
     outer: &Repo,
     stored: &StoredCheckpoint,
     checkpoint: &Checkpoint,
-) -> GitResult<()> {
+) -> Result<(), GitError> {
     for link in &stored.manifest.nested {
         let Some(commit) = &link.checkpoint else {
             continue;

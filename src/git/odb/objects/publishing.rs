@@ -14,7 +14,6 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
@@ -24,7 +23,7 @@ use git2::{ObjectType, Oid};
 
 use super::streaming::Tools;
 use super::{FRESH, ObjectWriter, State};
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result, present};
 use crate::git::odb::pack::{self, Pack, PackWriter};
 use crate::git::odb::publish::{self, Published, Staged};
 use crate::git::odb::{database, format, owned_objects, packing};
@@ -296,7 +295,7 @@ impl ObjectWriter {
                 let (kind, data) = self.read(&tools, oid)?;
                 format::entry(&mut tools.compress, kind, &data)
             };
-            pack.append(oid, &entry.map_err(Error::at(&self.quarantine))?)?;
+            pack.append(oid, &entry.at(&self.quarantine)?)?;
         }
         pack.finish(&self.objects().join("pack"))
     }
@@ -307,7 +306,7 @@ impl ObjectWriter {
             .iter()
             .map(|folder| format::loose_path(folder, oid))
         {
-            if path.exists() && !format::is_whole(&path, oid).map_err(Error::at(&path))? {
+            if path.exists() && !format::is_whole(&path, oid).at(&path)? {
                 return Err(Error::corrupt(format!(
                     "object {oid} is cut short or damaged"
                 )));
@@ -409,9 +408,8 @@ impl ObjectWriter {
             std::slice::from_ref(&self.target)
         } {
             let path = format::loose_path(folder, oid);
-            match format::is_whole(&path, oid) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                found => return found.map_err(Error::at(&path)),
+            if let Some(is_whole) = present(&path, format::is_whole(&path, oid))? {
+                return Ok(is_whole);
             }
         }
         Ok(!(doubts || self.has_small) || tools.target.read(oid).is_some())

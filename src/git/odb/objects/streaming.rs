@@ -13,7 +13,7 @@ use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
 use sha1_checked::Digest as _;
 
 use super::ObjectWriter;
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::object_id;
 use crate::git::odb::format::{self, LEVEL};
 use crate::git::odb::pack;
@@ -50,9 +50,9 @@ impl ObjectWriter {
         }
         let path = self.next_file(&mut self.state())?;
         let mut file = pack::create(&path)?;
-        io::copy(source, &mut file).map_err(Error::at(&path))?;
+        io::copy(source, &mut file).at(&path)?;
         drop(file);
-        if !format::is_whole(&path, oid).map_err(Error::at(&path))? {
+        if !format::is_whole(&path, oid).at(&path)? {
             // The next writer removes what cannot be removed now.
             let _ = fs::remove_file(&path);
             return Err(Error::corrupt(format!(
@@ -110,7 +110,7 @@ impl ObjectWriter {
         packed: ZlibEncoder<File>,
         hash: sha1_checked::Sha1,
     ) -> Result<(Oid, bool)> {
-        packed.finish().map_err(Error::at(path))?;
+        packed.finish().at(path)?;
         let hash = hash.try_finalize();
         if hash.has_collision() {
             return Err(Error::corrupt(

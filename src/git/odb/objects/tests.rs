@@ -95,13 +95,25 @@ impl Place {
         );
     }
 
+    /// The files beside the packs whose names end so.
+    fn packs(&self, ending: &str) -> Vec<PathBuf> {
+        let all = fs::read_dir(self.objects().join("pack"));
+        let all = all.into_iter().flatten().flatten().map(|file| file.path());
+        all.filter(|file| file.to_string_lossy().ends_with(ending))
+            .collect()
+    }
+
     fn count(&self, ending: &str) -> usize {
-        let pack = self.objects().join("pack");
-        fs::read_dir(pack).map_or(0, |all| {
-            all.flatten()
-                .filter(|file| file.file_name().to_string_lossy().ends_with(ending))
-                .count()
-        })
+        self.packs(ending).len()
+    }
+
+    /// Writes and publishes these, as a capture does.
+    fn store(&self, contents: &[Vec<u8>]) -> BTreeMap<Oid, Vec<u8>> {
+        let writer = self.writer();
+        let all = write_all(&writer, contents);
+        writer.publish().unwrap();
+        writer.secure().unwrap();
+        all
     }
 
     fn loose(&self) -> usize {
@@ -354,21 +366,9 @@ fn a_portion_is_kept_until_the_reference_is_set() {
 fn a_damaged_small_pack_does_not_end_packing() {
     let place = Place::new();
     let mut all = BTreeMap::new();
-    let mut store = |number: u64| {
-        let writer = place.writer();
-        all.extend(write_all(&writer, &contents(1_000_000 * number, 3)));
-        writer.publish().unwrap();
-        writer.secure().unwrap();
-    };
+    let mut store = |number: u64| all.extend(place.store(&contents(1_000_000 * number, 3)));
     store(0);
-    let pack = fs::read_dir(place.objects().join("pack"))
-        .unwrap()
-        .flatten()
-        .map(|file| file.path());
-    let pack = pack
-        .into_iter()
-        .find(|file| file.extension().is_some_and(|end| end == "pack"))
-        .unwrap();
+    let pack = place.packs(".pack").remove(0);
     fs::set_permissions(&pack, fs::Permissions::from_mode(0o644)).unwrap();
     let mut bytes = fs::read(&pack).unwrap();
     let length = bytes.len();
@@ -398,23 +398,11 @@ fn packs_are_few_whatever_is_captured_and_committed() {
     let mut all = BTreeMap::new();
     for number in 0..60_u64 {
         let count = if number % 3 == 0 { 300 } else { 3 };
-        let writer = place.writer();
-        let written = write_all(&writer, &contents(1_000_000 * number, count));
-        writer.publish().unwrap();
-        writer.secure().unwrap();
+        all.extend(place.store(&contents(1_000_000 * number, count)));
         let later = SystemTime::now() + Duration::from_millis(50);
-        let packs = fs::read_dir(place.objects().join("pack"))
-            .unwrap()
-            .flatten();
-        packs
-            .filter(|file| file.path().extension().is_some_and(|end| end == "pack"))
-            .for_each(|file| {
-                File::open(file.path())
-                    .unwrap()
-                    .set_modified(later)
-                    .unwrap();
-            });
-        all.extend(written);
+        for pack in place.packs(".pack") {
+            File::open(pack).unwrap().set_modified(later).unwrap();
+        }
     }
     assert!(place.count(".pack") <= 24, "{}", place.count(".pack"));
     place.check(&all);
@@ -423,10 +411,7 @@ fn packs_are_few_whatever_is_captured_and_committed() {
 #[test]
 fn a_pack_that_was_not_published_whole_is_taken_back() {
     let place = Place::new();
-    let writer = place.writer();
-    let all = write_all(&writer, &contents(1, 3));
-    writer.publish().unwrap();
-    drop(writer);
+    let all = place.store(&contents(1, 3));
     // As a kill leaves it right before the index: the quarantine has both.
     let quarantine = place
         .repo
@@ -434,13 +419,10 @@ fn a_pack_that_was_not_published_whole_is_taken_back() {
         .unwrap()
         .join("quarantine/objects/pack");
     fs::create_dir_all(&quarantine).unwrap();
-    for file in fs::read_dir(place.objects().join("pack"))
-        .unwrap()
-        .flatten()
-    {
-        fs::hard_link(file.path(), quarantine.join(file.file_name())).unwrap();
-        if file.path().extension().is_some_and(|end| end == "idx") {
-            fs::remove_file(file.path()).unwrap();
+    for file in place.packs("") {
+        fs::hard_link(&file, quarantine.join(file.file_name().unwrap())).unwrap();
+        if file.extension().is_some_and(|end| end == "idx") {
+            fs::remove_file(file).unwrap();
         }
     }
     assert_eq!((place.count(".pack"), place.count(".idx")), (1, 0));
@@ -545,10 +527,7 @@ fn what_a_collection_took_before_the_reference_was_set_is_published_again() {
     for (before, count) in [(0, 5), (0, 150), (5, 5), (150, 5), (150, 150)] {
         let place = Place::new();
         let found = contents(1000, before);
-        let earlier = place.writer();
-        write_all(&earlier, &found);
-        earlier.publish().unwrap();
-        drop(earlier);
+        place.store(&found);
         let writer = place.writer();
         let mut all = write_all(&writer, &contents(1, count));
         all.extend(write_all(&writer, &found));
@@ -575,11 +554,8 @@ fn what_a_collection_took_before_the_reference_was_set_is_published_again() {
 #[test]
 fn during_a_collection_a_pack_is_kept_until_the_reference_is_set() {
     let place = Place::new();
-    let earlier = place.writer();
     let found = contents(1000, 3);
-    write_all(&earlier, &found);
-    earlier.publish().unwrap();
-    drop(earlier);
+    place.store(&found);
     let pid = place.repo.common_dir().join("gc.pid");
     let host = rustix::system::uname()
         .nodename()
@@ -650,13 +626,7 @@ fn what_keeps_a_pack_is_known_again_whatever_was_left() {
         let writer = place.writer();
         write_all(&writer, &contents(seed, 3));
         writer.publish().unwrap();
-        let all = fs::read_dir(place.objects().join("pack"))
-            .unwrap()
-            .flatten()
-            .map(|entry| entry.path());
-        let keeps: Vec<_> = all
-            .filter(|path| path.extension().is_some_and(|end| end == "keep"))
-            .collect();
+        let keeps = place.packs(".keep");
         let text = fs::read_to_string(&keeps[0]).unwrap();
         assert!(
             keeps.len() == 1 && text.starts_with("recover: until"),
