@@ -179,7 +179,11 @@ fn dispatch(cli: &Cli, name: &str, ui: &Ui) -> ExitCode {
         let done = allowed
             .and_then(|()| execute(command, &mut context, ui))
             .map_err(|error| {
-                context.warnings().into_iter().for_each(warned::note);
+                context
+                    .progress
+                    .warnings()
+                    .into_iter()
+                    .for_each(warned::note);
                 context.locate(error)
             });
         if done.is_err() {
@@ -194,9 +198,9 @@ fn dispatch(cli: &Cli, name: &str, ui: &Ui) -> ExitCode {
         let done = done.map(|reply| {
             reply
                 .repository(repository)
-                .warned(warned::with_others(context.warnings()))
+                .warned(warned::with_others(context.progress.warnings()))
         });
-        match context.stopped_late.get() {
+        match context.progress.stopped_late() {
             Some(signal) => done.map(|reply| reply.exit(ExitCode::other(signal.exit_code()))),
             None => done,
         }
@@ -253,7 +257,7 @@ fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
             reply.map(|reply| {
                 reply
                     .repository(repository)
-                    .warned(warned::with_others(context.warnings()))
+                    .warned(warned::with_others(context.progress.warnings()))
             })
         });
         looked.map_err(|error| {

@@ -44,7 +44,7 @@ pub(super) fn check(
         .map_err(|error| error.hint(context.rerun(&["--no-checks"])))?;
     let folder = context.store().run_dir(&run.key).join("accept");
     context.create_state_dir(&folder)?;
-    let env = identity(context, run, run.current_iteration, None);
+    let env = identity(run, run.current_iteration, None);
     let shell = &shell_of(context, &run.spec);
     let judge = |root: &Path| {
         let setting = LoopSetting {

@@ -128,19 +128,6 @@ pub(crate) fn end(
     checkpoint::publish_early(context, &state, Some(key), &prepared);
     let ledger = context.store().lock()?;
     let ended = end_locked(context, ledger, key, started, ending, found, &prepared)?;
-    match &ended.end.failure {
-        None => context
-            .witnessed
-            .borrow_mut()
-            .retain(|(subtask, _)| *subtask != started.subtask),
-        Some(failure) if ended.end.charged => {
-            context
-                .witnessed
-                .borrow_mut()
-                .push((started.subtask.clone(), failure.cause));
-        }
-        Some(_) => {}
-    }
     Ok(run_summary::report_after(context, key, ended))
 }
 
@@ -407,7 +394,6 @@ fn decide_for(
 ) -> Decision {
     let settings = run_settings::settings_of(context, run);
     let session = session_of(context, run);
-    let witnessed = context.witnessed_at(&started.subtask);
     let has_good_checkpoint = state.last_good(&run.key).is_some();
     let decision = decide(
         failure,
@@ -417,7 +403,7 @@ fn decide_for(
                 run,
                 subtask: &started.subtask,
                 session: &session,
-                witnessed: &witnessed,
+                witnessed: &ending.witnessed,
             },
             settings: &settings,
             on_failure: run.spec.on_failure,

@@ -140,6 +140,8 @@ pub struct Error {
     pub hint: Option<Hint>,
     /// The paths it is about.
     pub paths: Vec<PathReason>,
+    /// Where something would have been sent without consent.
+    pub url: Option<Box<str>>,
     source: Option<anyhow::Error>,
 }
 
@@ -151,6 +153,7 @@ impl Error {
             message: message.into(),
             hint: None,
             paths: Vec::new(),
+            url: None,
             source: None,
         }
     }

@@ -284,7 +284,6 @@ pub(crate) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judge
         .as_ref()
         .and_then(|failure| failure.iteration);
     let env = identity(
-        context,
         &fix.run,
         iteration.unwrap_or(fix.run.current_iteration),
         None,

@@ -7,6 +7,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Error;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::AttemptEnd;
+use crate::model::failure::Cause;
 use crate::model::manifest::ObjectId;
 use crate::model::run::{ProcessId, Run};
 use crate::model::run_line::{RunLine, run_line};
@@ -62,6 +63,8 @@ pub(crate) struct Ending {
     pub trigger: Option<&'static str>,
     /// The earlier session that its agent was to go on in.
     pub resumed: Option<String>,
+    /// The causes of the failures of its subtask that its supervisor charged before: they count whatever the ledger has.
+    pub witnessed: Vec<Cause>,
 }
 
 /// What the loop contract calls the result (L2).

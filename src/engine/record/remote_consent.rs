@@ -146,7 +146,6 @@ pub(crate) fn require_consent(context: &Context, remote: &Remote) -> Result<()> 
         found.told(),
         remote.url
     );
-    *context.consent_url.borrow_mut() = Some(remote.url.clone());
     let named = found
         .untracked
         .iter()
@@ -154,9 +153,11 @@ pub(crate) fn require_consent(context: &Context, remote: &Remote) -> Result<()> 
         .chain(&found.withheld)
         .cloned()
         .collect();
-    Err(Error::new(ErrorKind::ConsentNeeded, message)
+    let mut error = Error::new(ErrorKind::ConsentNeeded, message)
         .paths(named)
-        .hint(context.rerun(&["--yes"])))
+        .hint(context.rerun(&["--yes"]));
+    error.url = Some(remote.url.as_str().into());
+    Err(error)
 }
 
 /// Whether the user has consented to sending to a remote.

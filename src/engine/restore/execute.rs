@@ -556,7 +556,7 @@ impl Interruption {
         if let Some(signal) = self.shield.pending() {
             let (name, done, back) = (signal.name(), kind.as_str(), kind.taken_back_by());
             tracing::error!("{name}: the {done} was finished first; recover {back} takes it back");
-            context.stopped_late.set(Some(signal));
+            context.progress.stop_late(signal);
         }
     }
 

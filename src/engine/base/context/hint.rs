@@ -15,7 +15,7 @@ use crate::policy::secrets::redact;
 impl Context {
     /// This work tree, with the state directory where that was named.
     pub fn place(&self) -> Place {
-        self.place_of(&self.worktree)
+        self.place_of(self.worktree())
     }
 
     /// Another folder with the same state directory.
@@ -24,7 +24,7 @@ impl Context {
             .setup
             .state_dir
             .is_some()
-            .then(|| self.store.dir().to_owned());
+            .then(|| self.store().dir().to_owned());
         Place {
             folder: folder.into(),
             state_dir,
@@ -207,16 +207,17 @@ impl Context {
     }
 
     fn written_to(&self) -> Vec<PathBuf> {
-        let state = self.store.dir();
+        let state = self.store().dir();
         let above = state
             .parent()
             .filter(|above| above.ends_with(PROJECT))
             .unwrap_or(state);
         let of_git = self
+            .location
             .repo
             .get()
-            .filter(|_| self.has_git)
-            .map(|repo| of_git(repo.common_dir()));
+            .filter(|_| self.has_git())
+            .map(|(repo, _)| of_git(repo.common_dir()));
         of_git
             .into_iter()
             .flatten()
