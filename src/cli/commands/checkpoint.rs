@@ -27,8 +27,9 @@ use crate::engine::inspect::{
 use crate::engine::record::nested;
 use crate::engine::record::select::{self, KnownCheckpoint, foreign};
 use crate::engine::record::storage::Request;
-use crate::engine::restore::nested::NestedRequest;
-use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
+use crate::engine::restore::request::{
+    Commits, Options as RestoreOptions, Restore, RestoreRequest,
+};
 use crate::engine::rollback::on_request::restore_with as put_back;
 use crate::engine::runs::prune::prune as remove;
 use crate::engine::{Context, Error, ErrorKind, Result, recovery};
@@ -402,21 +403,19 @@ fn put_checkpoint_back(
 ) -> Result<Restore> {
     let request = |state: &State| {
         let checkpoint = select::checkpoint(context, state, selector)?;
-        Ok(RestoreRequest {
+        let options = RestoreOptions {
+            scope: if args.here { Scope::Files } else { Scope::All },
             paths: args.path.clone(),
             commits: how.commits.unwrap_or(Commits::Keep),
             edits: how.edits,
-            index: args.restore_index.into(),
-            nested: NestedRequest {
-                restore: args.nested,
-                placed: Vec::new(),
-            },
-            scope: if args.here { Scope::Files } else { Scope::All },
+            restore_index: args.restore_index,
+            nested: args.nested,
             here: args.here,
             precious: args.precious,
             best_effort: how.best_effort,
-            ..RestoreRequest::new(OperationKind::Restore, checkpoint)
-        })
+        };
+        let kind = OperationKind::Restore;
+        Ok(RestoreRequest::new(kind, checkpoint, options))
     };
     put_back(context, OperationKind::Restore, request)
 }

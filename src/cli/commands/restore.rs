@@ -11,9 +11,9 @@ use super::super::ui::{Reply, Ui};
 use crate::engine::bisect::{Found, Request, bisect as find};
 use crate::engine::record::lane::{Hints, LaneDetails, LaneStanding, Stage};
 use crate::engine::record::run_settings::is_unchecked;
-use crate::engine::restore::request::{Restore, RestoreResult};
-use crate::engine::rollback::undo::{How as UndoHow, redo as do_again, undo as take_back};
-use crate::engine::rollback::{Options, Target, is_of_lane, rollback as roll_back};
+use crate::engine::restore::request::{Options, Restore, RestoreResult};
+use crate::engine::rollback::undo::{redo as do_again, undo as take_back};
+use crate::engine::rollback::{Target, is_of_lane, rollback as roll_back};
 use crate::engine::{Context, ErrorKind, Result};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
@@ -116,10 +116,11 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
         paths: args.path.clone(),
         commits: args.commits.unwrap_or_default(),
         edits: args.edits,
-        index: args.restore_index.into(),
+        restore_index: args.restore_index,
         nested: args.nested,
         precious: args.precious,
         best_effort: args.best_effort.best_effort,
+        here: false,
     };
     let mut how = How {
         commits: args.commits,
@@ -173,27 +174,25 @@ fn given(args: &RollbackArgs) -> Vec<String> {
     words
 }
 
-fn how_of(args: &UndoArgs) -> UndoHow {
-    UndoHow {
+fn how_of(args: &UndoArgs) -> Options {
+    Options {
         commits: args.commits.unwrap_or_default(),
         edits: args.edits,
         best_effort: args.best_effort.best_effort,
-        of_run: false,
+        ..Options::default()
     }
 }
 
 /// `recover undo`.
 pub(super) fn undo(context: &mut Context, args: &UndoCommand, ui: &Ui) -> Result<Reply> {
-    let how = UndoHow {
-        of_run: args.of_run,
-        ..how_of(&args.how)
-    };
-    asking(context, ui, |context| take_back(context, how))
+    asking(context, ui, |context| {
+        take_back(context, &how_of(&args.how), args.of_run)
+    })
 }
 
 /// `recover redo`.
 pub(super) fn redo(context: &mut Context, args: &UndoArgs, ui: &Ui) -> Result<Reply> {
-    asking(context, ui, |context| do_again(context, how_of(args)))
+    asking(context, ui, |context| do_again(context, &how_of(args)))
 }
 
 /// Does it; what needs a yes is asked about on a terminal.

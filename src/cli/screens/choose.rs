@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::engine::inspect::diff;
 use crate::engine::recovery;
-use crate::engine::restore::request::{Commits, Restore};
-use crate::engine::rollback::{Options, Target, Targets, rollback, targets};
+use crate::engine::restore::request::{Commits, Options, Restore};
+use crate::engine::rollback::{Target, Targets, rollback, targets};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::hint::Hint;

@@ -10,9 +10,9 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::engine::record::run_settings::{identity, loops_of, shell_of};
-use crate::engine::restore::request::{Commits, RestoreRequest};
+use crate::engine::restore::request::{Commits, Options, RestoreRequest};
 use crate::engine::rollback::on_request::restore;
-use crate::engine::rollback::undo::{How, undo};
+use crate::engine::rollback::undo::undo;
 use crate::engine::run::{LoopSetting, run_loops};
 use crate::engine::trust::{self, agreed};
 use crate::git::program::{Scratch, misleading_variables};
@@ -153,16 +153,17 @@ impl PutBack {
         if planned.changed_work.is_empty() || request.uncommitted != Uncommitted::Keep {
             return Ok(Self::default());
         }
-        let done = restore(
-            context,
-            &RestoreRequest {
-                run: Some(planned.run.key.clone()),
-                scope: Scope::Files,
-                paths: planned.changed_work.iter().map(glob_of).collect(),
-                commits: Commits::Keep,
-                ..RestoreRequest::new(OperationKind::Restore, &planned.first)
-            },
-        )?;
+        let options = Options {
+            scope: Scope::Files,
+            paths: planned.changed_work.iter().map(glob_of).collect(),
+            commits: Commits::Keep,
+            ..Options::default()
+        };
+        let request = RestoreRequest {
+            run: Some(planned.run.key.clone()),
+            ..RestoreRequest::new(OperationKind::Restore, &planned.first, options)
+        };
+        let done = restore(context, &request)?;
         let mut put_back = Self {
             is_restored: done.changed,
             ..Self::default()
@@ -197,13 +198,12 @@ impl PutBack {
             gone.map_err(|error| Error::io(format!("cannot remove {}", place.display()), error))?;
         }
         if self.is_restored {
-            let how = How {
+            let how = Options {
                 commits: Commits::Keep,
                 edits: Edits::Keep,
-                best_effort: false,
-                of_run: false,
+                ..Options::default()
             };
-            undo(context, how)?;
+            undo(context, &how, false)?;
         }
         Ok(())
     }

@@ -2,7 +2,6 @@
 //!
 //! What hooks took away of files that are none of the commit: other uncommitted work.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
@@ -212,32 +211,26 @@ pub(super) fn give_back(context: &Context, before: &Checkpoint) -> Result<()> {
         let (now, target) = lookup.diff(prepared.capture.view(), stored.view())?;
         let head = stored.base(repo, &prepared.capture.manifest)?;
         let there: BTreeSet<RepoPath> = now.entries.keys().cloned().collect();
-        let changed = repo.uncommitted(&there)?;
-        let is_as_head = |path: &RepoPath| -> Result<bool> {
-            let Some(entry) = now.entries.get(path).filter(|_| changed.contains(path)) else {
-                return Ok(true);
+        // As neither HEAD has it nor the checkpoint.
+        let mut others = BTreeSet::new();
+        for path in repo.uncommitted(&there)? {
+            let Some(entry) = now.entries.get(&path) else {
+                continue;
             };
             // As HEAD has it, while the index has something else.
-            let committed = head
-                .as_ref()
-                .map(|head| head.view().entry(&lookup, path))
-                .transpose()?
-                .flatten();
-            Ok(committed.is_some_and(|committed| committed.oid == entry.oid))
-        };
-        let unreadable = RefCell::new(None);
-        let baseline = |path: &RepoPath| match is_as_head(path) {
-            Ok(true) => Baseline::Unknown,
-            Ok(false) => Baseline::Another,
-            Err(error) => {
-                unreadable.replace(Some(error));
-                Baseline::Another
+            let committed = head.as_ref().map(|head| head.view().entry(&lookup, &path));
+            let committed = committed.transpose()?.flatten();
+            if committed.is_none_or(|committed| committed.oid != entry.oid) {
+                others.insert(path);
             }
-        };
-        let plan = plan(&PlanInput {
+        }
+        plan(&PlanInput {
             now: &now,
             target: &target,
-            baseline: &baseline,
+            baseline: &|path| match others.contains(path) {
+                true => Baseline::Another,
+                false => Baseline::Unknown,
+            },
             selection: &Selection::all(),
             // Nothing is deleted.
             ignored: &|_, _| true,
@@ -247,11 +240,7 @@ pub(super) fn give_back(context: &Context, before: &Checkpoint) -> Result<()> {
                 .collect(),
             is_output: &|_| false,
             edits: Edits::Keep,
-        });
-        if let Some(error) = unreadable.take() {
-            return Err(error);
-        }
-        plan
+        })
     };
     repo.check_restore(&plan)?;
     let (lock, _nested) = prepared.into_locks();

@@ -28,7 +28,7 @@ use crate::model::checkpoint::{Checkpoint, CheckpointType, trigger};
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::manifest::{Head, ObjectId};
-use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Scope};
+use crate::model::operation::{HeadMove, Operation, OperationKind};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
 use crate::model::run_line::{RunLine, run_line};
@@ -396,12 +396,15 @@ fn conclude(
                 trigger::OPERATION,
             )?;
         }
-        journal.operation = Some(Box::new(operation(
-            context,
-            planned,
-            safety,
-            journal.commits.last(),
-        )));
+        // By what `undo` takes it back.
+        journal.operation = Some(Box::new(Operation {
+            head: HeadMove {
+                before: planned.head.commit.clone(),
+                after: journal.commits.last().cloned(),
+            },
+            index_restored: true,
+            ..Operation::new("op", OperationKind::Accept, safety, &planned.good_id)
+        }));
         let lock = checkpoint::lock(context)?;
         Ok((commits, recovery::put_commits(context, &lock, journal)?))
     };
@@ -444,37 +447,6 @@ fn take(context: &Context, key: &RunKey, description: &str, trigger: &str) -> Re
     let taken = checkpoint::record(context, &ledger, key, &prepared, request)?;
     ledger.append(context.clock.now(), vec![checkpoint::event(&taken)])?;
     Ok(taken)
-}
-
-/// By what `undo` takes it back.
-fn operation(
-    context: &Context,
-    planned: &Plan<'_>,
-    safety: &Checkpoint,
-    after: Option<&ObjectId>,
-) -> Operation {
-    Operation {
-        id: format!("op_{:04}", safety.seq).into(),
-        kind: OperationKind::Accept,
-        worktree: context.worktree_id(),
-        safety_checkpoint_id: safety.id.clone(),
-        checkpoint_id: planned.good_id.clone(),
-        scope: Scope::All,
-        paths: Vec::new(),
-        head: HeadMove {
-            before: planned.head.commit.clone(),
-            after: after.cloned(),
-        },
-        written: 0,
-        deleted: 0,
-        kept: Vec::new(),
-        left: Vec::new(),
-        reposition: None,
-        index_restored: true,
-        steps: Vec::new(),
-        nested: NestedPart::default(),
-        of_run: false,
-    }
 }
 
 /// Cleans up what an accepted run holds; what cannot be removed now is tried again later on.

@@ -12,6 +12,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::request::RestoreRequest;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::nested::NestedCapture;
@@ -24,16 +25,7 @@ use crate::model::hint::Hint;
 use crate::model::manifest::{EntryKind, Head, Manifest, Nested, ObjectId, Snapshot};
 use crate::model::operation::GitFile;
 use crate::model::path::{NESTED, PathReason, RepoPath};
-use crate::policy::restore::{Baseline, Selection};
-
-/// What is asked of nested repositories.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct NestedRequest {
-    /// Whether the files of those that are there are restored too.
-    pub restore: bool,
-    /// `.git` files that the operation which is taken back has put there.
-    pub placed: Vec<GitFile>,
-}
+use crate::policy::restore::Selection;
 
 /// What becomes of a nested repository that is not as the checkpoint has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -110,7 +102,7 @@ pub(super) fn grafts(
     context: &Context,
     prepared: &Prepared,
     stored: &StoredCheckpoint,
-    request: &NestedRequest,
+    request: &RestoreRequest,
     selection: &Selection,
 ) -> Result<Grafts> {
     let outer = context.repo()?;
@@ -137,7 +129,7 @@ pub(super) fn grafts(
 struct Finder<'a> {
     outer: &'a Repo,
     prepared: &'a Prepared,
-    request: &'a NestedRequest,
+    request: &'a RestoreRequest,
     selection: &'a Selection,
     /// Those that the checkpoint has.
     met: BTreeSet<RepoPath>,
@@ -178,14 +170,14 @@ impl Finder<'_> {
         (commit, one): (&ObjectId, &NestedCapture),
         copy: CopyOf<'_>,
     ) -> Result<()> {
-        let copied = if self.request.restore {
+        let copied = if self.request.options.nested {
             copy(&link.path)?
         } else {
             None
         };
         let Some(copied) = copied else {
             let command = self.own_command(path, commit);
-            let all = if self.request.restore {
+            let all = if self.request.options.nested {
                 ""
             } else {
                 "--nested restores it too; "
@@ -280,7 +272,8 @@ impl Finder<'_> {
 
     /// What the operation that is taken back has made a repository's folder again.
     fn placed(&mut self, then: &[Nested]) -> Result<()> {
-        for file in &self.request.placed {
+        let undone = self.request.undoes.as_ref();
+        for file in undone.iter().flat_map(|entry| &entry.nested.placed) {
             let Some(one) = find(&self.prepared.nested, &file.path) else {
                 continue;
             };
@@ -419,7 +412,7 @@ fn at(head: &Head) -> String {
 }
 
 /// A path in a folder, seen from that folder.
-fn inside(path: &RepoPath, folder: &RepoPath) -> RepoPath {
+pub(super) fn inside(path: &RepoPath, folder: &RepoPath) -> RepoPath {
     RepoPath::new(
         path.as_bytes()
             .get(folder.as_bytes().len() + 1..)
@@ -427,7 +420,7 @@ fn inside(path: &RepoPath, folder: &RepoPath) -> RepoPath {
     )
 }
 
-fn is_below(path: &RepoPath, folder: &RepoPath) -> bool {
+pub(super) fn is_below(path: &RepoPath, folder: &RepoPath) -> bool {
     path != folder && path.starts_with(folder)
 }
 
@@ -461,63 +454,6 @@ fn mode_of(root: &Path, folder: &RepoPath) -> Option<u32> {
         .ok()
         .filter(std::fs::Metadata::is_dir)?;
     Some(found.permissions().mode() & 0o7777)
-}
-
-/// What a layer of what the run last wrote says of a nested repository.
-pub(super) struct LayerPart {
-    path: RepoPath,
-    /// `None` where nothing is known.
-    copy: Option<NestedCopy>,
-}
-
-impl LayerPart {
-    /// What a checkpoint that the run wrote has of all nested repositories; `left` are those that a restore of it has left
-    /// alone.
-    pub(crate) fn all(
-        outer: &Repo,
-        stored: &StoredCheckpoint,
-        left: &[RepoPath],
-    ) -> Result<Vec<Self>> {
-        let mut parts = Vec::new();
-        let mut open = Vec::new();
-        for link in &stored.manifest.nested {
-            open.push((link.path.clone(), stored.nested_copy(outer, &link.path)?));
-        }
-        while let Some((path, copy)) = open.pop() {
-            let copy = copy.filter(|_| !left.iter().any(|left| path.starts_with(left)));
-            for link in copy.iter().flat_map(|copy| &copy.manifest.nested) {
-                let inner = copy
-                    .as_ref()
-                    .map(|copy| copy.inner(outer, &link.path))
-                    .transpose()?
-                    .flatten();
-                open.push((path.join(link.path.as_bytes()), inner));
-            }
-            parts.push(Self { path, copy });
-        }
-        Ok(parts)
-    }
-
-    /// What the layer has at a path below any of these; `None` where it is of none of them.
-    pub(crate) fn baseline(
-        parts: &[Self],
-        lookup: &TreeLookup<'_>,
-        path: &RepoPath,
-    ) -> Result<Option<Baseline>> {
-        let of = parts.iter().filter(|part| is_below(path, &part.path));
-        let Some(part) = of.max_by_key(|part| part.path.as_bytes().len()) else {
-            return Ok(None);
-        };
-        let Some(copy) = &part.copy else {
-            return Ok(Some(Baseline::Unknown));
-        };
-        let path = inside(path, &part.path);
-        Ok(Some(match copy.view().entry(lookup, &path)? {
-            Some(entry) => Baseline::Present(entry),
-            None if copy.view().is_folder(lookup, &path)? => Baseline::Unknown,
-            None => Baseline::Absent,
-        }))
-    }
 }
 
 /// The ignore rules of those repositories whose files take part.

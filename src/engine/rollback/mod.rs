@@ -20,13 +20,12 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::{git_state, select, stored};
 use crate::engine::recovery;
 use crate::engine::restore::automatic::mixed;
-use crate::engine::restore::nested::NestedRequest;
-use crate::engine::restore::request::{Commits, IndexMode, Initiator, Restore, RestoreRequest};
+use crate::engine::restore::request::{Commits, Initiator, Options, Restore, RestoreRequest};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::failure::Cause;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
-use crate::model::operation::{OperationKind, Reposition, Scope};
+use crate::model::operation::{OperationKind, Reposition};
 use crate::model::path::{FolderId, PathReason};
 use crate::model::run::{Iteration, Run, RunKey, RunStatus};
 use crate::model::selector::Selector;
@@ -45,42 +44,6 @@ pub enum Target {
     Full,
     /// To the safest prior stage of a lane (C5); in any other run to the last good checkpoint, else to before the run.
     Safest,
-}
-
-/// How.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// What is restored.
-    pub scope: Scope,
-    /// Only these paths (globs).
-    pub paths: Vec<String>,
-    /// What to do about commits.
-    pub commits: Commits,
-    /// What to do about hand edits.
-    pub edits: Edits,
-    /// How the index follows.
-    pub index: IndexMode,
-    /// Whether the files of nested repositories are restored too.
-    pub nested: bool,
-    /// Whether copies of ignored files that are gone are put back.
-    pub precious: bool,
-    /// Whether everything else is restored where a path cannot be replaced.
-    pub best_effort: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            scope: Scope::All,
-            paths: Vec::new(),
-            commits: Commits::Refuse,
-            edits: Edits::Refuse,
-            index: IndexMode::ByPath,
-            nested: false,
-            precious: false,
-            best_effort: false,
-        }
-    }
 }
 
 /// What there is to choose from.
@@ -176,19 +139,8 @@ fn request(
         .map(|run| reposition(run, target, checkpoint.after_iteration));
     Ok(RestoreRequest {
         run: run.map(|run| run.key.clone()),
-        scope: options.scope,
-        paths: options.paths.clone(),
-        commits: options.commits,
-        edits: options.edits,
-        index: options.index,
         reposition,
-        nested: NestedRequest {
-            restore: options.nested,
-            placed: Vec::new(),
-        },
-        precious: options.precious,
-        best_effort: options.best_effort,
-        ..RestoreRequest::new(OperationKind::Rollback, checkpoint)
+        ..RestoreRequest::new(OperationKind::Rollback, checkpoint, options.clone())
     })
 }
 
@@ -370,19 +322,21 @@ pub(crate) fn restore_checkpoint(
     edits: Edits,
 ) -> Result<Restore> {
     let hidden_by = git_state::put_settings_back(context, key);
-    let mut request = RestoreRequest {
-        run: Some(key.clone()),
-        commits: Commits::Refuse,
+    let options = Options {
         edits,
         best_effort: true,
+        ..Options::default()
+    };
+    let mut request = RestoreRequest {
+        run: Some(key.clone()),
         initiator: Initiator::Policy,
         hidden_by,
-        ..RestoreRequest::new(OperationKind::Rollback, target)
+        ..RestoreRequest::new(OperationKind::Rollback, target, options)
     };
     match restore(context, &request) {
         Err(error) if error.kind == ErrorKind::HeadMoved && edits == Edits::Keep => {
             tracing::warn!(%error, "HEAD stays; only the files go back");
-            request.commits = Commits::Keep;
+            request.options.commits = Commits::Keep;
             restore(context, &request)
         }
         other => other,

@@ -16,7 +16,7 @@ use crate::engine::recovery;
 use crate::engine::restore::execute::{self, listen};
 use crate::engine::restore::plan;
 use crate::engine::restore::request::{
-    Compensated, CrossedStep, Initiator, Restore, RestoreRequest, RestoreResult,
+    Compensated, CrossedStep, Initiator, OperationReport, Restore, RestoreRequest, RestoreResult,
 };
 use crate::engine::step::{Crossing, compensate, is_ancestor_step};
 use crate::git::checkpoint::PreciousFile;
@@ -104,7 +104,7 @@ fn restore_chosen(
         || (request.initiator == Initiator::Policy && !planned.left.is_empty())
         || !vanished.back.is_empty();
     if context.dry_run() || !changes {
-        let mut result = planned.result(None, !context.dry_run());
+        let mut result = planned.result(&request.target, None, !context.dry_run());
         result.tell_vanished(vanished);
         result.tell(&request, before, &crossing, crossing.planned());
         return Ok(Restore {
@@ -154,10 +154,10 @@ impl RestoreResult {
     ) {
         let over = request.reposition.as_ref().zip(before);
         self.superseded = over.map(|(to, run)| to.supersedes(run)).unwrap_or_default();
-        self.operation = request
-            .undoes
-            .as_ref()
-            .map(|undone| undone.operation.clone());
+        self.operation = request.undoes.as_ref().map(|undone| OperationReport {
+            command: undone.kind.as_str(),
+            checkpoint_id: undone.restored.clone(),
+        });
         self.crossed = crossing.crossed();
         for failed in compensated
             .iter()
@@ -255,20 +255,20 @@ impl Vanished {
     /// person gets what was there at the checkpoint, and the copies where that was asked for.
     pub(crate) fn of(context: &Context, state: &State, request: &RestoreRequest) -> Result<Self> {
         let is_here = request.target.worktree == context.worktree_id();
-        let selection = Selection::globs(&request.paths).unwrap_or_default();
+        let selection = Selection::globs(&request.options.paths).unwrap_or_default();
         let then = if request.initiator == Initiator::Policy {
             begun_at(context, state, request)
         } else {
             Some(&request.target.id)
         };
-        let Some(then) = then.filter(|_| is_here && request.scope.covers_files()) else {
+        let Some(then) = then.filter(|_| is_here && request.options.scope.covers_files()) else {
             return Ok(Self::default());
         };
         let repo = context.repo()?;
         let (mut copies, mut lost) = repo.ignored_at(then).missing(repo);
         copies.retain(|file| selection.matches(&file.path));
         lost.retain(|path| selection.matches(path));
-        if request.initiator == Initiator::Policy || request.precious {
+        if request.initiator == Initiator::Policy || request.options.precious {
             return Ok(Self {
                 back: copies,
                 copied: Vec::new(),

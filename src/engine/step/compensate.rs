@@ -36,7 +36,7 @@ pub(crate) struct Crossing {
 impl Crossing {
     /// Finds them. A restore of some paths, or of the working memory alone, is no way back to before a step.
     pub(crate) fn of(context: &Context, state: &State, request: &RestoreRequest) -> Self {
-        if !request.scope.covers_files() || !request.paths.is_empty() {
+        if !request.options.scope.covers_files() || !request.options.paths.is_empty() {
             return Self::default();
         }
         let worktree = context.worktree_id();
