@@ -150,12 +150,12 @@ pub(super) struct PutBack {
 impl PutBack {
     /// Puts back what is to be kept: a restore of those paths, with the run's version of each file beside it.
     pub(super) fn of(context: &Context, planned: &Plan<'_>, request: &Request) -> Result<Self> {
-        if planned.changed_work.is_empty() || request.uncommitted != Uncommitted::Keep {
+        if planned.result.changed_work.is_empty() || request.uncommitted != Uncommitted::Keep {
             return Ok(Self::default());
         }
         let options = Options {
             scope: Scope::Files,
-            paths: planned.changed_work.iter().map(glob_of).collect(),
+            paths: planned.result.changed_work.iter().map(glob_of).collect(),
             commits: Commits::Keep,
             ..Options::default()
         };
@@ -177,7 +177,7 @@ impl PutBack {
 
     /// Writes the run's versions.
     fn write_beside(&mut self, context: &Context, planned: &Plan<'_>) -> Result<()> {
-        for path in &planned.changed_work {
+        for path in &planned.result.changed_work {
             self.beside.extend(beside(context, planned, path)?);
         }
         let done = take(

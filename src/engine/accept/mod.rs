@@ -60,7 +60,7 @@ pub(crate) enum Uncommitted {
 }
 
 /// How a run is accepted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
     /// The run; `None` for the one that a command is about.
     pub run_id: Option<RunId>,
@@ -270,28 +270,18 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         has_new,
         mut journal,
     } = rehearse(context, &state, &planned, request)?;
-    let result = AcceptResult {
-        left_out: planned.left_out.clone(),
-        hand_edits: planned.hand_edits.clone(),
-        changed_work: planned.changed_work.clone(),
-        look_at: planned.notes.clone(),
-        ..AcceptResult::nothing(planned.head.clone())
-    };
+    let mut result = planned.result.clone();
     if context.dry_run() {
         let changed = !commits.is_empty();
-        let kept = planned.kept.as_ref().filter(|_| changed);
-        let result = AcceptResult {
-            branch: planned.new_branch.clone().or(result.branch),
-            commits,
-            kept_ref: kept.map(|kept| kept.name.clone()),
-            ..result
-        };
+        result.branch = planned.new_branch.clone().or(result.branch);
+        result.commits = commits;
+        result.kept_ref = planned.kept.clone().filter(|_| changed);
         return Ok(Accepted::new(context, run, changed, result));
     }
-    if !planned.notes.is_empty() && !context.says_yes() {
+    if !result.look_at.is_empty() && !context.says_yes() {
         let message = format!(
             "a person must look at this first; --yes accepts it: {}",
-            planned.notes.join("; ")
+            result.look_at.join("; ")
         );
         return Err(
             Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"]))
@@ -305,10 +295,7 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         .then(|| take(context, key, "Before accept", trigger::SAFETY))
         .transpose()?;
     let own_work = check::PutBack::of(context, &planned, request)?;
-    let mut result = AcceptResult {
-        beside: own_work.beside.clone(),
-        ..result
-    };
+    result.beside.clone_from(&own_work.beside);
     let Some(safety) = safety else {
         // What is left out can be asked for still.
         if !result.left_out.is_empty() || is_rest {
@@ -354,7 +341,7 @@ fn conclude(
     let (repo, key) = (context.repo()?, &planned.run.key);
     let staging = Staging::new(repo, false)?;
     let saved = if hooks::are_there(context)? {
-        Some(staging.save(&(&planned.taken - &planned.hand_edits))?)
+        Some(staging.save(&(&planned.taken - &planned.result.hand_edits))?)
     } else {
         None
     };
