@@ -7,8 +7,7 @@ use comfy_table::Cell;
 
 use super::super::ui::{Ui, escape};
 use super::{Column, Table, column, date_time, toned, when, words};
-use crate::engine::restore::nested::NestedAction;
-use crate::engine::restore::request::{IndexOutcome, Restore, RestoreResult};
+use crate::engine::restore::request::{IndexOutcome, NestedAction, Restore, RestoreResult};
 use crate::engine::rollback::on_request::COPIED;
 use crate::engine::runs::prune::Pruned;
 use crate::model::checkpoint::Checkpoint;

@@ -122,17 +122,17 @@ fn prepare(context: &Context, line: &str, root: &Path) -> Result<()> {
         .run(&context.interrupts, |_| Ok(()))
         .context("cannot run --prepare")?;
     if let Some(signal) = exit.cancelled {
-        return Err(Error::new(
-            ErrorKind::Interrupted(signal.exit_code()),
+        return Err(Error::interrupted(
+            signal,
             "interrupted; nothing was changed",
         ));
     }
     match exit.shell_code() {
         0 => Ok(()),
-        code => Err(Error::new(
-            ErrorKind::ChecksFail,
-            format!("--prepare ended with {code}; nothing was changed"),
-        )),
+        code => {
+            let message = format!("--prepare ended with {code}; nothing was changed");
+            Err(Error::new(ErrorKind::ChecksFail, message))
+        }
     }
 }
 
@@ -195,7 +195,7 @@ impl PutBack {
         for path in &self.beside {
             let place = path.below(context.worktree());
             let gone = crate::durable::Root::shared(context.worktree()).remove_file(&place);
-            gone.map_err(|error| Error::io(format!("cannot remove {}", place.display()), error))?;
+            gone.map_err(|error| Error::cannot("remove", &place, error))?;
         }
         if self.is_restored {
             let how = Options {

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 
+use super::reasons;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
@@ -17,7 +18,7 @@ use crate::git::restore::Expect;
 use crate::git::tree::TreeLookup;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::ObjectId;
-use crate::model::path::{PathReason, RepoPath};
+use crate::model::path::RepoPath;
 use crate::policy::restore::Selection;
 use crate::policy::restore::{Baseline, Edits, PlanInput, plan};
 use crate::process::{Program, Show, Supervised};
@@ -96,11 +97,7 @@ impl Commit<'_, '_> {
 
     /// Stages what hooks changed in the work tree; what that is.
     fn stage_changed(&self) -> Result<BTreeSet<RepoPath>> {
-        let changed = self
-            .saved
-            .map(Saved::changed)
-            .transpose()?
-            .unwrap_or_default();
+        let changed = changed(self.saved)?;
         self.staging.add(&changed)?;
         Ok(changed)
     }
@@ -109,36 +106,32 @@ impl Commit<'_, '_> {
     /// formatter may undo what was no more than formatting, as long as something is left to commit.
     fn refuse_taken_out(&self, hook: &str, meant: &Held) -> Result<()> {
         let held = self.staging.held()?;
-        let changed = self
-            .saved
-            .map(Saved::changed)
-            .transpose()?
-            .unwrap_or_default();
+        let changed = changed(self.saved)?;
         let is_empty = self.before.unlike(&held).is_empty();
         let is_formatted = |path: &RepoPath| {
             let is_modified = meant.has(path) && self.before.has(path);
             is_modified && changed.contains(path) && !is_empty
         };
         let is_out = |path: &RepoPath| {
-            let is_there = path
-                .below(self.context.worktree())
-                .symlink_metadata()
-                .is_ok();
-            let is_gone = meant.has(path) && !held.has(path) && is_there;
+            let place = path.below(self.context.worktree());
+            let is_there = || place.symlink_metadata().is_ok();
+            let is_gone = meant.has(path) && !held.has(path) && is_there();
             is_gone || (held.is_same(self.before, path) && !is_formatted(path))
         };
-        let out: Vec<RepoPath> = meant.unlike(&held).into_iter().filter(is_out).collect();
+        let out: BTreeSet<RepoPath> = meant.unlike(&held).into_iter().filter(is_out).collect();
         if out.is_empty() {
             return Ok(());
         }
         let message =
             format!("the hook {hook} takes changes out of the commit; nothing was changed");
         let reason = format!("taken out of the commit by the hook {hook}");
-        let reasons = out
-            .into_iter()
-            .map(|path| PathReason::new(path, reason.clone()));
-        Err(Error::new(ErrorKind::NotVerified, message).paths(reasons.collect()))
+        Err(Error::new(ErrorKind::NotVerified, message).paths(reasons(out, &reason)))
     }
+}
+
+/// What hooks changed in the work tree.
+pub(super) fn changed(saved: Option<&Saved>) -> Result<BTreeSet<RepoPath>> {
+    Ok(saved.map_or_else(|| Ok(BTreeSet::new()), Saved::changed)?)
 }
 
 /// The hook of this name; git, too, passes over one that may not be executed.
@@ -182,10 +175,7 @@ pub(super) fn run(
         .with_context(|| format!("cannot run the hook {name}"))?;
     if let Some(signal) = exit.cancelled {
         let message = format!("interrupted while the hook {name} ran; nothing was changed");
-        return Err(Error::new(
-            ErrorKind::Interrupted(signal.exit_code()),
-            message,
-        ));
+        return Err(Error::interrupted(signal, message));
     }
     let why = match (&exit.spawn_error, exit.exit_code) {
         (None, Some(0)) => return Ok(()),

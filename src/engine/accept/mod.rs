@@ -317,8 +317,7 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         own_work.take_back(context)?;
     }
     let (commits, run) = concluded?;
-    let environment = [];
-    if let Err(error) = hooks::run(context, "post-commit", &[], &environment) {
+    if let Err(error) = hooks::run(context, "post-commit", &[], &[]) {
         context.warn(error.to_string());
     }
     tidy_up(context, &run);
@@ -363,25 +362,15 @@ fn conclude(
         // Checks and hooks took their time.
         plan::refuse_staged(repo.staged_since(journal, None)?)?;
         if let Some(signal) = context.interrupts.pending() {
-            return Err(Error::new(
-                ErrorKind::Interrupted(signal.exit_code()),
+            return Err(Error::interrupted(
+                signal,
                 "interrupted; nothing was changed",
             ));
         }
         // What hooks changed is not a person's edit.
-        if !saved
-            .as_ref()
-            .map(Saved::changed)
-            .transpose()?
-            .unwrap_or_default()
-            .is_empty()
-        {
-            take(
-                context,
-                key,
-                "Accepted, as the commit hooks left it",
-                trigger::OPERATION,
-            )?;
+        if !hooks::changed(saved.as_ref())?.is_empty() {
+            let description = "Accepted, as the commit hooks left it";
+            take(context, key, description, trigger::OPERATION)?;
         }
         // By what `undo` takes it back.
         journal.operation = Some(Box::new(Operation {

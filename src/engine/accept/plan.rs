@@ -5,11 +5,12 @@ use std::path::Path;
 
 use super::choice::{Choice, Chooser, IGNORED, OUTPUT, UNCOMMITTED};
 use super::{AcceptResult, Request, Uncommitted, reasons};
-use crate::engine::attempt::run_summary::{changed_work, outside_of, words_back};
+use crate::engine::attempt::run_summary::{changed_work, outside_of};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::engine::record::lane::OwnCommits;
+use crate::engine::record::stored::words_back;
 use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::program::CommitJournal;
@@ -21,10 +22,9 @@ use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
 use crate::model::manifest::{Entry, EntryKind, Head, ObjectId};
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::{Run, RunKey};
+use crate::model::run::Run;
 use crate::model::state::{Named, State};
 use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
-use crate::policy::restore::glob_of;
 use crate::policy::text::count;
 
 /// What one commit is made from.
@@ -394,7 +394,9 @@ fn edited(
     }
     let message = "these files were committed since the last good checkpoint, and edited after that: take them back to \
                    the checkpoint, accept, and recover undo brings back what they are now";
-    let back = take_back("good", &run.key, &undone);
+    let back = Hint::recover(words_back("good", &undone))
+        .args(["--edits", "discard"])
+        .run(&run.key);
     Err(Error::new(ErrorKind::HandEdits, message)
         .paths(reasons(undone, "not as in the last good checkpoint"))
         .hint(back))
@@ -412,17 +414,6 @@ fn refuse_undecided(run: &Run, paths: &BTreeSet<RepoPath>, request: &Request) ->
     Err(Error::new(ErrorKind::Conflicts, message)
         .paths(reasons(paths.clone(), reason))
         .hint(back))
-}
-
-/// The command that brings files, and nothing else, back to a checkpoint of a run.
-fn take_back(selector: &str, key: &RunKey, paths: &BTreeSet<RepoPath>) -> Hint {
-    let words = ["checkpoint", "restore", selector, "--edits", "discard"]
-        .map(str::to_owned)
-        .into_iter();
-    let paths = paths
-        .iter()
-        .flat_map(|path| ["--path".to_owned(), glob_of(path)]);
-    Hint::recover(words.chain(paths)).run(key)
 }
 
 /// What the run changed and a person has as HEAD has it.

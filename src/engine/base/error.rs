@@ -1,5 +1,7 @@
 //! What an operation can refuse or fail with: a kind (which decides the exit code), a message, a hint, paths.
 
+use std::path::Path;
+
 use crate::config::ConfigError;
 use crate::durable::{LockError, Refused};
 use crate::git;
@@ -7,6 +9,7 @@ use crate::git::base::{Reason, Unusable};
 use crate::model::hint::Hint;
 use crate::model::path::PathReason;
 use crate::model::state::SelectionError;
+use crate::process::Signal;
 use crate::store::StoreError;
 
 /// Results of operations.
@@ -161,6 +164,16 @@ impl Error {
     /// A failure of the operating system with what was being done.
     pub fn io(message: impl Into<String>, source: std::io::Error) -> Self {
         anyhow::Error::new(source).context(message.into()).into()
+    }
+
+    /// A failure of the operating system to `read`, `write` or the like what is at a path.
+    pub(crate) fn cannot(what: &str, path: &Path, source: std::io::Error) -> Self {
+        Self::io(format!("cannot {what} {}", path.display()), source)
+    }
+
+    /// What did not come to its end because of a signal.
+    pub(crate) fn interrupted(signal: Signal, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Interrupted(signal.exit_code()), message)
     }
 
     /// With the command to copy.

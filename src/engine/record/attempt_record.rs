@@ -112,14 +112,14 @@ pub(crate) fn session_of(context: &Context, run: &Run) -> String {
 
 /// HEAD, where there is one: commits are the attempt's own if they came after it.
 pub(in crate::engine) fn head_of(context: &Context) -> Option<ObjectId> {
-    let repo = context.repo().ok().filter(|_| context.has_git())?;
-    repo.head().ok().and_then(|head| head.commit)
+    context.git()?.head().ok()?.commit
 }
 
-/// Commits that came since HEAD was `head`: the step's own.
+/// Commits that came since HEAD was `head`: those of the step or the attempt that began then, by `what` that is.
 pub(in crate::engine) fn commits_since(
     context: &Context,
     head: Option<&ObjectId>,
+    what: &str,
 ) -> Vec<ObjectId> {
     let Some(now) = head_of(context).filter(|now| Some(now) != head) else {
         return Vec::new();
@@ -128,7 +128,7 @@ pub(in crate::engine) fn commits_since(
         .repo()
         .and_then(|repo| repo.commits_between(head, &now).map_err(Error::from));
     between.unwrap_or_else(|error| {
-        tracing::warn!(%error, "the step's commits are not known; a rollback will ask about them");
+        tracing::warn!(%error, "the {what}'s commits are not known; a rollback will ask about them");
         Vec::new()
     })
 }

@@ -56,11 +56,9 @@ impl Survey {
             size(bytes)
         );
         let named = |all: &[PathReason], what: fn(&PathReason) -> String| {
-            all.iter()
-                .take(NAMED)
-                .map(|one| format!("{} ({})", one.path, what(one)))
-                .collect::<Vec<_>>()
-                .join(", ")
+            let names = all.iter().take(NAMED);
+            let names = names.map(|one| format!("{} ({})", one.path, what(one)));
+            names.collect::<Vec<_>>().join(", ")
         };
         if !self.untracked.is_empty() {
             let largest = named(&self.untracked, |one| size(one.size.unwrap_or_default()));

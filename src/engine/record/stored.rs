@@ -116,12 +116,8 @@ pub(crate) struct Edits<'a> {
 impl Edits<'_> {
     /// The files by name, the first ones.
     pub(crate) fn names(&self) -> String {
-        let mut names: Vec<String> = self
-            .paths
-            .iter()
-            .take(NAMED)
-            .map(ToString::to_string)
-            .collect();
+        let names = self.paths.iter().take(NAMED).map(ToString::to_string);
+        let mut names: Vec<String> = names.collect();
         let others = self.paths.len().saturating_sub(NAMED);
         if others > 0 {
             names.push(format!("{others} more"));
@@ -135,15 +131,18 @@ impl Edits<'_> {
 
     /// The command that puts these files, and nothing else, in place again.
     pub(crate) fn brought_back(&self) -> Hint {
-        let words = ["checkpoint", "restore", self.checkpoint.id.as_str()]
-            .map(str::to_owned)
-            .into_iter();
-        let paths = self
-            .paths
-            .iter()
-            .flat_map(|path| ["--path".to_owned(), glob_of(path)]);
-        Hint::recover(words.chain(paths)).run(&self.checkpoint.run)
+        let words = words_back(self.checkpoint.id.as_str(), &self.paths);
+        Hint::recover(words).run(&self.checkpoint.run)
     }
+}
+
+/// The words of the command that brings files, and nothing else, back to a checkpoint.
+pub(in crate::engine) fn words_back(selector: &str, paths: &BTreeSet<RepoPath>) -> Vec<String> {
+    let words = ["checkpoint", "restore", selector].map(str::to_owned);
+    let paths = paths
+        .iter()
+        .flat_map(|path| ["--path".to_owned(), glob_of(path)]);
+    words.into_iter().chain(paths).collect()
 }
 
 /// What somebody else changed since a checkpoint of a run, of which that has not the same; the latest first.

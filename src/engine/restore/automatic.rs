@@ -133,14 +133,7 @@ pub(crate) fn mixed(
     let stored = repo.load_checkpoint(&target.commit)?;
     let lookup = TreeLookup::stored(repo)?;
     let loops = loops_of(context, run);
-    let loops: Vec<Loop<'_>> = loops
-        .iter()
-        .map(|one| Loop {
-            name: &one.name,
-            command: &one.command,
-            dir: one.dir.text(),
-        })
-        .collect();
+    let loops: Vec<Loop<'_>> = loops.iter().map(Loop::from).collect();
     let mut mixed = Vec::new();
     for left in left {
         let is_new = link_of(&stored, &left.path).is_none() && !has(&stored, &lookup, left)?;

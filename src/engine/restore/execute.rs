@@ -490,20 +490,12 @@ impl Interruption {
 
     /// Refuses to begin.
     pub(crate) fn refuse(&self, kind: OperationKind) -> Result<()> {
-        match self.shield.pending().filter(|_| self.takes_back) {
-            Some(signal) => {
-                let message = format!(
-                    "{}: the {} was not begun, nothing was written",
-                    signal.name(),
-                    kind.as_str()
-                );
-                Err(Error::new(
-                    ErrorKind::Interrupted(signal.exit_code()),
-                    message,
-                ))
-            }
-            None => Ok(()),
-        }
+        let stop = self.shield.pending().filter(|_| self.takes_back);
+        stop.map_or(Ok(()), |signal| {
+            let (name, what) = (signal.name(), kind.as_str());
+            let message = format!("{name}: the {what} was not begun, nothing was written");
+            Err(Error::interrupted(signal, message))
+        })
     }
 
     /// The error of a restore that stopped, by the signal that stopped it.
@@ -511,7 +503,7 @@ impl Interruption {
         match (error.kind, self.shield.pending()) {
             (ErrorKind::Interrupted(_), Some(signal)) => {
                 let message = format!("{}: the {} was stopped", signal.name(), kind.as_str());
-                Error::new(ErrorKind::Interrupted(signal.exit_code()), message)
+                Error::interrupted(signal, message)
             }
             _ => error,
         }
@@ -528,16 +520,10 @@ impl Interruption {
 
     /// Refuses what comes after a restore that was finished although somebody asked to stop.
     pub(crate) fn go_on(&self) -> Result<()> {
-        match self.shield.pending() {
-            Some(signal) => {
-                let message = format!("{}: nothing else was done", signal.name());
-                Err(Error::new(
-                    ErrorKind::Interrupted(signal.exit_code()),
-                    message,
-                ))
-            }
-            None => Ok(()),
-        }
+        self.shield.pending().map_or(Ok(()), |signal| {
+            let message = format!("{}: nothing else was done", signal.name());
+            Err(Error::interrupted(signal, message))
+        })
     }
 }
 

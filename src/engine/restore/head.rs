@@ -507,7 +507,7 @@ fn reverted(mut error: Error) -> Error {
 pub(super) fn temp_file_left(error: &Error) -> Error {
     journal_pending(format!(
         "a temporary file of a restore that was cut off cannot be removed: {}",
-        in_full(error)
+        error.explained()
     ))
 }
 
@@ -515,8 +515,8 @@ pub(super) fn temp_file_left(error: &Error) -> Error {
 pub(super) fn not_reverted(error: &Error, second: &Error) -> Error {
     journal_pending(format!(
         "{}; reverting it failed: {}",
-        in_full(error),
-        in_full(second)
+        error.explained(),
+        second.explained()
     ))
 }
 
@@ -532,7 +532,7 @@ pub(super) fn unrecorded(
         return error;
     }
     match context.load() {
-        Ok(loaded) if is_recorded(&loaded.state, journal) => journal_pending(in_full(&error)),
+        Ok(loaded) if is_recorded(&loaded.state, journal) => journal_pending(error.explained()),
         // Without its event the restore has not happened: nothing could take it back.
         Ok(_) => revert_after(context, lock, journal, error),
         // Which of the two it is only the repair can find out.
@@ -542,17 +542,6 @@ pub(super) fn unrecorded(
 
 fn journal_pending(message: String) -> Error {
     Error::new(ErrorKind::CutOff, message).hint(Hint::recover(["doctor", "--repair"]))
-}
-
-/// An error with its causes, for a message that names two.
-fn in_full(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// Files, working memory, HEAD and index, each by itself: what cannot be taken back keeps no other part from it. The

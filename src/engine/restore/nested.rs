@@ -9,10 +9,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::request::RestoreRequest;
+use super::request::{NestedAction, NestedOutcome, RestoreRequest};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::nested::NestedCapture;
@@ -26,48 +23,6 @@ use crate::model::manifest::{EntryKind, Head, Manifest, Nested, ObjectId, Snapsh
 use crate::model::operation::GitFile;
 use crate::model::path::{NESTED, PathReason, RepoPath};
 use crate::policy::restore::Selection;
-
-/// What becomes of a nested repository that is not as the checkpoint has it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct NestedOutcome {
-    /// Its folder.
-    #[serde(flatten)]
-    pub path: RepoPath,
-    /// What is done.
-    pub action: NestedAction,
-    /// Why, and what is not done.
-    pub reason: Option<String>,
-}
-
-/// What is done about a nested repository.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum NestedAction {
-    /// Its files are restored in it.
-    Restored,
-    /// Its folder was gone and belongs to its repository again, which was kept elsewhere.
-    Relinked,
-    /// Its files come back in a plain folder: the repository itself is gone.
-    FilesRestored,
-    /// Its folder is taken away again; the repository is kept elsewhere.
-    Removed,
-    /// It is left as it is.
-    Kept,
-}
-
-impl NestedAction {
-    /// The name in documents.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Restored => "restored",
-            Self::Relinked => "relinked",
-            Self::FilesRestored => "files_restored",
-            Self::Removed => "removed",
-            Self::Kept => "kept",
-        }
-    }
-}
 
 /// One whose files take part in the plan.
 #[derive(Debug)]

@@ -31,7 +31,7 @@ use crate::model::state::State;
 use crate::policy::restore::{
     Baseline, EDITED_BY_HAND, Edits, PlanInput, RestorePlan, Selection, plan as plan_files,
 };
-use crate::policy::text::escape;
+use crate::policy::text::{escape, first_few};
 
 /// A restore that may be carried out.
 #[derive(Debug)]
@@ -562,15 +562,8 @@ fn compare(
 }
 
 fn listed(paths: &[PathReason]) -> String {
-    let mut names: Vec<String> = paths
-        .iter()
-        .take(5)
-        .map(|reason| escape(&reason.path.to_lossy()))
-        .collect();
-    if paths.len() > 5 {
-        names.push("…".to_owned());
-    }
-    names.join(", ")
+    let names = paths.iter().map(|one| escape(&one.path.to_lossy()));
+    first_few(names, 5, |_| "…".to_owned())
 }
 
 fn memory_plan(

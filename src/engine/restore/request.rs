@@ -1,7 +1,7 @@
 //! What is asked of a restore, and what it answers.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -15,8 +15,6 @@ use crate::model::state::State;
 use crate::model::step::ToldStep;
 use crate::policy::restore::Edits;
 use crate::policy::settings::RollbackSettings;
-
-use super::nested::NestedOutcome;
 
 /// What to do about commits made since the checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -246,6 +244,48 @@ pub struct RestoreResult {
     pub superseded: Vec<u32>,
     /// What an undo took back, or a redo did again; `null` for a rollback or a restore itself.
     pub operation: Option<OperationReport>,
+}
+
+/// What becomes of a nested repository that is not as the checkpoint has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NestedOutcome {
+    /// Its folder.
+    #[serde(flatten)]
+    pub path: RepoPath,
+    /// What is done.
+    pub action: NestedAction,
+    /// Why, and what is not done.
+    pub reason: Option<String>,
+}
+
+/// What is done about a nested repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum NestedAction {
+    /// Its files are restored in it.
+    Restored,
+    /// Its folder was gone and belongs to its repository again, which was kept elsewhere.
+    Relinked,
+    /// Its files come back in a plain folder: the repository itself is gone.
+    FilesRestored,
+    /// Its folder is taken away again; the repository is kept elsewhere.
+    Removed,
+    /// It is left as it is.
+    Kept,
+}
+
+impl NestedAction {
+    /// The name in documents.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Restored => "restored",
+            Self::Relinked => "relinked",
+            Self::FilesRestored => "files_restored",
+            Self::Removed => "removed",
+            Self::Kept => "kept",
+        }
+    }
 }
 
 /// What a restore does with git's index.

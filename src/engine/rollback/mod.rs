@@ -31,7 +31,7 @@ use crate::model::run::{Iteration, Run, RunKey, RunStatus};
 use crate::model::selector::Selector;
 use crate::model::state::{Named, State};
 use crate::policy::restore::Edits;
-use crate::policy::text::escape;
+use crate::policy::text::{escape, first_few};
 
 /// Where to go back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -362,15 +362,11 @@ pub(crate) fn refuse_mixed(
         return Ok(());
     }
     let name = |kept: &PathReason| format!("{} ({})", escape(&kept.path.to_lossy()), kept.reason);
-    let mut names: Vec<String> = mixed.iter().take(NAMED).map(name).collect();
-    if mixed.len() > NAMED {
-        names.push(format!("{} more", mixed.len() - NAMED));
-    }
+    let names = first_few(mixed.iter().map(name), NAMED, |more| format!("{more} more"));
     let message = format!(
         "the rollback to {} is not complete, so that the run stops here: {} could not be replaced, everything else was; \
          make room for them, then roll back again",
-        target.id,
-        names.join(", ")
+        target.id, names
     );
     let hint = Hint::recover(["rollback", "--to", target.id.as_str()]).run(&run.key);
     Err(Error::new(ErrorKind::NeedsPerson, message)

@@ -29,7 +29,7 @@ use crate::model::run::Run;
 use crate::model::state::State;
 use crate::model::step::{StepRef, StepStatus};
 use crate::policy::restore::Selection;
-use crate::policy::text::count;
+use crate::policy::text::{count, first_few};
 
 /// The reason of an ignored file that is gone and has a copy.
 pub(crate) const COPIED: &str = "copied";
@@ -332,9 +332,6 @@ fn begun_at<'s>(
 
 /// The first few paths.
 fn names(paths: &[&RepoPath]) -> String {
-    let mut named: Vec<String> = paths.iter().take(NAMED).map(ToString::to_string).collect();
-    if paths.len() > NAMED {
-        named.push(count(paths.len() - NAMED, "other path"));
-    }
-    named.join(", ")
+    let all = paths.iter().map(ToString::to_string);
+    first_few(all, NAMED, |others| count(others, "other path"))
 }

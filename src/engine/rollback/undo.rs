@@ -11,7 +11,7 @@ use crate::model::operation::{OperationKind, UndoEntry};
 use crate::model::run::Run;
 use crate::model::state::State;
 use crate::policy::restore::Edits;
-use crate::policy::text::count;
+use crate::policy::text::{count, first_few};
 
 /// Takes back what was last done in this work tree: a rollback, a restore or an accept; with `of_run` what a run did by
 /// itself. Of the options those count that are about what is in the way.
@@ -109,47 +109,33 @@ const LISTED: usize = 5;
 
 fn told(of_runs: &[UndoEntry]) -> String {
     let one = |entry: &UndoEntry| {
-        let run = entry
-            .run
-            .as_ref()
-            .map_or(String::new(), |run| format!(" of run {run}"));
-        let to = entry
-            .restored
-            .as_ref()
-            .map_or(String::new(), |id| format!(" to {id}"));
-        format!("{}{run}{to}", entry.kind.as_str())
+        let mut text = entry.kind.as_str().to_owned();
+        text.extend(entry.run.as_ref().map(|run| format!(" of run {run}")));
+        text.extend(entry.restored.as_ref().map(|id| format!(" to {id}")));
+        text
     };
-    let mut all: Vec<String> = of_runs.iter().rev().take(LISTED).map(one).collect();
-    if let Some(more) = of_runs.len().checked_sub(LISTED).filter(|more| *more > 0) {
-        all.push(format!("{more} more"));
-    }
-    all.join(", ")
+    first_few(of_runs.iter().rev().map(one), LISTED, |more| {
+        format!("{more} more")
+    })
 }
 
 /// The attempts whose files were captured in this work tree after an operation, by run. The order is that of the
 /// checkpoints: clocks jump.
 fn work_since(state: &State, context: &Context, entry: &UndoEntry) -> Vec<String> {
-    let Some(since) = state
-        .checkpoint(&entry.checkpoint_id)
-        .map(|safety| safety.seq)
-    else {
+    let Some(safety) = state.checkpoint(&entry.checkpoint_id) else {
         return Vec::new();
     };
-    let is_later = |id: &CheckpointId| state.checkpoint(id).is_some_and(|end| end.seq > since);
-    let runs = state
-        .runs
-        .iter()
-        .filter(|run| run.worktree == context.worktree_id());
-    let later = |run: &Run| {
-        run.attempts()
-            .filter(|(_, one)| one.checkpoint_id.as_ref().is_some_and(is_later))
-            .count()
+    let is_later = |id: &CheckpointId| state.checkpoint(id).is_some_and(|end| end.seq > safety.seq);
+    let worktree = context.worktree_id();
+    let of_run = |run: &Run| {
+        let ends = run
+            .attempts()
+            .filter_map(|(_, one)| one.checkpoint_id.as_ref());
+        let later = ends.filter(|id| is_later(id)).count();
+        (later > 0).then(|| format!("{} of run {}", count(later, "attempt"), run.key))
     };
-    let made = runs
-        .map(|run| (run, later(run)))
-        .filter(|(_, attempts)| *attempts > 0);
-    made.map(|(run, attempts)| format!("{} of run {}", count(attempts, "attempt"), run.key))
-        .collect()
+    let here = state.runs.iter().filter(|run| run.worktree == worktree);
+    here.filter_map(of_run).collect()
 }
 
 /// Refuses to take back commits of `accept` that others have, or that have others on top.

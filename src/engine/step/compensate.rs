@@ -299,7 +299,7 @@ impl StepLock {
                             "interrupted by {} while another process ran the step",
                             signal.name()
                         );
-                        Error::new(ErrorKind::Interrupted(signal.exit_code()), message)
+                        Error::interrupted(signal, message)
                     })?;
                     pause = (pause * 2).min(PAUSES.1);
                 }

@@ -475,7 +475,7 @@ fn end(context: &Context, key: &RunKey, start: &StepStart, exit: &Exit) -> Resul
         exit_code: Some(code),
         duration_ms: millis(exit.duration),
         rolled_back: rolled_back.is_some(),
-        commits: commits_since(context, start.head.as_ref()),
+        commits: commits_since(context, start.head.as_ref(), "step"),
     };
     context.record(key, vec![Payload::StepEnded(end)])?;
     // A stage that failed is recorded as well (C9); one that was interrupted has not come to its end.

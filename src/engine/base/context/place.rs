@@ -322,6 +322,11 @@ impl Context {
         Ok(&self.location.repo.get_or_init(|| opened).0)
     }
 
+    /// The user's repository, where there is one that can be opened.
+    pub fn git(&self) -> Option<&Repo> {
+        self.has_git().then(|| self.repo().ok()).flatten()
+    }
+
     /// The repository of this work tree, where it cannot be used.
     pub fn unusable(&self) -> Option<&Unusable> {
         self.location.unusable.as_ref()
