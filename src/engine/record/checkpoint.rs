@@ -21,7 +21,7 @@ use crate::git::checkpoint::{CheckpointParts, StoredCheckpoint};
 use crate::git::repo::{Loan, ref_name};
 use crate::git::tree::TreeLookup;
 use crate::model::checkpoint::{
-    ChangeTotals, Checkpoint, CheckpointType, LaneFields, MAX_CHANGED_PATHS, trigger,
+    ChangeTotals, Checkpoint, CheckpointType, LaneFields, MAX_CHANGED_PATHS, StorageType, trigger,
 };
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
@@ -214,15 +214,6 @@ pub(crate) fn record_with(
     let task_id = run
         .and_then(|run| run.task_id.clone())
         .or_else(|| context.naming().task.clone());
-    let task = task_id.as_ref();
-    let subject = storage::CheckpointMeta {
-        key,
-        task,
-        id: &id,
-        after_iteration,
-        request: &request,
-    };
-    let kept = storage::store(context, prepared, &subject)?;
     let from = changes_from(context, state, key);
     let (changes, changed_paths) = match prepared.changes.get() {
         Some((since, changes)) if from.is_some_and(|from| from.id == *since) => changes.clone(),
@@ -241,7 +232,7 @@ pub(crate) fn record_with(
         seq,
         run: key.clone(),
         task_id,
-        lane_fields: without_secrets(request.lane_fields),
+        lane_fields: without_secrets(request.lane_fields.clone()),
         kind,
         trigger: if request.trigger.is_empty() {
             trigger::MANUAL.to_owned()
@@ -253,21 +244,13 @@ pub(crate) fn record_with(
         after_iteration,
         attempt: request.attempt,
         verdict: request.verdict,
-        storage_type: kept.storage_type,
+        storage_type: StorageType::Snapshot,
         commit: ObjectId(String::new()),
         tree: capture.tree.clone(),
-        base_commit: kept
-            .committed
-            .as_ref()
-            .map_or(&capture.head, |committed| &committed.head)
-            .commit
-            .clone(),
+        base_commit: capture.head.commit.clone(),
         head_ref: capture.head.branch.clone(),
-        branch_commit: kept
-            .committed
-            .as_ref()
-            .map(|committed| committed.commit.clone()),
-        patch_path: kept.patch_path,
+        branch_commit: None,
+        patch_path: None,
         previous: previous.map(|checkpoint| checkpoint.id.clone()),
         created_at: now,
         description: redact(&request.description).into_owned(),
@@ -281,12 +264,13 @@ pub(crate) fn record_with(
         skipped: capture.manifest.skipped.clone(),
         unsettled: capture.manifest.unsettled.clone(),
         partial: capture.partial,
-        feedback_results: request.feedback_results,
+        feedback_results: request.feedback_results.clone(),
         duration_ms: u64::try_from(prepared.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
     };
     if checkpoint.description.is_empty() {
         checkpoint.description = headline(&checkpoint);
     }
+    let committed = storage::store(context, prepared, &request, &mut checkpoint)?;
     let since = run.map_or(0, |run| run.checkpoint_event_seq);
     let mut events = events_of(ledger, key, since)?;
     // The checkpoint's own event comes first.
@@ -318,7 +302,7 @@ pub(crate) fn record_with(
         message: &message,
         at: now,
     };
-    checkpoint.commit = repo.write_linked(capture, &links, kept.committed.as_ref(), &parts)?;
+    checkpoint.commit = repo.write_linked(capture, &links, committed.as_ref(), &parts)?;
     seed_json::keep_active(context, &checkpoint, &prepared.memory, capture);
     let reference = ref_name(&key.run_id, &checkpoint.id);
     ledger.note_reference(&checkpoint.id);

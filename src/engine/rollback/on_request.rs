@@ -36,7 +36,8 @@ pub(crate) const COPIED: &str = "copied";
 
 /// Does it; with `--dry-run` only plans it. A request to stop is the caller's: the restore is finished.
 pub(crate) fn restore(context: &Context, request: &RestoreRequest) -> Result<Restore> {
-    restore_noting_damage(context, request.kind, false, |_| Ok(request.clone()))
+    restore_chosen(context, request.kind, false, |_| Ok(request.clone()))
+        .inspect_err(|error| note_damage(context, error))
 }
 
 /// Restores for a person, whose request to stop reverts it. `request` chooses from the state under the work tree's lock, so
@@ -49,22 +50,16 @@ pub(crate) fn restore_with(
     if !context.dry_run() {
         listen()?;
     }
-    restore_noting_damage(context, kind, true, request)
+    restore_chosen(context, kind, true, request).inspect_err(|error| note_damage(context, error))
 }
 
-fn restore_noting_damage(
-    context: &Context,
-    kind: OperationKind,
-    takes_back: bool,
-    request: impl FnOnce(&State) -> Result<RestoreRequest>,
-) -> Result<Restore> {
-    restore_chosen(context, kind, takes_back, request).inspect_err(|error| {
-        if let (ErrorKind::Corrupt, false, Ok(repo)) =
-            (error.kind, context.dry_run(), context.repo())
-        {
-            mark_suspect(repo);
-        }
-    })
+fn note_damage(context: &Context, error: &Error) {
+    if error.kind == ErrorKind::Corrupt
+        && !context.dry_run()
+        && let Ok(repo) = context.repo()
+    {
+        mark_suspect(repo);
+    }
 }
 
 fn restore_chosen(
