@@ -97,6 +97,17 @@ pub(crate) struct AcceptedCommit {
     pub files: BTreeSet<RepoPath>,
 }
 
+impl AcceptedCommit {
+    fn new(commit: Option<ObjectId>, text: &str, step: &Step, files: BTreeSet<RepoPath>) -> Self {
+        Self {
+            commit,
+            subject: text.lines().next().unwrap_or_default().to_owned(),
+            iteration: step.iteration,
+            files,
+        }
+    }
+}
+
 /// What accepting did.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Accepted {
@@ -460,15 +471,8 @@ fn rehearse(
         let tree = staging.write_tree()?;
         if tree != last {
             let text = text_of(planned, step, request);
-            let subject = text.lines().next().unwrap_or_default().to_owned();
             let held = staging.held()?;
-            let files = before.unlike(&held);
-            commits.push(AcceptedCommit {
-                commit: None,
-                subject,
-                iteration: step.iteration,
-                files,
-            });
+            commits.push(AcceptedCommit::new(None, &text, step, before.unlike(&held)));
             (last, before) = (tree.clone(), held);
         }
         trees.push(tree);
@@ -571,15 +575,8 @@ fn make(
         without_hooks = Some(staged);
         let commit = staging.commit(&tree, parent.as_ref(), &text)?;
         publish(context, staging)?;
-        let subject = text.lines().next().unwrap_or_default().to_owned();
-        let held = staging.held()?;
-        let files = before.unlike(&held);
-        made.push(AcceptedCommit {
-            commit: Some(commit.clone()),
-            subject,
-            iteration: step.iteration,
-            files,
-        });
+        let (held, id) = (staging.held()?, Some(commit.clone()));
+        made.push(AcceptedCommit::new(id, &text, step, before.unlike(&held)));
         (parent, last, before) = (Some(commit), tree, held);
     }
     Ok((made, without_hooks))

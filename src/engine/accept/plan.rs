@@ -121,7 +121,7 @@ pub(super) fn plan<'a>(
         as_committed,
         by_hand,
     } = edited(context, between, (run, &own), request)?;
-    let since = commits_since_begun(context, begun, head, run)?;
+    let since = commits_since(context, begun, head, &began_at(run))?;
     let mut notes = to_look_at(context, run, &own, &since)?;
     notes.extend(left_by_run(context, between, &as_committed)?);
     let (base, folded) = if request.per_iteration {
@@ -189,13 +189,11 @@ pub(super) fn rest<'a>(
     let mut planned = Plan::new(context, state, run, request)?;
     let head = &planned.head;
     let accepted = run.accepted_as.commit.as_ref();
-    let since = match accepted {
-        Some(_) => {
-            let what = format!("what run {} was accepted as", run.key);
-            commits_since(context, accepted, head, &what)?
-        }
-        None => commits_since_begun(context, planned.begun.as_ref(), head, run)?,
+    let what = match accepted {
+        Some(_) => format!("what run {} was accepted as", run.key),
+        None => began_at(run),
     };
+    let since = commits_since(context, accepted.or(planned.begun.as_ref()), head, &what)?;
     // What somebody took out of git again since stays out of it.
     let mut committed = repo.differs_between(None, head.commit.as_ref())?;
     for commit in since.iter().chain(accepted) {
@@ -489,19 +487,8 @@ fn begun_at(
     Ok(Some(begun.clone()))
 }
 
-/// The commits since the run began, newest first.
-fn commits_since_begun(
-    context: &Context,
-    begun: Option<&ObjectId>,
-    head: &Head,
-    run: &Run,
-) -> Result<Vec<ObjectId>> {
-    commits_since(
-        context,
-        begun,
-        head,
-        &format!("the commit that run {} began at", run.key),
-    )
+fn began_at(run: &Run) -> String {
+    format!("the commit that run {} began at", run.key)
 }
 
 /// The commits since one that HEAD has to be on top of, newest first.

@@ -155,10 +155,20 @@ impl Finder<'_> {
             self.kept(path, &format!("{NESTED}; its files are restored, {stays}"));
         }
         self.prepared.capture.show_trees(self.outer, &one.capture)?;
-        let inner = copied.clone();
-        self.graft(path, true, Some(copied), link.mode);
         self.tell(path, NestedAction::Restored, stays);
-        let outer = self.outer;
+        self.graft_all(path, true, copied, link.mode)
+    }
+
+    /// One whose files take part, with those inside it.
+    fn graft_all(
+        &mut self,
+        path: &RepoPath,
+        is_there: bool,
+        then: NestedCopy,
+        mode: Option<u32>,
+    ) -> Result<()> {
+        let (outer, inner) = (self.outer, then.clone());
+        self.graft(path, is_there, Some(then), mode);
         self.level(path, &inner.manifest.nested, &|path| {
             Ok(inner.inner(outer, path)?)
         })
@@ -173,19 +183,11 @@ impl Finder<'_> {
         copy: CopyOf<'_>,
     ) -> Result<()> {
         if self.outer.has_nested(path) {
-            let skipped = self
-                .prepared
-                .capture
-                .manifest
-                .skipped
-                .iter()
-                .find(|skipped| skipped.path == *path);
+            let mut skipped = self.prepared.capture.manifest.skipped.iter();
+            let skipped = skipped.find(|skipped| skipped.path == *path);
             let why = skipped.map_or("it is not captured now", |skipped| skipped.reason.as_str());
-            let why = why
-                .strip_prefix(NESTED)
-                .map_or(why, |rest| rest.trim_start_matches(": "));
-            let why = why.to_owned();
-            self.leave(path, &why);
+            let rest = why.strip_prefix(NESTED);
+            self.leave(path, rest.map_or(why, |rest| rest.trim_start_matches(": ")));
             return Ok(());
         }
         let Some(copied) = copy(&link.path)? else {
@@ -207,8 +209,6 @@ impl Finder<'_> {
             self.leave(path, &why);
             return Ok(());
         };
-        let inner = copied.clone();
-        self.graft(path, false, Some(copied), link.mode);
         if let Some(file) = git_file::find_kept(self.outer, path) {
             if self.selection.matches(path) {
                 self.out.place.push(file);
@@ -219,10 +219,7 @@ impl Finder<'_> {
             self.kept(path, why);
             self.tell(path, NestedAction::FilesRestored, Some(why.to_owned()));
         }
-        let outer = self.outer;
-        self.level(path, &inner.manifest.nested, &|path| {
-            Ok(inner.inner(outer, path)?)
-        })
+        self.graft_all(path, false, copied, link.mode)
     }
 
     /// What the operation that is taken back has made a repository's folder again.
@@ -382,18 +379,14 @@ pub(super) fn is_below(path: &RepoPath, folder: &RepoPath) -> bool {
 /// Adds what a nested repository's snapshot has, below its folder.
 fn add(snapshot: &mut Snapshot, folder: &RepoPath, inner: Snapshot) {
     let whole = |path: RepoPath| folder.join(path.as_bytes());
-    snapshot.entries.extend(
-        inner
-            .entries
-            .into_iter()
-            .map(|(path, entry)| (whole(path), entry)),
-    );
-    snapshot.dirs.extend(
-        inner
-            .dirs
-            .into_iter()
-            .map(|(path, mode)| (whole(path), mode)),
-    );
+    let entries = inner.entries.into_iter();
+    snapshot
+        .entries
+        .extend(entries.map(|(path, entry)| (whole(path), entry)));
+    let dirs = inner.dirs.into_iter();
+    snapshot
+        .dirs
+        .extend(dirs.map(|(path, mode)| (whole(path), mode)));
     let skipped = inner.skipped.into_iter().map(|skipped| PathReason {
         path: whole(skipped.path.clone()),
         ..skipped

@@ -65,7 +65,7 @@ impl Context {
             error.hint = self
                 .left_by_another()
                 .map(|left| left.hint(self.cwd()))
-                .or_else(|| self.closed_hint());
+                .or_else(|| closed_hint(self.written_to()));
         }
         // One that cannot be shown whole is no command to copy.
         error.hint = error.hint.map(|hint| hint.at(self.place())).filter(|hint| {
@@ -201,11 +201,6 @@ impl Context {
         Left::find(self.written_to())
     }
 
-    /// What makes the places writable again that this project is written to and that lack the rights of their owner.
-    fn closed_hint(&self) -> Option<Hint> {
-        closed_hint(self.written_to())
-    }
-
     fn written_to(&self) -> Vec<PathBuf> {
         let state = self.store().dir();
         let above = state
@@ -226,6 +221,7 @@ impl Context {
     }
 }
 
+/// What makes places writable again that lack the rights of their owner.
 fn closed_hint(folders: impl IntoIterator<Item = PathBuf>) -> Option<Hint> {
     // What git made is read-only as a rule, what is ours is not.
     let is_ours = |folder: &Path| {
