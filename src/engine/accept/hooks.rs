@@ -217,9 +217,12 @@ pub(super) fn give_back(context: &Context, before: &Checkpoint) -> Result<()> {
         plan(&PlanInput {
             now: &now,
             target: &target,
-            baseline: &|path| match others.contains(path) {
-                true => Baseline::Another,
-                false => Baseline::Unknown,
+            baseline: &|path| {
+                if others.contains(path) {
+                    Baseline::Another
+                } else {
+                    Baseline::Unknown
+                }
             },
             selection: &Selection::all(),
             // Nothing is deleted.

@@ -182,14 +182,13 @@ impl Progress {
         self.shared().waived == Some(until)
     }
 
-    /// Remembers a warning for the answer's document; false for what was said before.
-    pub(super) fn is_new(&self, warning: &str) -> bool {
+    /// Says a warning and remembers it for the answer's document, unless it was said before.
+    pub(super) fn say_once(&self, warning: String, say: impl FnOnce(&str)) {
         let warnings = &mut self.shared().warnings;
-        let is_new = warnings.iter().all(|known| known != warning);
-        if is_new {
-            warnings.push(warning.to_owned());
+        if !warnings.contains(&warning) {
+            say(&warning);
+            warnings.push(warning);
         }
-        is_new
     }
 
     /// What was warned of so far.

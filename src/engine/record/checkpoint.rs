@@ -24,6 +24,7 @@ use crate::model::checkpoint::{
     ChangeTotals, Checkpoint, CheckpointType, LaneFields, MAX_CHANGED_PATHS, StorageType, trigger,
 };
 use crate::model::event::Payload;
+use crate::model::feedback::FeedbackResults;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
 use crate::model::manifest::{CaptureRules, ObjectId};
@@ -264,13 +265,14 @@ pub(crate) fn record_with(
         skipped: capture.manifest.skipped.clone(),
         unsettled: capture.manifest.unsettled.clone(),
         partial: capture.partial,
-        feedback_results: request.feedback_results.clone(),
+        feedback_results: FeedbackResults::default(),
         duration_ms: u64::try_from(prepared.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
     };
     if checkpoint.description.is_empty() {
         checkpoint.description = headline(&checkpoint);
     }
     let committed = storage::store(context, prepared, &request, &mut checkpoint)?;
+    checkpoint.feedback_results = request.feedback_results;
     let since = run.map_or(0, |run| run.checkpoint_event_seq);
     let mut events = events_of(ledger, key, since)?;
     // The checkpoint's own event comes first.

@@ -187,7 +187,9 @@ impl RestoreRequest {
         if !takes_back {
             let is_named = *scope == Scope::State || *scope == Scope::Files && is_rollback;
             add(is_named, "--scope=", scope.as_str());
-            paths.iter().for_each(|glob| add(true, "--path=", glob));
+            for glob in paths {
+                add(true, "--path=", glob);
+            }
             add(self.options.restore_index, "--restore-index", "");
             add(self.options.nested, "--nested", "");
             add(self.options.here, "--here", "");

@@ -64,12 +64,12 @@ pub(crate) fn count<N: Copy + Display + PartialEq + From<u8>>(number: N, word: &
 
 /// The first few of some names, and what `more` says of how many others there are: `a, b, 3 more`.
 pub(crate) fn first_few(
-    names: impl ExactSizeIterator<Item = String>,
+    all: impl ExactSizeIterator<Item = String>,
     most: usize,
     more: impl FnOnce(usize) -> String,
 ) -> String {
-    let others = names.len().saturating_sub(most);
-    let mut named: Vec<String> = names.take(most).collect();
+    let others = all.len().saturating_sub(most);
+    let mut named: Vec<String> = all.take(most).collect();
     if others > 0 {
         named.push(more(others));
     }

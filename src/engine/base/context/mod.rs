@@ -551,16 +551,13 @@ impl Context {
     /// Warns on stderr, and in the answer's document.
     pub fn warn(&self, text: String) {
         // What is examined again and again is said once.
-        if self.progress.is_new(&text) {
-            tracing::warn!("{text}");
-        }
+        self.progress
+            .say_once(text, |text| tracing::warn!("{text}"));
     }
 
     /// Says what was done that nobody asked for, and in the answer's document.
     pub fn note(&self, text: String) {
-        if self.progress.is_new(&text) {
-            (self.setup.note)(&text);
-        }
+        self.progress.say_once(text, self.setup.note);
     }
 
     /// Whether the command changes what is recorded, or files.
