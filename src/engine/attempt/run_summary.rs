@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-
 use super::preconditions::reconsider;
 use crate::durable::Sync;
 use crate::engine::base::clock::millis;
@@ -260,7 +258,7 @@ fn first_and_good<'s>(state: &'s State, run: &Run) -> Option<(&'s Checkpoint, &'
 }
 
 /// What a run changed.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug)]
 struct Changed {
     files: ChangedFiles,
     /// What there is to accept, where the run committed nothing itself.
@@ -363,10 +361,16 @@ fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed
     Ok(Some(found))
 }
 
-/// Where it is noted: both checkpoints' commits, and what was found.
+/// Where it is noted: a line with both checkpoints' trees, the numbers, and what there is to accept.
 fn path(context: &Context, run: &Run) -> PathBuf {
     context.store().run_dir(&run.key).join("changed")
 }
+
+/// How what there is to accept is noted.
+const WORDS: [(ToAccept, &str); 2] = [
+    (ToAccept::Nothing, "nothing"),
+    (ToAccept::Changes, "changes"),
+];
 
 /// What was noted, where that is of these checkpoints.
 fn noted(
@@ -375,19 +379,48 @@ fn noted(
     (first, good): (&Checkpoint, &Checkpoint),
 ) -> Option<Changed> {
     let bytes = context.store().root().read(&path(context, run)).ok()?;
-    let (of, found): ((ObjectId, ObjectId), Changed) = serde_json::from_slice(&bytes).ok()?;
-    (of.0 == first.commit && of.1 == good.commit).then_some(found)
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let numbers = text
+        .trim()
+        .strip_prefix(&format!("{} {} ", first.commit, good.commit))?;
+    let mut numbers = numbers.split(' ');
+    let changed = numbers.next()?.parse().ok()?;
+    let (added, deleted) = (numbers.next()?.parse().ok(), numbers.next()?.parse().ok());
+    let uncommitted = *WORDS
+        .iter()
+        .find(|(_, word)| numbers.clone().next() == Some(word))
+        .map(|(what, _)| what)?;
+    Some(Changed {
+        files: ChangedFiles {
+            changed,
+            added,
+            deleted,
+        },
+        uncommitted,
+    })
 }
 
 fn note(context: &Context, run: &Run, (first, good): (&Checkpoint, &Checkpoint), found: Changed) {
     if context.dry_run() || context.store().origin() != Origin::Ours {
         return;
     }
-    let root = context.store().root();
-    let bytes = serde_json::to_vec(&((&first.commit, &good.commit), found));
-    let noted = bytes.map_err(std::io::Error::from);
+    let lines =
+        |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
+    let files = found.files;
+    let (added, deleted) = (lines(files.added), lines(files.deleted));
+    let uncommitted = WORDS
+        .iter()
+        .find(|(what, _)| *what == found.uncommitted)
+        .map_or("", |(_, word)| word);
+    let text = format!(
+        "{} {} {} {added} {deleted} {uncommitted}\n",
+        first.commit, good.commit, files.changed
+    );
     if let Err(error) =
-        noted.and_then(|bytes| root.write(&path(context, run), &bytes, Sync::Nothing))
+        context
+            .store()
+            .root()
+            .write(&path(context, run), text.as_bytes(), Sync::Nothing)
     {
         tracing::debug!(%error, "what the run changed was not noted");
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::model::agent_record::{Tokens, short_count};
 use crate::model::attempt::Attempt;
@@ -62,7 +62,7 @@ pub(crate) struct NightIterations {
 }
 
 /// Paths and lines; binary content has no lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "changed_files")]
 pub(crate) struct ChangedFiles {
     /// Paths.

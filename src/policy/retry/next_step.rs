@@ -1,7 +1,7 @@
 //! How a failed run can be resumed, and which way is recommended, for `status` and the resume screen (B1, B3, B5, B7).
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::model::decision::{Action, Strategy};
 use crate::model::failure::{Cause, Failure, FailureType};
@@ -40,7 +40,7 @@ pub(crate) fn strategy(run: &Run, is_unchecked: bool) -> Strategy {
 }
 
 /// What there is to accept of a run that is over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ToAccept {
     /// Nothing, or nothing that is committed without its name: it looks like secrets.
     #[default]
