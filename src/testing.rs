@@ -39,9 +39,9 @@ pub mod engine {
     pub use crate::engine::hook::session_run;
     pub use crate::engine::record::storage::Request;
     pub use crate::engine::restore::request::Commits;
+    pub use crate::engine::restore::request::Options;
     pub use crate::engine::restore::request::Restore;
     pub use crate::engine::rollback;
-    pub use crate::engine::rollback::Options;
     pub use crate::engine::rollback::Target;
     pub use crate::engine::rollback::undo;
 }

@@ -30,8 +30,7 @@ use ui::{Reply, Ui};
 
 use crate::engine;
 use crate::engine::{Context, Result, base::context, forget, trust};
-use crate::policy::secrets::Fingerprints;
-use crate::policy::settings::RedactSettings;
+use crate::policy::{secrets::Fingerprints, settings::RedactSettings};
 use crate::process::{
     DETACHED, HELPER, WATCHDOG, exec_on_terminal, run_as_child, run_detached, run_watchdog,
     survive_file_size_limit,
@@ -198,7 +197,11 @@ fn run(
             None => Ok(None),
         };
         if done.is_err() {
-            context.warnings().into_iter().for_each(warned::note);
+            context
+                .progress
+                .warnings()
+                .into_iter()
+                .for_each(warned::note);
             told = told.knowing(&context);
         }
         let done = done.map_err(|error| context.locate(error));
@@ -212,9 +215,9 @@ fn run(
         let done = done?.map(|reply| {
             reply
                 .repository(repository)
-                .warned(warned::with_others(context.warnings()))
+                .warned(warned::with_others(context.progress.warnings()))
         });
-        Ok(match context.stopped_late.get() {
+        Ok(match context.progress.stopped_late() {
             Some(signal) => done.map(|reply| reply.exit(ExitCode::other(signal.exit_code()))),
             None => done,
         })

@@ -25,7 +25,7 @@ pub use lock::FileLock;
 pub(crate) use lock::LockError;
 pub(crate) use refused::Refused;
 pub use root::Root;
-pub(crate) use root::{cannot_link, present, FILE, FOLDER, is_one_of};
+pub(crate) use root::{FILE, FOLDER, cannot_link, is_one_of, present};
 pub(crate) use rustix::fs::FileType as Kind;
 pub(crate) use sudo::{create_dir_all, give_to_sudo_caller, sudo_caller};
 pub(crate) use temporary::{TemporaryFolder, is_left_over, is_temporary, reap, temporary_prefix};

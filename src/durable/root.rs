@@ -7,10 +7,16 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read as _};
-use std::os::{fd::{AsFd, OwnedFd}, unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _}};
+use std::os::{
+    fd::{AsFd, OwnedFd},
+    unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
+};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::{fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat}, io::Errno};
+use rustix::{
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat},
+    io::Errno,
+};
 
 use super::refused::{Refused, Wanted};
 use super::sudo::{create_dir_all, give, give_to_sudo_caller};

@@ -5,10 +5,28 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::{base::{context::Context, error::{ErrorKind, Result}}, record::{checkpoint::{self, event_with, prepare, prepare_as, publish_large}, storage::Prepared, events, lane, nested, select}, recovery};
-use crate::model::{checkpoint::{CapturedTotals, Checkpoint, trigger}, event::Payload, manifest::{CaptureRules, ObjectId}, run::RunKey, selector::Selector, state::State};
-use crate::policy::secrets::redact;
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{ErrorKind, Result},
+    },
+    record::{
+        checkpoint::{self, event_with, prepare, prepare_as, publish_large},
+        events, lane, nested, select,
+        storage::Prepared,
+    },
+    recovery,
+};
 use crate::git::repo::CheckpointRef;
+use crate::model::{
+    checkpoint::{CapturedTotals, Checkpoint, trigger},
+    event::Payload,
+    manifest::{CaptureRules, ObjectId},
+    run::RunKey,
+    selector::Selector,
+    state::State,
+};
+use crate::policy::secrets::redact;
 
 pub(crate) use crate::engine::record::storage::Request;
 

@@ -11,9 +11,24 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{Lack, lack};
-use crate::engine::{base::{context::Context, error::{Error, ErrorKind, Result}}, hook::{self, status::HookStatus}, record::{stored::mark_suspect, git_state, liveness, nested, seed_json, select}, recovery::{rebuild, self, lost}};
-use crate::git::{base::RepositoryState, Repo, WorktreeLock, repo::CheckpointRef, Error as GitError};
-use crate::model::{checkpoint::{Checkpoint, DAMAGED, UNDAMAGED}, event::Payload, id::CheckpointId, selector::Selector};
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    hook::{self, status::HookStatus},
+    record::{git_state, liveness, nested, seed_json, select, stored::mark_suspect},
+    recovery::{self, lost, rebuild},
+};
+use crate::git::{
+    Error as GitError, Repo, WorktreeLock, base::RepositoryState, repo::CheckpointRef,
+};
+use crate::model::{
+    checkpoint::{Checkpoint, DAMAGED, UNDAMAGED},
+    event::Payload,
+    id::CheckpointId,
+    selector::Selector,
+};
 use crate::policy::text::count;
 use crate::store::views::rewrite_views;
 

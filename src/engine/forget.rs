@@ -12,9 +12,28 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{Root, Sync};
-use crate::engine::{base::{context::Context, error::{Error, ErrorKind, Result}, runs::run_of}, hook::install::{Place, Task, carry_out, settings_file, FileChange}, record::{nested, seed_json, storage}, runs::{Chosen, Planned, refuse_driven}, recovery, trust};
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+        runs::run_of,
+    },
+    hook::install::{FileChange, Place, Task, carry_out, settings_file},
+    record::{nested, seed_json, storage},
+    recovery,
+    runs::{Chosen, Planned, refuse_driven},
+    trust,
+};
 use crate::git::{Repo, WorktreeLock, repo::CheckpointRef};
-use crate::model::{checkpoint::Checkpoint, event::{EventSource, Payload}, hook::HookAgent, id::{FixId, RunId}, manifest::ObjectId, run::RunKey, state::State};
+use crate::model::{
+    checkpoint::Checkpoint,
+    event::{EventSource, Payload},
+    hook::HookAgent,
+    id::{FixId, RunId},
+    manifest::ObjectId,
+    run::RunKey,
+    state::State,
+};
 use crate::policy::text::count;
 use crate::store::{NewEvent, views::write_views};
 

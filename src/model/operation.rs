@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::checkpoint::Checkpoint;
 use super::decision::Decision;
 use super::failure::Failure;
 use super::id::{CheckpointId, OperationId};
@@ -202,6 +203,37 @@ pub struct Operation {
 }
 
 impl Operation {
+    /// One of everything in the work tree of its safety checkpoint, by whose number it is named, that changes nothing.
+    pub(crate) fn new(
+        name: &str,
+        kind: OperationKind,
+        safety: &Checkpoint,
+        target: &CheckpointId,
+    ) -> Self {
+        Self {
+            id: format!("{name}_{:04}", safety.seq).into(),
+            kind,
+            worktree: safety.worktree.clone(),
+            safety_checkpoint_id: safety.id.clone(),
+            checkpoint_id: target.clone(),
+            scope: Scope::All,
+            paths: Vec::new(),
+            head: HeadMove {
+                before: safety.base_commit.clone(),
+                after: safety.base_commit.clone(),
+            },
+            written: 0,
+            deleted: 0,
+            kept: Vec::new(),
+            left: Vec::new(),
+            reposition: None,
+            index_restored: false,
+            steps: Vec::new(),
+            nested: NestedPart::default(),
+            of_run: false,
+        }
+    }
+
     /// What stayed unlike the checkpoint, as it could not be replaced. Earlier versions recorded only what they had kept.
     pub fn left(&self) -> impl Iterator<Item = &PathReason> {
         let blocked = self.kept.iter().filter(|kept| kept.is_blocked());

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use recover::testing::engine::Naming;
 use recover::testing::engine::Request;
+use recover::testing::engine::Restore;
 use recover::testing::engine::checkpoint;
 use recover::testing::engine::undo;
 use recover::testing::engine::{BrokenConfig, Setup};
-use recover::testing::engine::{Commits, Restore};
 use recover::testing::engine::{Context, Error, ErrorKind};
 use recover::testing::engine::{Options, Target, rollback};
 use recover::testing::model::Selector;
@@ -87,7 +87,7 @@ impl Driver {
         let options = Options {
             paths: how.path.iter().cloned().collect(),
             edits: how.edits,
-            index: how.restore_index.into(),
+            restore_index: how.restore_index,
             ..Options::default()
         };
         outcome(rollback::rollback(
@@ -101,14 +101,14 @@ impl Driver {
         if self.program {
             return restored(&self.run(&with_edits("undo", edits)));
         }
-        outcome(undo::undo(&self.context(), how(edits)))
+        outcome(undo::undo(&self.context(), &how(edits), false))
     }
 
     pub fn redo(&self, edits: Edits) -> Outcome {
         if self.program {
             return restored(&self.run(&with_edits("redo", edits)));
         }
-        outcome(undo::redo(&self.context(), how(edits)))
+        outcome(undo::redo(&self.context(), &how(edits)))
     }
 
     fn context(&self) -> Context {
@@ -177,12 +177,10 @@ fn restored((code, document): &(i32, Value)) -> Outcome {
     }
 }
 
-fn how(edits: Edits) -> undo::How {
-    undo::How {
-        commits: Commits::Refuse,
+fn how(edits: Edits) -> Options {
+    Options {
         edits,
-        best_effort: false,
-        of_run: false,
+        ..Options::default()
     }
 }
 

@@ -74,10 +74,11 @@ impl PutBackArgs {
             paths: self.path.clone(),
             commits: self.how.commits.unwrap_or(commits),
             edits: self.how.edits,
-            index: self.restore_index.into(),
+            restore_index: self.restore_index,
             nested: self.nested,
             precious: self.precious,
             best_effort: self.how.best_effort,
+            here: false,
         }
     }
 

@@ -2,27 +2,29 @@
 
 use anyhow::Context as _;
 
-use super::super::args::{
-    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, How, ListArgs, PruneArgs,
-    RestoreArgs, ShowArgs,
+use super::super::{
+    args::{
+        CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, How, ListArgs,
+        PruneArgs, RestoreArgs, ShowArgs,
+    },
+    render,
+    replies::ExitCode,
+    screens::{choose_checkpoint, choose_restore},
+    ui::{Paged, Reply, Ui, escape, verb},
 };
-use super::super::render;
-use super::super::replies::ExitCode;
-use super::super::screens::{choose_checkpoint, choose_restore};
-use super::super::ui::{Paged, Reply, Ui, escape, verb};
 use super::exchange::foreign_line;
 use super::restore::reply;
 use crate::engine::{
-    Context, Error, ErrorKind, Result, checkpoint, doctor, exchange, exchange::export, inspect,
-    rollback, runs,
+    Context, Error, ErrorKind, Result, checkpoint, doctor,
+    exchange::{self, export},
+    inspect, rollback, runs,
 };
-use crate::model::checkpoint::trigger;
-use crate::model::hint::Hint;
-use crate::model::operation::Scope;
-use crate::model::selector::Selector;
-use crate::policy::retention::Limits;
-use crate::policy::secrets::{redact, redact_json};
-use crate::policy::text::count;
+use crate::model::{checkpoint::trigger, hint::Hint, operation::Scope, selector::Selector};
+use crate::policy::{
+    retention::Limits,
+    secrets::{redact, redact_json},
+    text::count,
+};
 
 /// Dispatches.
 pub(super) fn execute(context: &mut Context, args: &CheckpointArgs, ui: &Ui) -> Result<Reply> {
@@ -215,9 +217,12 @@ fn restore(context: &mut Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> 
     context.require_something()?;
     let how = args.files.how;
     let scope = if args.here { Scope::Files } else { Scope::All };
-    let given = args.files.options(scope, rollback::Commits::Keep);
+    let given = rollback::Options {
+        here: args.here,
+        ..args.files.options(scope, rollback::Commits::Keep)
+    };
     let put_back = |context: &Context, selector: &Selector, how: How| {
-        rollback::restore_files(context, selector, &how.options(&given), args.here)
+        rollback::restore_files(context, selector, how.options(&given))
     };
     let (selector, how) = match &args.selector {
         Some(selector) => (selector.clone(), how),

@@ -1,16 +1,21 @@
 //! Runs the commands that go back: `rollback`, `undo`, `redo`, and `bisect`, which finds out where to.
 
 use super::super::args::{BisectArgs, How, RollbackArgs, UndoArgs, word_of};
-use super::super::render;
-use super::super::replies::ExitCode;
-use super::super::screens::{choose_rollback, confirm_rollback, require_yes};
-use super::super::ui::{Reply, Ui};
-use crate::engine::{Context, ErrorKind, Result, answers, bisect, rollback, rollback::undo};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::hint::Hint;
-use crate::model::operation::Scope;
-use crate::policy::bisection::Judged;
-use crate::policy::text::{count, escape};
+use super::super::{
+    render,
+    replies::ExitCode,
+    screens::{choose_rollback, confirm_rollback, require_yes},
+    ui::{Reply, Ui},
+};
+use crate::engine::{
+    Context, ErrorKind, Result, answers, bisect,
+    rollback::{self, undo},
+};
+use crate::model::{checkpoint::Checkpoint, hint::Hint, operation::Scope};
+use crate::policy::{
+    bisection::Judged,
+    text::{count, escape},
+};
 
 /// The answer of anything that puts files back.
 pub(super) fn reply(context: &Context, restore: &rollback::Restore, ui: &Ui) -> Result<Reply> {
@@ -83,23 +88,21 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
 /// `recover undo`.
 pub(super) fn undo(context: &mut Context, args: &UndoArgs, ui: &Ui) -> Result<Reply> {
     asking(context, ui, |context| {
-        undo::undo(context, how_of(args.how, args.of_run))
+        undo::undo(context, &how_of(args.how), args.of_run)
     })
 }
 
 /// `recover redo`.
 pub(super) fn redo(context: &mut Context, how: How, ui: &Ui) -> Result<Reply> {
-    asking(context, ui, |context| {
-        undo::redo(context, how_of(how, false))
-    })
+    asking(context, ui, |context| undo::redo(context, &how_of(how)))
 }
 
-fn how_of(how: How, of_run: bool) -> undo::How {
-    undo::How {
+fn how_of(how: How) -> rollback::Options {
+    rollback::Options {
         commits: how.commits.unwrap_or_default(),
         edits: how.edits,
         best_effort: how.best_effort,
-        of_run,
+        ..rollback::Options::default()
     }
 }
 

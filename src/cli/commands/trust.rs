@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::super::args::TrustArgs;
-use super::super::screens::{Consent, agrees, require_yes, trusts};
-use super::super::ui::{Reply, Ui, escape};
+use super::super::{
+    args::TrustArgs,
+    screens::{Consent, agrees, require_yes, trusts},
+    ui::{Reply, Ui, escape},
+};
 use crate::engine::{Context, Error, ErrorKind, Result, remote, runs, trust};
 use crate::policy::text::size;
 
@@ -78,8 +80,7 @@ pub(crate) fn ask(context: &Context, ui: &Ui) -> Result<bool> {
 /// # Errors
 /// `error` where nobody can be asked; else that it may not (13).
 pub(crate) fn ask_for_consent(context: &Context, ui: &Ui, error: Error) -> Result<()> {
-    let url = context.consent_url.take();
-    let Some(url) = url.filter(|_| !context.dry_run()) else {
+    let Some(url) = error.url.as_deref().filter(|_| !context.dry_run()) else {
         return Err(error);
     };
     let mut shown = format!("{}\n", escape(&error.message));
@@ -96,13 +97,13 @@ pub(crate) fn ask_for_consent(context: &Context, ui: &Ui, error: Error) -> Resul
         context,
         ui,
         &shown,
-        &format!("Send it to {}, now and from now on?", escape(&url)),
+        &format!("Send it to {}, now and from now on?", escape(url)),
     )? {
         let message = format!("cancelled; nothing was sent to {url}");
         return Err(Error::new(ErrorKind::ConsentNeeded, message).hint(context.rerun(&["--yes"])));
     }
     trust::refuse_to_agent(context, "trust", trust::Reach::Record)?;
-    remote::give_consent(context, &url)
+    remote::give_consent(context, url)
 }
 
 /// The values, a line each, as a difference from what was trusted. Whole, and nothing is masked: what is hidden cannot be

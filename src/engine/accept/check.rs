@@ -6,23 +6,28 @@ use anyhow::Context as _;
 
 use super::plan::Plan;
 use super::{Request, Uncommitted, take};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::checkpoint;
-use crate::engine::record::run_settings::{identity, loops_of, shell_of};
-use crate::engine::restore::request::{Commits, RestoreRequest};
-use crate::engine::rollback::on_request::restore;
-use crate::engine::rollback::undo::{How, undo};
-use crate::engine::run::{LoopSetting, run_loops};
-use crate::engine::trust::{self, agreed};
-use crate::git::Repo;
-use crate::git::program::Scratch;
-use crate::model::checkpoint::{Checkpoint, trigger};
-use crate::model::manifest::ObjectId;
-use crate::model::operation::{OperationKind, Scope};
-use crate::model::path::RepoPath;
-use crate::policy::restore::Edits;
-use crate::policy::restore::glob_of;
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    record::{
+        checkpoint,
+        run_settings::{identity, loops_of, shell_of},
+    },
+    restore::request::{Commits, Options, RestoreRequest},
+    rollback::{on_request::restore, undo::undo},
+    run::{LoopSetting, run_loops},
+    trust::{self, agreed},
+};
+use crate::git::{Repo, program::Scratch};
+use crate::model::{
+    checkpoint::{Checkpoint, trigger},
+    manifest::ObjectId,
+    operation::{OperationKind, Scope},
+    path::RepoPath,
+};
+use crate::policy::restore::{Edits, glob_of};
 use crate::process::{Program, Show, Supervised};
 
 /// Runs them: in the work tree where that is what the commit has, else in a temporary one.
@@ -45,7 +50,7 @@ pub(super) fn check(
         .map_err(|error| error.hint(context.rerun(&["--no-checks"])))?;
     let folder = context.store().run_dir(&run.key).join("accept");
     context.create_state_dir(&folder)?;
-    let env = identity(context, run, run.current_iteration, None);
+    let env = identity(run, run.current_iteration, None);
     let shell = &shell_of(context, &run.spec);
     let judge = |root: &Path| {
         let setting = LoopSetting {
@@ -123,17 +128,17 @@ fn prepare(context: &Context, line: &str, root: &Path) -> Result<()> {
         .run(&context.interrupts, |_| Ok(()))
         .context("cannot run --prepare")?;
     if let Some(signal) = exit.cancelled {
-        return Err(Error::new(
-            ErrorKind::Interrupted(signal.exit_code()),
+        return Err(Error::interrupted(
+            signal,
             "interrupted; nothing was changed",
         ));
     }
     match exit.shell_code() {
         0 => Ok(()),
-        code => Err(Error::new(
-            ErrorKind::ChecksFail,
-            format!("--prepare ended with {code}; nothing was changed"),
-        )),
+        code => {
+            let message = format!("--prepare ended with {code}; nothing was changed");
+            Err(Error::new(ErrorKind::ChecksFail, message))
+        }
     }
 }
 
@@ -151,19 +156,20 @@ pub(super) struct PutBack {
 impl PutBack {
     /// Puts back what is to be kept: a restore of those paths, with the run's version of each file beside it.
     pub(super) fn of(context: &Context, planned: &Plan<'_>, request: &Request) -> Result<Self> {
-        if planned.changed_work.is_empty() || request.uncommitted != Uncommitted::Keep {
+        if planned.result.changed_work.is_empty() || request.uncommitted != Uncommitted::Keep {
             return Ok(Self::default());
         }
-        let done = restore(
-            context,
-            &RestoreRequest {
-                run: Some(planned.run.key.clone()),
-                scope: Scope::Files,
-                paths: planned.changed_work.iter().map(glob_of).collect(),
-                commits: Commits::Keep,
-                ..RestoreRequest::new(OperationKind::Restore, &planned.first)
-            },
-        )?;
+        let options = Options {
+            scope: Scope::Files,
+            paths: planned.result.changed_work.iter().map(glob_of).collect(),
+            commits: Commits::Keep,
+            ..Options::default()
+        };
+        let request = RestoreRequest {
+            run: Some(planned.run.key.clone()),
+            ..RestoreRequest::new(OperationKind::Restore, &planned.first, options)
+        };
+        let done = restore(context, &request)?;
         let mut put_back = Self {
             is_restored: done.changed,
             ..Self::default()
@@ -177,7 +183,7 @@ impl PutBack {
 
     /// Writes the run's versions.
     fn write_beside(&mut self, context: &Context, planned: &Plan<'_>) -> Result<()> {
-        for path in &planned.changed_work {
+        for path in &planned.result.changed_work {
             self.beside.extend(beside(context, planned, path)?);
         }
         let done = take(
@@ -195,16 +201,15 @@ impl PutBack {
         for path in &self.beside {
             let place = path.below(context.worktree());
             let gone = crate::durable::Root::shared(context.worktree()).remove_file(&place);
-            gone.map_err(|error| Error::io(format!("cannot remove {}", place.display()), error))?;
+            gone.map_err(|error| Error::cannot("remove", &place, error))?;
         }
         if self.is_restored {
-            let how = How {
+            let how = Options {
                 commits: Commits::Keep,
                 edits: Edits::Keep,
-                best_effort: false,
-                of_run: false,
+                ..Options::default()
             };
-            undo(context, how)?;
+            undo(context, &how, false)?;
         }
         Ok(())
     }

@@ -2,7 +2,6 @@
 //!
 //! What hooks took away of files that are none of the commit: other uncommitted work.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,18 +9,22 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::checkpoint;
-use crate::git::Repo;
-use crate::git::program::{Held, Saved, Staging};
-use crate::git::restore::Expect;
-use crate::git::tree::TreeLookup;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::manifest::ObjectId;
-use crate::model::path::{PathReason, RepoPath};
-use crate::policy::restore::Selection;
-use crate::policy::restore::{Baseline, Edits, PlanInput, plan};
+use super::reasons;
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    record::checkpoint,
+};
+use crate::git::{
+    Repo,
+    program::{Held, Saved, Staging},
+    restore::Expect,
+    tree::TreeLookup,
+};
+use crate::model::{checkpoint::Checkpoint, manifest::ObjectId, path::RepoPath};
+use crate::policy::restore::{Baseline, Edits, PlanInput, Selection, plan};
 use crate::process::{Program, Show, Supervised};
 
 /// Those that run before a commit is made.
@@ -98,11 +101,7 @@ impl Commit<'_, '_> {
 
     /// Stages what hooks changed in the work tree; what that is.
     fn stage_changed(&self) -> Result<BTreeSet<RepoPath>> {
-        let changed = self
-            .saved
-            .map(Saved::changed)
-            .transpose()?
-            .unwrap_or_default();
+        let changed = changed(self.saved)?;
         self.staging.add(&changed)?;
         Ok(changed)
     }
@@ -111,36 +110,32 @@ impl Commit<'_, '_> {
     /// formatter may undo what was no more than formatting, as long as something is left to commit.
     fn refuse_taken_out(&self, hook: &str, meant: &Held) -> Result<()> {
         let held = self.staging.held()?;
-        let changed = self
-            .saved
-            .map(Saved::changed)
-            .transpose()?
-            .unwrap_or_default();
+        let changed = changed(self.saved)?;
         let is_empty = self.before.unlike(&held).is_empty();
         let is_formatted = |path: &RepoPath| {
             let is_modified = meant.has(path) && self.before.has(path);
             is_modified && changed.contains(path) && !is_empty
         };
         let is_out = |path: &RepoPath| {
-            let is_there = path
-                .below(self.context.worktree())
-                .symlink_metadata()
-                .is_ok();
-            let is_gone = meant.has(path) && !held.has(path) && is_there;
+            let place = path.below(self.context.worktree());
+            let is_there = || place.symlink_metadata().is_ok();
+            let is_gone = meant.has(path) && !held.has(path) && is_there();
             is_gone || (held.is_same(self.before, path) && !is_formatted(path))
         };
-        let out: Vec<RepoPath> = meant.unlike(&held).into_iter().filter(is_out).collect();
+        let out: BTreeSet<RepoPath> = meant.unlike(&held).into_iter().filter(is_out).collect();
         if out.is_empty() {
             return Ok(());
         }
         let message =
             format!("the hook {hook} takes changes out of the commit; nothing was changed");
         let reason = format!("taken out of the commit by the hook {hook}");
-        let reasons = out
-            .into_iter()
-            .map(|path| PathReason::new(path, reason.clone()));
-        Err(Error::new(ErrorKind::NotVerified, message).paths(reasons.collect()))
+        Err(Error::new(ErrorKind::NotVerified, message).paths(reasons(out, &reason)))
     }
+}
+
+/// What hooks changed in the work tree.
+pub(super) fn changed(saved: Option<&Saved>) -> Result<BTreeSet<RepoPath>> {
+    Ok(saved.map_or_else(|| Ok(BTreeSet::new()), Saved::changed)?)
 }
 
 /// The hook of this name; git, too, passes over one that may not be executed.
@@ -184,10 +179,7 @@ pub(super) fn run(
         .with_context(|| format!("cannot run the hook {name}"))?;
     if let Some(signal) = exit.cancelled {
         let message = format!("interrupted while the hook {name} ran; nothing was changed");
-        return Err(Error::new(
-            ErrorKind::Interrupted(signal.exit_code()),
-            message,
-        ));
+        return Err(Error::interrupted(signal, message));
     }
     let why = match (&exit.spawn_error, exit.exit_code) {
         (None, Some(0)) => return Ok(()),
@@ -213,32 +205,29 @@ pub(super) fn give_back(context: &Context, before: &Checkpoint) -> Result<()> {
         let (now, target) = lookup.diff(prepared.capture.view(), stored.view())?;
         let head = stored.base(repo, &prepared.capture.manifest)?;
         let there: BTreeSet<RepoPath> = now.entries.keys().cloned().collect();
-        let changed = repo.uncommitted(&there)?;
-        let is_as_head = |path: &RepoPath| -> Result<bool> {
-            let Some(entry) = now.entries.get(path).filter(|_| changed.contains(path)) else {
-                return Ok(true);
+        // As neither HEAD has it nor the checkpoint.
+        let mut others = BTreeSet::new();
+        for path in repo.uncommitted(&there)? {
+            let Some(entry) = now.entries.get(&path) else {
+                continue;
             };
             // As HEAD has it, while the index has something else.
-            let committed = head
-                .as_ref()
-                .map(|head| head.view().entry(&lookup, path))
-                .transpose()?
-                .flatten();
-            Ok(committed.is_some_and(|committed| committed.oid == entry.oid))
-        };
-        let unreadable = RefCell::new(None);
-        let baseline = |path: &RepoPath| match is_as_head(path) {
-            Ok(true) => Baseline::Unknown,
-            Ok(false) => Baseline::Another,
-            Err(error) => {
-                unreadable.replace(Some(error));
-                Baseline::Another
+            let committed = head.as_ref().map(|head| head.view().entry(&lookup, &path));
+            let committed = committed.transpose()?.flatten();
+            if committed.is_none_or(|committed| committed.oid != entry.oid) {
+                others.insert(path);
             }
-        };
-        let plan = plan(&PlanInput {
+        }
+        plan(&PlanInput {
             now: &now,
             target: &target,
-            baseline: &baseline,
+            baseline: &|path| {
+                if others.contains(path) {
+                    Baseline::Another
+                } else {
+                    Baseline::Unknown
+                }
+            },
             selection: &Selection::all(),
             // Nothing is deleted.
             ignored: &|_, _| true,
@@ -248,11 +237,7 @@ pub(super) fn give_back(context: &Context, before: &Checkpoint) -> Result<()> {
                 .collect(),
             is_output: &|_| false,
             edits: Edits::Keep,
-        });
-        if let Some(error) = unreadable.take() {
-            return Err(error);
-        }
-        plan
+        })
     };
     repo.check_restore(&plan)?;
     let (lock, _nested) = prepared.into_locks();

@@ -28,7 +28,7 @@ use crate::model::checkpoint::{Checkpoint, CheckpointType, trigger};
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::manifest::{Head, ObjectId};
-use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Scope};
+use crate::model::operation::{HeadMove, Operation, OperationKind};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
 use crate::model::run_line::{RunLine, run_line};
@@ -60,7 +60,7 @@ pub(crate) enum Uncommitted {
 }
 
 /// How a run is accepted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
     /// The run; `None` for the one that a command is about.
     pub run_id: Option<RunId>,
@@ -95,6 +95,17 @@ pub(crate) struct AcceptedCommit {
     pub iteration: Option<u32>,
     /// The files that it changes.
     pub files: BTreeSet<RepoPath>,
+}
+
+impl AcceptedCommit {
+    fn new(commit: Option<ObjectId>, text: &str, step: &Step, files: BTreeSet<RepoPath>) -> Self {
+        Self {
+            commit,
+            subject: text.lines().next().unwrap_or_default().to_owned(),
+            iteration: step.iteration,
+            files,
+        }
+    }
 }
 
 /// What accepting did.
@@ -270,28 +281,18 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         has_new,
         mut journal,
     } = rehearse(context, &state, &planned, request)?;
-    let result = AcceptResult {
-        left_out: planned.left_out.clone(),
-        hand_edits: planned.hand_edits.clone(),
-        changed_work: planned.changed_work.clone(),
-        look_at: planned.notes.clone(),
-        ..AcceptResult::nothing(planned.head.clone())
-    };
+    let mut result = planned.result.clone();
     if context.dry_run() {
         let changed = !commits.is_empty();
-        let kept = planned.kept.as_ref().filter(|_| changed);
-        let result = AcceptResult {
-            branch: planned.new_branch.clone().or(result.branch),
-            commits,
-            kept_ref: kept.map(|kept| kept.name.clone()),
-            ..result
-        };
+        result.branch = planned.new_branch.clone().or(result.branch);
+        result.commits = commits;
+        result.kept_ref = planned.kept.clone().filter(|_| changed);
         return Ok(Accepted::new(context, run, changed, result));
     }
-    if !planned.notes.is_empty() && !context.says_yes() {
+    if !result.look_at.is_empty() && !context.says_yes() {
         let message = format!(
             "a person must look at this first; --yes accepts it: {}",
-            planned.notes.join("; ")
+            result.look_at.join("; ")
         );
         return Err(
             Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"]))
@@ -305,10 +306,7 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         .then(|| take(context, key, "Before accept", trigger::SAFETY))
         .transpose()?;
     let own_work = check::PutBack::of(context, &planned, request)?;
-    let mut result = AcceptResult {
-        beside: own_work.beside.clone(),
-        ..result
-    };
+    result.beside.clone_from(&own_work.beside);
     let Some(safety) = safety else {
         // What is left out can be asked for still.
         if !result.left_out.is_empty() || is_rest {
@@ -330,8 +328,7 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         own_work.take_back(context)?;
     }
     let (commits, run) = concluded?;
-    let environment = [];
-    if let Err(error) = hooks::run(context, "post-commit", &[], &environment) {
+    if let Err(error) = hooks::run(context, "post-commit", &[], &[]) {
         context.warn(error.to_string());
     }
     tidy_up(context, &run);
@@ -354,7 +351,7 @@ fn conclude(
     let (repo, key) = (context.repo()?, &planned.run.key);
     let staging = Staging::new(repo, false)?;
     let saved = if hooks::are_there(context)? {
-        Some(staging.save(&(&planned.taken - &planned.hand_edits))?)
+        Some(staging.save(&(&planned.taken - &planned.result.hand_edits))?)
     } else {
         None
     };
@@ -376,32 +373,25 @@ fn conclude(
         // Checks and hooks took their time.
         plan::refuse_staged(repo.staged_since(journal, None)?)?;
         if let Some(signal) = context.interrupts.pending() {
-            return Err(Error::new(
-                ErrorKind::Interrupted(signal.exit_code()),
+            return Err(Error::interrupted(
+                signal,
                 "interrupted; nothing was changed",
             ));
         }
         // What hooks changed is not a person's edit.
-        if !saved
-            .as_ref()
-            .map(Saved::changed)
-            .transpose()?
-            .unwrap_or_default()
-            .is_empty()
-        {
-            take(
-                context,
-                key,
-                "Accepted, as the commit hooks left it",
-                trigger::OPERATION,
-            )?;
+        if !hooks::changed(saved.as_ref())?.is_empty() {
+            let description = "Accepted, as the commit hooks left it";
+            take(context, key, description, trigger::OPERATION)?;
         }
-        journal.operation = Some(Box::new(operation(
-            context,
-            planned,
-            safety,
-            journal.commits.last(),
-        )));
+        // By what `undo` takes it back.
+        journal.operation = Some(Box::new(Operation {
+            head: HeadMove {
+                before: planned.head.commit.clone(),
+                after: journal.commits.last().cloned(),
+            },
+            index_restored: true,
+            ..Operation::new("op", OperationKind::Accept, safety, &planned.good_id)
+        }));
         let lock = checkpoint::lock(context)?;
         Ok((commits, recovery::put_commits(context, &lock, journal)?))
     };
@@ -446,37 +436,6 @@ fn take(context: &Context, key: &RunKey, description: &str, trigger: &str) -> Re
     Ok(taken)
 }
 
-/// By what `undo` takes it back.
-fn operation(
-    context: &Context,
-    planned: &Plan<'_>,
-    safety: &Checkpoint,
-    after: Option<&ObjectId>,
-) -> Operation {
-    Operation {
-        id: format!("op_{:04}", safety.seq).into(),
-        kind: OperationKind::Accept,
-        worktree: context.worktree_id(),
-        safety_checkpoint_id: safety.id.clone(),
-        checkpoint_id: planned.good_id.clone(),
-        scope: Scope::All,
-        paths: Vec::new(),
-        head: HeadMove {
-            before: planned.head.commit.clone(),
-            after: after.cloned(),
-        },
-        written: 0,
-        deleted: 0,
-        kept: Vec::new(),
-        left: Vec::new(),
-        reposition: None,
-        index_restored: true,
-        steps: Vec::new(),
-        nested: NestedPart::default(),
-        of_run: false,
-    }
-}
-
 /// Cleans up what an accepted run holds; what cannot be removed now is tried again later on.
 fn tidy_up(context: &Context, run: &Run) {
     if let Err(error) = prune::tidy_up(context, &run.key) {
@@ -512,15 +471,8 @@ fn rehearse(
         let tree = staging.write_tree()?;
         if tree != last {
             let text = text_of(planned, step, request);
-            let subject = text.lines().next().unwrap_or_default().to_owned();
             let held = staging.held()?;
-            let files = before.unlike(&held);
-            commits.push(AcceptedCommit {
-                commit: None,
-                subject,
-                iteration: step.iteration,
-                files,
-            });
+            commits.push(AcceptedCommit::new(None, &text, step, before.unlike(&held)));
             (last, before) = (tree.clone(), held);
         }
         trees.push(tree);
@@ -623,15 +575,8 @@ fn make(
         without_hooks = Some(staged);
         let commit = staging.commit(&tree, parent.as_ref(), &text)?;
         publish(context, staging)?;
-        let subject = text.lines().next().unwrap_or_default().to_owned();
-        let held = staging.held()?;
-        let files = before.unlike(&held);
-        made.push(AcceptedCommit {
-            commit: Some(commit.clone()),
-            subject,
-            iteration: step.iteration,
-            files,
-        });
+        let (held, id) = (staging.held()?, Some(commit.clone()));
+        made.push(AcceptedCommit::new(id, &text, step, before.unlike(&held)));
         (parent, last, before) = (Some(commit), tree, held);
     }
     Ok((made, without_hooks))

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::choice::{Choice, Chooser, IGNORED, OUTPUT, UNCOMMITTED};
-use super::{Request, Uncommitted, reasons};
-use crate::engine::attempt::run_summary::{changed_work, outside_of, words_back};
+use super::{AcceptResult, Request, Uncommitted, reasons};
+use crate::engine::attempt::run_summary::{changed_work, outside_of};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::engine::record::lane::OwnCommits;
+use crate::engine::record::stored::words_back;
 use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::program::CommitJournal;
@@ -21,12 +22,10 @@ use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
 use crate::model::manifest::{Entry, EntryKind, Head, ObjectId};
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::{Run, RunKey};
+use crate::model::run::Run;
 use crate::model::state::{Named, State};
 use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
-use crate::policy::restore::glob_of;
 use crate::policy::text::count;
-use crate::process::Show;
 
 /// What one commit is made from.
 #[derive(Debug)]
@@ -56,19 +55,54 @@ pub(super) struct Plan<'a> {
     pub base: Option<ObjectId>,
     /// Their subjects, oldest first.
     pub folded_subjects: Vec<String>,
-    /// What keeps them.
-    pub kept: Option<CheckpointRef>,
+    /// The reference that keeps them.
+    pub kept: Option<String>,
     pub new_branch: Option<String>,
     /// The paths that are committed, as far as they differ.
     pub taken: BTreeSet<RepoPath>,
-    pub left_out: Vec<PathReason>,
-    /// What a person edited since the last good checkpoint, and stays uncommitted.
-    pub hand_edits: BTreeSet<RepoPath>,
-    /// A person's own work from before the run that it changed, and about which is still to be decided.
-    pub changed_work: BTreeSet<RepoPath>,
     pub steps: Vec<Step>,
-    /// What a person must look at.
-    pub notes: Vec<String>,
+    /// What is not committed, and what a person must look at.
+    pub result: AcceptResult,
+}
+
+impl<'a> Plan<'a> {
+    /// A commit of everything on top of HEAD, of which no path is chosen yet.
+    fn new(context: &Context, state: &State, run: &'a Run, request: &Request) -> Result<Self> {
+        let repo = context.repo()?;
+        refuse_here(context, run)?;
+        let (first, last) = ends(state, run)?;
+        let initial = repo.load_checkpoint(&first.commit)?;
+        let head = repo.head()?;
+        Ok(Self {
+            run,
+            begun: begun_at(context, state, &initial, &head)?,
+            initial,
+            good: repo.load_checkpoint(&last.commit)?,
+            good_id: last.id.clone(),
+            first: first.clone(),
+            base: head.commit.clone(),
+            folded_subjects: Vec::new(),
+            kept: None,
+            new_branch: new_branch(context, request)?,
+            taken: BTreeSet::new(),
+            steps: vec![Step {
+                iteration: None,
+                stored: None,
+            }],
+            result: AcceptResult::nothing(head.clone()),
+            head,
+        })
+    }
+
+    fn chooser<'c>(
+        &'c self,
+        context: &'c Context,
+        state: &State,
+        request: &'c Request,
+    ) -> Result<Chooser<'c>> {
+        let between = (&self.initial, &self.good);
+        Chooser::new((context, state), (self.run, request), between, &self.first)
+    }
 }
 
 /// Plans it; everything that is refused whatever the commits hold is refused here.
@@ -79,30 +113,23 @@ pub(super) fn plan<'a>(
     request: &Request,
 ) -> Result<Plan<'a>> {
     let repo = context.repo()?;
-    refuse_here(context, run)?;
-    let (first, last) = ends(state, run)?;
-    let (initial, good) = (
-        repo.load_checkpoint(&first.commit)?,
-        repo.load_checkpoint(&last.commit)?,
-    );
-    let head = repo.head()?;
-    let own = OwnCommits::of(context, state, Some(run), &head)?;
+    let mut planned = Plan::new(context, state, run, request)?;
+    let (between, head) = ((&planned.initial, &planned.good), &planned.head);
+    let begun = planned.begun.as_ref();
+    let own = OwnCommits::of(context, state, Some(run), head)?;
     let Edited {
         as_committed,
         by_hand,
-    } = edited(context, (&initial, &good), (run, &own), request)?;
-    let new_branch = new_branch(context, request)?;
-
-    let begun = begun_at(context, state, &initial, &head)?;
-    let since = commits_since_begun(context, begun.as_ref(), &head, run)?;
+    } = edited(context, between, (run, &own), request)?;
+    let since = commits_since(context, begun, head, &began_at(run))?;
     let mut notes = to_look_at(context, run, &own, &since)?;
-    notes.extend(left_by_run(context, (&initial, &good), &as_committed)?);
+    notes.extend(left_by_run(context, between, &as_committed)?);
     let (base, folded) = if request.per_iteration {
         (head.commit.clone(), Vec::new())
     } else {
-        fold(context, &head, begun.as_ref(), &own)?
+        fold(context, head, begun, &own)?
     };
-    if repo.on_remote_tracking(&folded)? && new_branch.is_none() {
+    if repo.on_remote_tracking(&folded)? && planned.new_branch.is_none() {
         let message = "the run's own commits are on a remote-tracking branch: they are not folded; --per-iteration leaves \
                        them, --branch begins another branch";
         return Err(
@@ -114,19 +141,17 @@ pub(super) fn plan<'a>(
         .rev()
         .map(|commit| Ok(repo.about_commit(commit)?.1));
     let folded_subjects = subjects.collect::<Result<Vec<String>>>()?;
-    let kept = folded
-        .first()
-        .map(|newest| CheckpointRef::kept(&run.key.run_id, newest));
     let Choice {
         mut taken,
         mut left_out,
-    } = Chooser::new((context, state), (run, request), (&initial, &good), first)?
-        .changes(&head, &mut notes)?;
+    } = planned
+        .chooser(context, state, request)?
+        .changes(head, &mut notes)?;
     taken.retain(|path| !as_committed.contains(path));
-    let work = changed_work(context, &initial, &good, context.dry_run())?;
+    let work = changed_work(context, between.0, between.1, context.dry_run())?;
     // What was committed since is as the run found it.
-    let work = repo.unlike_stored(&initial, base.as_ref(), &work, context.dry_run())?;
-    let changed_work = repo.unlike_on_disk(&initial, &work)?;
+    let work = repo.unlike_stored(between.0, base.as_ref(), &work, context.dry_run())?;
+    let changed_work = repo.unlike_on_disk(between.0, &work)?;
     refuse_undecided(run, &changed_work, request)?;
     for path in work
         .into_iter()
@@ -136,33 +161,20 @@ pub(super) fn plan<'a>(
             left_out.push(PathReason::new(path, UNCOMMITTED));
         }
     }
-    let steps = if request.per_iteration {
-        iterations(context, state, run, last, &head)?
-    } else {
-        vec![Step {
-            iteration: None,
-            stored: None,
-        }]
-    };
-    let hand_edits = by_hand;
+    if request.per_iteration {
+        planned.steps = iterations(context, state, &planned)?;
+    }
+    let newest = folded.first();
+    planned.kept = newest.map(|newest| CheckpointRef::kept(&run.key.run_id, newest).name);
+    planned.result.left_out = left_out;
+    planned.result.hand_edits = by_hand;
+    planned.result.changed_work = changed_work;
+    planned.result.look_at = notes;
     Ok(Plan {
-        run,
-        initial,
-        begun,
-        good,
-        good_id: last.id.clone(),
-        first: first.clone(),
-        head,
         base,
         folded_subjects,
-        kept,
-        new_branch,
         taken,
-        left_out,
-        hand_edits,
-        changed_work,
-        steps,
-        notes,
+        ..planned
     })
 }
 
@@ -174,55 +186,23 @@ pub(super) fn rest<'a>(
     request: &Request,
 ) -> Result<Plan<'a>> {
     let repo = context.repo()?;
-    refuse_here(context, run)?;
-    let (first, last) = ends(state, run)?;
-    let (initial, good) = (
-        repo.load_checkpoint(&first.commit)?,
-        repo.load_checkpoint(&last.commit)?,
-    );
-    let head = repo.head()?;
-    let new_branch = new_branch(context, request)?;
+    let mut planned = Plan::new(context, state, run, request)?;
+    let head = &planned.head;
     let accepted = run.accepted_as.commit.as_ref();
-    let begun = begun_at(context, state, &initial, &head)?;
-    let since = match accepted {
-        Some(_) => commits_since(
-            context,
-            accepted,
-            &head,
-            &format!("what run {} was accepted as", run.key),
-        )?,
-        None => commits_since_begun(context, begun.as_ref(), &head, run)?,
+    let what = match accepted {
+        Some(_) => format!("what run {} was accepted as", run.key),
+        None => began_at(run),
     };
+    let since = commits_since(context, accepted.or(planned.begun.as_ref()), head, &what)?;
     // What somebody took out of git again since stays out of it.
     let mut committed = repo.differs_between(None, head.commit.as_ref())?;
     for commit in since.iter().chain(accepted) {
         committed.extend(repo.differs_between(None, Some(commit))?);
     }
-    let Choice { taken, left_out } =
-        Chooser::new((context, state), (run, request), (&initial, &good), first)?
-            .rest(&committed)?;
-    Ok(Plan {
-        run,
-        base: head.commit.clone(),
-        folded_subjects: Vec::new(),
-        kept: None,
-        new_branch,
-        taken,
-        left_out,
-        hand_edits: BTreeSet::new(),
-        changed_work: BTreeSet::new(),
-        steps: vec![Step {
-            iteration: None,
-            stored: None,
-        }],
-        notes: Vec::new(),
-        initial,
-        begun,
-        good,
-        good_id: last.id.clone(),
-        first: first.clone(),
-        head,
-    })
+    let choice = planned.chooser(context, state, request)?.rest(&committed)?;
+    planned.taken = choice.taken;
+    planned.result.left_out = choice.left_out;
+    Ok(planned)
 }
 
 /// What [`rest`] finds; nothing once the run's checkpoints are gone.
@@ -231,20 +211,8 @@ pub(super) fn still_left_out(
     state: &State,
     run: &Run,
 ) -> Result<Vec<PathReason>> {
-    let request = Request {
-        run_id: None,
-        per_iteration: false,
-        branch: None,
-        message: None,
-        include: Vec::new(),
-        all: false,
-        checks: false,
-        prepare: None,
-        uncommitted: Uncommitted::Refuse,
-        show: Show::Nothing,
-    };
-    match rest(context, state, run, &request) {
-        Ok(planned) => Ok(planned.left_out),
+    match rest(context, state, run, &Request::default()) {
+        Ok(planned) => Ok(planned.result.left_out),
         Err(error) if error.kind == ErrorKind::NoCheckpoint => Ok(Vec::new()),
         Err(error) => Err(error),
     }
@@ -280,9 +248,10 @@ impl Plan<'_> {
         CommitJournal {
             base: self.base.clone(),
             new_branch: self.new_branch.clone(),
-            kept: self.kept.as_ref().map(|kept| kept.name.clone()),
+            kept: self.kept.clone(),
             index_tree: self.initial.index_tree.clone(),
             left_out: self
+                .result
                 .left_out
                 .iter()
                 .any(|one| ![IGNORED, OUTPUT].contains(&one.reason.as_str())),
@@ -423,7 +392,9 @@ fn edited(
     }
     let message = "these files were committed since the last good checkpoint, and edited after that: take them back to \
                    the checkpoint, accept, and recover undo brings back what they are now";
-    let back = take_back("good", &run.key, &undone);
+    let back = Hint::recover(words_back("good", &undone))
+        .args(["--edits", "discard"])
+        .run(&run.key);
     Err(Error::new(ErrorKind::HandEdits, message)
         .paths(reasons(undone, "not as in the last good checkpoint"))
         .hint(back))
@@ -441,17 +412,6 @@ fn refuse_undecided(run: &Run, paths: &BTreeSet<RepoPath>, request: &Request) ->
     Err(Error::new(ErrorKind::Conflicts, message)
         .paths(reasons(paths.clone(), reason))
         .hint(back))
-}
-
-/// The command that brings files, and nothing else, back to a checkpoint of a run.
-fn take_back(selector: &str, key: &RunKey, paths: &BTreeSet<RepoPath>) -> Hint {
-    let words = ["checkpoint", "restore", selector, "--edits", "discard"]
-        .map(str::to_owned)
-        .into_iter();
-    let paths = paths
-        .iter()
-        .flat_map(|path| ["--path".to_owned(), glob_of(path)]);
-    Hint::recover(words.chain(paths)).run(key)
 }
 
 /// What the run changed and a person has as HEAD has it.
@@ -527,19 +487,8 @@ fn begun_at(
     Ok(Some(begun.clone()))
 }
 
-/// The commits since the run began, newest first.
-fn commits_since_begun(
-    context: &Context,
-    begun: Option<&ObjectId>,
-    head: &Head,
-    run: &Run,
-) -> Result<Vec<ObjectId>> {
-    commits_since(
-        context,
-        begun,
-        head,
-        &format!("the commit that run {} began at", run.key),
-    )
+fn began_at(run: &Run) -> String {
+    format!("the commit that run {} began at", run.key)
 }
 
 /// The commits since one that HEAD has to be on top of, newest first.
@@ -609,14 +558,9 @@ fn fold(
 }
 
 /// A commit for each iteration since the run's last own commit, the last one as the work tree is.
-fn iterations(
-    context: &Context,
-    state: &State,
-    run: &Run,
-    good: &Checkpoint,
-    head: &Head,
-) -> Result<Vec<Step>> {
-    let repo = context.repo()?;
+fn iterations(context: &Context, state: &State, planned: &Plan<'_>) -> Result<Vec<Step>> {
+    let (repo, run, head) = (context.repo()?, planned.run, &planned.head);
+    let (_, good) = ends(state, run)?;
     let mut steps = Vec::new();
     let done = run
         .iterations

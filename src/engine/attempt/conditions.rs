@@ -154,14 +154,7 @@ impl Scene<'_> {
 
     fn tampered(&self, files: &[ChangedFile], detected: &mut Detected) {
         let loops = loops_of(self.context, self.run);
-        let loops: Vec<Loop<'_>> = loops
-            .iter()
-            .map(|one| Loop {
-                name: &one.name,
-                command: &one.command,
-                dir: one.dir.text(),
-            })
-            .collect();
+        let loops: Vec<Loop<'_>> = loops.iter().map(Loop::from).collect();
         let notes = tampering(files, &loops);
         if !notes.is_empty() {
             detected.of_failure.push(Condition::Tampered);

@@ -2,12 +2,12 @@
 //! Also the conditions that are detected in what it left, and where its run then stands.
 
 use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, Result};
+use crate::engine::base::error::Result;
 use crate::engine::base::runs::run_of;
 use crate::engine::record::attempt_record::{
-    Begin, Ended, Ending, RecoveryResult, Started, head_of, session_of,
+    Begin, Ended, Ending, RecoveryResult, Started, commits_since, head_of, session_of,
 };
-use crate::engine::record::lane::{self, EndedAttempt};
+use crate::engine::record::lane;
 use crate::engine::record::storage::{Prepared, Request};
 use crate::engine::record::{checkpoint, git_state, run_settings};
 use crate::engine::restore::automatic::{self, is_mixed};
@@ -16,7 +16,6 @@ use crate::model::decision::{Action, Decision};
 use crate::model::event::{AttemptEnd, EventSource, Payload};
 use crate::model::failure::{CauseDetail, Condition, Failure, FailureType};
 use crate::model::id::CheckpointId;
-use crate::model::manifest::ObjectId;
 use crate::model::run::{Attempt, AttemptOutcome, Run, RunKey};
 use crate::model::state::State;
 use crate::policy::retry::Account;
@@ -95,22 +94,6 @@ fn falls_back(run: &Run, iteration: u32) -> bool {
     decided && run.granted == 0 && about == Some(iteration) && !run.spec.fallback.is_empty()
 }
 
-/// Commits that the attempt made: those that HEAD has now and had not when it began.
-/// On a branch that had none yet, that is all of them.
-fn own_commits(context: &Context, recorded: Option<&Attempt>) -> Vec<ObjectId> {
-    let (Some(recorded), Some(now)) = (recorded, head_of(context)) else {
-        return Vec::new();
-    };
-    let before = recorded.head_at_start.as_ref();
-    let between = context
-        .repo()
-        .and_then(|repo| repo.commits_between(before, &now).map_err(Error::from));
-    between.unwrap_or_else(|error| {
-        tracing::warn!(%error, "the attempt's commits are not known; a rollback will ask about them");
-        Vec::new()
-    })
-}
-
 /// Records the end of an attempt: its checkpoint, the decision, the loop's events, and after a failure the state
 /// rollback. The counts are in the ledger before anything is rolled back.
 pub(crate) fn end(
@@ -128,19 +111,6 @@ pub(crate) fn end(
     checkpoint::publish_early(context, &state, Some(key), &prepared);
     let ledger = context.store().lock()?;
     let ended = end_locked(context, ledger, key, started, ending, found, &prepared)?;
-    match &ended.end.failure {
-        None => context
-            .witnessed
-            .borrow_mut()
-            .retain(|(subtask, _)| *subtask != started.subtask),
-        Some(failure) if ended.end.charged => {
-            context
-                .witnessed
-                .borrow_mut()
-                .push((started.subtask.clone(), failure.cause));
-        }
-        Some(_) => {}
-    }
     Ok(run_summary::report_after(context, key, ended))
 }
 
@@ -184,17 +154,10 @@ pub(in crate::engine) fn judge(
         failure.at = Some(context.clock.now());
         failure.conditions.extend(&found.of_failure);
     }
-    let is_stalled = found.is_stalled;
-    let decision = failure.as_mut().map(|failure| {
-        decide_for(
-            context,
-            state,
-            run,
-            failure,
-            (started, ending),
-            (is_stalled, random),
-        )
-    });
+    let spread = (found.is_stalled, random);
+    let decision = failure
+        .as_mut()
+        .map(|failure| decide_for(context, state, run, failure, (started, ending), spread));
     let end = &mut ending.end;
     end.iteration = started.iteration;
     end.attempt = started.attempt;
@@ -248,15 +211,7 @@ fn request_of(
 ) -> Request {
     let end = &ending.end;
     Request {
-        lane_fields: lane::of_attempt(
-            context,
-            state,
-            &EndedAttempt {
-                run,
-                started,
-                ending,
-            },
-        ),
+        lane_fields: lane::of_attempt(context, state, (run, started, ending)),
         description: ending.headline.clone().unwrap_or_default(),
         trigger: ending.trigger.unwrap_or(trigger::ATTEMPT).to_owned(),
         after_iteration: Some(started.iteration),
@@ -288,7 +243,10 @@ pub(in crate::engine) fn end_locked(
             .iter()
             .rfind(|attempt| attempt.number == started.attempt)
     });
-    ending.end.commits = own_commits(context, recorded);
+    // On a branch that had none yet, all of them.
+    ending.end.commits = recorded.map_or_else(Vec::new, |recorded| {
+        commits_since(context, recorded.head_at_start.as_ref(), "attempt")
+    });
     let failure = ending.end.failure.as_ref();
     ending.end.preconditions =
         failure.and_then(|failure| preconditions::observe(context, &run, failure));
@@ -305,8 +263,9 @@ pub(in crate::engine) fn end_locked(
     let phase = context
         .naming()
         .phase
-        .clone()
-        .unwrap_or_else(|| key.phase.clone());
+        .as_ref()
+        .unwrap_or(&key.phase)
+        .clone();
     let plan = ending.plan.unwrap_or(u64::from(started.iteration));
     let following = |checkpoint_id: Option<&CheckpointId>| {
         let end = AttemptEnd {
@@ -365,19 +324,10 @@ pub(in crate::engine) fn end_locked(
                 .as_ref()
                 .zip(prepared.as_ref().ok())
                 .filter(|_| mode.is_ok());
-            let rolled = automatic::restore_memory(
-                context,
-                &mut ledger,
-                key,
-                state_target.as_ref().filter(|_| allowed),
-                safety,
-            );
-            Some(recovery_result(
-                decision,
-                allowed,
-                state_target.is_some(),
-                rolled,
-            ))
+            let target = state_target.as_ref();
+            let to = target.filter(|_| allowed);
+            let rolled = automatic::restore_memory(context, &mut ledger, key, to, safety);
+            Some(recovery_result(decision, allowed, target.is_some(), rolled))
         }
         // Nothing is counted, and nothing had to be done.
         (Some(decision), AttemptOutcome::Cancelled) => {
@@ -407,7 +357,6 @@ fn decide_for(
 ) -> Decision {
     let settings = run_settings::settings_of(context, run);
     let session = session_of(context, run);
-    let witnessed = context.witnessed_at(&started.subtask);
     let has_good_checkpoint = state.last_good(&run.key).is_some();
     let decision = decide(
         failure,
@@ -417,7 +366,7 @@ fn decide_for(
                 run,
                 subtask: &started.subtask,
                 session: &session,
-                witnessed: &witnessed,
+                witnessed: &ending.witnessed,
             },
             settings: &settings,
             on_failure: run.spec.on_failure,

@@ -13,6 +13,7 @@ use crate::engine::record::attempt_record::Ended;
 use crate::engine::record::lane::OwnCommits;
 use crate::engine::record::liveness;
 use crate::engine::record::run_settings::{is_unchecked, loops_of, settings_of};
+use crate::engine::record::stored::words_back;
 use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::{Objects, TreeLookup};
@@ -28,7 +29,7 @@ use crate::policy::report::{
     Around, AttemptChanges, ChangedFiles, Night, Outside, Report, Source, Span, Stuck, ToLookAt,
     markdown, report, spans,
 };
-use crate::policy::restore::{Selection, glob_of};
+use crate::policy::restore::Selection;
 use crate::policy::retry::{
     Outlook, RetryStatus, ToAccept, is_from_the_future, next_command, retry_status,
 };
@@ -213,11 +214,7 @@ fn left_behind(context: &Context, run: &Run) -> Option<ToLookAt> {
 fn lost_work(context: &Context, state: &State, run: &Run) -> Result<Option<ToLookAt>> {
     let is_decided =
         matches!(run.status, RunStatus::Accepted | RunStatus::Closed) || run.live.is_some();
-    let first = state.initial(&run.key).and_then(Named::kept);
-    let good = state
-        .last_good(&run.key)
-        .filter(|good| good.verdict == Verdict::Passed);
-    let (Some(first), Some(good), false) = (first, good, is_decided) else {
+    let Some((first, good)) = first_and_good(state, run).filter(|_| !is_decided) else {
         return Ok(None);
     };
     if !context.has_git() || run.worktree != context.worktree_id() || first.tree == good.tree {
@@ -233,20 +230,6 @@ fn lost_work(context: &Context, state: &State, run: &Run) -> Result<Option<ToLoo
         &lost,
         context.placed(Hint::recover(words_back("initial", &lost)).run(&run.key)),
     ))
-}
-
-/// The words of the command that brings files, and nothing else, back to a checkpoint.
-pub(in crate::engine) fn words_back(selector: &str, paths: &BTreeSet<RepoPath>) -> Vec<String> {
-    let words = ["checkpoint", "restore", selector]
-        .map(str::to_owned)
-        .into_iter();
-    words
-        .chain(
-            paths
-                .iter()
-                .flat_map(|path| ["--path".to_owned(), glob_of(path)]),
-        )
-        .collect()
 }
 
 /// What was uncommitted when a run began, and is otherwise in its last good checkpoint.
@@ -267,6 +250,13 @@ pub(in crate::engine) fn changed_work(
     Ok(repo.uncommitted_at(initial, &changed, is_rehearsal)?)
 }
 
+/// The checkpoint that a run began with, and its last good one, where it has both.
+fn first_and_good<'s>(state: &'s State, run: &Run) -> Option<(&'s Checkpoint, &'s Checkpoint)> {
+    let good = state.last_good(&run.key)?;
+    let first = state.initial(&run.key).and_then(Named::kept)?;
+    (good.verdict == Verdict::Passed).then_some((first, good))
+}
+
 /// What a run changed.
 #[derive(Clone, Copy, Debug)]
 struct Changed {
@@ -282,11 +272,7 @@ pub(in crate::engine) fn changes_of(
     state: &State,
     run: &Run,
 ) -> Result<Vec<Change>> {
-    let first = state.initial(&run.key).and_then(Named::kept);
-    let good = state
-        .last_good(&run.key)
-        .filter(|good| good.verdict == Verdict::Passed);
-    let (Some(first), Some(good)) = (first, good) else {
+    let Some((first, good)) = first_and_good(state, run) else {
         return Ok(Vec::new());
     };
     let repo = context.repo()?;
@@ -320,13 +306,7 @@ fn outputs_of(before: &StoredCheckpoint, after: &StoredCheckpoint) -> impl Fn(&R
 
 /// What differs between the run's first and its last good checkpoint, without what recover itself printed.
 fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed>> {
-    let Some(first) = state.initial(&run.key).and_then(Named::kept) else {
-        return Ok(None);
-    };
-    let Some(good) = state
-        .last_good(&run.key)
-        .filter(|good| good.verdict == Verdict::Passed)
-    else {
+    let Some((first, good)) = first_and_good(state, run) else {
         return Ok(None);
     };
     if first.id == good.id || first.tree == good.tree {
@@ -489,17 +469,10 @@ pub(in crate::engine) fn make_report(
 
 /// What attempts changed. A checkpoint that cannot be read is no reason for having no report.
 fn attempt_changes(context: &Context, state: &State, spans: &[Span]) -> Vec<AttemptChanges> {
-    let mut all = Vec::with_capacity(spans.len());
-    for span in spans {
-        match compare(context, state, span) {
-            Ok(Some(changes)) => all.push(changes),
-            Ok(None) => {}
-            Err(error) => {
-                tracing::warn!(%error, "the report does not know what an attempt changed");
-            }
-        }
-    }
-    all
+    let unknown =
+        |error: &_| tracing::warn!(%error, "the report does not know what an attempt changed");
+    let compared = |span| compare(context, state, span).inspect_err(unknown).ok()?;
+    spans.iter().filter_map(compared).collect()
 }
 
 fn compare(context: &Context, state: &State, span: &Span) -> Result<Option<AttemptChanges>> {
@@ -520,17 +493,12 @@ fn compare(context: &Context, state: &State, span: &Span) -> Result<Option<Attem
 
 /// Keeps the report where a person is to hear of how an attempt ended.
 pub(crate) fn report_after(context: &Context, key: &RunKey, ended: Ended) -> Ended {
-    let called_for = ended
-        .end
-        .decision
-        .as_ref()
-        .is_some_and(|decision| decision.has(Action::Escalate));
-    let report = if called_for {
-        keep_report(context, key)
-    } else {
-        None
-    };
-    Ended { report, ..ended }
+    let decision = ended.end.decision.as_ref();
+    let escalates = decision.filter(|decision| decision.has(Action::Escalate));
+    Ended {
+        report: escalates.and_then(|_| keep_report(context, key)),
+        ..ended
+    }
 }
 
 /// Keeps the report beside the run's logs and says where. Whatever goes wrong with it changes nothing but that.
@@ -582,10 +550,8 @@ pub(crate) fn decision_seen(context: &Context, run: &Run) -> Option<Timestamp> {
 /// When somebody first noticed that what was decided at `decided_at` was decided in the future: who asks again and again
 /// must not wait from then on each time. Where that cannot be noted, it is now.
 fn first_seen(context: &Context, decided_at: Timestamp, now: Timestamp) -> Timestamp {
-    let (root, path) = (
-        context.store().root(),
-        context.store().private_dir().join("clock-set-back.json"),
-    );
+    let root = context.store().root();
+    let path = context.store().private_dir().join("clock-set-back.json");
     let text = root.read(&path).unwrap_or_default();
     let mut seen: BTreeMap<Timestamp, Timestamp> =
         serde_json::from_slice(&text).unwrap_or_default();

@@ -1,12 +1,13 @@
 //! What an operation can refuse or fail with: a kind (which decides the exit code), a message, a hint, paths.
 
+use std::path::Path;
+
 use crate::config::ConfigError;
 use crate::durable::{LockError, Refused};
 use crate::git;
 use crate::git::base::Unusable;
-use crate::model::hint::Hint;
-use crate::model::path::PathReason;
-use crate::model::state::SelectionError;
+use crate::model::{hint::Hint, path::PathReason, state::SelectionError};
+use crate::process::Signal;
 use crate::store::StoreError;
 
 /// Results of operations.
@@ -140,6 +141,8 @@ pub struct Error {
     pub hint: Option<Hint>,
     /// The paths it is about.
     pub paths: Vec<PathReason>,
+    /// Where something would have been sent without consent.
+    pub url: Option<Box<str>>,
     source: Option<anyhow::Error>,
 }
 
@@ -151,6 +154,7 @@ impl Error {
             message: message.into(),
             hint: None,
             paths: Vec::new(),
+            url: None,
             source: None,
         }
     }
@@ -158,6 +162,16 @@ impl Error {
     /// A failure of the operating system with what was being done.
     pub fn io(message: impl Into<String>, source: std::io::Error) -> Self {
         anyhow::Error::new(source).context(message.into()).into()
+    }
+
+    /// A failure of the operating system to `read`, `write` or the like what is at a path.
+    pub(crate) fn cannot(what: &str, path: &Path, source: std::io::Error) -> Self {
+        Self::io(format!("cannot {what} {}", path.display()), source)
+    }
+
+    /// What did not come to its end because of a signal.
+    pub(crate) fn interrupted(signal: Signal, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Interrupted(signal.exit_code()), message)
     }
 
     /// With the command to copy.

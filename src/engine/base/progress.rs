@@ -1,8 +1,7 @@
 //! Progress of a run for an observer, and the observer's interactive requests.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::model::agent_record::Usage;
@@ -12,6 +11,7 @@ use crate::model::feedback::FeedbackResult;
 use crate::model::id::CheckpointId;
 use crate::model::run::Run;
 use crate::model::time::Timestamp;
+use crate::process::Signal;
 
 /// What is going on.
 #[derive(Clone, Copy, Debug)]
@@ -102,94 +102,108 @@ pub(crate) enum WakeReason {
     Stop,
 }
 
-/// The connection to an observer. Clones are handles to the same.
+/// The connection to an observer, and what is said beside the answer. Clones are handles to the same.
 #[derive(Clone, Default)]
 pub struct Progress {
-    shared: Arc<Shared>,
+    shared: Arc<Mutex<Shared>>,
 }
 
 #[derive(Default)]
 struct Shared {
-    observer: Mutex<Option<Arc<dyn Observer>>>,
-    now: AtomicBool,
-    stop: AtomicBool,
-    waived: Mutex<Option<Timestamp>>,
+    observer: Option<Arc<dyn Observer>>,
+    now: bool,
+    stop: bool,
+    waived: Option<Timestamp>,
+    warnings: Vec<String>,
+    stopped_late: Option<Signal>,
 }
 
 impl Progress {
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Reports everything to `observer` from now on, and to nobody else.
     pub fn observe(&self, observer: Arc<dyn Observer>) {
-        *self
-            .shared
-            .observer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(observer);
+        self.shared().observer = Some(observer);
     }
 
     /// Whether anybody watches.
     pub fn is_observed(&self) -> bool {
-        self.observer().is_some()
-    }
-
-    fn observer(&self) -> Option<Arc<dyn Observer>> {
-        self.shared
-            .observer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.shared().observer.is_some()
     }
 
     /// Reports to the observer what happens at `now`.
     pub(in crate::engine) fn emit(&self, now: Timestamp, event: ProgressEvent<'_>) {
-        if let Some(observer) = self.observer() {
+        // Not under the lock: it may answer with a request.
+        let observer = self.shared().observer.clone();
+        if let Some(observer) = observer {
             observer.on_event(now, event);
         }
     }
 
     /// Asks for the next attempt now: the wait under way is cut short. Budgets hold.
     pub fn retry_now(&self) {
-        self.shared.now.store(true, Ordering::Relaxed);
+        self.shared().now = true;
     }
 
     /// Asks to stop after the attempt under way, or not any more; answers what holds now.
     pub fn toggle_stop(&self) -> bool {
-        !self.shared.stop.fetch_xor(true, Ordering::Relaxed)
+        let mut shared = self.shared();
+        shared.stop = !shared.stop;
+        shared.stop
     }
 
     /// Whether it was asked to stop after the attempt under way.
     pub fn is_to_stop(&self) -> bool {
-        self.shared.stop.load(Ordering::Relaxed)
+        self.shared().stop
     }
 
     /// Begins a wait: what was asked before was not about it.
     pub(in crate::engine) fn begin_wait(&self) {
-        self.shared.now.store(false, Ordering::Relaxed);
+        self.shared().now = false;
     }
 
     /// What was asked during a wait until `until`. That wait is waited for no more.
     pub(in crate::engine) fn take_request(&self, until: Timestamp) -> Option<WakeReason> {
-        if self.is_to_stop() {
+        let mut shared = self.shared();
+        if shared.stop {
             return Some(WakeReason::Stop);
         }
-        if !self.shared.now.swap(false, Ordering::Relaxed) {
-            return None;
-        }
-        *self
-            .shared
-            .waived
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(until);
-        Some(WakeReason::Now)
+        std::mem::take(&mut shared.now).then(|| {
+            shared.waived = Some(until);
+            WakeReason::Now
+        })
     }
 
     /// Whether somebody said that this very wait need not be taken. A later attempt's own wait is another, also where it
     /// is over sooner.
     pub(in crate::engine) fn skips_wait(&self, until: Timestamp) -> bool {
-        self.shared
-            .waived
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_some_and(|waived| until == waived)
+        self.shared().waived == Some(until)
+    }
+
+    /// Says a warning and remembers it for the answer's document, unless it was said before.
+    pub(super) fn say_once(&self, warning: String, say: impl FnOnce(&str)) {
+        let warnings = &mut self.shared().warnings;
+        if !warnings.contains(&warning) {
+            say(&warning);
+            warnings.push(warning);
+        }
+    }
+
+    /// What was warned of so far.
+    pub fn warnings(&self) -> Vec<String> {
+        self.shared().warnings.clone()
+    }
+
+    /// Remembers a request to stop that came when a restore was nearly done.
+    pub(in crate::engine) fn stop_late(&self, signal: Signal) {
+        self.shared().stopped_late = Some(signal);
+    }
+
+    /// That request: the program ends with its code.
+    pub fn stopped_late(&self) -> Option<Signal> {
+        self.shared().stopped_late
     }
 }
 

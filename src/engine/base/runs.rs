@@ -85,24 +85,16 @@ pub(in crate::engine) fn candidates<'a>(
     worktree: &FolderId,
     state: &'a State,
 ) -> impl Iterator<Item = &'a Run> {
-    let fits = |run: &&Run| {
-        naming
-            .phase
-            .as_ref()
-            .is_none_or(|phase| run.key.phase == *phase)
-            && naming
-                .lane
-                .as_ref()
-                .is_none_or(|lane| run.key.lane == *lane)
-            && naming
-                .task
-                .as_ref()
-                .is_none_or(|task| run.task_id.as_ref() == Some(task))
+    let Naming {
+        phase, lane, task, ..
+    } = naming;
+    let fits = move |run: &&Run| {
+        run.status != RunStatus::Closed
+            && phase.as_ref().is_none_or(|phase| run.key.phase == *phase)
+            && lane.as_ref().is_none_or(|lane| run.key.lane == *lane)
+            && (task.is_none() || run.task_id == *task)
     };
-    state
-        .runs_of(worktree)
-        .filter(|run| run.status != RunStatus::Closed)
-        .filter(fits)
+    state.runs_of(worktree).filter(fits)
 }
 
 /// The run of the work tree whose supervisor is alive; the one that was begun last where several are, of those that are not
@@ -149,33 +141,25 @@ pub(crate) fn named<'a>(
     phase: Option<&str>,
     lane: Option<&str>,
 ) -> Result<&'a Run> {
-    if phase.is_some() || lane.is_some() {
-        let key = RunKey::new(id.clone(), phase, lane);
-        if let Some(run) = state.run(&key) {
-            return Ok(run);
-        }
+    if let Some(run) = state.run(&RunKey::new(id.clone(), phase, lane)) {
+        return Ok(run);
     }
-    let fitting: Vec<&Run> = state
+    let fits = |run: &&Run| {
+        run.key.run_id == *id
+            && phase.is_none_or(|phase| run.key.phase == phase)
+            && lane.is_none_or(|lane| run.key.lane == lane)
+    };
+    match state
         .runs
         .iter()
-        .filter(|run| run.key.run_id == *id)
-        .filter(|run| {
-            phase.is_none_or(|phase| run.key.phase == phase)
-                && lane.is_none_or(|lane| run.key.lane == lane)
-        })
-        .collect();
-    match fitting.as_slice() {
+        .filter(fits)
+        .collect::<Vec<_>>()
+        .as_slice()
+    {
         [run] => Ok(run),
         [] => Err(Error::new(ErrorKind::RunNotFound, format!("no run '{id}'"))
             .hint(Hint::recover(["runs", "--all"]))),
-        several => {
-            let plain = RunKey::new(id.clone(), phase, lane);
-            several
-                .iter()
-                .find(|run| run.key == plain)
-                .copied()
-                .ok_or_else(|| ambiguous(several))
-        }
+        several => Err(ambiguous(several)),
     }
 }
 

@@ -121,37 +121,22 @@ impl TrustRecord {
 
     /// Whether the user consented to send what is recorded here to this URL.
     pub fn consents_to(&self, url: &str) -> bool {
-        self.readable()
-            .consented
-            .iter()
-            .any(|place| place.url == url)
+        lists(&self.readable().consented, url)
     }
 
     /// Remembers that the user consents to send there, on disk when this returns.
     pub fn add_consent(&self, url: &str, now: Timestamp) -> io::Result<()> {
-        self.change(|stored| {
-            stored.consented.retain(|place| place.url != url);
-            stored.consented.push(Place {
-                at: now,
-                url: url.to_owned(),
-            });
-        })
+        self.change(|stored| list(&mut stored.consented, url, now))
     }
 
     /// Whether the server at this URL was found to have what a run needs.
     pub fn is_checked(&self, url: &str) -> bool {
-        self.readable().checked.iter().any(|place| place.url == url)
+        lists(&self.readable().checked, url)
     }
 
     /// Remembers that the server there has what a run needs, on disk when this returns.
     pub fn add_checked(&self, url: &str, now: Timestamp) -> io::Result<()> {
-        self.change(|stored| {
-            stored.checked.retain(|place| place.url != url);
-            stored.checked.push(Place {
-                at: now,
-                url: url.to_owned(),
-            });
-        })
+        self.change(|stored| list(&mut stored.checked, url, now))
     }
 
     /// Remembers that these values are trusted, on disk when this returns.
@@ -191,31 +176,25 @@ impl TrustRecord {
         let Some(root) = &self.root else {
             return Ok(false);
         };
-        let removed = match self.lock(root) {
-            Ok(_lock) => root.remove_file(&self.name()),
-            Err(error) => Err(error),
-        };
+        let removed = self
+            .lock(root)
+            .and_then(|_lock| root.remove_file(&self.name()));
         match removed {
-            Ok(()) => {
-                // Folders that hold others stay.
-                for folder in [FOLDER, OWN] {
-                    let _ = root.remove_dir(Path::new(folder));
-                }
-                let home = root
-                    .path()
-                    .ancestors()
-                    .nth(2)
-                    .filter(|_| root.path().ends_with(DEFAULT));
-                if let Some(home) = home.map(Root::shared) {
-                    for folder in [DEFAULT, ".local"] {
-                        let _ = home.remove_dir(Path::new(folder));
-                    }
-                }
-                Ok(true)
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            removed => removed?,
         }
+        // Folders that hold others stay.
+        for folder in [FOLDER, OWN] {
+            let _ = root.remove_dir(Path::new(folder));
+        }
+        if root.path().ends_with(DEFAULT)
+            && let Some(home) = root.path().ancestors().nth(2).map(Root::shared)
+        {
+            for folder in [DEFAULT, ".local"] {
+                let _ = home.remove_dir(Path::new(folder));
+            }
+        }
+        Ok(true)
     }
 
     /// What cannot be read is nobody's word any more.
@@ -281,6 +260,19 @@ impl TrustRecord {
         repository.write(Path::new(IDENTITY), id.as_bytes(), Sync::All)?;
         Ok(Some(id))
     }
+}
+
+fn lists(places: &[Place], url: &str) -> bool {
+    places.iter().any(|place| place.url == url)
+}
+
+/// Puts a place at the end of a list, with the time.
+fn list(places: &mut Vec<Place>, url: &str, at: Timestamp) {
+    places.retain(|place| place.url != url);
+    places.push(Place {
+        at,
+        url: url.to_owned(),
+    });
 }
 
 fn no_home() -> io::Error {

@@ -18,9 +18,17 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{reap, sync_dir, temporary_prefix};
-use crate::engine::{base::{context::Context, error::{Error, ErrorKind, Result}}, record::{checkpoint::lock, remote_consent::plain_blobs_of, seed_json, storage::patch_of}};
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    record::{checkpoint::lock, remote_consent::plain_blobs_of, seed_json, storage::patch_of},
+};
 use crate::git::{Repo, checkpoint::Unbundled, remote::Filter, repo::CheckpointRef};
-use crate::model::{checkpoint::Checkpoint, hint::Hint, id::CheckpointId, path::PathReason, state::State};
+use crate::model::{
+    checkpoint::Checkpoint, hint::Hint, id::CheckpointId, path::PathReason, state::State,
+};
 use crate::policy::retention::{Limits, Reasoned};
 
 pub(crate) use import::{ImportRequest, Imported, ImportedFile, import};

@@ -7,6 +7,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Error;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::AttemptEnd;
+use crate::model::failure::Cause;
 use crate::model::manifest::ObjectId;
 use crate::model::run::{ProcessId, Run};
 use crate::model::run_line::{RunLine, run_line};
@@ -62,6 +63,8 @@ pub(crate) struct Ending {
     pub trigger: Option<&'static str>,
     /// The earlier session that its agent was to go on in.
     pub resumed: Option<String>,
+    /// The causes of the failures of its subtask that its supervisor charged before: they count whatever the ledger has.
+    pub witnessed: Vec<Cause>,
 }
 
 /// What the loop contract calls the result (L2).
@@ -109,14 +112,14 @@ pub(crate) fn session_of(context: &Context, run: &Run) -> String {
 
 /// HEAD, where there is one: commits are the attempt's own if they came after it.
 pub(in crate::engine) fn head_of(context: &Context) -> Option<ObjectId> {
-    let repo = context.repo().ok().filter(|_| context.has_git())?;
-    repo.head().ok().and_then(|head| head.commit)
+    context.git()?.head().ok()?.commit
 }
 
-/// Commits that came since HEAD was `head`: the step's own.
+/// Commits that came since HEAD was `head`: those of the step or the attempt that began then, by `what` that is.
 pub(in crate::engine) fn commits_since(
     context: &Context,
     head: Option<&ObjectId>,
+    what: &str,
 ) -> Vec<ObjectId> {
     let Some(now) = head_of(context).filter(|now| Some(now) != head) else {
         return Vec::new();
@@ -125,7 +128,7 @@ pub(in crate::engine) fn commits_since(
         .repo()
         .and_then(|repo| repo.commits_between(head, &now).map_err(Error::from));
     between.unwrap_or_else(|error| {
-        tracing::warn!(%error, "the step's commits are not known; a rollback will ask about them");
+        tracing::warn!(%error, "the {what}'s commits are not known; a rollback will ask about them");
         Vec::new()
     })
 }

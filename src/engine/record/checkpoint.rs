@@ -12,25 +12,33 @@ use super::nested::NestedCapture;
 use super::storage::{Changes, Prepared, Request};
 use super::stored::message;
 use super::{liveness, memory, nested, seed_json, storage};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git;
-use crate::git::capture::Capture;
-use crate::git::checkpoint::{CheckpointParts, StoredCheckpoint};
-use crate::git::repo::{CheckpointRef, Loan};
-use crate::git::tree::TreeLookup;
-use crate::git::{Error as GitError, WorktreeLock};
-use crate::model::checkpoint::{
-    ChangeTotals, Checkpoint, CheckpointType, LaneFields, MAX_CHANGED_PATHS, trigger,
+use crate::engine::base::{
+    context::Context,
+    error::{Error, ErrorKind, Result},
 };
-use crate::model::event::Payload;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::manifest::{CaptureRules, ObjectId};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::{NONE, Run, RunKey};
-use crate::model::state::{Named, State};
-use crate::model::time::Timestamp;
+use crate::git;
+use crate::git::{
+    Error as GitError, WorktreeLock,
+    capture::Capture,
+    checkpoint::{CheckpointParts, StoredCheckpoint},
+    repo::{CheckpointRef, Loan},
+    tree::TreeLookup,
+};
+use crate::model::{
+    checkpoint::{
+        ChangeTotals, Checkpoint, CheckpointType, LaneFields, MAX_CHANGED_PATHS, StorageType,
+        trigger,
+    },
+    event::Payload,
+    feedback::FeedbackResults,
+    hint::Hint,
+    id::CheckpointId,
+    manifest::{CaptureRules, ObjectId},
+    path::{PathReason, RepoPath},
+    run::{NONE, Run, RunKey},
+    state::{Named, State},
+    time::Timestamp,
+};
 use crate::policy::secrets::redact;
 use crate::store::{Exclusive, NewEvent, masked};
 
@@ -214,15 +222,6 @@ pub(crate) fn record_with(
     let task_id = run
         .and_then(|run| run.task_id.clone())
         .or_else(|| context.naming().task.clone());
-    let task = task_id.as_ref();
-    let subject = storage::CheckpointMeta {
-        key,
-        task,
-        id: &id,
-        after_iteration,
-        request: &request,
-    };
-    let kept = storage::store(context, prepared, &subject)?;
     let from = changes_from(context, state, key);
     let (changes, changed_paths) = match prepared.changes.get() {
         Some((since, changes)) if from.is_some_and(|from| from.id == *since) => changes.clone(),
@@ -241,7 +240,7 @@ pub(crate) fn record_with(
         seq,
         run: key.clone(),
         task_id,
-        lane_fields: without_secrets(request.lane_fields),
+        lane_fields: without_secrets(request.lane_fields.clone()),
         kind,
         trigger: if request.trigger.is_empty() {
             trigger::MANUAL.to_owned()
@@ -253,21 +252,13 @@ pub(crate) fn record_with(
         after_iteration,
         attempt: request.attempt,
         verdict: request.verdict,
-        storage_type: kept.storage_type,
+        storage_type: StorageType::Snapshot,
         commit: ObjectId(String::new()),
         tree: capture.tree.clone(),
-        base_commit: kept
-            .committed
-            .as_ref()
-            .map_or(&capture.head, |committed| &committed.head)
-            .commit
-            .clone(),
+        base_commit: capture.head.commit.clone(),
         head_ref: capture.head.branch.clone(),
-        branch_commit: kept
-            .committed
-            .as_ref()
-            .map(|committed| committed.commit.clone()),
-        patch_path: kept.patch_path,
+        branch_commit: None,
+        patch_path: None,
         previous: previous.map(|checkpoint| checkpoint.id.clone()),
         created_at: now,
         description: redact(&request.description).into_owned(),
@@ -281,12 +272,14 @@ pub(crate) fn record_with(
         skipped: capture.manifest.skipped.clone(),
         unsettled: capture.manifest.unsettled.clone(),
         partial: capture.partial,
-        feedback_results: request.feedback_results,
+        feedback_results: FeedbackResults::default(),
         duration_ms: u64::try_from(prepared.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
     };
     if checkpoint.description.is_empty() {
         checkpoint.description = headline(&checkpoint);
     }
+    let committed = storage::store(context, prepared, &request, &mut checkpoint)?;
+    checkpoint.feedback_results = request.feedback_results;
     let since = run.map_or(0, |run| run.checkpoint_event_seq);
     let mut events = events_of(ledger, key, since)?;
     // The checkpoint's own event comes first.
@@ -319,7 +312,7 @@ pub(crate) fn record_with(
         message: &message,
         at: now,
     };
-    checkpoint.commit = repo.write_linked(capture, &links, kept.committed.as_ref(), &parts)?;
+    checkpoint.commit = repo.write_linked(capture, &links, committed.as_ref(), &parts)?;
     seed_json::keep_active(context, &checkpoint, &prepared.memory, capture);
     let reference = CheckpointRef::name_of(&key.run_id, &checkpoint.id);
     ledger.note_reference(&checkpoint.id);

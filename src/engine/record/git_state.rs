@@ -10,7 +10,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, Result};
+use crate::engine::base::error::Result;
 use crate::engine::base::runs;
 use crate::git::Repo;
 use crate::git::repo::ForeignLock;
@@ -29,11 +29,9 @@ const POLL: Duration = Duration::from_millis(200);
 
 /// The locks of git's that are there.
 pub(crate) fn all(context: &Context) -> Result<Vec<ForeignLock>> {
-    Ok(if context.has_git() {
-        context.repo()?.foreign_locks()?
-    } else {
-        Vec::new()
-    })
+    Ok(context
+        .git()
+        .map_or_else(|| Ok(Vec::new()), Repo::foreign_locks)?)
 }
 
 /// What a lock is called in messages: its place in the git folder, and its age.
@@ -151,40 +149,35 @@ pub(crate) fn advice(
 
 /// Records them at the beginning of an attempt.
 pub(crate) fn note_settings(context: &Context, key: &RunKey, iteration: u32) {
-    if !context.has_git() {
-        return;
-    }
     let recorded = context
-        .repo()
-        .and_then(|repo| Ok(repo.record_settings(&key.to_string(), iteration)?));
-    if let Err(error) = recorded {
+        .git()
+        .map(|repo| repo.record_settings(&key.to_string(), iteration));
+    if let Some(Err(error)) = recorded {
         tracing::warn!(%error, "git's settings are not recorded: what the attempt changes of them is not put back");
     }
 }
 
 /// What the attempt that ended changed of them.
 pub(crate) fn changed_settings(context: &Context, key: &RunKey, iteration: u32) -> Vec<String> {
-    if !context.has_git() {
-        return Vec::new();
-    }
     let changed = context
-        .repo()
-        .and_then(|repo| Ok(repo.changed_settings(&key.to_string(), iteration)?));
-    changed.unwrap_or_else(|error: Error| {
-        tracing::warn!(%error, "what the attempt changed of git's settings is not known");
-        Vec::new()
-    })
+        .git()
+        .map(|repo| repo.changed_settings(&key.to_string(), iteration));
+    changed
+        .and_then(|changed| {
+            let unknown = |error: &_| {
+                tracing::warn!(%error, "what the attempt changed of git's settings is not known");
+            };
+            changed.inspect_err(unknown).ok()
+        })
+        .unwrap_or_default()
 }
 
 /// Puts back what the run's latest iteration changed of those that keep git from working or start programs. All work trees
 /// share them: nothing is done while another run is at work. Returns the rules of `info/exclude` as the attempt had them,
 /// where they were put back: what they hid was not captured.
 pub(crate) fn put_settings_back(context: &Context, key: &RunKey) -> Option<Vec<u8>> {
-    if !context.has_git() || context.dry_run() {
-        return None;
-    }
-    let rules = || context.repo().ok().and_then(Repo::own_ignore_rules);
-    let before = rules();
+    let repo = context.git().filter(|_| !context.dry_run())?;
+    let before = repo.own_ignore_rules();
     let is_other = |run: &&Run| {
         run.key != *key && !run.status.has_ended() && runs::driver(context.store(), run).is_some()
     };
@@ -192,7 +185,7 @@ pub(crate) fn put_settings_back(context: &Context, key: &RunKey) -> Option<Vec<u
         if context.load()?.state.runs.iter().any(|run| is_other(&run)) {
             return Ok(Vec::new());
         }
-        Ok(context.repo()?.put_settings_back(&key.to_string())?)
+        Ok(repo.put_settings_back(&key.to_string())?)
     };
     match put_all() {
         Ok(done) if done.is_empty() => {}
@@ -206,6 +199,6 @@ pub(crate) fn put_settings_back(context: &Context, key: &RunKey) -> Option<Vec<u
             ));
         }
     }
-    let now = rules();
+    let now = repo.own_ignore_rules();
     before.filter(|before| now.as_ref() != Some(before))
 }

@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde_json::json;
 
-use super::attempt_record::{Ending, Started};
+use super::attempt_record::{Ending, Started, head_of};
 use super::run_settings;
 use super::run_settings::{is_unchecked, loops_of};
 use crate::engine::base::context::Context;
@@ -67,10 +67,7 @@ pub(crate) fn fill(
     if !matches!(reached.as_str(), AFTER_TESTS | PRE_PR | RETRY) {
         return fields;
     }
-    let Some(repo) = context.repo().ok().filter(|_| context.has_git()) else {
-        return fields;
-    };
-    let Some(head) = repo.head().ok().and_then(|head| head.commit) else {
+    let Some((repo, head)) = context.git().zip(head_of(context)) else {
         return fields;
     };
     if fields.head_sha.is_none() {
@@ -94,7 +91,7 @@ pub(crate) fn fill(
 
 /// The branch of the project's work tree, if this is it: what nobody named is to be merged there.
 fn project_branch(context: &Context) -> Option<String> {
-    let repo = context.repo().ok().filter(|_| context.has_git())?;
+    let repo = context.git()?;
     let branch = repo
         .head()
         .ok()?
@@ -125,7 +122,7 @@ fn base_commit(
 
 /// The commit of a branch, local or of a remote; `None` where it is not there.
 pub(crate) fn branch_commit(context: &Context, branch: &str) -> Option<ObjectId> {
-    let repo = context.repo().ok().filter(|_| context.has_git())?;
+    let repo = context.git()?;
     let names = ["refs/heads/", "refs/remotes/", "refs/remotes/origin/", ""];
     names
         .iter()
@@ -156,21 +153,13 @@ pub(crate) fn of_beginning(state: &State, key: &RunKey) -> LaneFields {
     }
 }
 
-/// What is known of an attempt that has ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EndedAttempt<'a> {
-    /// The run.
-    pub run: &'a Run,
-    /// Which attempt.
-    pub started: &'a Started,
-    /// How it ended.
-    pub ending: &'a Ending,
-}
+/// An attempt that has ended: its run, which it is, and how it ended.
+type EndedAttempt<'a> = (&'a Run, &'a Started, &'a Ending);
 
 /// What the checkpoint at an attempt's end says of its lane: that the tests were run, and what a failure leaves for the
 /// next attempt (C8, C9).
-pub(crate) fn of_attempt(context: &Context, state: &State, about: &EndedAttempt<'_>) -> LaneFields {
-    let EndedAttempt { run, ending, .. } = *about;
+pub(crate) fn of_attempt(context: &Context, state: &State, about: EndedAttempt<'_>) -> LaneFields {
+    let (run, _, ending) = about;
     let outcome = ending.end.outcome;
     if outcome == AttemptOutcome::Cancelled || !is_lane(state, &run.key) {
         return LaneFields::default();
@@ -178,14 +167,8 @@ pub(crate) fn of_attempt(context: &Context, state: &State, about: &EndedAttempt<
     let mut fields = LaneFields::default();
     if let Some((test, code)) = tests_of(context, run, ending) {
         fields.stage = Some(AFTER_TESTS.to_owned());
-        fields.status = Some(
-            if outcome == AttemptOutcome::Passed {
-                COMPLETE
-            } else {
-                FAILED
-            }
-            .to_owned(),
-        );
+        let has_passed = outcome == AttemptOutcome::Passed;
+        fields.status = Some(if has_passed { COMPLETE } else { FAILED }.to_owned());
         fields.test_command = Some(test.command);
         fields.exit_code = code;
     }
@@ -221,15 +204,11 @@ fn tests_of(context: &Context, run: &Run, ending: &Ending) -> Option<(FeedbackLo
 fn failed(
     context: &Context,
     state: &State,
-    about: &EndedAttempt<'_>,
+    about: EndedAttempt<'_>,
     failure: &Failure,
     fields: &mut LaneFields,
 ) {
-    let EndedAttempt {
-        run,
-        started,
-        ending,
-    } = *about;
+    let (run, started, ending) = about;
     let settings = run_settings::settings_of(context, run);
     let max = settings
         .retry
@@ -294,14 +273,10 @@ fn last_command(context: &Context, run: &Run, ending: &Ending) -> Vec<String> {
 fn failure_context(
     context: &Context,
     state: &State,
-    about: &EndedAttempt<'_>,
+    about: EndedAttempt<'_>,
     failure: &Failure,
 ) -> Vec<String> {
-    let EndedAttempt {
-        run,
-        started,
-        ending,
-    } = *about;
+    let (run, started, ending) = about;
     let last = state
         .checkpoints_of(&run.key)
         .rfind(|checkpoint| checkpoint.trigger == trigger::ATTEMPT);
@@ -313,24 +288,13 @@ fn failure_context(
     all.push(redact(&format!("Attempt {}: {}", started.attempt, failure.message)).into_owned());
     let log = ending.end.log_path.as_ref().map(PathBuf::from);
     // The command's first: what a check says comes after what was done, and neither means much without the other.
-    let of_check = |name: &String| {
-        Some(
-            log.as_ref()?
-                .with_file_name(run_settings::log_name(name, "")),
-        )
-    };
-    let of_check = ending.failed_loop.as_ref().and_then(of_check);
-    match &log {
-        None => all.extend(entries(&ending.log_end)),
-        Some(log) => {
-            all.extend(
-                [Some(log), of_check.as_ref()]
-                    .into_iter()
-                    .flatten()
-                    .flat_map(|log| end_of(context, log)),
-            );
-        }
+    let check = ending.failed_loop.as_ref().zip(log.as_ref());
+    let of_check = check.map(|(name, log)| log.with_file_name(run_settings::log_name(name, "")));
+    if log.is_none() {
+        all.extend(entries(&ending.log_end));
     }
+    let logs = log.iter().chain(&of_check);
+    all.extend(logs.flat_map(|log| end_of(context, log)));
     let surplus = all.len().saturating_sub(MAX_CONTEXT);
     all.drain(..surplus);
     all

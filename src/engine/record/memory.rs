@@ -43,12 +43,11 @@ pub(crate) fn read(context: &Context) -> Result<Vec<MemoryFile>> {
 
 fn walk(store: &Store, relative: &RepoPath, files: &mut Vec<MemoryFile>) -> Result<()> {
     let folder = on_disk(store, relative);
-    let failed = |path: &Path, error| Error::io(format!("cannot read {}", path.display()), error);
     let entries = match store.root().list(&folder) {
         Ok(entries) => entries,
         // The loop removes its files as it likes.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(failed(&folder, error)),
+        Err(error) => return Err(Error::cannot("read", &folder, error)),
     };
     for (name, kind) in entries {
         if is_temporary(name.as_bytes())
@@ -65,7 +64,7 @@ fn walk(store: &Store, relative: &RepoPath, files: &mut Vec<MemoryFile>) -> Resu
                 match read_file(store, &shown, path) {
                     Ok(file) => files.push(file),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    Err(error) => return Err(failed(&shown, error)),
+                    Err(error) => return Err(Error::cannot("read", &shown, error)),
                 }
             }
             _ => {}
@@ -109,17 +108,11 @@ impl MemoryPlan {
         known: &[&[MemoryFile]],
     ) -> Vec<PathReason> {
         let is_known = |file: &&MemoryFile| {
-            known.iter().any(|files| {
-                files
-                    .iter()
-                    .any(|one| one.path == file.path && one.content == file.content)
-            })
+            let is_it = |one: &MemoryFile| one.path == file.path && one.content == file.content;
+            known.iter().copied().flatten().any(is_it)
         };
-        let changed: Vec<&RepoPath> = now
-            .iter()
-            .filter(|file| !is_known(file))
-            .map(|file| &file.path)
-            .collect();
+        let changed = now.iter().filter(|file| !is_known(file));
+        let changed: Vec<&RepoPath> = changed.map(|file| &file.path).collect();
         let (mut left, reason) = (Vec::new(), "changed while it was restored");
         let mut leave = |path: &RepoPath| {
             let stays = changed.contains(&path);
@@ -183,11 +176,8 @@ pub(crate) fn plan_after_error(
         .iter()
         .map(|file| &file.path)
         .filter(|path| is_cleared(path));
-    let new: Vec<RepoPath> = there
-        .filter(|path| !plan.delete.contains(path))
-        .cloned()
-        .collect();
-    plan.delete.extend(new);
+    let new = there.filter(|path| !plan.delete.contains(path)).cloned();
+    plan.delete.extend(new.collect::<Vec<_>>());
     Ok(plan)
 }
 
@@ -196,10 +186,8 @@ pub(crate) fn plan_after_error(
 pub(crate) fn check(store: &Store, plan: &MemoryPlan) -> Result<()> {
     let kind = |path: &RepoPath| {
         let path = on_disk(store, path);
-        store
-            .root()
-            .kind(&path)
-            .map_err(|error| Error::io(format!("cannot read {}", path.display()), error))
+        let found = store.root().kind(&path);
+        found.map_err(|error| Error::cannot("read", &path, error))
     };
     for path in plan.write.iter().map(|file| &file.path).chain(&plan.delete) {
         // From the top: what is below something that is no folder is not there.
@@ -216,15 +204,12 @@ pub(crate) fn check(store: &Store, plan: &MemoryPlan) -> Result<()> {
         }
     }
     for file in &plan.write {
-        let is_below_one_that_goes = file
-            .path
-            .ancestors()
-            .any(|folder| plan.delete.contains(&folder));
-        match if is_below_one_that_goes {
-            None
-        } else {
-            kind(&file.path)?
-        } {
+        // What is below one that goes is not there.
+        let mut above = file.path.ancestors();
+        if above.any(|folder| plan.delete.contains(&folder)) {
+            continue;
+        }
+        match kind(&file.path)? {
             Some(Kind::Directory) => refuse_staying(store, &file.path, plan)?,
             None | Some(Kind::RegularFile) => {}
             Some(_) => return Err(in_the_way(store, &file.path, "is not a file any more")),
@@ -243,11 +228,8 @@ fn refuse_staying(store: &Store, folder: &RepoPath, plan: &MemoryPlan) -> Result
         if kind == Kind::Directory {
             refuse_staying(store, &path, plan)?;
         } else if !plan.delete.contains(&path) {
-            return Err(in_the_way(
-                store,
-                &path,
-                "is where the checkpoint has a file",
-            ));
+            let why = "is where the checkpoint has a file";
+            return Err(in_the_way(store, &path, why));
         }
     }
     Ok(())
@@ -269,10 +251,7 @@ pub(crate) fn apply(store: &Store, plan: &MemoryPlan) -> Result<()> {
         let target = on_disk(store, path);
         match store.root().remove_file(&target) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io(
-                    format!("cannot remove {}", target.display()),
-                    error,
-                ));
+                return Err(Error::cannot("remove", &target, error));
             }
             _ => remove_empty_folders(store, path),
         }
@@ -281,10 +260,7 @@ pub(crate) fn apply(store: &Store, plan: &MemoryPlan) -> Result<()> {
         write(store, file).map_err(|error| {
             // A folder that was made for it would be left: whoever takes this back knows of files only.
             remove_empty_folders(store, &file.path);
-            Error::io(
-                format!("cannot write {}", on_disk(store, &file.path).display()),
-                error,
-            )
+            Error::cannot("write", &on_disk(store, &file.path), error)
         })?;
     }
     Ok(())
@@ -329,12 +305,12 @@ fn on_disk(store: &Store, path: &RepoPath) -> PathBuf {
 
 fn globs(patterns: &[String]) -> Result<GlobSet> {
     let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-        set.add(glob.map_err(|error| Error::new(ErrorKind::Config, error.to_string()))?);
-    }
-    set.build()
-        .map_err(|error| Error::new(ErrorKind::Config, error.to_string()))
+    let built = patterns.iter().try_for_each(|pattern| {
+        set.add(GlobBuilder::new(pattern).literal_separator(true).build()?);
+        Ok(())
+    });
+    let built = built.and_then(|()| set.build());
+    built.map_err(|error: globset::Error| Error::new(ErrorKind::Config, error.to_string()))
 }
 
 #[cfg(test)]

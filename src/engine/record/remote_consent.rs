@@ -8,19 +8,20 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::durable::Root;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::checkpoint::prepare;
-use crate::engine::record::nested::NestedCapture;
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    record::{checkpoint::prepare, nested::NestedCapture},
+};
 use crate::git::remote::{Filter, Limits, Remote};
-use crate::model::hint::Hint;
-use crate::model::manifest::ObjectId;
-use crate::model::path::PathReason;
-use crate::model::run::RunKey;
-use crate::model::state::State;
-use crate::policy::foreign_pull_request::{event_file, foreign_pull_request};
-use crate::policy::settings::FilteredFiles;
-use crate::policy::text::{count, size};
+use crate::model::{hint::Hint, manifest::ObjectId, path::PathReason, run::RunKey, state::State};
+use crate::policy::{
+    foreign_pull_request::{event_file, foreign_pull_request},
+    settings::FilteredFiles,
+    text::{count, size},
+};
 
 /// So many of the files that would leave are named.
 const NAMED: usize = 10;
@@ -56,11 +57,9 @@ impl Survey {
             size(bytes)
         );
         let named = |all: &[PathReason], what: fn(&PathReason) -> String| {
-            all.iter()
-                .take(NAMED)
-                .map(|one| format!("{} ({})", one.path, what(one)))
-                .collect::<Vec<_>>()
-                .join(", ")
+            let names = all.iter().take(NAMED);
+            let names = names.map(|one| format!("{} ({})", one.path, what(one)));
+            names.collect::<Vec<_>>().join(", ")
         };
         if !self.untracked.is_empty() {
             let largest = named(&self.untracked, |one| size(one.size.unwrap_or_default()));
@@ -146,7 +145,6 @@ pub(crate) fn require_consent(context: &Context, remote: &Remote) -> Result<()> 
         found.told(),
         remote.url
     );
-    *context.consent_url.borrow_mut() = Some(remote.url.clone());
     let named = found
         .untracked
         .iter()
@@ -154,9 +152,11 @@ pub(crate) fn require_consent(context: &Context, remote: &Remote) -> Result<()> 
         .chain(&found.withheld)
         .cloned()
         .collect();
-    Err(Error::new(ErrorKind::ConsentNeeded, message)
+    let mut error = Error::new(ErrorKind::ConsentNeeded, message)
         .paths(named)
-        .hint(context.rerun(&["--yes"])))
+        .hint(context.rerun(&["--yes"]));
+    error.url = Some(remote.url.as_str().into());
+    Err(error)
 }
 
 /// Whether the user has consented to sending to a remote.

@@ -119,7 +119,6 @@ pub(crate) fn called_in(context: &Context) -> FolderId {
 
 /// What every command of a run gets to know: whose it is, and where the run stands.
 pub(crate) fn identity(
-    context: &Context,
     run: &Run,
     iteration: u32,
     attempt: Option<u32>,
@@ -129,15 +128,14 @@ pub(crate) fn identity(
         ("RECOVER_ITERATION".into(), iteration.to_string().into()),
         ("RECOVER_SESSION".into(), run.session.clone().into()),
     ];
-    // For systems that can refuse whoever had the run before.
-    variables.extend(
-        context
-            .fencing
-            .get()
-            .map(|fencing| ("RECOVER_FENCING".into(), fencing.to_string().into())),
-    );
     variables.extend(attempt.map(|number| ("RECOVER_ATTEMPT".into(), number.to_string().into())));
     variables
+}
+
+/// What a command of a run on a remote gets to know, for systems that can refuse whoever had the run before: the number of
+/// the claim under which it is started, which rises with each claim.
+pub(crate) fn fencing(number: u64) -> (OsString, OsString) {
+    ("RECOVER_FENCING".into(), number.to_string().into())
 }
 
 /// The file of a loop's log; `which` distinguishes its executions.

@@ -31,12 +31,21 @@ pub(crate) fn find<'a>(context: &Context, state: &'a State) -> Result<Option<&'a
 
 /// The same, and nothing is said of it: of who looks before the command itself does.
 pub(crate) fn find_quietly<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
+    found_as(context, context.naming(), state, Wanted::Course)
+}
+
+fn found_as<'a>(
+    context: &Context,
+    naming: &Naming,
+    state: &'a State,
+    wanted: Wanted<'_>,
+) -> Result<Option<&'a Run>> {
     find_as(
         context.store(),
-        context.naming(),
+        naming,
         &context.worktree_id(),
         state,
-        Wanted::Course,
+        wanted,
     )
 }
 
@@ -47,17 +56,7 @@ pub(crate) fn found_unnamed(context: &Context, state: &State) -> Option<RunKey> 
         run_id: context.env("RECOVER_RUN_ID").map(RunId::from),
         ..Naming::default()
     };
-    let found = |wanted| {
-        find_as(
-            context.store(),
-            &naming,
-            &context.worktree_id(),
-            state,
-            wanted,
-        )
-        .ok()
-        .flatten()
-    };
+    let found = |wanted| found_as(context, &naming, state, wanted).ok().flatten();
     let course = found(Wanted::Course)?;
     let captured = found(Wanted::Checkpoints(&|_| true))?;
     (course.key == captured.key).then(|| course.key.clone())
@@ -69,14 +68,13 @@ pub(crate) fn find_captured<'a>(
     state: &'a State,
     named: &[&Selector],
 ) -> Result<Option<&'a Run>> {
-    let has = |run: &Run, selector: &Selector| match state.select(selector, Some(&run.key)) {
-        // What was removed is not found in another run instead.
-        Ok(_) | Err(SelectionError::Removed { .. }) => true,
-        Err(_) => false,
+    // What was removed is not found in another run instead.
+    let has = |run: &Run, selector: &Selector| {
+        let found = state.select(selector, Some(&run.key));
+        matches!(found, Ok(_) | Err(SelectionError::Removed { .. }))
     };
-    find_having(context, state, &|run| {
-        named.iter().all(|selector| has(run, selector))
-    })
+    let has_all = |run: &Run| named.iter().all(|selector| has(run, selector));
+    find_having(context, state, &has_all)
 }
 
 /// The run whose checkpoints a command is about, where one has what `has` asks for.
@@ -94,17 +92,9 @@ fn find_for<'a>(
     state: &'a State,
     wanted: Wanted<'_>,
 ) -> Result<Option<&'a Run>> {
-    let found = find_as(
-        context.store(),
-        naming,
-        &context.worktree_id(),
-        state,
-        wanted,
-    )?;
-    if let Some(run) = found {
-        say_which(context, naming, state, (&run.key, run.status.as_str()));
-    }
-    Ok(found)
+    let found = found_as(context, naming, state, wanted)?;
+    let said = |run: &&Run| say_which(context, naming, state, (&run.key, run.status.as_str()));
+    Ok(found.inspect(said))
 }
 
 /// Says which run was taken, and how it stands, where another one could have been meant.
@@ -195,7 +185,8 @@ pub(crate) fn checkpoint_beside<'a>(
     let run = if by_itself {
         None
     } else {
-        Some(require_for_checkpoint(context, state, &named)?)
+        let found = find_captured(context, state, &named)?;
+        Some(found.ok_or_else(|| nothing_captured(state))?)
     };
     let found = state.select(selector, run.map(|run| &run.key));
     if let (Err(SelectionError::NotFound { .. }), Selector::Id(id)) = (&found, selector)
@@ -250,14 +241,6 @@ fn is_foreign(known: &KnownCheckpoint) -> Error {
     };
     let message = format!("No checkpoint available: {id} was imported as a record, and {why}");
     Error::new(ErrorKind::NoCheckpoint, message).hint(hint)
-}
-
-fn require_for_checkpoint<'a>(
-    context: &Context,
-    state: &'a State,
-    named: &[&Selector],
-) -> Result<&'a Run> {
-    find_captured(context, state, named)?.ok_or_else(|| nothing_captured(state))
 }
 
 /// For errors about a checkpoint where none was taken.
@@ -327,22 +310,15 @@ pub(crate) fn find_or_create_for_capture(
         say_which(context, context.naming(), state, (&key, "new"));
         return Ok((key, events));
     };
-    say_which(
-        context,
-        context.naming(),
-        state,
-        (&run.key, run.status.as_str()),
-    );
+    let naming = context.naming();
+    say_which(context, naming, state, (&run.key, run.status.as_str()));
     let mut events = Vec::new();
-    if run.status == RunStatus::Closed && context.naming().run_id.is_none() {
-        let reason = "a checkpoint was taken".to_owned();
-        events.push(NewEvent::about(
-            &run.key,
-            Payload::RunStatusChanged {
-                status: RunStatus::Pending,
-                reason,
-            },
-        ));
+    if run.status == RunStatus::Closed && naming.run_id.is_none() {
+        let reopened = Payload::RunStatusChanged {
+            status: RunStatus::Pending,
+            reason: "a checkpoint was taken".to_owned(),
+        };
+        events.push(NewEvent::about(&run.key, reopened));
     }
     Ok((run.key.clone(), events))
 }
@@ -366,11 +342,8 @@ fn or_create(
         Err(error) if error.kind == ErrorKind::RunNotFound => {}
         Err(error) => return Err(error),
     }
-    Ok(create(
-        context,
-        state,
-        new_run_id(MANUAL, context.clock.now(), state),
-    ))
+    let id = new_run_id(MANUAL, context.clock.now(), state);
+    Ok(create(context, state, id))
 }
 
 /// A run of that id, another one where it is taken, or the one that is named.
@@ -412,8 +385,10 @@ pub(crate) struct KnownCheckpoint {
 /// What of another system's checkpoint is there.
 pub(crate) fn known(context: &Context, checkpoint: ForeignCheckpoint) -> KnownCheckpoint {
     let there = |commit: &String| {
-        let repo = context.repo().ok().filter(|_| context.has_git());
-        repo.is_some_and(|repo| repo.commit_exists(&ObjectId(commit.clone())))
+        let commit = ObjectId(commit.clone());
+        context
+            .git()
+            .is_some_and(|repo| repo.commit_exists(&commit))
     };
     let in_repository = checkpoint.commit.as_ref().map(there);
     KnownCheckpoint {
@@ -432,10 +407,12 @@ pub(crate) fn foreign(
         .runs
         .iter()
         .filter(|one| run.is_none_or(|key| one.key == *key));
-    let all = runs.flat_map(|run| {
-        run.imported
+    let of_run = |run: &Run| {
+        let all = run
+            .imported
             .iter()
-            .flat_map(|one| one.checkpoints(&run.key))
-    });
-    all.map(|one| known(context, one)).collect()
+            .flat_map(|one| one.checkpoints(&run.key));
+        all.map(|one| known(context, one)).collect::<Vec<_>>()
+    };
+    runs.flat_map(of_run).collect()
 }

@@ -20,75 +20,54 @@ use std::time::Instant;
 use super::nested::NestedCapture;
 use super::trailers;
 use crate::durable::Sync;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::capture::Capture;
-use crate::git::checkpoint::{Committed, MemoryFile};
-use crate::git::remote::Filter;
-use crate::git::repo::Loan;
-use crate::git::tree::Objects;
-use crate::git::{Repo, WorktreeLock};
-use crate::model::checkpoint::{
-    ChangeTotals, Checkpoint, CheckpointType, LaneFields, StorageType, Verdict, trigger,
+use crate::engine::base::{
+    context::Context,
+    error::{Error, ErrorKind, Result},
 };
-use crate::model::feedback::FeedbackResults;
-use crate::model::hint::Hint;
-use crate::model::id::{CheckpointId, TaskId};
-use crate::model::manifest::ObjectId;
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::RunKey;
+use crate::git::{
+    Repo, WorktreeLock,
+    capture::Capture,
+    checkpoint::{Committed, MemoryFile},
+    remote::Filter,
+    repo::Loan,
+    tree::Objects,
+};
+use crate::model::{
+    checkpoint::{
+        ChangeTotals, Checkpoint, CheckpointType, LaneFields, StorageType, Verdict, trigger,
+    },
+    feedback::FeedbackResults,
+    hint::Hint,
+    id::{CheckpointId, TaskId},
+    manifest::ObjectId,
+    path::{PathReason, RepoPath},
+    run::RunKey,
+};
 use crate::policy::settings::SafeMode;
 use crate::store::Origin;
 
-/// The checkpoint that is being recorded.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CheckpointMeta<'a> {
-    /// Its run.
-    pub key: &'a RunKey,
-    /// What the run works on.
-    pub task: Option<&'a TaskId>,
-    /// Its id.
-    pub id: &'a CheckpointId,
-    /// The iteration it is taken after.
-    pub after_iteration: u32,
-    /// What it says.
-    pub request: &'a Request,
-}
-
-/// How a checkpoint was stored beside its hidden commit.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Stored {
-    /// What it amounts to.
-    pub storage_type: StorageType,
-    /// The commit that was made on the branch.
-    pub committed: Option<Committed>,
-    /// The patch file that was written, absolute.
-    pub patch_path: Option<String>,
-}
-
-/// Keeps what was captured as it is asked for or configured. The caller writes the hidden commit afterwards, with HEAD and
-/// index as the commit on the branch left them.
-pub(crate) fn store(
+/// Keeps what was captured as it is requested or configured, and says so in the checkpoint. The caller writes the hidden
+/// commit afterwards, with HEAD and index as the commit on the branch, which is returned, left them.
+pub(super) fn store(
     context: &Context,
     prepared: &Prepared,
-    subject: &CheckpointMeta<'_>,
-) -> Result<Stored> {
-    let request = subject.request;
-    let wanted = match request.storage {
-        Some(storage) => storage,
-        None => configured(context, request),
+    request: &Request,
+    checkpoint: &mut Checkpoint,
+) -> Result<Option<Committed>> {
+    let wanted = request
+        .storage
+        .unwrap_or_else(|| configured(context, request));
+    let stored = match wanted {
+        StorageType::Snapshot => Ok(None),
+        StorageType::Commit => commit(context, prepared, request, checkpoint),
+        StorageType::Patch => patch(context, prepared, checkpoint).map(|()| None),
     };
-    let kept = match wanted {
-        StorageType::Snapshot => Ok(Stored::default()),
-        StorageType::Commit => commit(context, prepared, subject),
-        StorageType::Patch => patch(context, prepared, subject),
-    };
-    match kept {
+    match stored {
         Err(error) if request.storage.is_none() => {
-            tracing::warn!(%error, "{} is kept as a hidden commit only", subject.id);
-            Ok(Stored::default())
+            tracing::warn!(%error, "{} is kept as a hidden commit only", checkpoint.id);
+            Ok(None)
         }
-        kept => kept,
+        stored => stored,
     }
 }
 
@@ -113,7 +92,12 @@ fn configured(context: &Context, request: &Request) -> StorageType {
     }
 }
 
-fn commit(context: &Context, prepared: &Prepared, subject: &CheckpointMeta<'_>) -> Result<Stored> {
+fn commit(
+    context: &Context,
+    prepared: &Prepared,
+    request: &Request,
+    checkpoint: &mut Checkpoint,
+) -> Result<Option<Committed>> {
     context.check_writes("a commit on the branch")?;
     let (repo, manifest) = (context.repo()?, &prepared.capture.manifest);
     if !context.has_git() {
@@ -132,15 +116,10 @@ fn commit(context: &Context, prepared: &Prepared, subject: &CheckpointMeta<'_>) 
             "there are conflicts in the index: no commit is made before they are resolved";
         return Err(Error::new(ErrorKind::Conflicts, message).hint(Hint::git(["status"])));
     }
-    let headline = headline(subject);
-    let message = trailers::format(
-        &headline,
-        &[
-            ("Id", subject.id.as_str()),
-            ("Run", subject.key.run_id.as_str()),
-        ],
-    );
-    let reflog = format!("recover: commit for checkpoint {}: {headline}", subject.id);
+    let headline = headline(request, checkpoint);
+    let (id, run) = (checkpoint.id.as_str(), checkpoint.run.run_id.as_str());
+    let message = trailers::format(&headline, &[("Id", id), ("Run", run)]);
+    let reflog = format!("recover: commit for checkpoint {id}: {headline}");
     let committed = repo.commit_on_branch(
         &prepared.lock,
         &prepared.capture,
@@ -148,88 +127,60 @@ fn commit(context: &Context, prepared: &Prepared, subject: &CheckpointMeta<'_>) 
         &reflog,
         context.lock_timeout(),
     )?;
-    Ok(Stored {
-        storage_type: StorageType::Commit,
-        committed,
-        patch_path: None,
-    })
+    checkpoint.storage_type = StorageType::Commit;
+    if let Some(committed) = &committed {
+        checkpoint.base_commit.clone_from(&committed.head.commit);
+        checkpoint.branch_commit = Some(committed.commit.clone());
+    }
+    Ok(committed)
 }
 
 /// The subject line of the commit: the caller's words, else which iteration of what it is.
-fn headline(subject: &CheckpointMeta<'_>) -> String {
-    let request = subject.request;
+fn headline(request: &Request, checkpoint: &Checkpoint) -> String {
     if !request.description.is_empty() {
         return request.description.clone();
     }
-    let what = subject
-        .task
-        .map_or(subject.key.run_id.as_str(), TaskId::as_str);
-    match subject.after_iteration {
+    let task = checkpoint.task_id.as_ref().map(TaskId::as_str);
+    let what = task.unwrap_or(checkpoint.run.run_id.as_str());
+    match checkpoint.after_iteration {
         0 => format!("recover: {what}"),
         number => format!("recover: {what} iteration {number}"),
     }
 }
 
-fn patch(context: &Context, prepared: &Prepared, subject: &CheckpointMeta<'_>) -> Result<Stored> {
-    let capture = &prepared.capture;
-    let base = capture.head.commit.as_ref();
-    let path = write_patch_file(
-        context,
-        subject.key,
-        subject.id,
-        capture.objects(),
-        base,
-        &capture.tree,
-    )?;
-    let patch_path = Some(path.to_string_lossy().into_owned());
-    Ok(Stored {
-        storage_type: StorageType::Patch,
-        committed: None,
-        patch_path,
-    })
+fn patch(context: &Context, prepared: &Prepared, checkpoint: &mut Checkpoint) -> Result<()> {
+    let path = write_patch_file(context, prepared.capture.objects(), checkpoint)?;
+    checkpoint.storage_type = StorageType::Patch;
+    checkpoint.patch_path = Some(path.to_string_lossy().into_owned());
+    Ok(())
 }
 
 /// Writes the patch file of a checkpoint whose objects are stored again; for a state directory that was lost.
 pub(crate) fn write_patch_again(context: &Context, checkpoint: &Checkpoint) -> Result<()> {
-    let objects = Objects::stored(context.repo()?);
-    let base = checkpoint.base_commit.as_ref();
-    write_patch_file(
-        context,
-        &checkpoint.run,
-        &checkpoint.id,
-        objects,
-        base,
-        &checkpoint.tree,
-    )
-    .map(drop)
+    write_patch_file(context, Objects::stored(context.repo()?), checkpoint).map(drop)
 }
 
 /// Where the patch file of a checkpoint is.
 pub(crate) fn patch_file(context: &Context, key: &RunKey, id: &CheckpointId) -> PathBuf {
-    context
-        .store()
-        .run_dir(key)
-        .join("patches")
-        .join(format!("{id}.patch"))
+    let folder = context.store().run_dir(key).join("patches");
+    folder.join(format!("{id}.patch"))
 }
 
 fn write_patch_file(
     context: &Context,
-    key: &RunKey,
-    id: &CheckpointId,
     objects: Objects<'_>,
-    base: Option<&ObjectId>,
-    tree: &ObjectId,
+    checkpoint: &Checkpoint,
 ) -> Result<PathBuf> {
-    let path = patch_file(context, key, id);
+    let path = patch_file(context, &checkpoint.run, &checkpoint.id);
     let root = context.store().root();
-    let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
+    let failed = |error| Error::cannot("write", &path, error);
     if let Some(folder) = path.parent() {
         root.create_dir_all(folder).map_err(failed)?;
         root.reap(folder);
     }
     let mut bytes = Vec::new();
-    objects.write_patch(base, tree, &BTreeSet::new(), &mut bytes)?;
+    let base = checkpoint.base_commit.as_ref();
+    objects.write_patch(base, &checkpoint.tree, &BTreeSet::new(), &mut bytes)?;
     root.write(&path, &bytes, Sync::All).map_err(failed)?;
     Ok(path)
 }

@@ -8,17 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Context as _;
 
 use super::trailers;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
-use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::tree::TreeLookup;
-use crate::git::{Error as GitError, Repo};
-use crate::model::checkpoint::{Checkpoint, trigger};
-use crate::model::hint::Hint;
-use crate::model::manifest::ObjectId;
-use crate::model::path::RepoPath;
-use crate::model::run::RunKey;
-use crate::model::state::State;
+use crate::engine::base::{context::Context, error::Result};
+use crate::git::{Error as GitError, Repo, checkpoint::StoredCheckpoint, tree::TreeLookup};
+use crate::model::{
+    checkpoint::{Checkpoint, trigger},
+    hint::Hint,
+    manifest::ObjectId,
+    path::RepoPath,
+    run::RunKey,
+    state::State,
+};
 use crate::policy::restore::glob_of;
 
 /// The trailer that holds the whole record, for those who rebuild the ledger from the references.
@@ -117,12 +116,8 @@ pub(crate) struct Edits<'a> {
 impl Edits<'_> {
     /// The files by name, the first ones.
     pub(crate) fn names(&self) -> String {
-        let mut names: Vec<String> = self
-            .paths
-            .iter()
-            .take(NAMED)
-            .map(ToString::to_string)
-            .collect();
+        let names = self.paths.iter().take(NAMED).map(ToString::to_string);
+        let mut names: Vec<String> = names.collect();
         let others = self.paths.len().saturating_sub(NAMED);
         if others > 0 {
             names.push(format!("{others} more"));
@@ -136,15 +131,18 @@ impl Edits<'_> {
 
     /// The command that puts these files, and nothing else, in place again.
     pub(crate) fn brought_back(&self) -> Hint {
-        let words = ["checkpoint", "restore", self.checkpoint.id.as_str()]
-            .map(str::to_owned)
-            .into_iter();
-        let paths = self
-            .paths
-            .iter()
-            .flat_map(|path| ["--path".to_owned(), glob_of(path)]);
-        Hint::recover(words.chain(paths)).run(&self.checkpoint.run)
+        let words = words_back(self.checkpoint.id.as_str(), &self.paths);
+        Hint::recover(words).run(&self.checkpoint.run)
     }
+}
+
+/// The words of the command that brings files, and nothing else, back to a checkpoint.
+pub(in crate::engine) fn words_back(selector: &str, paths: &BTreeSet<RepoPath>) -> Vec<String> {
+    let words = ["checkpoint", "restore", selector].map(str::to_owned);
+    let paths = paths
+        .iter()
+        .flat_map(|path| ["--path".to_owned(), glob_of(path)]);
+    words.into_iter().chain(paths).collect()
 }
 
 /// What somebody else changed since a checkpoint of a run, of which that has not the same; the latest first.

@@ -256,7 +256,7 @@ fn step_ended(context: &Context, step: &Step, rolled_back: bool) -> Payload {
         exit_code: None,
         duration_ms: millis(context.clock.now().since(step.started_at)),
         rolled_back,
-        commits: attempt_record::commits_since(context, step.start.head.as_ref()),
+        commits: attempt_record::commits_since(context, step.start.head.as_ref(), "step"),
     })
 }
 

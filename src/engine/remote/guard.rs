@@ -86,7 +86,8 @@ pub(super) fn require(context: &Context, key: &RunKey) -> Result<()> {
 ///
 /// # Errors
 /// Somebody else holds it (11).
-pub(crate) fn renew(context: &Context, key: &RunKey) -> Result<()> {
+pub(crate) fn renew(context: &Context, key: &RunKey) -> Result<Option<u64>> {
+    let mut fencing = None;
     for remote in remotes_of(context, key) {
         let mut locked = lock(context, key, &remote)?;
         if locked.record.nonce.is_none() {
@@ -107,10 +108,10 @@ pub(crate) fn renew(context: &Context, key: &RunKey) -> Result<()> {
         }
         if let Some(tip) = &locked.record.tip {
             let claim = chain_standing(server.repo()?, key, &remote, tip)?.claim;
-            context.fencing.set(Some(claim.fencing));
+            fencing = Some(claim.fencing);
         }
     }
-    Ok(())
+    Ok(fencing)
 }
 
 /// Refuses a name for a new run that a run on the remote has: before anything is recorded.

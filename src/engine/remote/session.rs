@@ -1,5 +1,6 @@
 //! Holding a run while it is driven: signs of life, the word before and after each attempt, and what follows when the run is lost.
 
+use std::ffi::OsString;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,6 +15,7 @@ use super::server::Server;
 use crate::engine::base::clock::{Moment, WaitLimit};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::run_settings;
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
 use crate::model::remote::Claim;
@@ -21,7 +23,7 @@ use crate::model::run::{RunKey, RunStatus};
 use crate::os::since_boot;
 use crate::policy::remote::{renewal_after, stop_after};
 use crate::policy::settings::RemoteMode;
-use crate::process::{Interrupts, Signal, Watchdog};
+use crate::process::{Interrupts, ProcessId, Signal, Watchdog};
 
 /// How often it is looked at the clock.
 const TICK: Duration = Duration::from_millis(500);
@@ -35,6 +37,10 @@ pub(crate) struct Session {
     remote: String,
     mode: RemoteMode,
     lease: Duration,
+    /// The number of the claim.
+    fencing: u64,
+    /// Ends the agent when the claim is too old, or when this process is gone.
+    watchdog: Arc<Watchdog>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -132,8 +138,6 @@ impl Session {
         let watchdog = Watchdog::start(context.settings().runner.grace)
             .map_err(|error| Error::io("cannot start the watchdog of the claim", error))?;
         let watchdog = Arc::new(watchdog);
-        context.fencing.set(Some(claimed.claim.fencing));
-        context.watchdog.replace(Some(Arc::clone(&watchdog)));
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -144,6 +148,8 @@ impl Session {
             remote,
             mode: settings.mode,
             lease: settings.lease,
+            fencing: claimed.claim.fencing,
+            watchdog: Arc::clone(&watchdog),
             shared,
             thread: None,
         };
@@ -198,20 +204,27 @@ impl Session {
     /// that was missing before.
     fn extend_watchdog(&self, context: &Context, key: &RunKey) -> Result<()> {
         let alive = record::load(context, key, &self.remote)?.and_then(|record| record.alive);
-        match (&*context.watchdog.borrow(), alive) {
-            (Some(watchdog), Some(alive)) => allow(watchdog, &alive, self.lease)
-                .and_then(|()| watchdog.begin())
-                .map_err(|error| Error::io("the watchdog of the run's claim is gone", error)),
-            _ => Ok(()),
-        }
+        alive.map_or(Ok(()), |alive| {
+            allow(&self.watchdog, &alive, self.lease)
+                .and_then(|()| self.watchdog.begin())
+                .map_err(watchdog_gone)
+        })
+    }
+
+    /// Has the attempt's command ended when the claim is too old, or this process is gone.
+    pub(crate) fn guard(&self, child: &ProcessId) -> Result<()> {
+        self.watchdog.guard(child).map_err(watchdog_gone)
+    }
+
+    /// For systems that can refuse whoever had the run before: the number of the claim, which rises with each claim of a run.
+    pub(crate) fn variable(&self) -> (OsString, OsString) {
+        run_settings::fencing(self.fencing)
     }
 
     /// The attempt's command and its checks are over; why they were stopped, where the claim was lost or too old. Then nothing is charged for it.
     pub(crate) fn ends_attempt(&self, context: &Context, key: &RunKey) -> Option<String> {
-        if let Some(watchdog) = &*context.watchdog.borrow() {
-            // Without it there is nobody that could end anything.
-            let _ = watchdog.release();
-        }
+        // Without it there is nobody that could end anything.
+        let _ = self.watchdog.release();
         let age = self.age(context, key).ok().flatten();
         let is_too_old = age.is_some_and(|age| age >= stop_after(self.lease));
         let mut state = self.shared.state();
@@ -356,8 +369,6 @@ impl Drop for Session {
 /// Gives the claim of a run back, with all that is not there yet: the run ended here, or stopped, in a hurry on somebody's
 /// request. Where that cannot be said in time the claim expires by itself.
 pub(crate) fn release(context: &Context, key: &RunKey, is_hurried: bool) {
-    context.watchdog.replace(None);
-    context.fencing.set(None);
     let is_hurried = is_hurried || context.interrupts.pending().is_some();
     let longest = if is_hurried { HURRIED_WORD } else { LAST_WORD };
     for remote in remotes_of(context, key) {
@@ -494,6 +505,10 @@ impl Keeper {
         let mut locked = lock(context, &self.key, &self.remote)?;
         sync(&server, &self.key, &mut locked, false)
     }
+}
+
+fn watchdog_gone(error: io::Error) -> Error {
+    Error::io("the watchdog of the run's claim is gone", error)
 }
 
 /// Has what works under the claim go on until the last confirmed sign of life is too old.

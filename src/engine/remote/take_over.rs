@@ -19,8 +19,7 @@ use crate::engine::record::liveness::Driving;
 use crate::engine::record::run_settings::shell_of;
 use crate::engine::record::select;
 use crate::engine::recovery;
-use crate::engine::restore::request::RestoreRequest;
-use crate::engine::rollback::on_request::restore;
+use crate::engine::restore::request::{Commits, Options, RestoreRequest, Restorer};
 use crate::engine::trust::agreed::{not_agreed, note_agreed, print, require_agreed, trusted};
 use crate::git::remote::Remote;
 use crate::model::checkpoint::Checkpoint;
@@ -48,6 +47,7 @@ pub(crate) fn take_over(
     context: &Context,
     id: Option<&RunId>,
     how: TakeOver,
+    restore: Restorer,
 ) -> Result<Option<Driving>> {
     let state = context.load()?.state;
     let Some((server, key)) = meant_on(context, &state, id, how)? else {
@@ -73,7 +73,7 @@ pub(crate) fn take_over(
     let agrees = |chain: &Chain| {
         // Where nobody else has been at it, the files stay as they are.
         if is_known && !chain.states.is_empty() {
-            refuse_edited(context, &key)?;
+            refuse_edited(context, &key, restore)?;
         }
         agree(context, &key, &remote, chain)
     };
@@ -81,7 +81,7 @@ pub(crate) fn take_over(
     let was_held =
         record::load(context, &key, &remote)?.is_some_and(|record| record.nonce.is_some());
     let claimed = claim(&server, &key, &Wish::of_user(how, &agrees))?;
-    if let Err(error) = go_on_here(&server, &key, is_known, claimed.is_unsettled) {
+    if let Err(error) = go_on_here(&server, &key, (is_known, claimed.is_unsettled), restore) {
         if !was_held {
             release(
                 context,
@@ -155,14 +155,19 @@ pub(crate) fn plan_take_over(
 }
 
 /// What was claimed is agreed to, and has its files in place.
-fn go_on_here(server: &Server<'_>, key: &RunKey, is_known: bool, is_unsettled: bool) -> Result<()> {
+fn go_on_here(
+    server: &Server<'_>,
+    key: &RunKey,
+    (is_known, is_unsettled): (bool, bool),
+    restore: Restorer,
+) -> Result<()> {
     let context = server.context;
     // What was claimed before, and agreed to by nobody, is here as well.
     let run = run_of(&context.load()?.state, key)?;
     require_agreed(context, &run)?;
     note_agreed(context, &run)?;
     if is_unsettled {
-        settle_here(server, key, is_known)?;
+        settle_here(server, key, is_known, restore)?;
         let mut locked = lock(context, key, server.name())?;
         locked.record.is_unsettled = false;
         locked.save(context)?;
@@ -347,17 +352,20 @@ fn latest(state: &State, key: &RunKey) -> Option<Checkpoint> {
 
 /// The files of a checkpoint, HEAD stays.
 fn files_of(key: &RunKey, checkpoint: &Checkpoint, edits: Edits) -> RestoreRequest {
-    let whole = RestoreRequest::new(OperationKind::Restore, checkpoint);
-    RestoreRequest {
-        run: Some(key.clone()),
+    let options = Options {
+        commits: Commits::Keep,
         edits,
         here: true,
-        ..whole
+        ..Options::default()
+    };
+    RestoreRequest {
+        run: Some(key.clone()),
+        ..RestoreRequest::new(OperationKind::Restore, checkpoint, options)
     }
 }
 
 /// Refuses where files were edited here since the run last wrote here (13).
-fn refuse_edited(context: &Context, key: &RunKey) -> Result<()> {
+fn refuse_edited(context: &Context, key: &RunKey, restore: Restorer) -> Result<()> {
     let Some(latest) = latest(&context.load()?.state, key) else {
         return Ok(());
     };
@@ -369,7 +377,12 @@ fn refuse_edited(context: &Context, key: &RunKey) -> Result<()> {
 }
 
 /// Refuses where what git does not have as it is stands in the way (13): the run has never written here.
-fn refuse_uncommitted(context: &Context, key: &RunKey, target: &Checkpoint) -> Result<()> {
+fn refuse_uncommitted(
+    context: &Context,
+    key: &RunKey,
+    target: &Checkpoint,
+    restore: Restorer,
+) -> Result<()> {
     let planned = restore(&context.rehearsal()?, &files_of(key, target, Edits::Refuse))?.result;
     let touched: BTreeSet<RepoPath> = planned.written.into_iter().chain(planned.deleted).collect();
     let edited = context.repo()?.uncommitted(&touched)?;
@@ -389,7 +402,7 @@ fn refuse_uncommitted(context: &Context, key: &RunKey, target: &Checkpoint) -> R
 }
 
 /// Puts the files of the latest checkpoint in place, and prepares what no checkpoint holds.
-fn settle_here(server: &Server<'_>, key: &RunKey, is_known: bool) -> Result<()> {
+fn settle_here(server: &Server<'_>, key: &RunKey, is_known: bool, restore: Restorer) -> Result<()> {
     let context = server.context;
     let state = context.load()?.state;
     if let Some(latest) = latest(&state, key) {
@@ -412,7 +425,7 @@ fn settle_here(server: &Server<'_>, key: &RunKey, is_known: bool) -> Result<()> 
             ));
         }
         if !is_known {
-            refuse_uncommitted(context, key, &latest)?;
+            refuse_uncommitted(context, key, &latest, restore)?;
         }
         // What was edited here was refused, and what the run left here is kept.
         let request = files_of(key, &latest, Edits::Discard);

@@ -8,7 +8,7 @@
 
 use super::execute::restore_state_only;
 use super::nested::find;
-use super::request::RestoreRequest;
+use super::request::{Commits, Options, RestoreRequest};
 use super::{execute, plan};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
@@ -21,7 +21,7 @@ use crate::git::tree::TreeLookup;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
 use crate::model::manifest::Nested;
-use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Scope};
+use crate::model::operation::{Operation, OperationKind, Scope};
 use crate::model::path::{PathReason, RepoPath, TOO_MANY};
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
@@ -62,26 +62,10 @@ pub(crate) fn restore_memory(
     let plan = memory::plan_after_error(&prepared.memory, &then, settings)?;
     if !plan.is_empty() {
         let operation = Operation {
-            id: format!("op_state_{:04}", safety.seq).into(),
-            kind: OperationKind::Restore,
-            worktree: context.worktree_id(),
-            safety_checkpoint_id: safety.id.clone(),
-            checkpoint_id: source.id.clone(),
             scope: Scope::State,
-            paths: Vec::new(),
-            head: HeadMove {
-                before: safety.base_commit.clone(),
-                after: safety.base_commit.clone(),
-            },
             written: plan.write.len() as u64,
             deleted: plan.delete.len() as u64,
-            kept: Vec::new(),
-            left: Vec::new(),
-            reposition: None,
-            index_restored: false,
-            steps: Vec::new(),
-            nested: NestedPart::default(),
-            of_run: false,
+            ..Operation::new("op_state", OperationKind::Restore, safety, &source.id)
         };
         let commits = (&safety.commit, &source.commit);
         restore_state_only(context, &prepared.lock, key, operation.clone(), commits)?;
@@ -109,17 +93,22 @@ pub(crate) fn restore_covered_files(
     };
     let lock = WorktreeLock::acquire(context.repo()?, context.lock_timeout())?;
     let state = context.load()?.state;
-    let request = RestoreRequest {
-        run: Some(key.clone()),
+    let options = Options {
         scope: Scope::Files,
         paths: atomic.paths.clone(),
+        commits: Commits::Keep,
         // Whoever changed a covered file meanwhile: the step promised that it is as it was.
         edits: Edits::Discard,
-        ..RestoreRequest::noted(OperationKind::Restore, &state, &atomic.checkpoint_id)?
+        ..Options::default()
+    };
+    let id = &atomic.checkpoint_id;
+    let request = RestoreRequest {
+        run: Some(key.clone()),
+        ..RestoreRequest::noted(OperationKind::Restore, &state, id, options)?
     };
     let planned = plan::plan(context, lock, &state, &request)?;
     let restored = if planned.is_empty() {
-        planned.result(None, true)
+        planned.result(&request.target, None, true)
     } else {
         execute::run(context, &request, planned, Vec::new(), false)?.result
     };
@@ -144,14 +133,7 @@ pub(crate) fn mixed(
     let stored = repo.load_checkpoint(&target.commit)?;
     let lookup = TreeLookup::stored(repo)?;
     let loops = loops_of(context, run);
-    let loops: Vec<Loop<'_>> = loops
-        .iter()
-        .map(|one| Loop {
-            name: &one.name,
-            command: &one.command,
-            dir: one.dir.text(),
-        })
-        .collect();
+    let loops: Vec<Loop<'_>> = loops.iter().map(Loop::from).collect();
     let mut mixed = Vec::new();
     for left in left {
         let is_new = link_of(&stored, &left.path).is_none() && !has(&stored, &lookup, left)?;

@@ -8,32 +8,37 @@ use anyhow::Context as _;
 
 use super::head;
 use super::head::{
-    HeadPlan, JournalContext, decode, encode, is_recorded, not_reverted, revert, revert_after,
+    HeadPlan, JournalContext, decode, is_recorded, not_reverted, revert, revert_after,
     temp_file_left, unrecorded,
 };
-use super::nested::LayerPart;
+use super::last_written::LayerPart;
 use super::plan::Planned;
-use super::request::{IndexMode, Initiator, Restore, RestoreRequest};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::storage::Request;
-use crate::engine::record::{checkpoint, memory, seed_json, select};
-use crate::git::repo::Loan;
-use crate::git::restore::{Expect, RestoreJournal, Restored};
-use crate::git::tree::TreeLookup;
-use crate::git::{Repo, WorktreeLock};
-use crate::model::checkpoint::{CheckpointType, trigger};
-use crate::model::event::{EventSource, Payload};
-use crate::model::manifest::Head;
-use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Scope};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::RunKey;
-use crate::model::step::StepRef;
-use crate::policy::restore::Baseline;
-use crate::policy::text::escape;
+use super::request::{Initiator, Restore, RestoreRequest};
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    record::{checkpoint, memory, seed_json, select, storage::Request},
+};
+use crate::git::{
+    Repo, WorktreeLock,
+    repo::Loan,
+    restore::{Expect, RestoreJournal, Restored},
+    tree::TreeLookup,
+};
+use crate::model::{
+    checkpoint::{CheckpointType, trigger},
+    event::{EventSource, Payload},
+    manifest::{Head, ObjectId},
+    operation::{HeadMove, NestedPart, Operation, OperationKind, Scope},
+    path::{PathReason, RepoPath},
+    run::RunKey,
+    step::StepRef,
+};
+use crate::policy::{restore::Baseline, text::escape};
 use crate::process::{Interrupts, Shield};
-use crate::store::NewEvent;
-use crate::store::views::write_views;
+use crate::store::{NewEvent, views::write_views};
 
 /// Safety checkpoint, journal, files, memory, HEAD, index, event. `steps` are those that it goes back past.
 ///
@@ -61,7 +66,7 @@ pub(crate) fn run(
     let now = context.clock.now();
     ledger.append(now, created)?;
     let safety = Request {
-        description: format!("Before {} to {}", request.kind.as_str(), planned.target.id),
+        description: format!("Before {} to {}", request.kind.as_str(), request.target.id),
         trigger: trigger::SAFETY.to_owned(),
         kind: CheckpointType::Operation,
         ..Request::default()
@@ -78,56 +83,43 @@ pub(crate) fn run(
             .as_ref()
             .map_or_else(|| head_before.commit.clone(), |head| head.commit.clone()),
     };
-    let mut result = planned.result(Some(safety.id.clone()), false);
+    let mut result = planned.result(&request.target, Some(safety.id.clone()), false);
     result.head = head.clone();
     let operation = Operation {
-        id: format!("op_{:04}", safety.seq).into(),
-        kind: request.kind,
-        worktree: context.worktree_id(),
-        safety_checkpoint_id: safety.id.clone(),
-        checkpoint_id: planned.target.id.clone(),
-        scope: request.scope,
-        paths: request.paths.clone(),
+        scope: request.options.scope,
+        paths: request.options.paths.clone(),
         head,
         written: result.written.len() as u64,
         deleted: result.deleted.len() as u64,
         kept: result.kept.clone(),
         left: result.left.clone(),
         reposition: request.reposition.clone(),
-        index_restored: request.index == IndexMode::Whole && !planned.index.paths.is_empty(),
+        index_restored: request.options.restore_index && !planned.index.paths.is_empty(),
         steps,
         nested: NestedPart {
-            restored: request.nested.restore,
+            restored: request.options.nested,
             placed: planned.nested.place.clone(),
         },
         of_run: request.initiator == Initiator::Policy
             || request.undoes.as_ref().is_some_and(|undone| undone.of_run),
+        ..Operation::new("op", request.kind, &safety, &request.target.id)
     };
-    let of_base = planned.of_base;
-    let on_top = head::is_on_top(&planned.head, request);
     let journaled = JournalContext {
-        run: Some(key.clone()),
-        operation,
         clear_loop_state: request.initiator == Initiator::Policy,
         leave_memory: request.leaves_memory(&context.settings().rollback),
-        on_top,
-        of_base,
+        on_top: head::is_on_top(&planned.head, request),
+        of_base: planned.of_base,
         unlink: planned.nested.remove.clone(),
+        ..JournalContext::new(&key, operation)
     };
     let journal = RestoreJournal {
-        version: RestoreJournal::VERSION,
-        operation_id: journaled.operation.id.clone(),
-        kind: request.kind.as_str().to_owned(),
-        safety_commit: safety.commit.clone(),
-        target_commit: planned.target.commit.clone(),
-        selection: request.paths.clone(),
+        selection: request.options.paths.clone(),
         plan: planned.files,
         kept: result.kept.clone(),
         head_before,
         head_after,
-        restore_index: false,
         index_paths: planned.index.paths,
-        context: encode(&journaled)?,
+        ..journaled.journal((&safety.commit, &request.target.commit))?
     };
     // What was captured is recorded: what follows reads the stored one, and needs the memory.
     let (lock, _nested) = &planned.prepared.into_locks();
@@ -224,7 +216,7 @@ fn head_after(
         HeadPlan::Switch(to) => return Ok(Some(to.clone())),
         HeadPlan::Move(to) => to.clone(),
         HeadPlan::Revert => {
-            let message = format!("Revert to checkpoint {}\n", planned.target.id);
+            let message = format!("Revert to checkpoint {}\n", request.target.id);
             let tree = &planned.stored.tree;
             let made = repo.commit_on_top(
                 &planned.prepared.lock,
@@ -462,34 +454,13 @@ pub(super) fn restore_state_only(
     lock: &WorktreeLock,
     run: &RunKey,
     operation: Operation,
-    commits: (
-        &crate::model::manifest::ObjectId,
-        &crate::model::manifest::ObjectId,
-    ),
+    commits: (&ObjectId, &ObjectId),
 ) -> Result<RestoreJournal> {
-    let journal = RestoreJournal {
-        version: RestoreJournal::VERSION,
-        operation_id: operation.id.clone(),
-        kind: operation.kind.as_str().to_owned(),
-        safety_commit: commits.0.clone(),
-        target_commit: commits.1.clone(),
-        selection: Vec::new(),
-        plan: crate::policy::restore::RestorePlan::default(),
-        kept: Vec::new(),
-        head_before: Head::default(),
-        head_after: None,
-        restore_index: false,
-        index_paths: Vec::new(),
-        context: encode(&JournalContext {
-            run: Some(run.clone()),
-            operation,
-            clear_loop_state: true,
-            leave_memory: false,
-            on_top: false,
-            of_base: false,
-            unlink: Vec::new(),
-        })?,
+    let journaled = JournalContext {
+        clear_loop_state: true,
+        ..JournalContext::new(run, operation)
     };
+    let journal = journaled.journal(commits)?;
     let _interruption = Interruption::new(false)?;
     start_journal(context, lock, &journal)?;
     let kept = restore_memory(context, &journal, true)
@@ -524,20 +495,12 @@ impl Interruption {
 
     /// Refuses to begin.
     pub(crate) fn refuse(&self, kind: OperationKind) -> Result<()> {
-        match self.shield.pending().filter(|_| self.takes_back) {
-            Some(signal) => {
-                let message = format!(
-                    "{}: the {} was not begun, nothing was written",
-                    signal.name(),
-                    kind.as_str()
-                );
-                Err(Error::new(
-                    ErrorKind::Interrupted(signal.exit_code()),
-                    message,
-                ))
-            }
-            None => Ok(()),
-        }
+        let stop = self.shield.pending().filter(|_| self.takes_back);
+        stop.map_or(Ok(()), |signal| {
+            let (name, what) = (signal.name(), kind.as_str());
+            let message = format!("{name}: the {what} was not begun, nothing was written");
+            Err(Error::interrupted(signal, message))
+        })
     }
 
     /// The error of a restore that stopped, by the signal that stopped it.
@@ -545,7 +508,7 @@ impl Interruption {
         match (error.kind, self.shield.pending()) {
             (ErrorKind::Interrupted(_), Some(signal)) => {
                 let message = format!("{}: the {} was stopped", signal.name(), kind.as_str());
-                Error::new(ErrorKind::Interrupted(signal.exit_code()), message)
+                Error::interrupted(signal, message)
             }
             _ => error,
         }
@@ -556,22 +519,16 @@ impl Interruption {
         if let Some(signal) = self.shield.pending() {
             let (name, done, back) = (signal.name(), kind.as_str(), kind.taken_back_by());
             tracing::error!("{name}: the {done} was finished first; recover {back} takes it back");
-            context.stopped_late.set(Some(signal));
+            context.progress.stop_late(signal);
         }
     }
 
     /// Refuses what comes after a restore that was finished although somebody asked to stop.
     pub(crate) fn go_on(&self) -> Result<()> {
-        match self.shield.pending() {
-            Some(signal) => {
-                let message = format!("{}: nothing else was done", signal.name());
-                Err(Error::new(
-                    ErrorKind::Interrupted(signal.exit_code()),
-                    message,
-                ))
-            }
-            None => Ok(()),
-        }
+        self.shield.pending().map_or(Ok(()), |signal| {
+            let message = format!("{}: nothing else was done", signal.name());
+            Err(Error::interrupted(signal, message))
+        })
     }
 }
 

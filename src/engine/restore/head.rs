@@ -11,26 +11,34 @@ use std::collections::BTreeSet;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
-use super::request::{Commits, IndexMode, RestoreRequest};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::lane::OwnCommits;
-use crate::engine::record::memory;
-use crate::engine::record::storage::Prepared;
-use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::restore::{Expect, IndexPlan, IndexSides, RestoreJournal};
-use crate::git::tree::TreeLookup;
-use crate::git::{Repo, WorktreeLock};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::hint::Hint;
-use crate::model::lane::BEFORE_START;
-use crate::model::manifest::{Head, Manifest, ObjectId};
-use crate::model::operation::{GitFile, Operation, OperationKind};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
-use crate::policy::restore::Edits;
-use crate::policy::text::count;
+use super::request::{Commits, RestoreRequest};
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    record::{lane::OwnCommits, memory, storage::Prepared},
+};
+use crate::git::{
+    Repo, WorktreeLock,
+    checkpoint::StoredCheckpoint,
+    restore::{Expect, IndexPlan, IndexSides, RestoreJournal},
+    tree::TreeLookup,
+};
+use crate::model::{
+    checkpoint::Checkpoint,
+    hint::Hint,
+    lane::BEFORE_START,
+    manifest::{Head, Manifest, ObjectId},
+    operation::{GitFile, Operation, OperationKind},
+    path::{PathReason, RepoPath},
+    run::{Run, RunKey},
+    state::State,
+};
+use crate::policy::{
+    restore::{Edits, RestorePlan},
+    text::count,
+};
 
 /// What happens to HEAD.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +78,9 @@ pub(super) fn refuse_elsewhere(
     let owner = match request.kind {
         OperationKind::Rollback if request.reposition.is_some() => run.map(|run| &run.worktree),
         // A run that works here began with what another work tree held, if it has one from there.
-        OperationKind::Restore if !request.here && run.is_none_or(|run| run.worktree != here) => {
+        OperationKind::Restore
+            if !request.options.here && run.is_none_or(|run| run.worktree != here) =>
+        {
             Some(&request.target.worktree)
         }
         _ => None,
@@ -181,7 +191,7 @@ pub(super) fn plan_head(
     request: &RestoreRequest,
     before_lane: bool,
 ) -> Result<HeadPlan> {
-    let commits = request.commits;
+    let commits = request.options.commits;
     let begun_there = match (&target.commit, &now.commit) {
         (Some(base), Some(current)) if before_lane && now.branch.is_some() => {
             repo.is_ancestor(base, current)?
@@ -209,7 +219,7 @@ pub(super) fn plan_head(
     let switched = request
         .undoes
         .as_ref()
-        .filter(|undone| undone.operation.command == OperationKind::Accept.as_str());
+        .filter(|undone| undone.kind == OperationKind::Accept);
     if now.branch != target.branch
         && target.branch.is_some()
         && switched.is_some_and(|undone| undone.head.after == now.commit)
@@ -292,8 +302,8 @@ pub(super) fn plan_for_index(
     let repo = context.repo()?;
     let now = &prepared.capture;
     let follows = *head != HeadPlan::Stay || now.head.commit == target.manifest.head.commit;
-    if request.index == IndexMode::ByPath
-        && (!follows || !request.scope.covers_files() || request.here)
+    if !request.options.restore_index
+        && (!follows || !request.options.scope.covers_files() || request.options.here)
     {
         return Ok(IndexPlan::default());
     }
@@ -313,14 +323,14 @@ pub(super) fn plan_for_index(
         baseline: left.index.as_ref().map(StoredCheckpoint::view),
         others: &left.others,
         head: before.as_ref(),
-        discard: request.index == IndexMode::Whole || request.edits == Edits::Discard,
+        discard: request.options.restore_index || request.options.edits == Edits::Discard,
     };
     Ok(sides.plan(&TreeLookup::new(&opened)?)?)
 }
 
 /// Whether the index follows the commit that comes on top, and not what was captured of it.
 pub(super) fn is_on_top(head: &HeadPlan, request: &RestoreRequest) -> bool {
-    *head == HeadPlan::Revert && request.index == IndexMode::ByPath
+    *head == HeadPlan::Revert && !request.options.restore_index
 }
 
 /// Gives the index the target's entries of the planned paths.
@@ -409,8 +419,40 @@ pub(super) struct JournalContext {
     pub unlink: Vec<GitFile>,
 }
 
-pub(in crate::engine) fn encode(journaled: &JournalContext) -> Result<serde_json::Value> {
-    Ok(serde_json::to_value(journaled).context("cannot encode the restore's journal")?)
+impl JournalContext {
+    pub(super) fn new(run: &RunKey, operation: Operation) -> Self {
+        Self {
+            run: Some(run.clone()),
+            operation,
+            clear_loop_state: false,
+            leave_memory: false,
+            on_top: false,
+            of_base: false,
+            unlink: Vec::new(),
+        }
+    }
+
+    /// The journal with this, between the safety checkpoint's commit and the target's; it touches nothing yet.
+    pub(super) fn journal(
+        &self,
+        (safety, target): (&ObjectId, &ObjectId),
+    ) -> Result<RestoreJournal> {
+        Ok(RestoreJournal {
+            version: RestoreJournal::VERSION,
+            operation_id: self.operation.id.clone(),
+            kind: self.operation.kind.as_str().to_owned(),
+            safety_commit: safety.clone(),
+            target_commit: target.clone(),
+            selection: Vec::new(),
+            plan: RestorePlan::default(),
+            kept: Vec::new(),
+            head_before: Head::default(),
+            head_after: None,
+            restore_index: false,
+            index_paths: Vec::new(),
+            context: serde_json::to_value(self).context("cannot encode the restore's journal")?,
+        })
+    }
 }
 
 pub(super) fn decode(journal: &RestoreJournal) -> Result<JournalContext> {
@@ -471,7 +513,7 @@ fn reverted(mut error: Error) -> Error {
 pub(super) fn temp_file_left(error: &Error) -> Error {
     journal_pending(format!(
         "a temporary file of a restore that was cut off cannot be removed: {}",
-        in_full(error)
+        error.explained()
     ))
 }
 
@@ -479,8 +521,8 @@ pub(super) fn temp_file_left(error: &Error) -> Error {
 pub(super) fn not_reverted(error: &Error, second: &Error) -> Error {
     journal_pending(format!(
         "{}; reverting it failed: {}",
-        in_full(error),
-        in_full(second)
+        error.explained(),
+        second.explained()
     ))
 }
 
@@ -496,7 +538,7 @@ pub(super) fn unrecorded(
         return error;
     }
     match context.load() {
-        Ok(loaded) if is_recorded(&loaded.state, journal) => journal_pending(in_full(&error)),
+        Ok(loaded) if is_recorded(&loaded.state, journal) => journal_pending(error.explained()),
         // Without its event the restore has not happened: nothing could take it back.
         Ok(_) => revert_after(context, lock, journal, error),
         // Which of the two it is only the repair can find out.
@@ -506,17 +548,6 @@ pub(super) fn unrecorded(
 
 fn journal_pending(message: String) -> Error {
     Error::new(ErrorKind::CutOff, message).hint(Hint::recover(["doctor", "--repair"]))
-}
-
-/// An error with its causes, for a message that names two.
-fn in_full(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// Files, working memory, HEAD and index, each by itself: what cannot be taken back keeps no other part from it. The

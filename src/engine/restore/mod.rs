@@ -7,6 +7,7 @@
 pub(crate) mod automatic;
 pub(crate) mod execute;
 mod head;
+mod last_written;
 pub(crate) mod nested;
 pub(crate) mod plan;
 pub(crate) mod request;

@@ -9,72 +9,23 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
-use crate::engine::record::nested::NestedCapture;
-use crate::engine::record::storage::Prepared;
-use crate::git::Repo;
-use crate::git::checkpoint::{NestedCopy, StoredCheckpoint};
-use crate::git::tree::{TreeIgnores, TreeLookup};
-use crate::model::hint::Hint;
-use crate::model::manifest::{EntryKind, Head, Manifest, Nested, ObjectId, Snapshot};
-use crate::model::operation::GitFile;
-use crate::model::path::{NESTED, PathReason, RepoPath};
-use crate::policy::restore::{Baseline, Selection};
-
-/// What is asked of nested repositories.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct NestedRequest {
-    /// Whether the files of those that are there are restored too.
-    pub restore: bool,
-    /// `.git` files that the operation which is taken back has put there.
-    pub placed: Vec<GitFile>,
-}
-
-/// What becomes of a nested repository that is not as the checkpoint has it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct NestedOutcome {
-    /// Its folder.
-    #[serde(flatten)]
-    pub path: RepoPath,
-    /// What is done.
-    pub action: NestedAction,
-    /// Why, and what is not done.
-    pub reason: Option<String>,
-}
-
-/// What is done about a nested repository.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum NestedAction {
-    /// Its files are restored in it.
-    Restored,
-    /// Its folder was gone and belongs to its repository again, which was kept elsewhere.
-    Relinked,
-    /// Its files come back in a plain folder: the repository itself is gone.
-    FilesRestored,
-    /// Its folder is taken away again; the repository is kept elsewhere.
-    Removed,
-    /// It is left as it is.
-    Kept,
-}
-
-impl NestedAction {
-    /// The name in documents.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Restored => "restored",
-            Self::Relinked => "relinked",
-            Self::FilesRestored => "files_restored",
-            Self::Removed => "removed",
-            Self::Kept => "kept",
-        }
-    }
-}
+use super::request::{NestedAction, NestedOutcome, RestoreRequest};
+use crate::engine::{
+    base::{context::Context, error::Result},
+    record::{nested::NestedCapture, storage::Prepared},
+};
+use crate::git::{
+    Repo,
+    checkpoint::{NestedCopy, StoredCheckpoint},
+    tree::{TreeIgnores, TreeLookup},
+};
+use crate::model::{
+    hint::Hint,
+    manifest::{EntryKind, Head, Manifest, Nested, ObjectId, Snapshot},
+    operation::GitFile,
+    path::{NESTED, PathReason, RepoPath},
+};
+use crate::policy::restore::Selection;
 
 /// One whose files take part in the plan.
 #[derive(Debug)]
@@ -109,7 +60,7 @@ pub(super) fn grafts(
     context: &Context,
     prepared: &Prepared,
     stored: &StoredCheckpoint,
-    request: &NestedRequest,
+    request: &RestoreRequest,
     selection: &Selection,
 ) -> Result<Grafts> {
     let outer = context.repo()?;
@@ -136,7 +87,7 @@ pub(super) fn grafts(
 struct Finder<'a> {
     outer: &'a Repo,
     prepared: &'a Prepared,
-    request: &'a NestedRequest,
+    request: &'a RestoreRequest,
     selection: &'a Selection,
     /// Those that the checkpoint has.
     met: BTreeSet<RepoPath>,
@@ -177,14 +128,14 @@ impl Finder<'_> {
         (commit, one): (&ObjectId, &NestedCapture),
         copy: CopyOf<'_>,
     ) -> Result<()> {
-        let copied = if self.request.restore {
+        let copied = if self.request.options.nested {
             copy(&link.path)?
         } else {
             None
         };
         let Some(copied) = copied else {
             let command = self.own_command(path, commit);
-            let all = if self.request.restore {
+            let all = if self.request.options.nested {
                 ""
             } else {
                 "--nested restores it too; "
@@ -207,10 +158,20 @@ impl Finder<'_> {
             self.kept(path, &format!("{NESTED}; its files are restored, {stays}"));
         }
         self.prepared.capture.show_trees(self.outer, &one.capture)?;
-        let inner = copied.clone();
-        self.graft(path, true, Some(copied), link.mode);
         self.tell(path, NestedAction::Restored, stays);
-        let outer = self.outer;
+        self.graft_all(path, true, copied, link.mode)
+    }
+
+    /// One whose files take part, with those inside it.
+    fn graft_all(
+        &mut self,
+        path: &RepoPath,
+        is_there: bool,
+        then: NestedCopy,
+        mode: Option<u32>,
+    ) -> Result<()> {
+        let (outer, inner) = (self.outer, then.clone());
+        self.graft(path, is_there, Some(then), mode);
         self.level(path, &inner.manifest.nested, &|path| {
             Ok(inner.inner(outer, path)?)
         })
@@ -225,19 +186,11 @@ impl Finder<'_> {
         copy: CopyOf<'_>,
     ) -> Result<()> {
         if self.outer.has_nested(path) {
-            let skipped = self
-                .prepared
-                .capture
-                .manifest
-                .skipped
-                .iter()
-                .find(|skipped| skipped.path == *path);
+            let mut skipped = self.prepared.capture.manifest.skipped.iter();
+            let skipped = skipped.find(|skipped| skipped.path == *path);
             let why = skipped.map_or("it is not captured now", |skipped| skipped.reason.as_str());
-            let why = why
-                .strip_prefix(NESTED)
-                .map_or(why, |rest| rest.trim_start_matches(": "));
-            let why = why.to_owned();
-            self.leave(path, &why);
+            let rest = why.strip_prefix(NESTED);
+            self.leave(path, rest.map_or(why, |rest| rest.trim_start_matches(": ")));
             return Ok(());
         }
         let Some(copied) = copy(&link.path)? else {
@@ -261,8 +214,6 @@ impl Finder<'_> {
             self.leave(path, &why);
             return Ok(());
         };
-        let inner = copied.clone();
-        self.graft(path, false, Some(copied), link.mode);
         if let Some(file) = self.outer.kept_git_file(path) {
             if self.selection.matches(path) {
                 self.out.place.push(file);
@@ -273,15 +224,13 @@ impl Finder<'_> {
             self.kept(path, why);
             self.tell(path, NestedAction::FilesRestored, Some(why.to_owned()));
         }
-        let outer = self.outer;
-        self.level(path, &inner.manifest.nested, &|path| {
-            Ok(inner.inner(outer, path)?)
-        })
+        self.graft_all(path, false, copied, link.mode)
     }
 
     /// What the operation that is taken back has made a repository's folder again.
     fn placed(&mut self, then: &[Nested]) -> Result<()> {
-        for file in &self.request.placed {
+        let undone = self.request.undoes.as_ref();
+        for file in undone.iter().flat_map(|entry| &entry.nested.placed) {
             let Some(one) = find(&self.prepared.nested, &file.path) else {
                 continue;
             };
@@ -420,7 +369,7 @@ fn at(head: &Head) -> String {
 }
 
 /// A path in a folder, seen from that folder.
-fn inside(path: &RepoPath, folder: &RepoPath) -> RepoPath {
+pub(super) fn inside(path: &RepoPath, folder: &RepoPath) -> RepoPath {
     RepoPath::new(
         path.as_bytes()
             .get(folder.as_bytes().len() + 1..)
@@ -428,25 +377,21 @@ fn inside(path: &RepoPath, folder: &RepoPath) -> RepoPath {
     )
 }
 
-fn is_below(path: &RepoPath, folder: &RepoPath) -> bool {
+pub(super) fn is_below(path: &RepoPath, folder: &RepoPath) -> bool {
     path != folder && path.starts_with(folder)
 }
 
 /// Adds what a nested repository's snapshot has, below its folder.
 fn add(snapshot: &mut Snapshot, folder: &RepoPath, inner: Snapshot) {
     let whole = |path: RepoPath| folder.join(path.as_bytes());
-    snapshot.entries.extend(
-        inner
-            .entries
-            .into_iter()
-            .map(|(path, entry)| (whole(path), entry)),
-    );
-    snapshot.dirs.extend(
-        inner
-            .dirs
-            .into_iter()
-            .map(|(path, mode)| (whole(path), mode)),
-    );
+    let entries = inner.entries.into_iter();
+    snapshot
+        .entries
+        .extend(entries.map(|(path, entry)| (whole(path), entry)));
+    let dirs = inner.dirs.into_iter();
+    snapshot
+        .dirs
+        .extend(dirs.map(|(path, mode)| (whole(path), mode)));
     let skipped = inner.skipped.into_iter().map(|skipped| PathReason {
         path: whole(skipped.path.clone()),
         ..skipped
@@ -462,63 +407,6 @@ fn mode_of(root: &Path, folder: &RepoPath) -> Option<u32> {
         .ok()
         .filter(std::fs::Metadata::is_dir)?;
     Some(found.permissions().mode() & 0o7777)
-}
-
-/// What a layer of what the run last wrote says of a nested repository.
-pub(super) struct LayerPart {
-    path: RepoPath,
-    /// `None` where nothing is known.
-    copy: Option<NestedCopy>,
-}
-
-impl LayerPart {
-    /// What a checkpoint that the run wrote has of all nested repositories; `left` are those that a restore of it has left
-    /// alone.
-    pub(crate) fn all(
-        outer: &Repo,
-        stored: &StoredCheckpoint,
-        left: &[RepoPath],
-    ) -> Result<Vec<Self>> {
-        let mut parts = Vec::new();
-        let mut open = Vec::new();
-        for link in &stored.manifest.nested {
-            open.push((link.path.clone(), stored.nested_copy(outer, &link.path)?));
-        }
-        while let Some((path, copy)) = open.pop() {
-            let copy = copy.filter(|_| !left.iter().any(|left| path.starts_with(left)));
-            for link in copy.iter().flat_map(|copy| &copy.manifest.nested) {
-                let inner = copy
-                    .as_ref()
-                    .map(|copy| copy.inner(outer, &link.path))
-                    .transpose()?
-                    .flatten();
-                open.push((path.join(link.path.as_bytes()), inner));
-            }
-            parts.push(Self { path, copy });
-        }
-        Ok(parts)
-    }
-
-    /// What the layer has at a path below any of these; `None` where it is of none of them.
-    pub(crate) fn baseline(
-        parts: &[Self],
-        lookup: &TreeLookup<'_>,
-        path: &RepoPath,
-    ) -> Result<Option<Baseline>> {
-        let of = parts.iter().filter(|part| is_below(path, &part.path));
-        let Some(part) = of.max_by_key(|part| part.path.as_bytes().len()) else {
-            return Ok(None);
-        };
-        let Some(copy) = &part.copy else {
-            return Ok(Some(Baseline::Unknown));
-        };
-        let path = inside(path, &part.path);
-        Ok(Some(match copy.view().entry(lookup, &path)? {
-            Some(entry) => Baseline::Present(entry),
-            None if copy.view().is_folder(lookup, &path)? => Baseline::Unknown,
-            None => Baseline::Absent,
-        }))
-    }
 }
 
 /// The ignore rules of those repositories whose files take part.

@@ -3,19 +3,18 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::model::checkpoint::{Checkpoint, StorageType};
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
-use crate::model::operation::{HeadMove, OperationKind, Reposition, Scope};
+use crate::model::operation::{HeadMove, OperationKind, Reposition, Scope, UndoEntry};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::step::ToldStep;
 use crate::policy::restore::Edits;
 use crate::policy::settings::RollbackSettings;
-
-use super::nested::{NestedOutcome, NestedRequest};
 
 /// What to do about commits made since the checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,27 +45,6 @@ impl Commits {
 /// The flag that asks to restore everything that can be.
 pub(super) const BEST_EFFORT: &str = "--best-effort";
 
-/// How the index follows a restore.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum IndexMode {
-    /// Entry by entry: what a person staged stays.
-    #[default]
-    ByPath,
-    /// As the checkpoint has it, what a person staged included (`--restore-index`).
-    Whole,
-}
-
-impl From<bool> for IndexMode {
-    /// Of `--restore-index`.
-    fn from(restore_index: bool) -> Self {
-        if restore_index {
-            Self::Whole
-        } else {
-            Self::ByPath
-        }
-    }
-}
-
 /// Who starts a restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Initiator {
@@ -75,6 +53,30 @@ pub(crate) enum Initiator {
     User,
     /// A run, by its policy: the working memory follows `[rollback] on_error` and `[memory] loop_state`.
     Policy,
+}
+
+/// What the user says of a restore, whichever command it is.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub struct Options {
+    /// What it covers.
+    pub scope: Scope,
+    /// Only these paths (globs); empty for all.
+    pub paths: Vec<String>,
+    /// What to do about commits made since.
+    pub commits: Commits,
+    /// What to do about hand edits.
+    pub edits: Edits,
+    /// Whether the index becomes as the checkpoint has it, what a person staged included; else it follows entry by entry.
+    pub restore_index: bool,
+    /// Whether the files of nested repositories are restored too.
+    pub nested: bool,
+    /// Whether the checkpoint may be of another work tree: its files come into this one.
+    pub here: bool,
+    /// Whether everything else is restored where the system does not let a path be replaced.
+    pub best_effort: bool,
+    /// Whether copies of ignored files that are gone are put back.
+    pub precious: bool,
 }
 
 /// What is to be restored, and how.
@@ -86,49 +88,22 @@ pub(crate) struct RestoreRequest {
     pub run: Option<RunKey>,
     /// What is gone back to.
     pub target: Checkpoint,
-    /// What it covers.
-    pub scope: Scope,
-    /// Only these paths (globs); empty for all.
-    pub paths: Vec<String>,
-    /// What to do about commits made since.
-    pub commits: Commits,
-    /// What to do about hand edits.
-    pub edits: Edits,
-    /// How the index follows.
-    pub index: IndexMode,
+    pub options: Options,
     /// How the run's bookkeeping follows.
     pub reposition: Option<Reposition>,
-    /// What is asked of nested repositories.
-    pub nested: NestedRequest,
-    /// Whether the checkpoint may be of another work tree: its files come into this one.
-    pub here: bool,
-    /// Whether everything else is restored where the system does not let a path be replaced.
-    pub best_effort: bool,
-    /// Whether copies of ignored files that are gone are put back.
-    pub precious: bool,
     /// Who starts it.
     pub initiator: Initiator,
-    /// What is taken back, or done again.
-    pub undoes: Option<Undone>,
+    /// The operation that an undo takes back, or a redo does again. While HEAD is still where that left it, it may go back
+    /// unasked.
+    pub undoes: Option<UndoEntry>,
     /// Ignore rules that were put back, as the attempt had them: its checkpoints say nothing of what they hide.
     pub hidden_by: Option<Vec<u8>>,
 }
 
-/// The operation that an undo takes back, or a redo does again.
-#[derive(Clone, Debug)]
-pub(crate) struct Undone {
-    /// Where it found HEAD and left it: while it is still there, it may go back unasked.
-    pub head: HeadMove,
-    /// Which one it is.
-    pub operation: ToldOperation,
-    /// Whether the run did it by itself.
-    pub of_run: bool,
-}
-
-/// A rollback or a restore, as it is told of.
+/// A rollback or a restore, as reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "operation")]
-pub struct ToldOperation {
+pub struct OperationReport {
     /// `rollback`, `restore` or `accept`.
     #[schemars(extend("enum" = ["rollback", "restore", "accept"]))]
     pub command: &'static str,
@@ -137,22 +112,14 @@ pub struct ToldOperation {
 }
 
 impl RestoreRequest {
-    /// All that a checkpoint holds, for its run, where nobody has changed anything; HEAD stays.
-    pub(crate) fn new(kind: OperationKind, target: &Checkpoint) -> Self {
+    /// A restore of a checkpoint for its run.
+    pub(crate) fn new(kind: OperationKind, target: &Checkpoint, options: Options) -> Self {
         Self {
             kind,
             run: Some(target.run.clone()),
             target: target.clone(),
-            scope: Scope::All,
-            paths: Vec::new(),
-            commits: Commits::Keep,
-            edits: Edits::Refuse,
-            index: IndexMode::ByPath,
+            options,
             reposition: None,
-            nested: NestedRequest::default(),
-            here: false,
-            best_effort: false,
-            precious: false,
             initiator: Initiator::User,
             undoes: None,
             hidden_by: None,
@@ -160,7 +127,12 @@ impl RestoreRequest {
     }
 
     /// [`Self::new`] of a checkpoint that was noted by its id.
-    pub(crate) fn noted(kind: OperationKind, state: &State, id: &CheckpointId) -> Result<Self> {
+    pub(crate) fn noted(
+        kind: OperationKind,
+        state: &State,
+        id: &CheckpointId,
+        options: Options,
+    ) -> Result<Self> {
         let target = state.checkpoint(id).ok_or_else(|| {
             let list = Hint::recover(["checkpoint", "list", "--all-runs"]);
             Error::new(
@@ -169,7 +141,7 @@ impl RestoreRequest {
             )
             .hint(list)
         })?;
-        Ok(Self::new(kind, target))
+        Ok(Self::new(kind, target, options))
     }
 
     /// Whether the working memory stays, where it is not restored after an error either.
@@ -177,67 +149,53 @@ impl RestoreRequest {
         self.initiator == Initiator::Policy && !settings.on_error
     }
 
-    /// The command that asks for this, with these flags in the place of its own.
+    /// The command that does this, with these flags in the place of its own.
     pub(super) fn command(&self, flags: &[&str]) -> Hint {
+        let Options {
+            scope,
+            paths,
+            commits,
+            edits,
+            ..
+        } = &self.options;
+        let takes_back = matches!(self.kind, OperationKind::Undo | OperationKind::Redo);
+        let is_rollback = self.kind == OperationKind::Rollback;
+        let is_full = self.reposition.as_ref().is_some_and(|to| to.clear_failure);
         let mut words: Vec<String> = match self.kind {
-            OperationKind::Undo | OperationKind::Redo | OperationKind::Accept => {
-                vec![self.kind.as_str().to_owned()]
+            OperationKind::Rollback if is_full => vec!["rollback".into(), "--full".into()],
+            OperationKind::Rollback => {
+                vec!["rollback".into(), "--to".into(), self.target.id.to_string()]
             }
-            OperationKind::Rollback
-                if self.reposition.as_ref().is_some_and(|to| to.clear_failure) =>
-            {
-                vec!["rollback".to_owned(), "--full".to_owned()]
-            }
-            OperationKind::Rollback => vec![
-                "rollback".to_owned(),
-                "--to".to_owned(),
-                self.target.id.to_string(),
-            ],
             OperationKind::Restore => {
                 vec![
-                    "checkpoint".to_owned(),
-                    "restore".to_owned(),
+                    "checkpoint".into(),
+                    "restore".into(),
                     self.target.id.to_string(),
                 ]
             }
+            other => vec![other.as_str().to_owned()],
         };
-        let takes_back = matches!(self.kind, OperationKind::Undo | OperationKind::Redo);
-        let mut add = |flag: &str, value: &str| {
-            if !flags.contains(&flag) {
-                words.push(format!("{flag}={value}"));
+        let mut add = |is_set: bool, flag: &str, value: &str| {
+            let name = flag.trim_end_matches('=');
+            if is_set && !flags.contains(&name) {
+                words.push(format!("{flag}{value}"));
             }
         };
-        if self.commits != Commits::Refuse {
-            add("--commits", self.commits.as_str());
-        }
-        match self.edits {
-            Edits::Refuse => {}
-            Edits::Keep => add("--edits", "keep"),
-            Edits::Discard => add("--edits", "discard"),
-        }
+        add(*commits != Commits::Refuse, "--commits=", commits.as_str());
+        add(*edits == Edits::Keep, "--edits=", "keep");
+        add(*edits == Edits::Discard, "--edits=", "discard");
         if !takes_back {
-            match self.scope {
-                Scope::Files if self.kind == OperationKind::Rollback => add("--scope", "files"),
-                Scope::State => add("--scope", "state"),
-                Scope::All | Scope::Files => {}
+            let is_named = *scope == Scope::State || *scope == Scope::Files && is_rollback;
+            add(is_named, "--scope=", scope.as_str());
+            for glob in paths {
+                add(true, "--path=", glob);
             }
-            self.paths.iter().for_each(|glob| add("--path", glob));
-            if self.index == IndexMode::Whole {
-                words.push("--restore-index".to_owned());
-            }
-            if self.nested.restore {
-                words.push("--nested".to_owned());
-            }
-            if self.here && !flags.contains(&"--here") {
-                words.push("--here".to_owned());
-            }
-            if self.precious {
-                words.push("--precious".to_owned());
-            }
+            add(self.options.restore_index, "--restore-index", "");
+            add(self.options.nested, "--nested", "");
+            add(self.options.here, "--here", "");
+            add(self.options.precious, "--precious", "");
         }
-        if self.best_effort && !flags.contains(&BEST_EFFORT) {
-            words.push(BEST_EFFORT.to_owned());
-        }
+        add(self.options.best_effort, BEST_EFFORT, "");
         // What is taken back is the work tree's last, whichever run that was.
         Hint::recover(words)
             .args(flags)
@@ -287,7 +245,49 @@ pub struct RestoreResult {
     /// The iterations that it goes back over: they are superseded, their history stays.
     pub superseded: Vec<u32>,
     /// What an undo took back, or a redo did again; `null` for a rollback or a restore itself.
-    pub operation: Option<ToldOperation>,
+    pub operation: Option<OperationReport>,
+}
+
+/// What becomes of a nested repository that is not as the checkpoint has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NestedOutcome {
+    /// Its folder.
+    #[serde(flatten)]
+    pub path: RepoPath,
+    /// What is done.
+    pub action: NestedAction,
+    /// Why, and what is not done.
+    pub reason: Option<String>,
+}
+
+/// What is done about a nested repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum NestedAction {
+    /// Its files are restored in it.
+    Restored,
+    /// Its folder was gone and belongs to its repository again, which was kept elsewhere.
+    Relinked,
+    /// Its files come back in a plain folder: the repository itself is gone.
+    FilesRestored,
+    /// Its folder is taken away again; the repository is kept elsewhere.
+    Removed,
+    /// It is left as it is.
+    Kept,
+}
+
+impl NestedAction {
+    /// The name in documents.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Restored => "restored",
+            Self::Relinked => "relinked",
+            Self::FilesRestored => "files_restored",
+            Self::Removed => "removed",
+            Self::Kept => "kept",
+        }
+    }
 }
 
 /// What a restore does with git's index.
@@ -298,6 +298,9 @@ pub struct IndexOutcome {
     /// How many paths keep what was staged for them since the run last wrote the index.
     pub kept: usize,
 }
+
+/// Does a restore, or plans it where nothing else may be done: for rooms that rollback itself is built on.
+pub(crate) type Restorer = fn(&Context, &RestoreRequest) -> Result<Restore>;
 
 /// A restore that was planned or done.
 #[derive(Clone, Debug)]

@@ -15,27 +15,37 @@ use std::path::Path;
 
 use on_request::{restore, restore_with};
 
-use crate::engine::base::context::{Context, plain_path};
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::{git_state, nested, select, stored};
-use crate::engine::recovery;
-use crate::engine::restore::automatic::mixed;
-use crate::engine::restore::nested::NestedRequest;
-use crate::engine::restore::request::{IndexMode, Initiator, RestoreRequest};
-use crate::model::checkpoint::{Checkpoint, trigger};
-use crate::model::failure::Cause;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::operation::{OperationKind, Reposition, Scope};
-use crate::model::path::{FolderId, PathReason};
-use crate::model::run::{Iteration, Run, RunKey, RunStatus};
-use crate::model::selector::Selector;
-use crate::model::state::{Named, State};
-use crate::policy::restore::Edits;
-use crate::policy::text::escape;
+use crate::engine::{
+    base::{
+        context::{Context, plain_path},
+        error::{Error, ErrorKind, Result},
+    },
+    record::{git_state, nested, select, stored},
+    recovery,
+    restore::{
+        automatic::mixed,
+        request::{Initiator, RestoreRequest},
+    },
+};
+use crate::model::{
+    checkpoint::{Checkpoint, trigger},
+    failure::Cause,
+    hint::Hint,
+    id::CheckpointId,
+    operation::{OperationKind, Reposition},
+    path::{FolderId, PathReason},
+    run::{Iteration, Run, RunKey, RunStatus},
+    selector::Selector,
+    state::{Named, State},
+};
+use crate::policy::{
+    restore::Edits,
+    text::{escape, first_few},
+};
 
-pub(crate) use crate::engine::restore::nested::NestedAction;
-pub(crate) use crate::engine::restore::request::{Commits, IndexOutcome, Restore, RestoreResult};
+pub(crate) use crate::engine::restore::request::{
+    Commits, IndexOutcome, NestedAction, Options, Restore, RestoreResult,
+};
 pub(crate) use on_request::COPIED;
 
 /// Where to go back to.
@@ -49,62 +59,6 @@ pub enum Target {
     Full,
     /// To the safest prior stage of a lane (C5); in any other run to the last good checkpoint, else to before the run.
     Safest,
-}
-
-/// How.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// What is restored.
-    pub scope: Scope,
-    /// Only these paths (globs).
-    pub paths: Vec<String>,
-    /// What to do about commits.
-    pub commits: Commits,
-    /// What to do about hand edits.
-    pub edits: Edits,
-    /// How the index follows.
-    pub index: IndexMode,
-    /// Whether the files of nested repositories are restored too.
-    pub nested: bool,
-    /// Whether copies of ignored files that are gone are put back.
-    pub precious: bool,
-    /// Whether everything else is restored where a path cannot be replaced.
-    pub best_effort: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            scope: Scope::All,
-            paths: Vec::new(),
-            commits: Commits::Refuse,
-            edits: Edits::Refuse,
-            index: IndexMode::ByPath,
-            nested: false,
-            precious: false,
-            best_effort: false,
-        }
-    }
-}
-
-impl Options {
-    /// The restore of this checkpoint.
-    fn of(&self, kind: OperationKind, target: &Checkpoint) -> RestoreRequest {
-        RestoreRequest {
-            scope: self.scope,
-            paths: self.paths.clone(),
-            commits: self.commits,
-            edits: self.edits,
-            index: self.index,
-            nested: NestedRequest {
-                restore: self.nested,
-                placed: Vec::new(),
-            },
-            precious: self.precious,
-            best_effort: self.best_effort,
-            ..RestoreRequest::new(kind, target)
-        }
-    }
 }
 
 /// What there is to choose from.
@@ -156,20 +110,17 @@ pub fn targets_of_worktree(context: &Context) -> Result<Vec<Checkpoint>> {
         .collect())
 }
 
-/// Restores the files of a checkpoint; the state of the run stays as it is. With `here` it may be of another work tree.
+/// Restores the files of a checkpoint; the state of the run stays as it is.
 pub(crate) fn restore_files(
     context: &Context,
     selector: &Selector,
-    options: &Options,
-    here: bool,
+    options: Options,
 ) -> Result<Restore> {
     let selector = nested::adopt(context, selector)?;
     restore_with(context, OperationKind::Restore, |state| {
         let checkpoint = select::checkpoint(context, state, &selector)?;
-        Ok(RestoreRequest {
-            here,
-            ..options.of(OperationKind::Restore, checkpoint)
-        })
+        let kind = OperationKind::Restore;
+        Ok(RestoreRequest::new(kind, checkpoint, options))
     })
 }
 
@@ -218,7 +169,7 @@ fn request(
     Ok(RestoreRequest {
         run: run.map(|run| run.key.clone()),
         reposition,
-        ..options.of(OperationKind::Rollback, checkpoint)
+        ..RestoreRequest::new(OperationKind::Rollback, checkpoint, options.clone())
     })
 }
 
@@ -400,19 +351,21 @@ pub(crate) fn restore_checkpoint(
     edits: Edits,
 ) -> Result<Restore> {
     let hidden_by = git_state::put_settings_back(context, key);
-    let mut request = RestoreRequest {
-        run: Some(key.clone()),
-        commits: Commits::Refuse,
+    let options = Options {
         edits,
         best_effort: true,
+        ..Options::default()
+    };
+    let mut request = RestoreRequest {
+        run: Some(key.clone()),
         initiator: Initiator::Policy,
         hidden_by,
-        ..RestoreRequest::new(OperationKind::Rollback, target)
+        ..RestoreRequest::new(OperationKind::Rollback, target, options)
     };
     match restore(context, &request) {
         Err(error) if error.kind == ErrorKind::HeadMoved && edits == Edits::Keep => {
             tracing::warn!(%error, "HEAD stays; only the files go back");
-            request.commits = Commits::Keep;
+            request.options.commits = Commits::Keep;
             restore(context, &request)
         }
         other => other,
@@ -438,15 +391,11 @@ pub(crate) fn refuse_mixed(
         return Ok(());
     }
     let name = |kept: &PathReason| format!("{} ({})", escape(&kept.path.to_lossy()), kept.reason);
-    let mut names: Vec<String> = mixed.iter().take(NAMED).map(name).collect();
-    if mixed.len() > NAMED {
-        names.push(format!("{} more", mixed.len() - NAMED));
-    }
+    let names = first_few(mixed.iter().map(name), NAMED, |more| format!("{more} more"));
     let message = format!(
         "the rollback to {} is not complete, so that the run stops here: {} could not be replaced, everything else was; \
          make room for them, then roll back again",
-        target.id,
-        names.join(", ")
+        target.id, names
     );
     let hint = Hint::recover(["rollback", "--to", target.id.as_str()]).run(&run.key);
     Err(Error::new(ErrorKind::NeedsPerson, message)

@@ -16,7 +16,7 @@ use crate::engine::recovery;
 use crate::engine::restore::execute::{self, listen};
 use crate::engine::restore::plan;
 use crate::engine::restore::request::{
-    Compensated, CrossedStep, Initiator, Restore, RestoreRequest, RestoreResult,
+    Compensated, CrossedStep, Initiator, OperationReport, Restore, RestoreRequest, RestoreResult,
 };
 use crate::engine::step::{Crossing, compensate, is_ancestor_step};
 use crate::git::checkpoint::PreciousFile;
@@ -29,14 +29,15 @@ use crate::model::run::Run;
 use crate::model::state::State;
 use crate::model::step::{StepRef, StepStatus};
 use crate::policy::restore::Selection;
-use crate::policy::text::count;
+use crate::policy::text::{count, first_few};
 
 /// The reason of an ignored file that is gone and has a copy.
 pub(crate) const COPIED: &str = "copied";
 
 /// Does it; with `--dry-run` only plans it. A request to stop is the caller's: the restore is finished.
 pub(crate) fn restore(context: &Context, request: &RestoreRequest) -> Result<Restore> {
-    restore_noting_damage(context, request.kind, false, |_| Ok(request.clone()))
+    restore_chosen(context, request.kind, false, |_| Ok(request.clone()))
+        .inspect_err(|error| note_damage(context, error))
 }
 
 /// Restores for a person, whose request to stop reverts it. `request` chooses from the state under the work tree's lock, so
@@ -49,22 +50,16 @@ pub(crate) fn restore_with(
     if !context.dry_run() {
         listen()?;
     }
-    restore_noting_damage(context, kind, true, request)
+    restore_chosen(context, kind, true, request).inspect_err(|error| note_damage(context, error))
 }
 
-fn restore_noting_damage(
-    context: &Context,
-    kind: OperationKind,
-    takes_back: bool,
-    request: impl FnOnce(&State) -> Result<RestoreRequest>,
-) -> Result<Restore> {
-    restore_chosen(context, kind, takes_back, request).inspect_err(|error| {
-        if let (ErrorKind::Corrupt, false, Ok(repo)) =
-            (error.kind, context.dry_run(), context.repo())
-        {
-            mark_suspect(repo);
-        }
-    })
+fn note_damage(context: &Context, error: &Error) {
+    if error.kind == ErrorKind::Corrupt
+        && !context.dry_run()
+        && let Ok(repo) = context.repo()
+    {
+        mark_suspect(repo);
+    }
 }
 
 fn restore_chosen(
@@ -104,7 +99,7 @@ fn restore_chosen(
         || (request.initiator == Initiator::Policy && !planned.left.is_empty())
         || !vanished.back.is_empty();
     if context.dry_run() || !changes {
-        let mut result = planned.result(None, !context.dry_run());
+        let mut result = planned.result(&request.target, None, !context.dry_run());
         result.tell_vanished(vanished);
         result.tell(&request, before, &crossing, crossing.planned());
         return Ok(Restore {
@@ -154,10 +149,10 @@ impl RestoreResult {
     ) {
         let over = request.reposition.as_ref().zip(before);
         self.superseded = over.map(|(to, run)| to.supersedes(run)).unwrap_or_default();
-        self.operation = request
-            .undoes
-            .as_ref()
-            .map(|undone| undone.operation.clone());
+        self.operation = request.undoes.as_ref().map(|undone| OperationReport {
+            command: undone.kind.as_str(),
+            checkpoint_id: undone.restored.clone(),
+        });
         self.crossed = crossing.crossed();
         for failed in compensated
             .iter()
@@ -255,20 +250,20 @@ impl Vanished {
     /// person gets what was there at the checkpoint, and the copies where that was asked for.
     pub(crate) fn of(context: &Context, state: &State, request: &RestoreRequest) -> Result<Self> {
         let is_here = request.target.worktree == context.worktree_id();
-        let selection = Selection::globs(&request.paths).unwrap_or_default();
+        let selection = Selection::globs(&request.options.paths).unwrap_or_default();
         let then = if request.initiator == Initiator::Policy {
             begun_at(context, state, request)
         } else {
             Some(&request.target.id)
         };
-        let Some(then) = then.filter(|_| is_here && request.scope.covers_files()) else {
+        let Some(then) = then.filter(|_| is_here && request.options.scope.covers_files()) else {
             return Ok(Self::default());
         };
         let repo = context.repo()?;
         let (mut copies, mut lost) = repo.ignored_at(then).missing(repo);
         copies.retain(|file| selection.matches(&file.path));
         lost.retain(|path| selection.matches(path));
-        if request.initiator == Initiator::Policy || request.precious {
+        if request.initiator == Initiator::Policy || request.options.precious {
             return Ok(Self {
                 back: copies,
                 copied: Vec::new(),
@@ -332,9 +327,6 @@ fn begun_at<'s>(
 
 /// The first few paths.
 fn names(paths: &[&RepoPath]) -> String {
-    let mut named: Vec<String> = paths.iter().take(NAMED).map(ToString::to_string).collect();
-    if paths.len() > NAMED {
-        named.push(count(paths.len() - NAMED, "other path"));
-    }
-    named.join(", ")
+    let all = paths.iter().map(ToString::to_string);
+    first_few(all, NAMED, |others| count(others, "other path"))
 }

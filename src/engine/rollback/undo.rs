@@ -4,45 +4,32 @@ use super::on_request::restore_with;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::select;
-use crate::engine::restore::nested::NestedRequest;
-use crate::engine::restore::request::{Commits, Restore, RestoreRequest, ToldOperation, Undone};
+use crate::engine::restore::request::{Commits, Options, Restore, RestoreRequest};
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
 use crate::model::operation::{OperationKind, UndoEntry};
 use crate::model::run::Run;
 use crate::model::state::State;
 use crate::policy::restore::Edits;
-use crate::policy::text::count;
+use crate::policy::text::{count, first_few};
 
-/// What to do about what is in the way.
-#[derive(Clone, Copy, Debug)]
-pub struct How {
-    /// About commits.
-    pub commits: Commits,
-    /// About hand edits.
-    pub edits: Edits,
-    /// Whether everything else is restored where a path cannot be replaced.
-    pub best_effort: bool,
-    /// Whether what runs did by themselves is taken back.
-    pub of_run: bool,
-}
-
-/// Takes back what was last asked for in this work tree: a rollback, a restore or an accept.
-pub fn undo(context: &Context, how: How) -> Result<Restore> {
-    step(context, OperationKind::Undo, how)
+/// Takes back what was last done in this work tree: a rollback, a restore or an accept; with `of_run` what a run did by
+/// itself. Of the options those count that are about what is in the way.
+pub fn undo(context: &Context, how: &Options, of_run: bool) -> Result<Restore> {
+    step(context, OperationKind::Undo, how, of_run)
 }
 
 /// Does again what the last undo took back.
-pub fn redo(context: &Context, how: How) -> Result<Restore> {
-    step(context, OperationKind::Redo, how)
+pub fn redo(context: &Context, how: &Options) -> Result<Restore> {
+    step(context, OperationKind::Redo, how, false)
 }
 
-fn step(context: &Context, kind: OperationKind, how: How) -> Result<Restore> {
+fn step(context: &Context, kind: OperationKind, how: &Options, of_run: bool) -> Result<Restore> {
     // A restore that was cut off is finished first: then there is something to take back.
     restore_with(context, kind, |state| {
         let worktree = state.worktrees.get(&context.worktree_id());
         let entry: Option<&UndoEntry> = worktree.and_then(|worktree| match kind {
-            OperationKind::Undo if how.of_run => worktree.of_runs.last(),
+            OperationKind::Undo if of_run => worktree.of_runs.last(),
             OperationKind::Undo => worktree.undo.last(),
             _ => worktree.redo.last(),
         });
@@ -50,7 +37,7 @@ fn step(context: &Context, kind: OperationKind, how: How) -> Result<Restore> {
         let entry = entry.ok_or_else(|| {
             let mut message = format!("nothing to {} in this work tree", kind.as_str());
             let mut hint = instead(context, state, kind);
-            if kind == OperationKind::Undo && !of_runs.is_empty() && !how.of_run {
+            if kind == OperationKind::Undo && !of_runs.is_empty() && !of_run {
                 message
                     .push_str(": what was rolled back belongs to a run, --of-run takes that back");
                 hint = context.rerun(&["--of-run"]);
@@ -68,27 +55,18 @@ fn step(context: &Context, kind: OperationKind, how: How) -> Result<Restore> {
         } else {
             how.edits
         };
-        Ok(RestoreRequest {
-            run: entry.run.clone(),
+        let options = Options {
             scope: entry.scope,
             paths: entry.paths.clone(),
-            commits: how.commits,
             edits,
-            best_effort: how.best_effort,
-            index: entry.index_restored.into(),
-            nested: NestedRequest {
-                restore: entry.nested.restored,
-                placed: entry.nested.placed.clone(),
-            },
-            undoes: Some(Undone {
-                head: entry.head.clone(),
-                operation: ToldOperation {
-                    command: entry.kind.as_str(),
-                    checkpoint_id: entry.restored.clone(),
-                },
-                of_run: entry.of_run,
-            }),
-            ..RestoreRequest::noted(kind, state, &entry.checkpoint_id)?
+            restore_index: entry.index_restored,
+            nested: entry.nested.restored,
+            ..how.clone()
+        };
+        Ok(RestoreRequest {
+            run: entry.run.clone(),
+            undoes: Some(entry.clone()),
+            ..RestoreRequest::noted(kind, state, &entry.checkpoint_id, options)?
         })
     })
 }
@@ -131,47 +109,33 @@ const LISTED: usize = 5;
 
 fn told(of_runs: &[UndoEntry]) -> String {
     let one = |entry: &UndoEntry| {
-        let run = entry
-            .run
-            .as_ref()
-            .map_or(String::new(), |run| format!(" of run {run}"));
-        let to = entry
-            .restored
-            .as_ref()
-            .map_or(String::new(), |id| format!(" to {id}"));
-        format!("{}{run}{to}", entry.kind.as_str())
+        let mut text = entry.kind.as_str().to_owned();
+        text.extend(entry.run.as_ref().map(|run| format!(" of run {run}")));
+        text.extend(entry.restored.as_ref().map(|id| format!(" to {id}")));
+        text
     };
-    let mut all: Vec<String> = of_runs.iter().rev().take(LISTED).map(one).collect();
-    if let Some(more) = of_runs.len().checked_sub(LISTED).filter(|more| *more > 0) {
-        all.push(format!("{more} more"));
-    }
-    all.join(", ")
+    first_few(of_runs.iter().rev().map(one), LISTED, |more| {
+        format!("{more} more")
+    })
 }
 
 /// The attempts whose files were captured in this work tree after an operation, by run. The order is that of the
 /// checkpoints: clocks jump.
 fn work_since(state: &State, context: &Context, entry: &UndoEntry) -> Vec<String> {
-    let Some(since) = state
-        .checkpoint(&entry.checkpoint_id)
-        .map(|safety| safety.seq)
-    else {
+    let Some(safety) = state.checkpoint(&entry.checkpoint_id) else {
         return Vec::new();
     };
-    let is_later = |id: &CheckpointId| state.checkpoint(id).is_some_and(|end| end.seq > since);
-    let runs = state
-        .runs
-        .iter()
-        .filter(|run| run.worktree == context.worktree_id());
-    let later = |run: &Run| {
-        run.attempts()
-            .filter(|(_, one)| one.checkpoint_id.as_ref().is_some_and(is_later))
-            .count()
+    let is_later = |id: &CheckpointId| state.checkpoint(id).is_some_and(|end| end.seq > safety.seq);
+    let worktree = context.worktree_id();
+    let of_run = |run: &Run| {
+        let ends = run
+            .attempts()
+            .filter_map(|(_, one)| one.checkpoint_id.as_ref());
+        let later = ends.filter(|id| is_later(id)).count();
+        (later > 0).then(|| format!("{} of run {}", count(later, "attempt"), run.key))
     };
-    let made = runs
-        .map(|run| (run, later(run)))
-        .filter(|(_, attempts)| *attempts > 0);
-    made.map(|(run, attempts)| format!("{} of run {}", count(attempts, "attempt"), run.key))
-        .collect()
+    let here = state.runs.iter().filter(|run| run.worktree == worktree);
+    here.filter_map(of_run).collect()
 }
 
 /// Refuses to take back commits of `accept` that others have, or that have others on top.

@@ -89,6 +89,7 @@ fn drive_held(
         has_attempted: false,
         parked_until: None,
         session,
+        witnessed: Vec::new(),
     };
     let ended = driver.run().and_then(|outcome| {
         // What ended a wait may have been that somebody else has the run.
@@ -118,11 +119,15 @@ struct Driver<'a> {
     parked_until: Option<Timestamp>,
     /// The claim of a run that lies on a remote.
     session: Option<&'a Session>,
+    /// Failures that were charged since the subtask's last success.
+    witnessed: Vec<(String, Cause)>,
 }
 
 impl Driver<'_> {
     fn run(&mut self) -> Result<Outcome> {
-        if let Some(code) = feedback::verify_baseline(self.context, self.key, self.options)? {
+        if let Some(code) =
+            feedback::verify_baseline(self.context, self.key, self.options, self.session)?
+        {
             self.interrupted = Some(code);
             return Ok(Outcome::Cancelled);
         }
@@ -164,7 +169,13 @@ impl Driver<'_> {
                 return Err(self.abandon(&started, error));
             }
             git_state::note_settings(self.context, self.key, started.iteration);
-            let executed = execute(self.context, self.key, &before, &started, self.options);
+            let executed = execute(
+                self.context,
+                self.key,
+                &before,
+                &started,
+                (self.options, self.session),
+            );
             self.context.refuse_replaced(self.key)?;
             let ended_by = self
                 .session
@@ -189,7 +200,7 @@ impl Driver<'_> {
             self.has_attempted = true;
             self.interrupted = executed.interrupted;
             self.child_exit_code = executed.child_exit_code;
-            let ended = attempt::end(self.context, self.key, &started, executed.ending)?;
+            let ended = self.end(&started, executed.ending)?;
             if self.interrupted.is_none() && !is_stopped {
                 self.unstartable = self.still_missing(&ended);
             }
@@ -269,12 +280,35 @@ impl Driver<'_> {
 
     /// Where the run stands, counting at least the failures that this supervisor saw.
     fn status(&self, state: &State, run: &Run, settings: &Settings) -> RetryStatus {
-        let witnessed = |subtask: &str| self.context.witnessed_at(subtask);
         let moment = (
             self.context.clock.now(),
             run_summary::decision_seen(self.context, run),
         );
-        witnessed_status(state, run, &settings.retry, moment, witnessed)
+        witnessed_status(state, run, &settings.retry, moment, |subtask| {
+            self.witnessed_at(subtask)
+        })
+    }
+
+    /// Records the end of an attempt. The failures that are charged count for what this supervisor does until the subtask
+    /// succeeds, whatever becomes of the ledger meanwhile.
+    fn end(&mut self, started: &Started, mut ending: Ending) -> Result<Ended> {
+        let subtask = &started.subtask;
+        ending.witnessed = self.witnessed_at(subtask);
+        let ended = attempt::end(self.context, self.key, started, ending)?;
+        match &ended.end.failure {
+            None => self.witnessed.retain(|(of, _)| of != subtask),
+            Some(failure) if ended.end.charged => {
+                self.witnessed.push((subtask.clone(), failure.cause));
+            }
+            Some(_) => {}
+        }
+        Ok(ended)
+    }
+
+    /// The causes of the failures of a subtask that it saw.
+    fn witnessed_at(&self, subtask: &str) -> Vec<Cause> {
+        let of = self.witnessed.iter().filter(|(of, _)| of == subtask);
+        of.map(|(_, cause)| *cause).collect()
     }
 
     fn load(&self) -> Result<Run> {
@@ -458,6 +492,7 @@ impl Driver<'_> {
         };
         let ending = Ending {
             end,
+            witnessed: self.witnessed_at(&started.subtask),
             ..Ending::default()
         };
         match attempt::end(self.context, self.key, started, ending) {

@@ -30,6 +30,7 @@ use crate::engine::record::run_settings::{
 };
 use crate::engine::record::{git_state, lane};
 use crate::engine::recovery::lost;
+use crate::engine::remote::Session;
 use crate::engine::trust;
 use crate::git::repo::ForeignLock;
 use crate::model::agent_record::{AgentKind, AgentRecord, Usage};
@@ -97,7 +98,7 @@ pub(super) fn execute(
     key: &RunKey,
     before: &Run,
     started: &Started,
-    options: &DriveOptions,
+    (options, session): (&DriveOptions, Option<&Session>),
 ) -> Result<Executed> {
     let folder = attempt_dir(context, key, started)?;
     let log = folder.join("output.log");
@@ -108,8 +109,9 @@ pub(super) fn execute(
         supervised.log = Some(log_file(context, &log)?);
     }
     let mark = Mark::new(trust::attempt_places(context));
-    let marked = (MARK.into(), mark.value().into());
-    supervised.env_set.push(marked.clone());
+    let mut marked = vec![(MARK.into(), mark.value().into())];
+    marked.extend(session.map(Session::variable));
+    supervised.env_set.extend(marked.iter().cloned());
     let kind = agent::detect(Some(&command.line()), command.agent.as_deref(), b"");
     let is_agent =
         command.stage(before) == CheckKind::Agent && command.agent.as_deref() != Some("none");
@@ -119,7 +121,7 @@ pub(super) fn execute(
         has_session: !command.is_fallback,
     });
     let locks = git_state::all(context).unwrap_or_default();
-    let run = || run_watched(context, key, supervised, watched.as_ref());
+    let run = || run_watched(context, key, supervised, watched.as_ref(), session);
     let exit = with_checkpoints(context, key, run)
         .with_context(|| format!("cannot run {}", command.line()))?;
     if let Some(error) = exit
@@ -203,8 +205,8 @@ pub(super) fn execute(
             child_exit_code,
         });
     }
-    let mut env = identity(context, before, started.iteration, Some(started.attempt));
-    env.push(marked);
+    let mut env = identity(before, started.iteration, Some(started.attempt));
+    env.extend(marked);
     let shell = &shell_of(context, &before.spec);
     let setting = LoopSetting {
         env: &env,
@@ -407,7 +409,7 @@ fn supervised(
         Program::Argv(Vec::new()),
         start_folder(context.worktree(), &command.dir)?,
     );
-    supervised.env_set = identity(context, before, started.iteration, Some(started.attempt));
+    supervised.env_set = identity(before, started.iteration, Some(started.attempt));
     let mut set = |name: &str, value: &str| supervised.env_set.push((name.into(), value.into()));
     let mut remove = Vec::new();
     let file = folder.join("prompt.md");
@@ -511,9 +513,11 @@ fn run_watched(
     key: &RunKey,
     mut supervised: Supervised,
     agent: Option<&Watched>,
+    session: Option<&Session>,
 ) -> std::io::Result<Exit> {
-    let started =
-        |child: &ProcessId| record_child(context, key, child).map_err(std::io::Error::other);
+    let started = |child: &ProcessId| {
+        record_child(context, key, child, session).map_err(std::io::Error::other)
+    };
     let Some(&Watched {
         kind,
         is_read,
@@ -607,11 +611,13 @@ fn record_session(context: &Context, key: &RunKey, session: &str) {
     );
 }
 
-fn record_child(context: &Context, key: &RunKey, child: &ProcessId) -> Result<()> {
-    if let Some(watchdog) = &*context.watchdog.borrow() {
-        let guarded = watchdog.guard(child);
-        guarded.map_err(|error| Error::io("the watchdog of the run's claim is gone", error))?;
-    }
+fn record_child(
+    context: &Context,
+    key: &RunKey,
+    child: &ProcessId,
+    session: Option<&Session>,
+) -> Result<()> {
+    session.map_or(Ok(()), |session| session.guard(child))?;
     let mut ledger = context.store().lock()?;
     let event = NewEvent::about(
         key,

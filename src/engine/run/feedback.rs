@@ -19,6 +19,7 @@ use crate::engine::base::progress::ProgressEvent;
 use crate::engine::base::runs::run_of;
 use crate::engine::record::checkpoint;
 use crate::engine::record::run_settings::{identity, log_name, loops_of, shell_of, start_folder};
+use crate::engine::remote::Session;
 use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
 use crate::model::event::Payload;
 use crate::model::failure::FailureEvidence;
@@ -262,6 +263,7 @@ pub(super) fn verify_baseline(
     context: &Context,
     key: &RunKey,
     options: &DriveOptions,
+    session: Option<&Session>,
 ) -> Result<Option<i32>> {
     let Some((run, initial)) = baseline_subject(context, key)? else {
         return Ok(None);
@@ -269,7 +271,8 @@ pub(super) fn verify_baseline(
     let folder = context.store().run_dir(key).join("baseline");
     context.create_state_dir(&folder)?;
     // No attempt's number: by that the loops know a baseline.
-    let env = identity(context, &run, run.current_iteration, Some(0));
+    let mut env = identity(&run, run.current_iteration, Some(0));
+    env.extend(session.map(Session::variable));
     // Our stdout is for the attempts.
     let show = if options.show == Show::Live {
         Show::Stderr

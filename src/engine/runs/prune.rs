@@ -7,10 +7,27 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::{base::{context::Context, error::{Error, ErrorKind, Result}}, exchange::{Archived, archive, archive_age}, record::{nested, seed_json, select, storage}, recovery};
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    exchange::{Archived, archive, archive_age},
+    record::{nested, seed_json, select, storage},
+    recovery,
+};
 use crate::git::{WorktreeLock, repo::CheckpointRef};
-use crate::model::{checkpoint::Checkpoint, event::{EventSource, Payload}, id::CheckpointId, run::RunKey, state::State};
-use crate::policy::{retention::{Limits, Reasoned, RetentionPlan, Which, retain}, text::count};
+use crate::model::{
+    checkpoint::Checkpoint,
+    event::{EventSource, Payload},
+    id::CheckpointId,
+    run::RunKey,
+    state::State,
+};
+use crate::policy::{
+    retention::{Limits, Reasoned, RetentionPlan, Which, retain},
+    text::count,
+};
 use crate::store::{NewEvent, views::write_views};
 
 /// What a prune did or would do.

@@ -12,6 +12,7 @@ use super::{Notice, variables};
 use crate::durable::{FileLock, LockError, Root};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::run_settings::fencing;
 use crate::engine::remote::renew;
 use crate::engine::restore::request::{Compensated, CrossedStep, RestoreRequest};
 use crate::engine::trust::agreed::require_agreed_step;
@@ -35,7 +36,7 @@ pub(crate) struct Crossing {
 impl Crossing {
     /// Finds them. A restore of some paths, or of the working memory alone, is no way back to before a step.
     pub(crate) fn of(context: &Context, state: &State, request: &RestoreRequest) -> Self {
-        if !request.scope.covers_files() || !request.paths.is_empty() {
+        if !request.options.scope.covers_files() || !request.options.paths.is_empty() {
             return Self::default();
         }
         let worktree = context.worktree_id();
@@ -212,7 +213,7 @@ fn run(
 ) -> Result<Exit> {
     let key = &of.key;
     require_agreed_step(context, key, step.start.supervisor.boot_id.as_deref())?;
-    renew(context, key)?;
+    let number = renew(context, key)?;
     let name = step.start.name.clone();
     let line = step.start.compensate.clone().unwrap_or_default();
     let shell = context.settings().runner.shell.clone();
@@ -228,7 +229,8 @@ fn run(
         show: Show::Stderr,
         ..Supervised::new(program, folder)
     };
-    supervised.env_set = variables(context, of, &name);
+    supervised.env_set = variables(of, &name);
+    supervised.env_set.extend(number.map(fencing));
     supervised.env_set.push((
         "RECOVER_CHECKPOINT_ID".into(),
         checkpoint_id.as_str().into(),
@@ -297,7 +299,7 @@ impl StepLock {
                             "interrupted by {} while another process ran the step",
                             signal.name()
                         );
-                        Error::new(ErrorKind::Interrupted(signal.exit_code()), message)
+                        Error::interrupted(signal, message)
                     })?;
                     pause = (pause * 2).min(PAUSES.1);
                 }

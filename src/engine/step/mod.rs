@@ -21,7 +21,7 @@ use crate::engine::base::runs::run_of;
 use crate::engine::checkpoint::{create_automatic, is_due_by_operations};
 use crate::engine::record::attempt_record::{commits_since, head_of};
 use crate::engine::record::lane::{self, Hints, LaneStanding};
-use crate::engine::record::run_settings::identity;
+use crate::engine::record::run_settings::{fencing, identity};
 use crate::engine::record::storage::{Prepared, Request};
 use crate::engine::record::{checkpoint, events, select};
 use crate::engine::recovery;
@@ -248,7 +248,7 @@ pub(crate) fn step(
         }
         earlier => {
             // What it does elsewhere cannot be taken back: whoever lost the run does not begin it.
-            renew(context, &key)?;
+            let fencing = renew(context, &key)?;
             match earlier {
                 Some(step) if step.status == StepStatus::CutOff => {
                     notice(&Notice::CutOff(Box::new(step.clone())));
@@ -258,7 +258,7 @@ pub(crate) fn step(
                 }
                 _ => {}
             }
-            execute(context, &key, request, &lock)?
+            execute(context, &key, request, (&lock, fencing))?
         }
     };
     drop(lock);
@@ -293,10 +293,11 @@ fn execute(
     context: &Context,
     key: &RunKey,
     request: &StepRequest,
-    lock: &StepLock,
+    (lock, number): (&StepLock, Option<u64>),
 ) -> Result<StepReport> {
     let start = begin(context, key, request)?;
     let mut supervised = supervised(context, key, request, lock)?;
+    supervised.env_set.extend(number.map(fencing));
     supervised.show = request.show;
     let exit = supervised
         .run(&context.interrupts, |child| {
@@ -435,15 +436,15 @@ fn supervised(
     let argv = request.command.iter().map(OsString::from).collect();
     let mut supervised = Supervised::new(Program::Argv(argv), &request.dir);
     let run = run_of(&context.load()?.state, key)?;
-    supervised.env_set = variables(context, &run, &request.name);
+    supervised.env_set = variables(&run, &request.name);
     supervised.env_set.push(lock.variable(context));
     supervised.grace = context.settings().runner.grace;
     Ok(supervised)
 }
 
 /// What a step's commands get to know.
-fn variables(context: &Context, run: &Run, name: &str) -> Vec<(OsString, OsString)> {
-    let mut all = identity(context, run, run.current_iteration, None);
+fn variables(run: &Run, name: &str) -> Vec<(OsString, OsString)> {
+    let mut all = identity(run, run.current_iteration, None);
     let RunKey { phase, lane, .. } = &run.key;
     for (variable, value) in [
         ("RECOVER_PHASE", phase.as_str()),
@@ -474,7 +475,7 @@ fn end(context: &Context, key: &RunKey, start: &StepStart, exit: &Exit) -> Resul
         exit_code: Some(code),
         duration_ms: millis(exit.duration),
         rolled_back: rolled_back.is_some(),
-        commits: commits_since(context, start.head.as_ref()),
+        commits: commits_since(context, start.head.as_ref(), "step"),
     };
     context.record(key, vec![Payload::StepEnded(end)])?;
     // A stage that failed is recorded as well (C9); one that was interrupted has not come to its end.

@@ -62,6 +62,20 @@ pub(crate) fn count<N: Copy + Display + PartialEq + From<u8>>(number: N, word: &
     format!("{number} {word}{plural}")
 }
 
+/// The first few of some names, and what `more` says of how many others there are: `a, b, 3 more`.
+pub(crate) fn first_few(
+    all: impl ExactSizeIterator<Item = String>,
+    most: usize,
+    more: impl FnOnce(usize) -> String,
+) -> String {
+    let others = all.len().saturating_sub(most);
+    let mut named: Vec<String> = all.take(most).collect();
+    if others > 0 {
+        named.push(more(others));
+    }
+    named.join(", ")
+}
+
 /// The candidate that is most like `text`.
 pub(crate) fn nearest<'a>(
     text: &str,

@@ -15,7 +15,7 @@ use crate::policy::secrets::redact;
 impl Context {
     /// This work tree, with the state directory where that was named.
     pub fn place(&self) -> Place {
-        self.place_of(&self.worktree)
+        self.place_of(self.worktree())
     }
 
     /// Another folder with the same state directory.
@@ -24,7 +24,7 @@ impl Context {
             .setup
             .state_dir
             .is_some()
-            .then(|| self.store.dir().to_owned());
+            .then(|| self.store().dir().to_owned());
         Place {
             folder: folder.into(),
             state_dir,
@@ -65,7 +65,7 @@ impl Context {
             error.hint = self
                 .left_by_another()
                 .map(|left| left.hint(self.cwd()))
-                .or_else(|| self.closed_hint());
+                .or_else(|| closed_hint(self.written_to()));
         }
         // One that cannot be shown whole is no command to copy.
         error.hint = error.hint.map(|hint| hint.at(self.place())).filter(|hint| {
@@ -201,22 +201,18 @@ impl Context {
         Left::find(self.written_to())
     }
 
-    /// What makes the places writable again that this project is written to and that lack the rights of their owner.
-    fn closed_hint(&self) -> Option<Hint> {
-        closed_hint(self.written_to())
-    }
-
     fn written_to(&self) -> Vec<PathBuf> {
-        let state = self.store.dir();
+        let state = self.store().dir();
         let above = state
             .parent()
             .filter(|above| above.ends_with(PROJECT))
             .unwrap_or(state);
         let of_git = self
+            .location
             .repo
             .get()
-            .filter(|_| self.has_git)
-            .map(|repo| of_git(repo.common_dir()));
+            .filter(|_| self.has_git())
+            .map(|(repo, _)| of_git(repo.common_dir()));
         of_git
             .into_iter()
             .flatten()
@@ -225,6 +221,7 @@ impl Context {
     }
 }
 
+/// What makes places writable again that lack the rights of their owner.
 fn closed_hint(folders: impl IntoIterator<Item = PathBuf>) -> Option<Hint> {
     // What git made is read-only as a rule, what is ours is not.
     let is_ours = |folder: &Path| {

@@ -1,11 +1,14 @@
 //! Where a command works and with what.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use place::{
+    Discovered, Location, check_owners, discover, is_home_project, lane_root, last_head, roots,
+    task_of_run,
+};
 
 use super::clock::Clock;
 use super::error::{Error, ErrorKind, Result};
@@ -15,29 +18,21 @@ use super::progress::{Progress, ProgressEvent};
 use super::runs::Naming;
 use super::trust::TrustRecord;
 use crate::config::{Around, Config, ConfigError, Guarded, UserConfig, is_mask};
-use crate::durable::{Root, TemporaryFolder};
-use crate::git::base::{RepositoryState, Unusable};
-use crate::git::{Error as GitError, Repo, WorktreeLock};
-use crate::model::failure::Cause;
-use crate::model::hint::Hint;
-use crate::model::id::RunId;
-use crate::model::manifest::{CaptureRules, Head};
-use crate::model::path::FolderId;
-use crate::model::run::RunKey;
-use crate::model::state::State;
-use crate::model::time::Timestamp;
-use crate::policy::settings::{DEFAULT_LANE_FILE, SafeMode, Settings};
-use crate::process::{self, Interrupts, ProcessId, Signal, Watchdog};
-use crate::store::{Foreign, Loaded, Origin, Store};
-use place::{
-    Discovered, check_owners, discover, is_home_project, lane_root, project_root, task_of_run,
+use crate::durable::Root;
+use crate::git::{Error as GitError, Repo};
+use crate::model::{
+    hint::Hint, id::RunId, manifest::CaptureRules, path::FolderId, run::RunKey, time::Timestamp,
 };
-
-mod hint;
-pub(in crate::engine) mod place;
+use crate::policy::settings::{DEFAULT_LANE_FILE, SafeMode, Settings};
+use crate::process;
+use crate::process::{Interrupts, ProcessId};
+use crate::store::{Loaded, Store};
 
 pub(crate) use place::mask_secrets;
 pub(in crate::engine) use place::plain_path;
+
+mod hint;
+pub(in crate::engine) mod place;
 
 /// What happens where the project's configuration is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,22 +101,27 @@ impl Setup {
     }
 }
 
-/// Where a command works and with what.
+/// Where a command works, what is set for it, and what watches it.
 #[derive(Debug)]
 pub struct Context {
     setup: Setup,
-    /// The work tree's root.
-    worktree: PathBuf,
-    /// Whether the work tree belongs to a git repository of the user's that can be used.
-    has_git: bool,
-    /// The one that it belongs to and that cannot be.
-    unusable: Option<Unusable>,
-    repo: OnceCell<Repo>,
-    /// The project became a git repository after its checkpoints were taken: they are still in the private one.
-    has_private: bool,
-    /// Where the private repository is of a dry run, or where the state is only read; removed at the end.
-    scratch: OnceCell<TemporaryFolder>,
-    store: Store,
+    location: Location,
+    configuration: Configuration,
+    /// The present moment.
+    pub clock: Clock,
+    /// Requests to stop.
+    pub interrupts: Interrupts,
+    /// The observer, its requests, and what is said beside the answer; shared by the contexts of a command.
+    pub progress: Progress,
+    /// Made to plan what a person is asked about: see [`Context::rehearsal`].
+    is_rehearsal: bool,
+    /// Of a process that supervises something.
+    heartbeat: OnceCell<Option<Heartbeat>>,
+}
+
+/// What is set.
+#[derive(Debug)]
+struct Configuration {
     config: Config,
     /// What the user trusts this project's configuration to start.
     trust: TrustRecord,
@@ -129,33 +129,6 @@ pub struct Context {
     user_problem: Option<ConfigError>,
     /// Why the project's does not.
     project_problem: Option<ConfigError>,
-    /// The present moment.
-    pub clock: Clock,
-    /// Requests to stop.
-    pub interrupts: Interrupts,
-    /// Progress observer and its interactive requests.
-    pub progress: Progress,
-    /// A request to stop that came when a restore was nearly done.
-    pub stopped_late: Cell<Option<Signal>>,
-    /// Where something would have been sent without consent.
-    pub consent_url: RefCell<Option<String>>,
-    /// Made to plan what a person is asked about: see [`Context::rehearsal`].
-    is_rehearsal: bool,
-    /// What was passed over because it is somebody else's, with its owner.
-    skipped: Vec<(PathBuf, u32)>,
-    /// What was warned of so far, by this and its rehearsals.
-    warnings: Arc<Mutex<Vec<String>>>,
-    /// Failures that this process saw and charged since the subtask's last success: whatever becomes of the ledger
-    /// meanwhile, they count for what this process does.
-    pub(in crate::engine) witnessed: RefCell<Vec<(String, Cause)>>,
-    /// Of a run that this process drives and that lies on a remote: ends the agent when the claim is too old, or when this
-    /// process is gone.
-    pub(in crate::engine) watchdog: RefCell<Option<Arc<Watchdog>>>,
-    /// The number of the claim under which processes are started, for systems that can compare it; it rises with each claim of
-    /// a run.
-    pub(in crate::engine) fencing: Cell<Option<u64>>,
-    /// Of a process that supervises something.
-    heartbeat: OnceCell<Option<Heartbeat>>,
 }
 
 /// Where a project's configuration is.
@@ -164,43 +137,6 @@ struct Places<'a> {
     files: &'a Root,
     file: &'a Path,
     project: &'a Path,
-}
-
-/// The roots of the work tree and of the project.
-fn roots(
-    setup: &Setup,
-    found: Option<&Repo>,
-    unusable: Option<&Unusable>,
-    skipped: &mut Vec<(PathBuf, u32)>,
-) -> Result<(PathBuf, PathBuf)> {
-    if let Some(repo) = found {
-        return Ok((repo.workdir().to_owned(), repo.main_worktree()));
-    }
-    if let Some(unusable) = unusable {
-        return Ok((unusable.place.clone(), unusable.project()));
-    }
-    let root = project_root(&setup.cwd, setup.home.as_deref(), skipped);
-    // Before anything is made in it.
-    if !setup.settings_only {
-        Repo::refuse_root(&root, setup.home.as_deref())?;
-    }
-    Ok((root.clone(), root))
-}
-
-/// HEAD of a work tree at its latest checkpoint, and when that was.
-fn last_head(store: &Store, worktree: &Path) -> Option<(Head, Timestamp)> {
-    let id = FolderId::of(worktree);
-    let state = store.load().ok()?.state;
-    let latest = state
-        .checkpoints
-        .values()
-        .rev()
-        .find(|checkpoint| checkpoint.worktree == id)?;
-    let head = Head {
-        commit: latest.base_commit.clone(),
-        branch: latest.head_ref.clone(),
-    };
-    Some((head, latest.created_at)).filter(|_| store.origin() == Origin::Ours)
 }
 
 /// What is configured, and why the project's file does not count.
@@ -261,7 +197,6 @@ impl Context {
             Discovered::Repository(repo) => (Some(*repo), None),
             Discovered::Unusable(unusable) => (None, Some(*unusable)),
         };
-        let has_git = found.is_some();
         let (worktree, project) = roots(&setup, found.as_ref(), unusable.as_ref(), &mut skipped)?;
         let state_dir = match &setup.state_dir {
             Some(dir) => plain_path(&setup.cwd.join(dir)),
@@ -351,43 +286,24 @@ impl Context {
                 store.with_lane_file(root, project.join(file))
             }
         };
-        let repo = OnceCell::new();
-        if let Some(found) = found {
-            // The cell is new: there is nothing in it to give back.
-            let _ = repo.set(found);
-        }
         if let Some(unusable) = &mut unusable
             && let Some((head, at)) = last_head(&store, &worktree)
         {
             unusable.remember(&head, at);
         }
         Ok(Self {
+            location: Location::new(worktree, found, unusable, store, skipped)?,
             setup,
-            worktree,
-            has_git,
-            unusable,
-            // Of what a clone brought nothing is taken over.
-            has_private: has_git
-                && store.origin() == Origin::Ours
-                && Repo::has_private(store.root(), store.dir())?,
-            repo,
-            scratch: OnceCell::new(),
-            store,
-            config,
-            trust,
-            user_problem,
-            project_problem,
+            configuration: Configuration {
+                config,
+                trust,
+                user_problem,
+                project_problem,
+            },
             clock: Clock::new(fixed),
             interrupts,
             progress: Progress::default(),
-            stopped_late: Cell::new(None),
-            consent_url: RefCell::default(),
             is_rehearsal: false,
-            skipped,
-            warnings: Arc::default(),
-            witnessed: RefCell::default(),
-            watchdog: RefCell::default(),
-            fencing: Cell::default(),
             heartbeat: OnceCell::new(),
         })
     }
@@ -401,64 +317,51 @@ impl Context {
         setup.naming.lane = Some(key.lane.clone());
         setup.yes = true;
         setup.writes = false;
-        setup.known_config = Some(self.config.clone());
+        setup.known_config = Some(self.config().clone());
         Self::new(setup, Interrupts::disconnected())
     }
 
     /// A context for the same command in another work tree of the repository.
     pub fn at(&self, folder: &Path) -> Result<Self> {
-        let state_dir = self
-            .setup
-            .state_dir
-            .as_ref()
-            .map(|_| self.store.dir().to_owned());
-        let setup = Setup {
+        let state_dir = &self.setup.state_dir;
+        self.derived(Setup {
             cwd: folder.to_owned(),
-            state_dir,
+            state_dir: state_dir.as_ref().map(|_| self.store().dir().to_owned()),
             ..self.setup.clone()
-        };
-        let (warnings, is_rehearsal) = (Arc::clone(&self.warnings), self.is_rehearsal);
-        Ok(Self {
-            is_rehearsal,
-            warnings,
-            ..Self::new(setup, self.interrupts.clone())?
         })
     }
 
     /// A context of this place in which what this one's configuration asks for is trusted, and nothing that came since.
     pub fn trusting(&self) -> Result<Self> {
-        let setup = Setup {
-            trusted: Some(self.config.guarded().clone()),
+        self.derived(Setup {
+            trusted: Some(self.config().guarded().clone()),
             ..self.setup.clone()
-        };
-        let warnings = Arc::clone(&self.warnings);
-        let is_rehearsal = self.is_rehearsal;
-        Ok(Self {
-            is_rehearsal,
-            warnings,
-            ..Self::new(setup, self.interrupts.clone())?
         })
     }
 
     /// A context of this place as it is now.
     pub fn reopened(&self) -> Result<Self> {
-        let warnings = Arc::clone(&self.warnings);
-        Ok(Self {
-            warnings,
-            ..Self::new(self.setup.clone(), self.interrupts.clone())?
-        })
+        self.derived(self.setup.clone())
     }
 
     /// A context of this place in which everything is only planned, as in a dry run.
     pub fn rehearsal(&self) -> Result<Self> {
-        let setup = Setup {
-            known_config: Some(self.config.clone()),
+        let known_config = Some(self.config().clone());
+        let derived = self.derived(Setup {
+            known_config,
             ..self.setup.clone()
-        };
-        let warnings = Arc::clone(&self.warnings);
+        })?;
         Ok(Self {
             is_rehearsal: true,
-            warnings,
+            ..derived
+        })
+    }
+
+    /// A context of the same command.
+    fn derived(&self, setup: Setup) -> Result<Self> {
+        Ok(Self {
+            progress: self.progress.clone(),
+            is_rehearsal: self.is_rehearsal,
             ..Self::new(setup, self.interrupts.clone())?
         })
     }
@@ -471,7 +374,7 @@ impl Context {
                 .env("RECOVER_TEST_HEARTBEAT")
                 .and_then(|text| text.parse().ok());
             let period = period.map_or(heartbeat::PERIOD, Duration::from_millis);
-            let started = Heartbeat::start(&self.store, period);
+            let started = Heartbeat::start(self.store(), period);
             started
                 .inspect_err(|error| tracing::debug!(%error, "there is no heartbeat"))
                 .ok()
@@ -503,15 +406,6 @@ impl Context {
         Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
     }
 
-    /// The causes of the failures of a subtask that this process saw.
-    pub(in crate::engine) fn witnessed_at(&self, subtask: &str) -> Vec<Cause> {
-        let all = self.witnessed.borrow();
-        all.iter()
-            .filter(|(of, _)| of == subtask)
-            .map(|(_, cause)| *cause)
-            .collect()
-    }
-
     /// The git remote that was named for the run, else the one that the user's own configuration names.
     pub fn remote_name(&self) -> Option<String> {
         self.setup
@@ -532,7 +426,7 @@ impl Context {
 
     /// The work tree's root.
     pub fn worktree(&self) -> &Path {
-        &self.worktree
+        &self.location.worktree
     }
 
     /// The folder that the command was started in.
@@ -542,170 +436,50 @@ impl Context {
 
     /// The work tree as it is recorded.
     pub fn worktree_id(&self) -> FolderId {
-        FolderId::of(&self.worktree)
+        FolderId::of(self.worktree())
     }
 
     /// The state directory as it is recorded.
     pub fn state_dir_id(&self) -> FolderId {
-        FolderId::of(self.store.dir())
+        FolderId::of(self.store().dir())
     }
 
     /// The state directory.
     pub fn store(&self) -> &Store {
-        &self.store
+        &self.location.store
     }
 
     /// For a process that is about to end: what was read, and what git's library has open, is left to the system rather than
     /// freed piece by piece.
     pub fn leave(&mut self) {
-        self.store.leave();
-        std::mem::forget(self.repo.take());
+        self.location.store.leave();
+        std::mem::forget(self.location.repo.take());
     }
 
     /// Makes a folder in the state directory, with those above it.
     pub fn create_state_dir(&self, folder: &Path) -> Result<()> {
-        let made = self.store.root().create_dir_all(folder);
+        let made = self.store().root().create_dir_all(folder);
         Ok(made.with_context(|| format!("cannot create {}", folder.display()))?)
     }
 
     /// The settings that hold here.
     pub fn settings(&self) -> &Settings {
-        &self.config.settings
+        &self.configuration.config.settings
     }
 
     /// The configuration with its origins.
     pub fn config(&self) -> &Config {
-        &self.config
+        &self.configuration.config
     }
 
     /// What the user trusts the project's configuration to start.
     pub fn trust_record(&self) -> &TrustRecord {
-        &self.trust
-    }
-
-    /// The repository: the user's, else a private one in the state directory, which is made now.
-    pub fn repo(&self) -> Result<&Repo> {
-        if let Some(repo) = self.repo.get() {
-            return Ok(repo);
-        }
-        if let Some(unusable) = &self.unusable {
-            return Err(GitError::Unusable(Box::new(unusable.clone())).into());
-        }
-        let home = self.setup.home.as_deref();
-        // What is only rehearsed is done next: that one is made for good. Nothing is made in somebody else's state.
-        let makes = !self.only_plans() && self.store.origin() == Origin::Ours;
-        let has_one = Repo::has_private(self.store.root(), self.store.dir())?;
-        let for_good = makes || has_one;
-        let private = if for_good {
-            if makes {
-                self.store.create_dirs()?;
-            }
-            Repo::private(self.store.root(), self.store.dir(), &self.worktree, home)?
-        } else {
-            // What is captured is kept elsewhere.
-            let scratch = TemporaryFolder::new().context("cannot make a temporary folder")?;
-            let private = Repo::private(
-                &Root::own(scratch.path()),
-                scratch.path(),
-                &self.worktree,
-                home,
-            )?;
-            self.scratch.get_or_init(|| scratch);
-            private
-        };
-        Ok(self.repo.get_or_init(|| private))
-    }
-
-    /// The repository of this work tree, where it cannot be used.
-    pub fn unusable(&self) -> Option<&Unusable> {
-        self.unusable.as_ref()
-    }
-
-    /// Whether the repository that holds what is recorded here can be used.
-    pub fn repository_state(&self) -> Result<RepositoryState> {
-        if let Some(unusable) = &self.unusable {
-            return Ok(unusable.state());
-        }
-        let is_recorded_here = |state: &State| {
-            !state.checkpoints.is_empty()
-                && state.places.iter().any(|place| self.is_state_dir(place))
-        };
-        let is_unknown = self.store.origin() == Origin::Foreign(Foreign::UnknownId);
-        Ok(match self.has_git {
-            true if is_unknown && is_recorded_here(&self.store.load()?.state) => {
-                RepositoryState::Replaced
-            }
-            false
-                if !Repo::has_private(self.store.root(), self.store.dir())?
-                    && is_recorded_here(&self.store.load()?.state) =>
-            {
-                RepositoryState::Missing
-            }
-            _ => RepositoryState::Ok,
-        })
-    }
-
-    /// Says what is wrong with the repository that holds what is recorded here, and what helps.
-    pub fn repository_problem(&self) -> Result<Option<String>> {
-        let place = self.worktree.display();
-        Ok(match (self.repository_state()?, &self.unusable) {
-            (RepositoryState::Missing, None) => Some(format!(
-                "the git repository of {place} is gone, and its checkpoints with it"
-            )),
-            (RepositoryState::Replaced, _) => {
-                let way = self.line(Hint::recover(["trust", "--state"]));
-                Some(format!(
-                    "the git repository of {place} is not the one in which its runs were recorded: their checkpoints \
-                     are gone; `{way}` goes on recording here"
-                ))
-            }
-            (_, Some(unusable)) => {
-                let error = self.locate(GitError::Unusable(Box::new(unusable.clone())).into());
-                let way = match error.hint {
-                    _ if unusable.is_head_lost() => {
-                        "; write into it which branch it is on, as in 'ref: refs/heads/main'"
-                            .to_owned()
-                    }
-                    Some(hint) => format!("; `{hint}` helps"),
-                    None => String::new(),
-                };
-                Some(format!("{}{way}", error.message))
-            }
-            (_, None) => None,
-        })
-    }
-
-    /// Whether the project became a git repository after its checkpoints were taken, and they are not in it yet.
-    pub fn has_private(&self) -> bool {
-        self.has_private
-    }
-
-    /// Takes over what the private repository holds from before the project was a git repository, whatever the command: without
-    /// it no checkpoint of then can be read. How many that were.
-    pub fn take_over_private(&self) -> Result<Option<usize>> {
-        if !self.has_private {
-            return Ok(None);
-        }
-        if self.dry_run() {
-            let message = "this folder became a git repository after its checkpoints were taken: any command takes them over first";
-            return Err(Error::new(ErrorKind::SafeMode, message).hint(Hint::recover(["status"])));
-        }
-        let repo = self.repo()?;
-        let lock = WorktreeLock::acquire(repo, self.lock_timeout())?;
-        // Another process may have done it meanwhile.
-        if !Repo::has_private(self.store.root(), self.store.dir())? {
-            return Ok(None);
-        }
-        Ok(Some(repo.take_over_private(
-            &lock,
-            self.store.root(),
-            self.store.dir(),
-        )?))
+        &self.configuration.trust
     }
 
     /// Whether the work tree belongs to a git repository of the user's.
     pub fn has_git(&self) -> bool {
-        self.has_git
+        self.location.has_git
     }
 
     /// How the run is named.
@@ -723,26 +497,17 @@ impl Context {
         self.setup.dry_run || self.settings().rollback.safe_mode == SafeMode::DryRun
     }
 
-    /// The lock of a work tree. In a dry run it is one under which nothing is written.
-    pub fn lock_worktree(&self, repo: &Repo) -> Result<WorktreeLock, GitError> {
-        let lock = if self.dry_run() {
-            WorktreeLock::rehearse
-        } else {
-            WorktreeLock::acquire
-        };
-        lock(repo, self.lock_timeout())
-    }
-
     /// Whether the project's configuration says something that does not count, as it cannot be read.
     pub fn is_config_left_out(&self) -> bool {
-        self.project_problem.is_some()
+        self.configuration.project_problem.is_some()
     }
 
     /// Says which configuration is broken, where the command can do without.
     pub fn warn_of_config(&self) {
         let own = "your own configuration does not count, the defaults do";
         let project = "the project's configuration does not count, the defaults do, and no run starts until it is mended";
-        for (what, problem) in [(own, &self.user_problem), (project, &self.project_problem)] {
+        let set = &self.configuration;
+        for (what, problem) in [(own, &set.user_problem), (project, &set.project_problem)] {
             if let Some(problem) = problem {
                 self.warn(format!("{what}: {}", Error::from(problem.clone())));
             }
@@ -752,18 +517,14 @@ impl Context {
     /// Says what was passed over: what is somebody else's, with whose the state is, and a broken configuration.
     pub fn warn_of_others(&self) {
         self.warn_of_config();
-        for (path, owner) in &self.skipped {
+        for (path, owner) in &self.location.skipped {
             self.warn(format!(
                 "{} belongs to another user (uid {owner}): it is ignored",
                 path.display()
             ));
         }
-        if self
-            .config
-            .withheld()
-            .iter()
-            .any(|entry| is_mask(&entry.key))
-        {
+        let withheld = self.config().withheld();
+        if withheld.iter().any(|entry| is_mask(&entry.key)) {
             let way = self.line(Hint::recover(["trust"]));
             self.warn(format!(
                 "the project's [redact] masks nothing until it is trusted: {way}"
@@ -789,34 +550,18 @@ impl Context {
     /// Warns on stderr, and in the answer's document.
     pub fn warn(&self, text: String) {
         // What is examined again and again is said once.
-        let mut warnings = self.locked_warnings();
-        if !warnings.contains(&text) {
-            tracing::warn!("{text}");
-            warnings.push(text);
-        }
+        self.progress
+            .say_once(text, |text| tracing::warn!("{text}"));
     }
 
     /// Says what was done that nobody asked for, and in the answer's document.
     pub fn note(&self, text: String) {
-        let mut warnings = self.locked_warnings();
-        if !warnings.contains(&text) {
-            (self.setup.note)(&text);
-            warnings.push(text);
-        }
+        self.progress.say_once(text, self.setup.note);
     }
 
     /// Whether the command changes what is recorded, or files.
     pub fn writes(&self) -> bool {
         self.setup.writes
-    }
-
-    /// What was warned of so far.
-    pub fn warnings(&self) -> Vec<String> {
-        self.locked_warnings().clone()
-    }
-
-    fn locked_warnings(&self) -> MutexGuard<'_, Vec<String>> {
-        self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A person saw what is to be done and said yes.
@@ -862,7 +607,7 @@ impl Context {
     pub fn capture_rules(&self) -> CaptureRules {
         let settings = &self.settings().checkpoint;
         // Without an index everything is untracked.
-        let factor = if self.has_git { 1 } else { 10 };
+        let factor = if self.has_git() { 1 } else { 10 };
         CaptureRules {
             max_file_size: settings.max_file_size.saturating_mul(factor),
             max_untracked_files: settings.max_untracked_files.saturating_mul(factor),
@@ -871,8 +616,8 @@ impl Context {
             exclude: settings.exclude.clone(),
             editor_temp_globs: Vec::new(),
             excluded_dirs: vec![
-                self.store.dir().to_owned(),
-                self.store.lane_file().to_owned(),
+                self.store().dir().to_owned(),
+                self.store().lane_file().to_owned(),
             ],
             publish_incrementally: false,
             tracked_only: self.setup.allow_home,
@@ -891,7 +636,7 @@ impl Context {
 
     /// The state as it is, without a lock. What came from elsewhere is about the work tree here.
     pub fn load(&self) -> Result<Loaded> {
-        let mut loaded = self.store.load()?;
+        let mut loaded = self.store().load()?;
         self.take_home(&mut loaded.state);
         Ok(loaded)
     }
@@ -928,13 +673,13 @@ impl Context {
 
     /// Neither a repository nor anything recorded: a command that needs one of them has nothing to work on.
     pub fn require_something(&self) -> Result<()> {
-        if self.has_git || self.store.exists() || !self.store.foreign_views().is_empty() {
+        if self.has_git() || self.store().exists() || !self.store().foreign_views().is_empty() {
             return Ok(());
         }
-        if self.unusable.is_some() {
+        if self.unusable().is_some() {
             return self.repo().map(|_| ());
         }
-        let place = self.worktree.display();
+        let place = self.worktree().display();
         let message = format!(
             "no git repository and no state in {place}: cd into your project, or name its folder with -C DIR"
         );

@@ -13,25 +13,33 @@
 //!
 //! What is masked in this process.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::Context as _;
+
 use super::{Context, Setup};
 use crate::config::{Config, ConfigError, MAX_FILE, Place, UserConfig};
-use crate::durable::Root;
-use crate::engine::base::error::{Error, Result};
-use crate::engine::base::runs::{self, Wanted};
-use crate::git::base::Unusable;
-use crate::git::repo::owner;
-use crate::git::{Error as GitError, Repo};
-use crate::model::hint::Hint;
-use crate::model::id::TaskId;
-use crate::model::path::FolderId;
-use crate::model::state::State;
-use crate::policy::secrets::{Fingerprints, Redactor};
-use crate::policy::settings::RedactSettings;
+use crate::durable::{Root, TemporaryFolder};
+use crate::engine::base::{
+    error::{Error, ErrorKind as Kind, Result},
+    runs::{self, Wanted},
+};
+use crate::git::{
+    Error as GitError, Repo, WorktreeLock,
+    base::{RepositoryState, Unusable},
+    repo::owner,
+};
+use crate::model::{
+    hint::Hint, id::TaskId, manifest::Head, path::FolderId, state::State, time::Timestamp,
+};
+use crate::policy::{
+    secrets::{Fingerprints, Redactor},
+    settings::RedactSettings,
+};
 use crate::store::{Foreign, Origin, Registry, Store};
 use crate::{config, process, store};
 
@@ -135,6 +143,43 @@ pub(super) fn is_home_project(setup: &Setup) -> bool {
     place == Some(home.as_path()) && (setup.allow_home || home.join(".git/recover/states").is_dir())
 }
 
+/// The roots of the work tree and of the project.
+pub(super) fn roots(
+    setup: &Setup,
+    found: Option<&Repo>,
+    unusable: Option<&Unusable>,
+    skipped: &mut Vec<(PathBuf, u32)>,
+) -> Result<(PathBuf, PathBuf)> {
+    if let Some(repo) = found {
+        return Ok((repo.workdir().to_owned(), repo.main_worktree()));
+    }
+    if let Some(unusable) = unusable {
+        return Ok((unusable.place.clone(), unusable.project()));
+    }
+    let root = project_root(&setup.cwd, setup.home.as_deref(), skipped);
+    // Before anything is made in it.
+    if !setup.settings_only {
+        Repo::refuse_root(&root, setup.home.as_deref())?;
+    }
+    Ok((root.clone(), root))
+}
+
+/// HEAD of a work tree at its latest checkpoint, and when that was.
+pub(super) fn last_head(store: &Store, worktree: &Path) -> Option<(Head, Timestamp)> {
+    let id = FolderId::of(worktree);
+    let state = store.load().ok()?.state;
+    let latest = state
+        .checkpoints
+        .values()
+        .rev()
+        .find(|checkpoint| checkpoint.worktree == id)?;
+    let head = Head {
+        commit: latest.base_commit.clone(),
+        branch: latest.head_ref.clone(),
+    };
+    Some((head, latest.created_at)).filter(|_| store.origin() == Origin::Ours)
+}
+
 /// What is around a folder.
 pub(super) enum Discovered {
     /// No repository.
@@ -208,7 +253,180 @@ pub(in crate::engine) fn plain_path(path: &Path) -> PathBuf {
     }
 }
 
+/// Where a command works.
+#[derive(Debug)]
+pub(super) struct Location {
+    /// The work tree's root.
+    pub worktree: PathBuf,
+    /// Whether it belongs to a git repository of the user's that can be used.
+    pub has_git: bool,
+    /// The one that it belongs to and that cannot be.
+    unusable: Option<Unusable>,
+    /// The user's, else the private one, opened when it is first needed. That of a dry run, and of state that is only read,
+    /// is in a folder that is removed at the end.
+    pub repo: OnceCell<(Repo, Option<TemporaryFolder>)>,
+    /// The project became a git repository after its checkpoints were taken: they are still in the private one.
+    has_private: bool,
+    pub store: Store,
+    /// What was passed over because it is somebody else's, with its owner.
+    pub skipped: Vec<(PathBuf, u32)>,
+}
+
+impl Location {
+    pub(super) fn new(
+        worktree: PathBuf,
+        found: Option<Repo>,
+        unusable: Option<Unusable>,
+        store: Store,
+        skipped: Vec<(PathBuf, u32)>,
+    ) -> Result<Self> {
+        let has_git = found.is_some();
+        // Of what a clone brought nothing is taken over.
+        let has_private = has_git
+            && store.origin() == Origin::Ours
+            && Repo::has_private(store.root(), store.dir())?;
+        Ok(Self {
+            worktree,
+            has_git,
+            unusable,
+            repo: found.map_or_else(OnceCell::new, |repo| OnceCell::from((repo, None))),
+            has_private,
+            store,
+            skipped,
+        })
+    }
+}
+
 impl Context {
+    /// The repository: the user's, else a private one in the state directory, which is made now.
+    pub fn repo(&self) -> Result<&Repo> {
+        if let Some((repo, _)) = self.location.repo.get() {
+            return Ok(repo);
+        }
+        if let Some(unusable) = self.unusable() {
+            return Err(GitError::Unusable(Box::new(unusable.clone())).into());
+        }
+        let (store, home) = (self.store(), self.setup.home.as_deref());
+        // What is only rehearsed is done next: that one is made for good. Nothing is made in somebody else's state.
+        let makes = !self.only_plans() && store.origin() == Origin::Ours;
+        let opened = if makes || Repo::has_private(store.root(), store.dir())? {
+            if makes {
+                store.create_dirs()?;
+            }
+            let private = Repo::private(store.root(), store.dir(), self.worktree(), home)?;
+            (private, None)
+        } else {
+            // What is captured is kept elsewhere.
+            let scratch = TemporaryFolder::new().context("cannot make a temporary folder")?;
+            let root = Root::own(scratch.path());
+            let private = Repo::private(&root, scratch.path(), self.worktree(), home)?;
+            (private, Some(scratch))
+        };
+        Ok(&self.location.repo.get_or_init(|| opened).0)
+    }
+
+    /// The user's repository, where there is one that can be opened.
+    pub fn git(&self) -> Option<&Repo> {
+        self.has_git().then(|| self.repo().ok()).flatten()
+    }
+
+    /// The repository of this work tree, where it cannot be used.
+    pub fn unusable(&self) -> Option<&Unusable> {
+        self.location.unusable.as_ref()
+    }
+
+    /// Whether the repository that holds what is recorded here can be used.
+    pub fn repository_state(&self) -> Result<RepositoryState> {
+        if let Some(unusable) = &self.location.unusable {
+            return Ok(unusable.state());
+        }
+        let is_recorded_here = |state: &State| {
+            !state.checkpoints.is_empty()
+                && state.places.iter().any(|place| self.is_state_dir(place))
+        };
+        let is_unknown = self.store().origin() == Origin::Foreign(Foreign::UnknownId);
+        Ok(match self.has_git() {
+            true if is_unknown && is_recorded_here(&self.store().load()?.state) => {
+                RepositoryState::Replaced
+            }
+            false
+                if !Repo::has_private(self.store().root(), self.store().dir())?
+                    && is_recorded_here(&self.store().load()?.state) =>
+            {
+                RepositoryState::Missing
+            }
+            _ => RepositoryState::Ok,
+        })
+    }
+
+    /// Says what is wrong with the repository that holds what is recorded here, and what helps.
+    pub fn repository_problem(&self) -> Result<Option<String>> {
+        let place = self.worktree().display();
+        Ok(match (self.repository_state()?, &self.location.unusable) {
+            (RepositoryState::Missing, None) => Some(format!(
+                "the git repository of {place} is gone, and its checkpoints with it"
+            )),
+            (RepositoryState::Replaced, _) => {
+                let way = self.line(Hint::recover(["trust", "--state"]));
+                Some(format!(
+                    "the git repository of {place} is not the one in which its runs were recorded: their checkpoints \
+                     are gone; `{way}` goes on recording here"
+                ))
+            }
+            (_, Some(unusable)) => {
+                let error = self.locate(GitError::Unusable(Box::new(unusable.clone())).into());
+                let way = match error.hint {
+                    _ if unusable.is_head_lost() => {
+                        "; write into it which branch it is on, as in 'ref: refs/heads/main'"
+                            .to_owned()
+                    }
+                    Some(hint) => format!("; `{hint}` helps"),
+                    None => String::new(),
+                };
+                Some(format!("{}{way}", error.message))
+            }
+            (_, None) => None,
+        })
+    }
+
+    /// Whether the project became a git repository after its checkpoints were taken, and they are not in it yet.
+    pub fn has_private(&self) -> bool {
+        self.location.has_private
+    }
+
+    /// Takes over what the private repository holds from before the project was a git repository, whatever the command: without
+    /// it no checkpoint of then can be read. How many that were.
+    pub fn take_over_private(&self) -> Result<Option<usize>> {
+        if !self.location.has_private {
+            return Ok(None);
+        }
+        if self.dry_run() {
+            let message = "this folder became a git repository after its checkpoints were taken: any command takes them over first";
+            return Err(Error::new(Kind::SafeMode, message).hint(Hint::recover(["status"])));
+        }
+        let repo = self.repo()?;
+        let lock = WorktreeLock::acquire(repo, self.lock_timeout())?;
+        // Another process may have done it meanwhile.
+        if !Repo::has_private(self.store().root(), self.store().dir())? {
+            return Ok(None);
+        }
+        Ok(Some(repo.take_over_private(
+            &lock,
+            self.store().root(),
+            self.store().dir(),
+        )?))
+    }
+
+    /// The lock of a work tree. In a dry run it is one under which nothing is written.
+    pub fn lock_worktree(&self, repo: &Repo) -> crate::git::Result<WorktreeLock> {
+        let lock = if self.dry_run() {
+            WorktreeLock::rehearse
+        } else {
+            WorktreeLock::acquire
+        };
+        lock(repo, self.lock_timeout())
+    }
+
     /// Whether a work tree of this repository is at a place. One that was moved is not: a checkpoint that names it may well
     /// be of this one.
     pub fn is_worktree_of_repo(&self, place: &FolderId) -> bool {
@@ -221,7 +439,7 @@ impl Context {
     /// Whether that is this state directory, as it is recorded.
     pub fn is_state_dir(&self, place: &FolderId) -> bool {
         let real = |path: &Path| std::fs::canonicalize(path).ok();
-        let (own, there) = (self.store.dir(), place.path());
+        let (own, there) = (self.store().dir(), place.path());
         there == own || real(&there).is_some_and(|there| Some(there) == real(own))
     }
 
@@ -229,7 +447,7 @@ impl Context {
     /// none of this project: their runs are those of the work tree here. `None` for state that was recorded here. Projects
     /// may share a state directory: while it lies where it was recorded, another one's work tree stays that one's.
     pub fn brought_from(&self, state: &State) -> Option<BTreeSet<FolderId>> {
-        let is_foreign = self.store.origin() != store::Origin::Ours;
+        let is_foreign = self.store().origin() != store::Origin::Ours;
         if !is_foreign && !trusts_for_this_call(&self.setup) {
             return None;
         }
@@ -240,7 +458,7 @@ impl Context {
         let here = self.worktree_id();
         let recorded: BTreeSet<&FolderId> = state.runs.iter().map(|run| &run.worktree).collect();
         let is_elsewhere = |place: &&FolderId| {
-            let is_ours = **place == here || self.has_git && self.is_worktree_of_repo(place);
+            let is_ours = **place == here || self.has_git() && self.is_worktree_of_repo(place);
             !is_ours && (has_moved || !place.path().is_dir())
         };
         Some(recorded.into_iter().filter(is_elsewhere).cloned().collect())

@@ -10,18 +10,26 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use super::stored::{RECORD, mark_suspect};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
-use crate::engine::record::trailers;
-use crate::git::capture::Capture;
-use crate::git::checkpoint::{CheckpointParts, StoredCheckpoint};
-use crate::git::repo::CheckpointRef;
-use crate::git::{Error as GitError, Repo, WorktreeLock};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::id::{CheckpointId, RunId};
-use crate::model::manifest::{CaptureRules, Nested, ObjectId};
-use crate::model::path::{FolderId, NESTED, PathReason, RepoPath};
-use crate::model::state::State;
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, Result},
+    },
+    record::trailers,
+};
+use crate::git::{
+    Error as GitError, Repo, WorktreeLock,
+    capture::Capture,
+    checkpoint::{CheckpointParts, StoredCheckpoint},
+    repo::CheckpointRef,
+};
+use crate::model::{
+    checkpoint::Checkpoint,
+    id::{CheckpointId, RunId},
+    manifest::{CaptureRules, Nested, ObjectId},
+    path::{FolderId, NESTED, PathReason, RepoPath},
+    state::State,
+};
 
 pub(crate) use stored::{Now, adopt, changed, forget, verify};
 
@@ -95,36 +103,26 @@ impl Walk<'_> {
             if !capture.manifest.skipped.iter().any(listed) {
                 continue;
             }
-            match self.one(
-                outer,
-                &nested.path,
-                &whole.join(nested.path.as_bytes()),
-                depth,
-            )? {
+            let whole = whole.join(nested.path.as_bytes());
+            match self.one(outer, &nested.path, &whole, depth) {
                 Ok(one) => {
                     let manifest = &mut capture.manifest;
                     manifest.skipped.retain(|skipped| !listed(skipped));
-                    let inside = one
-                        .capture
-                        .manifest
-                        .skipped
-                        .iter()
-                        .map(|skipped| PathReason {
-                            path: nested.path.join(skipped.path.as_bytes()),
-                            ..skipped.clone()
-                        });
+                    let inside = one.capture.manifest.skipped.iter();
+                    let inside = inside.map(|skipped| PathReason {
+                        path: nested.path.join(skipped.path.as_bytes()),
+                        ..skipped.clone()
+                    });
                     manifest.skipped.extend(inside);
                     manifest.skipped.sort();
                     manifest.partial |= one.capture.partial;
                     captures.push(one);
                 }
-                Err(refusal) => {
+                Err(Refused::Everything(error)) => return Err(error),
+                Err(Refused::Here(refusal)) => {
                     let reason = format!("{NESTED}: {}", refusal.reason);
-                    let skipped = capture
-                        .manifest
-                        .skipped
-                        .iter_mut()
-                        .filter(|one| listed(one));
+                    let skipped = capture.manifest.skipped.iter_mut();
+                    let skipped = skipped.filter(|one| listed(one));
                     skipped.for_each(|one| one.reason.clone_from(&reason));
                     capture.manifest.partial |= refusal.partial;
                 }
@@ -141,67 +139,47 @@ impl Walk<'_> {
         path: &RepoPath,
         whole: &RepoPath,
         depth: usize,
-    ) -> Result<Result<NestedCapture, Refusal>> {
+    ) -> Result<NestedCapture, Refused> {
+        let refuse = |reason: String, partial| Err(Refused::Here(Refusal { reason, partial }));
         if depth > MAX_DEPTH {
             let reason = format!("more than {MAX_DEPTH} repositories inside one another");
-            return Ok(Err(Refusal {
-                reason,
-                partial: false,
-            }));
+            return refuse(reason, false);
         }
-        let done = self.open(outer, path).and_then(|repo| {
-            let lock = self.context.lock_worktree(&repo)?;
-            if let Some(journal) = repo.restore_journal()? {
-                let reason = format!(
-                    "{} {} in it was cut off and is not settled yet",
-                    journal.kind, journal.operation_id
-                );
-                return Err(Refused::Here(Refusal {
-                    reason,
-                    partial: true,
-                }));
-            }
-            let capture = repo.capture(&lock, self.rules, &BTreeSet::new())?;
-            Ok((repo, lock, capture))
-        });
-        let (repo, lock, mut capture) = match done {
-            Ok(done) => done,
-            Err(Refused::Here(refusal)) => return Ok(Err(refusal)),
-            Err(Refused::Git(error @ GitError::NoSpace { .. })) => return Err(error.into()),
-            Err(Refused::Git(error)) => return Ok(Err(refusal(&error))),
-        };
-        let inner = self.below(&repo, &mut capture, whole, depth + 1)?;
-        Ok(Ok(NestedCapture {
+        let repo = Repo::nested(outer, path, self.context.home())?;
+        if !self.seen.insert(real(repo.git_dir())) {
+            let reason = "it shares its git folder with another work tree";
+            return refuse(reason.to_owned(), false);
+        }
+        let lock = self.context.lock_worktree(&repo)?;
+        if let Some(journal) = repo.restore_journal()? {
+            let (kind, id) = (journal.kind, journal.operation_id);
+            let reason = format!("{kind} {id} in it was cut off and is not settled yet");
+            return refuse(reason, true);
+        }
+        let mut capture = repo.capture(&lock, self.rules, &BTreeSet::new())?;
+        let inner = self.below(&repo, &mut capture, whole, depth + 1);
+        Ok(NestedCapture {
             path: path.clone(),
             whole: whole.clone(),
+            inner: inner.map_err(Refused::Everything)?,
             capture,
-            inner,
             lock,
             repo,
-        }))
-    }
-
-    fn open(&mut self, outer: &Repo, path: &RepoPath) -> Result<Repo, Refused> {
-        let repo = Repo::nested(outer, path, self.context.home())?;
-        if self.seen.insert(real(repo.git_dir())) {
-            return Ok(repo);
-        }
-        let reason = "it shares its git folder with another work tree".to_owned();
-        Err(Refused::Here(Refusal {
-            reason,
-            partial: false,
-        }))
+        })
     }
 }
 
 enum Refused {
     Here(Refusal),
-    Git(GitError),
+    Everything(Error),
 }
 
 impl From<GitError> for Refused {
     fn from(error: GitError) -> Self {
-        Self::Git(error)
+        match error {
+            GitError::NoSpace { .. } => Self::Everything(error.into()),
+            error => Self::Here(refusal(&error)),
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 //! Its script, the recipe or entry that it names, the configuration of its tools, the project's CI.
 
 use super::is_test_path;
-use crate::policy::changes::ChangedFile;
-use crate::policy::program;
+use crate::model::feedback::FeedbackLoop;
+use crate::policy::{changes::ChangedFile, program};
 
 /// A feedback loop.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,16 @@ pub(crate) struct Loop<'a> {
     pub command: &'a str,
     /// Where it starts, relative to the work tree; empty for its root.
     pub dir: &'a str,
+}
+
+impl<'a> From<&'a FeedbackLoop> for Loop<'a> {
+    fn from(one: &'a FeedbackLoop) -> Self {
+        Self {
+            name: &one.name,
+            command: &one.command,
+            dir: one.dir.text(),
+        }
+    }
 }
 
 /// Programs that run the program named after them.
