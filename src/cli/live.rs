@@ -17,7 +17,8 @@ use chrono::Utc;
 use clap::builder::styling::AnsiColor;
 use status_line::{Doing, View, What};
 
-use crate::engine::{Context, base::clock, base::progress, inspect};
+use crate::engine::base::{clock, progress};
+use crate::engine::{Context, inspect};
 use crate::model::feedback::FeedbackResult;
 use crate::model::run::RunKey;
 use crate::model::time::Timestamp;

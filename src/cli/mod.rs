@@ -29,8 +29,10 @@ use setup::{context, setup};
 use ui::{Reply, Ui};
 
 use crate::engine;
-use crate::engine::{Context, Result, base::context, forget, trust};
-use crate::policy::{secrets::Fingerprints, settings::RedactSettings};
+use crate::engine::base::context;
+use crate::engine::{Context, Result, forget, trust};
+use crate::policy::secrets::Fingerprints;
+use crate::policy::settings::RedactSettings;
 use crate::process::{
     DETACHED, HELPER, WATCHDOG, exec_on_terminal, run_as_child, run_detached, run_watchdog,
     survive_file_size_limit,

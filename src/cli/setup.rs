@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use crate::engine::{Context, Error, ErrorKind, Result, base::context, base::runs, rollback};
+use crate::engine::base::{context, runs};
+use crate::engine::{Context, Error, ErrorKind, Result, rollback};
 use crate::model::id::{RunId, TaskId};
 use crate::process::Interrupts;
 

@@ -11,24 +11,20 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{Lack, lack};
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    hook::{self, status::HookStatus},
-    record::{git_state, liveness, nested, seed_json, select, stored::mark_suspect},
-    recovery::{self, lost, rebuild},
-};
-use crate::git::{
-    Error as GitError, Repo, WorktreeLock, base::RepositoryState, repo::CheckpointRef,
-};
-use crate::model::{
-    checkpoint::{Checkpoint, DAMAGED, UNDAMAGED},
-    event::Payload,
-    id::CheckpointId,
-    selector::Selector,
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::hook;
+use crate::engine::hook::status::HookStatus;
+use crate::engine::record::stored::mark_suspect;
+use crate::engine::record::{git_state, liveness, nested, seed_json, select};
+use crate::engine::recovery::{self, lost, rebuild};
+use crate::git::base::RepositoryState;
+use crate::git::repo::CheckpointRef;
+use crate::git::{Error as GitError, Repo, WorktreeLock};
+use crate::model::checkpoint::{Checkpoint, DAMAGED, UNDAMAGED};
+use crate::model::event::Payload;
+use crate::model::id::CheckpointId;
+use crate::model::selector::Selector;
 use crate::policy::text::count;
 use crate::store::views::rewrite_views;
 

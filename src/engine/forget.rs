@@ -12,30 +12,25 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{Root, Sync};
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-        runs::run_of,
-    },
-    hook::install::{FileChange, Place, Task, carry_out, settings_file},
-    record::{nested, seed_json, storage},
-    recovery,
-    runs::{Chosen, Planned, refuse_driven},
-    trust,
-};
-use crate::git::{Repo, WorktreeLock, repo::CheckpointRef};
-use crate::model::{
-    checkpoint::Checkpoint,
-    event::{EventSource, Payload},
-    hook::HookAgent,
-    id::{FixId, RunId},
-    manifest::ObjectId,
-    run::RunKey,
-    state::State,
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::engine::hook::install::{FileChange, Place, Task, carry_out, settings_file};
+use crate::engine::record::{nested, seed_json, storage};
+use crate::engine::runs::{Chosen, Planned, refuse_driven};
+use crate::engine::{recovery, trust};
+use crate::git::repo::CheckpointRef;
+use crate::git::{Repo, WorktreeLock};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::event::{EventSource, Payload};
+use crate::model::hook::HookAgent;
+use crate::model::id::{FixId, RunId};
+use crate::model::manifest::ObjectId;
+use crate::model::run::RunKey;
+use crate::model::state::State;
 use crate::policy::text::count;
-use crate::store::{NewEvent, views::write_views};
+use crate::store::NewEvent;
+use crate::store::views::write_views;
 
 /// The name of our folder in git's.
 const OWN: &str = "recover";

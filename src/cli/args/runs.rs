@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::engine::{accept, base::clock};
+use crate::engine::accept;
+use crate::engine::base::clock;
 
 use super::{lines, name, size};
 

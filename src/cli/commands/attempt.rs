@@ -14,9 +14,9 @@ use super::super::render;
 use super::super::replies::ExitCode;
 use super::super::ui::{Reply, Ui, escape};
 use crate::agent;
-use crate::engine::{
-    Context, Error, ErrorKind, Result, answers, base::clock, inspect, run::own_loop,
-};
+use crate::engine::base::clock;
+use crate::engine::run::own_loop;
+use crate::engine::{Context, Error, ErrorKind, Result, answers, inspect};
 use crate::model::agent_record::AgentRecord;
 use crate::model::decision::Decision;
 use crate::model::event::AttemptEnd;

@@ -2,29 +2,27 @@
 
 use anyhow::Context as _;
 
-use super::super::{
-    args::{
-        CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, How, ListArgs,
-        PruneArgs, RestoreArgs, ShowArgs,
-    },
-    render,
-    replies::ExitCode,
-    screens::{choose_checkpoint, choose_restore},
-    ui::{Paged, Reply, Ui, escape, verb},
+use super::super::args::{
+    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, How, ListArgs, PruneArgs,
+    RestoreArgs, ShowArgs,
 };
+use super::super::render;
+use super::super::replies::ExitCode;
+use super::super::screens::{choose_checkpoint, choose_restore};
+use super::super::ui::{Paged, Reply, Ui, escape, verb};
 use super::exchange::foreign_line;
 use super::restore::reply;
+use crate::engine::exchange::{self, export};
 use crate::engine::{
-    Context, Error, ErrorKind, Result, checkpoint, doctor,
-    exchange::{self, export},
-    inspect, rollback, runs,
+    Context, Error, ErrorKind, Result, checkpoint, doctor, inspect, rollback, runs,
 };
-use crate::model::{checkpoint::trigger, hint::Hint, operation::Scope, selector::Selector};
-use crate::policy::{
-    retention::Limits,
-    secrets::{redact, redact_json},
-    text::count,
-};
+use crate::model::checkpoint::trigger;
+use crate::model::hint::Hint;
+use crate::model::operation::Scope;
+use crate::model::selector::Selector;
+use crate::policy::retention::Limits;
+use crate::policy::secrets::{redact, redact_json};
+use crate::policy::text::count;
 
 /// Dispatches.
 pub(super) fn execute(context: &mut Context, args: &CheckpointArgs, ui: &Ui) -> Result<Reply> {

@@ -8,7 +8,8 @@ use super::super::args::{GlobalArgs, HookArgs, HookCommand, HookRunArgs, PlaceAr
 use super::super::render::{Table, column, date_time, when, words};
 use super::super::replies::ExitCode;
 use super::super::ui::{Form, Reply, Ui, escape};
-use crate::engine::{Context, Error, ErrorKind, Result, base::context, hook};
+use crate::engine::base::context;
+use crate::engine::{Context, Error, ErrorKind, Result, hook};
 use crate::model::hook::HookAgent;
 use crate::model::time::Timestamp;
 use crate::policy::secrets::redact;

@@ -12,9 +12,8 @@ use super::super::replies::{CompletionsReply, ConfigReply, ExitCode, ManReply, S
 use super::super::screens::agrees;
 use super::super::ui::{Form, Reply, Ui, escape};
 use super::super::{generate, schema};
-use crate::engine::{
-    Context, Error, ErrorKind, Result, doctor, hook, init as engine_init, run::retry,
-};
+use crate::engine::run::retry;
+use crate::engine::{Context, Error, ErrorKind, Result, doctor, hook, init as engine_init};
 use crate::model::hint::Hint;
 use crate::model::hook::HookAgent;
 use crate::policy::text::count;

@@ -10,7 +10,8 @@ use super::super::render::{Table, column};
 use super::super::replies::ExitCode;
 use super::super::screens::require_yes;
 use super::super::ui::{Reply, Ui, escape};
-use crate::engine::{Context, ErrorKind, Result, base::clock, remote};
+use crate::engine::base::clock;
+use crate::engine::{Context, ErrorKind, Result, remote};
 use crate::model::time::format_duration;
 
 /// `recover remote`.

@@ -1,21 +1,17 @@
 //! Runs the commands that go back: `rollback`, `undo`, `redo`, and `bisect`, which finds out where to.
 
 use super::super::args::{BisectArgs, How, RollbackArgs, UndoArgs, word_of};
-use super::super::{
-    render,
-    replies::ExitCode,
-    screens::{choose_rollback, confirm_rollback, require_yes},
-    ui::{Reply, Ui},
-};
-use crate::engine::{
-    Context, ErrorKind, Result, answers, bisect,
-    rollback::{self, undo},
-};
-use crate::model::{checkpoint::Checkpoint, hint::Hint, operation::Scope};
-use crate::policy::{
-    bisection::Judged,
-    text::{count, escape},
-};
+use super::super::render;
+use super::super::replies::ExitCode;
+use super::super::screens::{choose_rollback, confirm_rollback, require_yes};
+use super::super::ui::{Reply, Ui};
+use crate::engine::rollback::{self, undo};
+use crate::engine::{Context, ErrorKind, Result, answers, bisect};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::hint::Hint;
+use crate::model::operation::Scope;
+use crate::policy::bisection::Judged;
+use crate::policy::text::{count, escape};
 
 /// The answer of anything that puts files back.
 pub(super) fn reply(context: &Context, restore: &rollback::Restore, ui: &Ui) -> Result<Reply> {

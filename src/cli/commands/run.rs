@@ -14,9 +14,8 @@ use super::attempt::read_file;
 use super::manual_fix;
 use super::remote::{confirm_steal, how};
 use super::runs::close_chosen;
-use crate::engine::{
-    Context, Result, answers, base::clock, remote, resume, run, runs, status, trust,
-};
+use crate::engine::base::clock;
+use crate::engine::{Context, Result, answers, remote, resume, run, runs, status, trust};
 use crate::model::decision::{Standing, Strategy};
 use crate::model::hint::{Hint, join};
 use crate::model::run::{RunKey, RunStatus};

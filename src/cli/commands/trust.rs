@@ -2,11 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::super::{
-    args::TrustArgs,
-    screens::{Consent, agrees, require_yes, trusts},
-    ui::{Reply, Ui, escape},
-};
+use super::super::args::TrustArgs;
+use super::super::screens::{Consent, agrees, require_yes, trusts};
+use super::super::ui::{Reply, Ui, escape};
 use crate::engine::{Context, Error, ErrorKind, Result, remote, runs, trust};
 use crate::policy::text::size;
 

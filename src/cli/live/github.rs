@@ -7,7 +7,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::engine::{Context, base::progress, inspect, run};
+use crate::engine::base::progress;
+use crate::engine::{Context, inspect, run};
 use crate::model::decision::Decision;
 use crate::model::failure::Failure;
 use crate::policy::secrets::{Redactor, redact};

@@ -2,19 +2,15 @@
 
 use std::fmt::Write;
 
-use super::super::{
-    args::How,
-    render::{crossed_text, in_words, superseded_text, unchanged_text, when},
-    ui::{Ui, escape},
-};
+use super::super::args::How;
+use super::super::render::{crossed_text, in_words, superseded_text, unchanged_text, when};
+use super::super::ui::{Ui, escape};
 use super::{List, Picked, Talk, nothing_changed, same_as, size};
 use crate::engine::{Context, Error, ErrorKind, Result, inspect, rollback};
-use crate::model::{
-    checkpoint::{Checkpoint, trigger},
-    hint::Hint,
-    id::CheckpointId,
-    selector::Selector,
-};
+use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::selector::Selector;
 use crate::policy::restore::Edits;
 
 /// What a person chose.

@@ -10,20 +10,16 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 
 use super::reasons;
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    record::checkpoint,
-};
-use crate::git::{
-    Repo,
-    program::{Held, Saved, Staging},
-    restore::Expect,
-    tree::TreeLookup,
-};
-use crate::model::{checkpoint::Checkpoint, manifest::ObjectId, path::RepoPath};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::checkpoint;
+use crate::git::Repo;
+use crate::git::program::{Held, Saved, Staging};
+use crate::git::restore::Expect;
+use crate::git::tree::TreeLookup;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::manifest::ObjectId;
+use crate::model::path::RepoPath;
 use crate::policy::restore::{Baseline, Edits, PlanInput, Selection, plan};
 use crate::process::{Program, Show, Supervised};
 

@@ -4,45 +4,32 @@
 
 use std::path::PathBuf;
 
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-        runs::run_of,
-    },
-    inspect,
-    record::{
-        checkpoint, events,
-        liveness::Driving,
-        run_settings::{folder_of, identity, is_unchecked, loops_of_fix, shell_of},
-        select,
-        storage::Request,
-    },
-    recovery,
-    remote::require_consent_to_drive,
-    run::{
-        DriveOptions, Driven, LoopSetting, drive,
-        fix_session::{active, changes_since, log_of, new_session, open, prepare},
-        no_loops, run_loops,
-    },
-    trust::{self, agreed},
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::engine::record::liveness::Driving;
+use crate::engine::record::run_settings::{
+    folder_of, identity, is_unchecked, loops_of_fix, shell_of,
 };
-use crate::model::{
-    checkpoint::{Verdict, trigger},
-    event::Payload,
-    failure::Failure,
-    hint::Hint,
-    id::CheckpointId,
-    manifest::ObjectId,
-    manual_fix::{ManualFixSession, ManualFixStatus},
-    run::{IterationStatus, RunKey, RunStatus},
-};
-use crate::policy::{
-    classify::classify,
-    prompt::manual_fix_context,
-    retry::end_of_fix,
-    text::{Place, plain_text},
-};
+use crate::engine::record::storage::Request;
+use crate::engine::record::{checkpoint, events, select};
+use crate::engine::remote::require_consent_to_drive;
+use crate::engine::run::fix_session::{active, changes_since, log_of, new_session, open, prepare};
+use crate::engine::run::{DriveOptions, Driven, LoopSetting, drive, no_loops, run_loops};
+use crate::engine::trust::{self, agreed};
+use crate::engine::{inspect, recovery};
+use crate::model::checkpoint::{Verdict, trigger};
+use crate::model::event::Payload;
+use crate::model::failure::Failure;
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::manifest::ObjectId;
+use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
+use crate::model::run::{IterationStatus, RunKey, RunStatus};
+use crate::policy::classify::classify;
+use crate::policy::prompt::manual_fix_context;
+use crate::policy::retry::end_of_fix;
+use crate::policy::text::{Place, plain_text};
 use crate::process::Show;
 use crate::store::NewEvent;
 

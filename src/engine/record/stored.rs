@@ -8,16 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Context as _;
 
 use super::trailers;
-use crate::engine::base::{context::Context, error::Result};
-use crate::git::{Error as GitError, Repo, checkpoint::StoredCheckpoint, tree::TreeLookup};
-use crate::model::{
-    checkpoint::{Checkpoint, trigger},
-    hint::Hint,
-    manifest::ObjectId,
-    path::RepoPath,
-    run::RunKey,
-    state::State,
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::git::checkpoint::StoredCheckpoint;
+use crate::git::tree::TreeLookup;
+use crate::git::{Error as GitError, Repo};
+use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::hint::Hint;
+use crate::model::manifest::ObjectId;
+use crate::model::path::RepoPath;
+use crate::model::run::RunKey;
+use crate::model::state::State;
 use crate::policy::restore::glob_of;
 
 /// The trailer that holds the whole record, for those who rebuild the ledger from the references.

@@ -14,31 +14,26 @@ use super::head::{
 use super::last_written::LayerPart;
 use super::plan::Planned;
 use super::request::{Initiator, Restore, RestoreRequest};
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    record::{checkpoint, memory, seed_json, select, storage::Request},
-};
-use crate::git::{
-    Repo, WorktreeLock,
-    repo::Loan,
-    restore::{Expect, RestoreJournal, Restored},
-    tree::TreeLookup,
-};
-use crate::model::{
-    checkpoint::{CheckpointType, trigger},
-    event::{EventSource, Payload},
-    manifest::{Head, ObjectId},
-    operation::{HeadMove, NestedPart, Operation, OperationKind, Scope},
-    path::{PathReason, RepoPath},
-    run::RunKey,
-    step::StepRef,
-};
-use crate::policy::{restore::Baseline, text::escape};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::storage::Request;
+use crate::engine::record::{checkpoint, memory, seed_json, select};
+use crate::git::repo::Loan;
+use crate::git::restore::{Expect, RestoreJournal, Restored};
+use crate::git::tree::TreeLookup;
+use crate::git::{Repo, WorktreeLock};
+use crate::model::checkpoint::{CheckpointType, trigger};
+use crate::model::event::{EventSource, Payload};
+use crate::model::manifest::{Head, ObjectId};
+use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Scope};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::RunKey;
+use crate::model::step::StepRef;
+use crate::policy::restore::Baseline;
+use crate::policy::text::escape;
 use crate::process::{Interrupts, Shield};
-use crate::store::{NewEvent, views::write_views};
+use crate::store::NewEvent;
+use crate::store::views::write_views;
 
 /// Safety checkpoint, journal, files, memory, HEAD, index, event. `steps` are those that it goes back past.
 ///

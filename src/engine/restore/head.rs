@@ -12,33 +12,25 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use super::request::{Commits, RestoreRequest};
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    record::{lane::OwnCommits, memory, storage::Prepared},
-};
-use crate::git::{
-    Repo, WorktreeLock,
-    checkpoint::StoredCheckpoint,
-    restore::{Expect, IndexPlan, IndexSides, RestoreJournal},
-    tree::TreeLookup,
-};
-use crate::model::{
-    checkpoint::Checkpoint,
-    hint::Hint,
-    lane::BEFORE_START,
-    manifest::{Head, Manifest, ObjectId},
-    operation::{GitFile, Operation, OperationKind},
-    path::{PathReason, RepoPath},
-    run::{Run, RunKey},
-    state::State,
-};
-use crate::policy::{
-    restore::{Edits, RestorePlan},
-    text::count,
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::lane::OwnCommits;
+use crate::engine::record::memory;
+use crate::engine::record::storage::Prepared;
+use crate::git::checkpoint::StoredCheckpoint;
+use crate::git::restore::{Expect, IndexPlan, IndexSides, RestoreJournal};
+use crate::git::tree::TreeLookup;
+use crate::git::{Repo, WorktreeLock};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::hint::Hint;
+use crate::model::lane::BEFORE_START;
+use crate::model::manifest::{Head, Manifest, ObjectId};
+use crate::model::operation::{GitFile, Operation, OperationKind};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
+use crate::policy::restore::{Edits, RestorePlan};
+use crate::policy::text::count;
 
 /// What happens to HEAD.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,21 +10,17 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::request::{NestedAction, NestedOutcome, RestoreRequest};
-use crate::engine::{
-    base::{context::Context, error::Result},
-    record::{nested::NestedCapture, storage::Prepared},
-};
-use crate::git::{
-    Repo,
-    checkpoint::{NestedCopy, StoredCheckpoint},
-    tree::{TreeIgnores, TreeLookup},
-};
-use crate::model::{
-    hint::Hint,
-    manifest::{EntryKind, Head, Manifest, Nested, ObjectId, Snapshot},
-    operation::GitFile,
-    path::{NESTED, PathReason, RepoPath},
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::engine::record::nested::NestedCapture;
+use crate::engine::record::storage::Prepared;
+use crate::git::Repo;
+use crate::git::checkpoint::{NestedCopy, StoredCheckpoint};
+use crate::git::tree::{TreeIgnores, TreeLookup};
+use crate::model::hint::Hint;
+use crate::model::manifest::{EntryKind, Head, Manifest, Nested, ObjectId, Snapshot};
+use crate::model::operation::GitFile;
+use crate::model::path::{NESTED, PathReason, RepoPath};
 use crate::policy::restore::Selection;
 
 /// One whose files take part in the plan.

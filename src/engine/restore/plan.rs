@@ -8,41 +8,29 @@ use super::last_written::{Hidden, LastWritten, recorded_outputs};
 use super::nested::{Grafts, InnerRules, grafts};
 use super::request::{BEST_EFFORT, IndexOutcome, Initiator, RestoreRequest, RestoreResult};
 use super::{head, last_written};
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    record::{
-        checkpoint::prepare_under,
-        lane::OwnCommits,
-        memory::{self, MemoryPlan},
-        storage::Prepared,
-        stored,
-    },
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::checkpoint::prepare_under;
+use crate::engine::record::lane::OwnCommits;
+use crate::engine::record::memory::{self, MemoryPlan};
+use crate::engine::record::storage::Prepared;
+use crate::engine::record::stored;
+use crate::git::checkpoint::{MemoryFile, StoredCheckpoint};
+use crate::git::repo::owner;
+use crate::git::restore::IndexPlan;
+use crate::git::tree::{TreeIgnores, TreeLookup};
+use crate::git::{Error as GitError, Repo, WorktreeLock};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::manifest::{EntryKind, Snapshot};
+use crate::model::operation::{HeadMove, OperationKind, Scope};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::state::State;
+use crate::policy::restore::{
+    Baseline, EDITED_BY_HAND, Edits, PlanInput, RestorePlan, Selection, plan as plan_files,
 };
-use crate::git::{
-    Error as GitError, Repo, WorktreeLock,
-    checkpoint::{MemoryFile, StoredCheckpoint},
-    repo::owner,
-    restore::IndexPlan,
-    tree::{TreeIgnores, TreeLookup},
-};
-use crate::model::{
-    checkpoint::Checkpoint,
-    hint::Hint,
-    id::CheckpointId,
-    manifest::{EntryKind, Snapshot},
-    operation::{HeadMove, OperationKind, Scope},
-    path::{PathReason, RepoPath},
-    state::State,
-};
-use crate::policy::{
-    restore::{
-        Baseline, EDITED_BY_HAND, Edits, PlanInput, RestorePlan, Selection, plan as plan_files,
-    },
-    text::{escape, first_few},
-};
+use crate::policy::text::{escape, first_few};
 
 /// A restore that may be carried out.
 #[derive(Debug)]

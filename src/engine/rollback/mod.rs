@@ -15,33 +15,23 @@ use std::path::Path;
 
 use on_request::{restore, restore_with};
 
-use crate::engine::{
-    base::{
-        context::{Context, plain_path},
-        error::{Error, ErrorKind, Result},
-    },
-    record::{git_state, nested, select, stored},
-    recovery,
-    restore::{
-        automatic::mixed,
-        request::{Initiator, RestoreRequest},
-    },
-};
-use crate::model::{
-    checkpoint::{Checkpoint, trigger},
-    failure::Cause,
-    hint::Hint,
-    id::CheckpointId,
-    operation::{OperationKind, Reposition},
-    path::{FolderId, PathReason},
-    run::{Iteration, Run, RunKey, RunStatus},
-    selector::Selector,
-    state::{Named, State},
-};
-use crate::policy::{
-    restore::Edits,
-    text::{escape, first_few},
-};
+use crate::engine::base::context::{Context, plain_path};
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::{git_state, nested, select, stored};
+use crate::engine::recovery;
+use crate::engine::restore::automatic::mixed;
+use crate::engine::restore::request::{Initiator, RestoreRequest};
+use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::failure::Cause;
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::operation::{OperationKind, Reposition};
+use crate::model::path::{FolderId, PathReason};
+use crate::model::run::{Iteration, Run, RunKey, RunStatus};
+use crate::model::selector::Selector;
+use crate::model::state::{Named, State};
+use crate::policy::restore::Edits;
+use crate::policy::text::{escape, first_few};
 
 pub(crate) use crate::engine::restore::request::{
     Commits, IndexOutcome, NestedAction, Options, Restore, RestoreResult,

@@ -7,28 +7,22 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    exchange::{Archived, archive, archive_age},
-    record::{nested, seed_json, select, storage},
-    recovery,
-};
-use crate::git::{WorktreeLock, repo::CheckpointRef};
-use crate::model::{
-    checkpoint::Checkpoint,
-    event::{EventSource, Payload},
-    id::CheckpointId,
-    run::RunKey,
-    state::State,
-};
-use crate::policy::{
-    retention::{Limits, Reasoned, RetentionPlan, Which, retain},
-    text::count,
-};
-use crate::store::{NewEvent, views::write_views};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::exchange::{Archived, archive, archive_age};
+use crate::engine::record::{nested, seed_json, select, storage};
+use crate::engine::recovery;
+use crate::git::WorktreeLock;
+use crate::git::repo::CheckpointRef;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::event::{EventSource, Payload};
+use crate::model::id::CheckpointId;
+use crate::model::run::RunKey;
+use crate::model::state::State;
+use crate::policy::retention::{Limits, Reasoned, RetentionPlan, Which, retain};
+use crate::policy::text::count;
+use crate::store::NewEvent;
+use crate::store::views::write_views;
 
 /// What a prune did or would do.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

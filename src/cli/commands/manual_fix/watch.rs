@@ -8,10 +8,9 @@ use super::super::super::render::{said, seconds};
 use super::super::super::replies::ExitCode;
 use super::super::super::ui::{Reply, Ui, escape};
 use super::show;
-use crate::engine::{
-    Context, Error, ErrorKind, Result, base::clock, base::progress, manual_fix, manual_fix::watch,
-    run,
-};
+use crate::engine::base::{clock, progress};
+use crate::engine::manual_fix::{self, watch};
+use crate::engine::{Context, Error, ErrorKind, Result, run};
 use crate::model::hint::Hint;
 use crate::model::manifest::Change;
 use crate::model::manual_fix::ManualFixStatus;

@@ -20,9 +20,12 @@ use super::trust::TrustRecord;
 use crate::config::{Around, Config, ConfigError, Guarded, UserConfig, is_mask};
 use crate::durable::Root;
 use crate::git::{Error as GitError, Repo};
-use crate::model::{
-    hint::Hint, id::RunId, manifest::CaptureRules, path::FolderId, run::RunKey, time::Timestamp,
-};
+use crate::model::hint::Hint;
+use crate::model::id::RunId;
+use crate::model::manifest::CaptureRules;
+use crate::model::path::FolderId;
+use crate::model::run::RunKey;
+use crate::model::time::Timestamp;
 use crate::policy::settings::{DEFAULT_LANE_FILE, SafeMode, Settings};
 use crate::process;
 use crate::process::{Interrupts, ProcessId};

@@ -24,22 +24,19 @@ use anyhow::Context as _;
 use super::{Context, Setup};
 use crate::config::{Config, ConfigError, MAX_FILE, Place, UserConfig};
 use crate::durable::{Root, TemporaryFolder};
-use crate::engine::base::{
-    error::{Error, ErrorKind as Kind, Result},
-    runs::{self, Wanted},
-};
-use crate::git::{
-    Error as GitError, Repo, WorktreeLock,
-    base::{RepositoryState, Unusable},
-    repo::owner,
-};
-use crate::model::{
-    hint::Hint, id::TaskId, manifest::Head, path::FolderId, state::State, time::Timestamp,
-};
-use crate::policy::{
-    secrets::{Fingerprints, Redactor},
-    settings::RedactSettings,
-};
+use crate::engine::base::error::{Error, ErrorKind as Kind, Result};
+use crate::engine::base::runs::{self, Wanted};
+use crate::git::base::{RepositoryState, Unusable};
+use crate::git::repo::owner;
+use crate::git::{Error as GitError, Repo, WorktreeLock};
+use crate::model::hint::Hint;
+use crate::model::id::TaskId;
+use crate::model::manifest::Head;
+use crate::model::path::FolderId;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::secrets::{Fingerprints, Redactor};
+use crate::policy::settings::RedactSettings;
 use crate::store::{Foreign, Origin, Registry, Store};
 use crate::{config, process, store};
 

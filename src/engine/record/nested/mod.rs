@@ -10,26 +10,18 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use super::stored::{RECORD, mark_suspect};
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, Result},
-    },
-    record::trailers,
-};
-use crate::git::{
-    Error as GitError, Repo, WorktreeLock,
-    capture::Capture,
-    checkpoint::{CheckpointParts, StoredCheckpoint},
-    repo::CheckpointRef,
-};
-use crate::model::{
-    checkpoint::Checkpoint,
-    id::{CheckpointId, RunId},
-    manifest::{CaptureRules, Nested, ObjectId},
-    path::{FolderId, NESTED, PathReason, RepoPath},
-    state::State,
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, Result};
+use crate::engine::record::trailers;
+use crate::git::capture::Capture;
+use crate::git::checkpoint::{CheckpointParts, StoredCheckpoint};
+use crate::git::repo::CheckpointRef;
+use crate::git::{Error as GitError, Repo, WorktreeLock};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::id::{CheckpointId, RunId};
+use crate::model::manifest::{CaptureRules, Nested, ObjectId};
+use crate::model::path::{FolderId, NESTED, PathReason, RepoPath};
+use crate::model::state::State;
 
 pub(crate) use stored::{Now, adopt, changed, forget, verify};
 

@@ -3,7 +3,8 @@
 
 use super::is_test_path;
 use crate::model::feedback::FeedbackLoop;
-use crate::policy::{changes::ChangedFile, program};
+use crate::policy::changes::ChangedFile;
+use crate::policy::program;
 
 /// A feedback loop.
 #[derive(Clone, Copy, Debug)]
