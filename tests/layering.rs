@@ -118,7 +118,6 @@ const BY_PATH: [(&str, &str); 46] = [
         "git/program/staging.rs",
         "a folder for the moment, which git and the hooks write to",
     ),
-    ("git/remote/run_state.rs", "git's objects"),
     (
         "git/remote/check.rs",
         "a hook for the moment, in a folder for the moment",

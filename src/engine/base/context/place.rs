@@ -415,7 +415,7 @@ impl Context {
     }
 
     /// The lock of a work tree. In a dry run it is one under which nothing is written.
-    pub fn lock_worktree(&self, repo: &Repo) -> crate::git::Result<WorktreeLock> {
+    pub fn lock_worktree(&self, repo: &Repo) -> Result<WorktreeLock, GitError> {
         let lock = if self.dry_run() {
             WorktreeLock::rehearse
         } else {
