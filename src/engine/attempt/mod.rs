@@ -2,7 +2,7 @@
 //! Also the conditions that are detected in what it left, and where its run then stands.
 
 use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
+use crate::engine::base::error::{Error, Result};
 use crate::engine::base::runs::run_of;
 use crate::engine::record::attempt_record::{
     Begin, Ended, Ending, RecoveryResult, Started, commits_since, head_of, session_of,
@@ -285,13 +285,13 @@ pub(in crate::engine) fn end_locked(
     }
     let recorded = prepared
         .as_ref()
-        .map_err(ToString::to_string)
+        .map_err(Error::explained)
         .and_then(|prepared| {
             let recorded =
                 checkpoint::record_with(context, &ledger, key, prepared, request, |id| {
                     following(Some(id))
                 });
-            recorded.map_err(|error| error.to_string())
+            recorded.map_err(|error| error.explained())
         });
     let (checkpoint, checkpoint_error) = match recorded {
         Ok(checkpoint) => (Some(checkpoint), None),
