@@ -13,7 +13,7 @@ use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 
 use super::pty::{self, Pty};
-use super::{Program, Show, SpawnError, SpawnErrorKind, Supervised, orphan};
+use super::{ProcessId, Program, Show, SpawnError, SpawnErrorKind, Supervised, orphan};
 
 /// A child that was just started, with our ends of its pipes.
 pub(super) struct Spawned {
@@ -47,7 +47,7 @@ pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>
         command
     };
     command.current_dir(&spec.cwd);
-    command.env(orphan::SUPERVISOR, orphan::mark_of(&orphan::own_id()));
+    command.env(orphan::SUPERVISOR, orphan::mark_of(&ProcessId::own()));
     command.envs(spec.env_set.iter().map(|(name, value)| (name, value)));
     for name in &spec.env_remove {
         command.env_remove(name);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::process::setsid;
 
-use super::orphan::{end_group, end_started_by, own_id};
+use super::orphan::end_started_by;
 use crate::model::run::ProcessId;
 use crate::os::{own_program, since_boot};
 
@@ -42,7 +42,7 @@ impl Watchdog {
         helper
             .arg(WATCHDOG)
             .arg(grace.as_millis().to_string())
-            .arg(words_of(&own_id()));
+            .arg(words_of(&ProcessId::own()));
         helper
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -173,7 +173,7 @@ impl Told {
         let of_child = self
             .child
             .as_ref()
-            .map_or(Ok(()), |child| end_group(child, grace).map(drop));
+            .map_or(Ok(()), |child| child.end_group(grace).map(drop));
         u8::from(
             of_child
                 .and(end_started_by(supervisor, grace).map(drop))

@@ -24,28 +24,35 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{FileLock, Sync};
-use crate::engine::attempt;
-use crate::engine::attempt::conditions::Detected;
-use crate::engine::base::clock::millis;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::heartbeat::{is_alive, mark_replaced};
-use crate::engine::base::runs::{self, run_of};
-use crate::engine::record::attempt_record::{self, Ending, Started};
-use crate::engine::record::events::{self, apply_speculatively};
-use crate::engine::record::liveness::{
-    is_driven, is_orphaned, is_step_orphaned, left_running, orphaned_baseline, orphaned_steps,
+use crate::engine::{
+    attempt::{self, conditions::Detected},
+    base::{
+        clock::millis,
+        context::Context,
+        error::{Error, ErrorKind, Result},
+        heartbeat::{is_alive, mark_replaced},
+        runs::{self, run_of},
+    },
+    record::{
+        attempt_record::{self, Ending, Started},
+        events::{self, apply_speculatively},
+        liveness::{
+            is_driven, is_orphaned, is_step_orphaned, left_running, orphaned_baseline,
+            orphaned_steps,
+        },
+    },
+    restore::automatic::restore_covered_files,
 };
-use crate::engine::restore::automatic::restore_covered_files;
-use crate::model::checkpoint::trigger;
-use crate::model::decision::Action;
-use crate::model::event::{AttemptEnd, Payload};
-use crate::model::hint::Hint;
-use crate::model::run::{IterationStatus, OnFailure, ProcessId, Run, RunKey, RunStatus};
-use crate::model::state::State;
-use crate::model::step::{Step, StepEnd, StepStatus};
+use crate::model::{
+    checkpoint::trigger,
+    decision::Action,
+    event::{AttemptEnd, Payload},
+    hint::Hint,
+    run::{IterationStatus, OnFailure, ProcessId, Run, RunKey, RunStatus},
+    state::State,
+    step::{Step, StepEnd, StepStatus},
+};
 use crate::policy::classify;
-use crate::process::{self, caller, end_children_of, end_group};
 use crate::store::NewEvent;
 
 /// How long processes of an orphaned attempt may take to end.
@@ -179,12 +186,12 @@ pub(super) fn recover_attempts(context: &Context) -> Result<Vec<String>> {
             .iter()
             .for_each(|supervisor| mark_replaced(context.store(), supervisor));
         if let Some(child) = &live.child {
-            let ended = end_group(child, ATTEMPT_GRACE).map_err(failed)?;
+            let ended = child.end_group(ATTEMPT_GRACE).map_err(failed)?;
             tracing::debug!(?ended, pid = child.pid, "processes of a lost attempt");
         }
         // Feedback loops, and a command that was started a moment before the kill, are recorded nowhere.
         if let Some(supervisor) = &live.supervisor {
-            let ended = end_children_of(supervisor, ATTEMPT_GRACE).map_err(failed)?;
+            let ended = supervisor.end_children(ATTEMPT_GRACE).map_err(failed)?;
             tracing::debug!(?ended, "other processes of a lost attempt");
         }
         let Some((started, ending)) = crashed(context, run) else {
@@ -209,7 +216,8 @@ pub(super) fn cancel_baselines(context: &Context) -> Result<Vec<String>> {
             continue;
         };
         mark_replaced(context.store(), supervisor);
-        let ended = end_children_of(supervisor, ATTEMPT_GRACE)
+        let ended = supervisor
+            .end_children(ATTEMPT_GRACE)
             .context("cannot look for the run's checks")?;
         tracing::debug!(?ended, "feedback loops of a lost run");
         let reason = "recover was killed before the first attempt".to_owned();
@@ -286,10 +294,14 @@ fn cut_off(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
     let failed = |error| Error::io("cannot look for the lost step's processes", error);
     mark_replaced(context.store(), &step.start.supervisor);
     if let Some(child) = &step.child {
-        let ended = end_group(child, STEP_GRACE).map_err(failed)?;
+        let ended = child.end_group(STEP_GRACE).map_err(failed)?;
         tracing::debug!(?ended, pid = child.pid, "processes of a lost step");
     }
-    let ended_others = end_children_of(&step.start.supervisor, STEP_GRACE).map_err(failed)?;
+    let ended_others = step
+        .start
+        .supervisor
+        .end_children(STEP_GRACE)
+        .map_err(failed)?;
     tracing::debug!(?ended_others, "other processes of a lost step");
     let name = &step.start.name;
     let put_back = match restore_covered_files(context, key, &step.start) {
@@ -312,7 +324,8 @@ fn cut_off(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
 fn stopped(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
     if let Some(supervisor) = &step.compensating {
         mark_replaced(context.store(), supervisor);
-        let ended = end_children_of(supervisor, STEP_GRACE)
+        let ended = supervisor
+            .end_children(STEP_GRACE)
             .context("cannot look for the processes of the step's compensation")?;
         tracing::debug!(?ended, "processes of a lost compensation");
     }
@@ -487,7 +500,7 @@ fn noted_caller(context: &Context, key: &RunKey) -> Option<Caller> {
 /// Notes who calls the hook of a session. What cannot be noted is found by its age.
 pub(crate) fn note_caller(context: &Context, key: &RunKey) {
     let before = noted_caller(context, key);
-    let process = caller();
+    let process = ProcessId::caller();
     let again = process.is_some()
         && before
             .as_ref()
@@ -518,7 +531,7 @@ fn is_session_orphaned(context: &Context, run: &Run) -> bool {
     caller
         .process
         .filter(|_| caller.again)
-        .is_some_and(|agent| !agent.is_out_of_sight() && !process::is_alive(&agent))
+        .is_some_and(|agent| !agent.is_out_of_sight() && !agent.is_alive())
 }
 
 fn orphaned_sessions(context: &Context, state: &State) -> Vec<RunKey> {

@@ -7,13 +7,17 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{FileLock, Sync};
-use crate::engine::base::clock::Moment;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{
+    clock::Moment,
+    context::Context,
+    error::{Error, ErrorKind, Result},
+};
 use crate::git::repo::CheckpointRef;
-use crate::model::manifest::ObjectId;
-use crate::model::remote::{Claim, Link};
-use crate::model::run::RunKey;
+use crate::model::{
+    manifest::ObjectId,
+    remote::{Claim, Link},
+    run::RunKey,
+};
 
 /// How long another process that talks to the server about the same run is waited for.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -223,7 +227,7 @@ impl Locked {
 
 #[cfg(test)]
 mod tests {
-    use crate::process::own_id;
+    use crate::model::run::ProcessId;
 
     use super::*;
 
@@ -232,7 +236,7 @@ mod tests {
         let (one, other) = (ObjectId("1".into()), ObjectId("2".into()));
         let mut record = Record::default();
         assert_eq!(record.see(&one), Duration::ZERO);
-        if own_id().boot_id.is_none() {
+        if ProcessId::own().boot_id.is_none() {
             return;
         }
         record.seen.as_mut().unwrap().since.millis -=

@@ -14,42 +14,48 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::commands::CommandEvidence;
+use super::commands::failure_of;
 use super::feedback::{LoopSetting, evidence_of, log_file, run_loops};
 use super::{Digest, DriveOptions};
+use crate::agent;
 use crate::agent::Stream;
 use crate::durable::Sync;
-use crate::engine::base::clock::millis;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::runs::run_of;
-use crate::engine::checkpoint::{create_automatic, due};
-use crate::engine::record::attempt_record::{Begin, Ending, Started};
-use crate::engine::record::run_settings::{
-    attempt_folder, identity, loops_of, shell_of, start_folder,
+use crate::engine::{
+    base::{
+        clock::millis,
+        context::Context,
+        error::{Error, ErrorKind, Result},
+        runs::run_of,
+    },
+    checkpoint::{create_automatic, due},
+    record::{
+        attempt_record::{Begin, Ending, Started},
+        git_state, lane,
+        run_settings::{attempt_folder, identity, loops_of, shell_of, start_folder},
+    },
+    recovery::lost,
+    remote::Session,
+    trust,
 };
-use crate::engine::record::{git_state, lane};
-use crate::engine::recovery::lost;
-use crate::engine::remote::Session;
-use crate::engine::trust;
 use crate::git::repo::ForeignLock;
-use crate::model::agent_record::{AgentKind, AgentRecord, Usage};
-use crate::model::event::{AttemptEnd, Payload};
-use crate::model::feedback::CheckKind;
-use crate::model::path::FolderId;
-use crate::model::run::{Leftover, ProcessId, Run, RunKey};
-use crate::model::spec::{Launch, PromptMode};
-use crate::os::own_program;
-use crate::policy::classify::{self, classify, stage_of_command};
-use crate::policy::prompt::{PromptParts, prompt};
-use crate::policy::secrets::{redact, redact_json};
-use crate::policy::settings::Leftovers;
-use crate::policy::text::headline;
-use crate::process::{
-    Exit, MARK, Mark, Program, SpawnErrorKind, Stray, Supervised, Watch, Watcher,
+use crate::model::{
+    agent_record::{AgentKind, AgentRecord, Usage},
+    event::{AttemptEnd, Payload},
+    feedback::CheckKind,
+    path::FolderId,
+    run::{Leftover, ProcessId, Run, RunKey},
+    spec::{Launch, PromptMode},
 };
+use crate::os::own_program;
+use crate::policy::{
+    classify::{self, classify, stage_of_command},
+    prompt::{PromptParts, prompt},
+    secrets::{redact, redact_json},
+    settings::Leftovers,
+    text::headline,
+};
+use crate::process::{Exit, Mark, Program, SpawnErrorKind, Supervised, Watch, Watcher};
 use crate::store::NewEvent;
-use crate::{agent, process};
 
 /// So many characters of a command line are enough to know a process by.
 const LONGEST_COMMAND: usize = 200;
@@ -109,7 +115,7 @@ pub(super) fn execute(
         supervised.log = Some(log_file(context, &log)?);
     }
     let mark = Mark::new(trust::attempt_places(context));
-    let mut marked = vec![(MARK.into(), mark.value().into())];
+    let mut marked = vec![(Mark::VARIABLE.into(), mark.value().into())];
     marked.extend(session.map(Session::variable));
     supervised.env_set.extend(marked.iter().cloned());
     let kind = agent::detect(Some(&command.line()), command.agent.as_deref(), b"");
@@ -124,17 +130,13 @@ pub(super) fn execute(
     let run = || run_watched(context, key, supervised, watched.as_ref(), session);
     let exit = with_checkpoints(context, key, run)
         .with_context(|| format!("cannot run {}", command.line()))?;
-    if let Some(error) = exit
-        .spawn_error
-        .as_ref()
-        .filter(|error| error.kind != SpawnErrorKind::Other)
+    if let Some(error) = &exit.spawn_error
+        && error.kind != SpawnErrorKind::Other
         && !command.is_fallback
     {
         // It was there when the run began: the attempt is not charged.
-        return Err(Error::new(
-            ErrorKind::Usage,
-            format!("cannot start the command: {}", error.message),
-        ));
+        let message = format!("cannot start the command: {}", error.message);
+        return Err(Error::new(ErrorKind::Usage, message));
     }
     let interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
     // What an atomic step left that was killed within the attempt is no part of its result.
@@ -191,13 +193,14 @@ pub(super) fn execute(
             ending.end.agent_session = None;
         }
     }
-    let own = CommandEvidence {
-        evidence: &evidence,
-        record: record.as_ref(),
-        argv: &command.argv,
-    };
-    if let Some(failure) = own.failure(context, key, command.launch.as_ref()) {
-        ending.end.failure = Some(failure);
+    let failure = failure_of(
+        context,
+        key,
+        (&evidence, record.as_ref()),
+        (&command.argv, command.launch.as_ref()),
+    );
+    if failure.is_some() {
+        ending.end.failure = failure;
         ending.end.leftovers = leftovers;
         return Ok(Executed {
             ending,
@@ -243,29 +246,28 @@ pub(super) fn execute(
 }
 
 /// Deals with what the attempt left behind outside its session, and says so of each process once.
-fn settle_strays(context: &Context, mark: &Mark, told: &mut Vec<Leftover>) {
+fn settle_strays(context: &Context, mark: &Mark, known: &mut Vec<Leftover>) {
     let policy = context.settings().run.leftovers;
     let is_to_end = |folder: &Path| match policy {
         Leftovers::Auto => folder.starts_with(context.worktree()),
         Leftovers::End => true,
         Leftovers::Keep => false,
     };
-    let strays = process::settle_strays(mark, is_to_end, context.settings().runner.grace)
-        .unwrap_or_else(|error| {
-            tracing::warn!(%error, "what the attempt left behind is not known");
-            Vec::new()
-        });
-    for Stray {
-        pid,
-        command,
-        ended,
-    } in strays
-    {
-        if told.iter().any(|known| known.pid == pid) {
+    let strays = mark.settle(is_to_end, context.settings().runner.grace);
+    let strays = strays.unwrap_or_else(|error| {
+        tracing::warn!(%error, "what the attempt left behind is not known");
+        Vec::new()
+    });
+    for mut stray in strays {
+        if known.iter().any(|one| one.pid == stray.pid) {
             continue;
         }
-        let command: String = redact(&command).chars().take(LONGEST_COMMAND).collect();
-        let end = if ended {
+        stray.command = redact(&stray.command)
+            .chars()
+            .take(LONGEST_COMMAND)
+            .collect();
+        let (pid, command) = (stray.pid, &stray.command);
+        let end = if stray.ended {
             "it was ended"
         } else {
             "it was left running"
@@ -273,11 +275,7 @@ fn settle_strays(context: &Context, mark: &Mark, told: &mut Vec<Leftover>) {
         tracing::warn!(
             "process {pid} ({command}) left the attempt's session and outlived it: {end}"
         );
-        told.push(Leftover {
-            pid,
-            command,
-            ended,
-        });
+        known.push(stray);
     }
 }
 

@@ -19,25 +19,29 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{FileLock, LockError};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::runs;
-use crate::engine::record::liveness::Driving;
-use crate::engine::record::run_settings::configured_checks;
-use crate::engine::record::storage;
-use crate::engine::record::{checkpoint, events, lane, select};
-use crate::engine::recovery;
-use crate::engine::remote::{Server, require_new};
-use crate::engine::runs::refuse_driven;
-use crate::engine::trust::{self, Reach};
-use crate::model::checkpoint::trigger;
-use crate::model::decision::{Decision, Standing};
-use crate::model::hint::Hint;
-use crate::model::run::{NONE, ProcessId, Run, RunKey, RunSpec};
-use crate::model::state::State;
-use crate::policy::report::Night;
-use crate::policy::retry::Outlook;
-use crate::process;
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+        runs,
+    },
+    record::{
+        checkpoint, events, lane, liveness::Driving, run_settings::configured_checks, select,
+        storage,
+    },
+    recovery,
+    remote::{Server, require_new},
+    runs::refuse_driven,
+    trust::{self, Reach},
+};
+use crate::model::{
+    checkpoint::trigger,
+    decision::{Decision, Standing},
+    hint::Hint,
+    run::{NONE, ProcessId, Run, RunKey, RunSpec},
+    state::State,
+};
+use crate::policy::{report::Night, retry::Outlook};
 use crate::process::Show;
 use crate::store::NewEvent;
 
@@ -124,7 +128,7 @@ pub(crate) struct Driven {
 
 /// The run of this work tree in whose attempt this process is.
 fn run_around<'a>(context: &Context, state: &'a State) -> Option<&'a Run> {
-    let above = process::ancestors();
+    let above = ProcessId::ancestors();
     let is_above = |id: &ProcessId| {
         above
             .iter()

@@ -24,7 +24,6 @@ use crate::model::{
     hint::Hint, id::RunId, manifest::CaptureRules, path::FolderId, run::RunKey, time::Timestamp,
 };
 use crate::policy::settings::{DEFAULT_LANE_FILE, SafeMode, Settings};
-use crate::process;
 use crate::process::{Interrupts, ProcessId};
 use crate::store::{Loaded, Store};
 
@@ -387,7 +386,7 @@ impl Context {
                     .to_owned(),
             );
         }
-        heartbeat.map_or_else(process::own_id, |heartbeat| heartbeat.id().clone())
+        heartbeat.map_or_else(ProcessId::own, |heartbeat| heartbeat.id().clone())
     }
 
     /// Refuses to go on with `key` where another process took this one for dead and has it now (11).

@@ -40,8 +40,9 @@ use crate::policy::{
     secrets::{Fingerprints, Redactor},
     settings::RedactSettings,
 };
+use crate::process::Mark;
 use crate::store::{Foreign, Origin, Registry, Store};
-use crate::{config, process, store};
+use crate::{config, store};
 
 /// The task of the run that a command without `--task` works on, where the file has settings of its own for it (B16).
 pub(super) fn task_of_run(
@@ -566,9 +567,9 @@ pub(super) fn warn_if_foreign(context: &Context) {
 /// Whether this process is part of an attempt that is about this state directory or this work tree, by its marks alone.
 pub(in crate::engine) fn is_part_of_attempt(state_dir: &Path, worktree: &Path) -> bool {
     let [state, tree] = attempt_numbers(state_dir, worktree);
-    let is_here =
-        |marked: &process::Marked| marked.mark.places[0] == state || marked.mark.places[1] == tree;
-    process::marks().iter().any(is_here)
+    let all = Mark::all();
+    all.iter()
+        .any(|(mark, _)| mark.places[0] == state || mark.places[1] == tree)
 }
 
 pub(in crate::engine) fn attempt_numbers(state_dir: &Path, worktree: &Path) -> [u32; 2] {
