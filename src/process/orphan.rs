@@ -308,30 +308,25 @@ mod tests {
     #[test]
     fn another_process_with_the_same_number_is_not_it() {
         let id = ProcessId::own();
-        assert!(
-            !(ProcessId {
-                start_time: id.start_time + 1,
-                ..id.clone()
-            })
-        );
-        assert!(
-            !(ProcessId {
-                boot_id: Some("another".to_owned()),
-                ..id.clone()
-            })
-        );
-        assert!(
-            !(ProcessId {
-                pid_namespace: Some(1),
-                ..id.clone()
-            })
-        );
-        assert!(
-            !(ProcessId {
-                start_time: 0,
-                ..id
-            })
-        );
+        let later = ProcessId {
+            start_time: id.start_time + 1,
+            ..id.clone()
+        };
+        let of_another_boot = ProcessId {
+            boot_id: Some("another".to_owned()),
+            ..id.clone()
+        };
+        let of_another_namespace = ProcessId {
+            pid_namespace: Some(1),
+            ..id.clone()
+        };
+        let unknown = ProcessId {
+            start_time: 0,
+            ..id
+        };
+        for other in [later, of_another_boot, of_another_namespace, unknown] {
+            assert!(!other.is_alive(), "{other:?}");
+        }
     }
 
     #[test]
