@@ -145,8 +145,6 @@ pub mod process {
     pub use crate::process::Show;
     pub use crate::process::SpawnErrorKind;
     pub use crate::process::Supervised;
-    pub use crate::process::end_group;
-    pub use crate::process::is_alive;
 }
 
 pub mod store {

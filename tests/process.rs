@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use recover::testing::process::{
     Exit, GroupEnd, Interrupts, Keep, ProcessId, Program, Show, SpawnErrorKind, Supervised,
-    end_group, is_alive,
 };
 
 fn shell(script: &str) -> Supervised {
@@ -36,7 +35,7 @@ fn run_with_id(spec: &Supervised) -> (Exit, Option<ProcessId>) {
         })
         .unwrap();
     if let Some(id) = &id {
-        assert_eq!(end_group(id, Duration::ZERO).unwrap(), GroupEnd::Gone);
+        assert_eq!(id.end_group(Duration::ZERO).unwrap(), GroupEnd::Gone);
     }
     (exit, id)
 }
@@ -322,13 +321,13 @@ fn a_log_that_cannot_be_written_does_not_disturb_the_child() {
 fn a_child_that_cannot_be_recorded_is_killed() {
     let mut id = None;
     let result = shell("sleep 1000 & wait").run(&Interrupts::disconnected(), |child| {
-        assert!(is_alive(child));
+        assert!(child.is_alive());
         id = Some(child.clone());
         Err(io::Error::other("ledger"))
     });
     assert_eq!(result.unwrap_err().to_string(), "ledger");
     let id = id.unwrap();
-    assert!(!is_alive(&id));
-    end_group(&id, Duration::from_secs(5)).unwrap();
-    assert_eq!(end_group(&id, Duration::ZERO).unwrap(), GroupEnd::Gone);
+    assert!(!id.is_alive());
+    id.end_group(Duration::from_secs(5)).unwrap();
+    assert_eq!(id.end_group(Duration::ZERO).unwrap(), GroupEnd::Gone);
 }

@@ -13,9 +13,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use recover::testing::process::{
-    GroupEnd, Interrupts, ProcessId, Program, Show, Supervised, end_group,
-};
+use recover::testing::process::{GroupEnd, Interrupts, ProcessId, Program, Show, Supervised};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// What the supervisor does in these tests. Prints `up` when its child runs and a summary at the end, both on stderr.
@@ -143,7 +141,7 @@ impl Supervisor {
         self.stderr.read_to_string(&mut rest).unwrap();
         self.process.wait().unwrap();
         if let Some(child) = &self.child {
-            assert_eq!(end_group(child, Duration::ZERO).unwrap(), GroupEnd::Gone);
+            assert_eq!(child.end_group(Duration::ZERO).unwrap(), GroupEnd::Gone);
         }
         rest.lines()
             .find(|line| line.contains('='))
@@ -330,10 +328,10 @@ fn a_killed_supervisor_leaves_a_log_and_an_orphan_that_can_be_ended() {
     assert!(log_says(&log, "so far\n") && log_says(&log, "[recover: "));
     let child = supervisor.child.clone().unwrap();
     assert_eq!(
-        end_group(&child, Duration::from_secs(10)).unwrap(),
+        child.end_group(Duration::from_secs(10)).unwrap(),
         GroupEnd::Ended
     );
-    assert_eq!(end_group(&child, Duration::ZERO).unwrap(), GroupEnd::Gone);
+    assert_eq!(child.end_group(Duration::ZERO).unwrap(), GroupEnd::Gone);
 }
 
 fn log_says(log: &Path, text: &str) -> bool {

@@ -1,7 +1,6 @@
 //! aider writes no records. It exits with 0 whatever the model did, so its text and the feedback loops have to judge.
 
-use crate::model::agent_record::Tokens;
-use crate::model::agent_record::{AgentKind, AgentRecord};
+use crate::model::agent_record::{AgentKind, AgentRecord, Tokens};
 
 /// Takes the session's cost from the last `Cost:` line and its tokens, rounded as they are, from all `Tokens:` lines.
 pub(super) fn read(stdout: &[u8]) -> AgentRecord {

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{count, document, objects, status, text};
-use crate::model::agent_record::Tokens;
-use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
-use crate::model::failure::EvidenceSource;
+use super::{count, document, error, items, objects, status, text, text_at};
+use crate::model::agent_record::{AgentError, AgentKind, AgentRecord, Tokens};
 
 /// Reads the result record; without one, the last API error that an assistant record carries.
 pub(super) fn read(stdout: &[u8]) -> AgentRecord {
@@ -92,29 +90,19 @@ fn result(record: &mut AgentRecord, object: &Value, line: u64) {
     record.turns = object.get("num_turns").and_then(Value::as_u64);
     record.final_text = text(object, "result").map(str::to_owned);
     record.is_success = !is_error;
-    let denials = object.get("permission_denials").and_then(Value::as_array);
-    let tools = denials
-        .into_iter()
-        .flatten()
-        .filter_map(|denial| text(denial, "tool_name"));
+    let tools = items(object, "/permission_denials").filter_map(|denial| text(denial, "tool_name"));
     record.permission_denials = tools.map(str::to_owned).collect();
-    let mut errors = Vec::new();
-    for error in object
-        .get("errors")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        errors.extend(error.as_str().or_else(|| text(error, "message")));
-    }
     if !is_error {
         record.final_error = None;
         return;
     }
+    let errors: Vec<&str> = items(object, "/errors")
+        .filter_map(|error| error.as_str().or_else(|| text(error, "message")))
+        .collect();
     let message = match record.final_text.as_deref() {
         Some(text) if !text.is_empty() => text.to_owned(),
         _ if errors.is_empty() => {
-            let nested = object.pointer("/error/message").and_then(Value::as_str);
+            let nested = text_at(object, "/error/message");
             text(object, "error")
                 .or(nested)
                 .unwrap_or(subtype)
@@ -123,15 +111,9 @@ fn result(record: &mut AgentRecord, object: &Value, line: u64) {
         _ => errors.join("; "),
     };
     record.interrupted |= message.contains("interrupted by user");
-    record.final_error = Some(AgentError {
-        message,
-        code: Some(subtype)
-            .filter(|code| !code.is_empty())
-            .map(str::to_owned),
-        status: status(object.get("api_error_status")),
-        source: EvidenceSource::Stdout,
-        line,
-    });
+    let code = Some(subtype).filter(|code| !code.is_empty());
+    let status = status(object.get("api_error_status"));
+    record.final_error = Some(error(&message, code, status, line));
 }
 
 /// What all models used, those of subagents too.
@@ -140,17 +122,15 @@ fn of_models(object: &Value) -> Option<Tokens> {
         .get("modelUsage")
         .and_then(Value::as_object)?
         .values();
-    let of_model = |usage: &Value| {
-        let count = |name| count(usage, name);
-        let cache = (
-            count("cacheReadInputTokens"),
-            count("cacheCreationInputTokens"),
-        );
-        Tokens::new(
-            count("inputTokens"),
-            count("outputTokens"),
-            cache.0,
-            cache.1,
+    let of_model = |usage| {
+        tokens_of(
+            usage,
+            [
+                "inputTokens",
+                "outputTokens",
+                "cacheReadInputTokens",
+                "cacheCreationInputTokens",
+            ],
         )
     };
     models.map(of_model).reduce(|one, other| one + other)
@@ -158,42 +138,37 @@ fn of_models(object: &Value) -> Option<Tokens> {
 
 /// What the API says of one answer, or of a run.
 fn tokens(usage: &Value) -> Tokens {
-    let count = |name| count(usage, name);
-    let cache = (
-        count("cache_read_input_tokens"),
-        count("cache_creation_input_tokens"),
-    );
-    Tokens::new(
-        count("input_tokens"),
-        count("output_tokens"),
-        cache.0,
-        cache.1,
+    tokens_of(
+        usage,
+        [
+            "input_tokens",
+            "output_tokens",
+            "cache_read_input_tokens",
+            "cache_creation_input_tokens",
+        ],
     )
 }
 
+fn tokens_of(usage: &Value, names: [&str; 4]) -> Tokens {
+    let [input, output, read, written] = names.map(|name| count(usage, name));
+    Tokens::new(input, output, read, written)
+}
+
 fn assistant_error(object: &Value, code: &str, line: u64) -> AgentError {
-    let content = object.pointer("/message/content").and_then(Value::as_array);
-    let message = content
-        .into_iter()
-        .flatten()
+    let message = parts(object)
         .find_map(|part| text(part, "text"))
         .unwrap_or(code);
-    AgentError {
-        message: message.to_owned(),
-        code: Some(code.to_owned()),
-        status: status(object.get("api_error_status")),
-        source: EvidenceSource::Stdout,
+    error(
+        message,
+        Some(code),
+        status(object.get("api_error_status")),
         line,
-    }
+    )
 }
 
 /// What a message is made of.
 fn parts(object: &Value) -> impl Iterator<Item = &Value> {
-    object
-        .pointer("/message/content")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
+    items(object, "/message/content")
 }
 
 /// What a tool said that failed.
@@ -202,29 +177,20 @@ fn tool_error(object: &Value) -> Option<String> {
         .filter(|part| part.get("is_error") == Some(&Value::Bool(true)))
         .last()?;
     let content = failed.get("content")?;
-    let said = content.as_str().or_else(|| {
-        content
-            .as_array()?
-            .iter()
-            .find_map(|part| text(part, "text"))
-    })?;
-    Some(said.to_owned())
+    let said = content
+        .as_str()
+        .or_else(|| items(content, "").find_map(|part| text(part, "text")));
+    said.map(str::to_owned)
 }
 
 /// The program's own note in the user's name; a tool result that quotes the same words is not one.
 fn is_interrupt_notice(object: &Value) -> bool {
-    let content = object.pointer("/message/content");
     let said = |text: &str| {
         text.trim_start()
             .starts_with("[Request interrupted by user")
     };
-    match content {
-        Some(Value::String(text)) => said(text),
-        Some(Value::Array(parts)) => parts
-            .iter()
-            .any(|part| text(part, "text").is_some_and(said)),
-        _ => false,
-    }
+    text_at(object, "/message/content").is_some_and(said)
+        || parts(object).any(|part| text(part, "text").is_some_and(said))
 }
 
 /// Only `rejected` is a failure; `allowed_warning` is not.

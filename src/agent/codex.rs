@@ -2,10 +2,8 @@
 
 use serde_json::Value;
 
-use super::{count, objects, text};
-use crate::model::agent_record::Tokens;
-use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
-use crate::model::failure::EvidenceSource;
+use super::{count, error, objects, text};
+use crate::model::agent_record::{AgentKind, AgentRecord, Tokens};
 
 /// Reads thread and turn events. A "Reconnecting" event is not final, a later completed turn clears an error.
 pub(super) fn read(stdout: &[u8]) -> AgentRecord {
@@ -44,19 +42,14 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
             }
             Some("turn.aborted") => record.interrupted = true,
             Some("item.completed") => {
-                if let Some(item) = object.get("item")
-                    && matches!(
-                        text(item, "type"),
-                        Some("agent_message" | "assistant_message")
-                    )
-                {
+                let item = object.get("item").unwrap_or(&Value::Null);
+                let code = item.get("exit_code").and_then(Value::as_i64);
+                if matches!(
+                    text(item, "type"),
+                    Some("agent_message" | "assistant_message")
+                ) {
                     record.final_text = text(item, "text").map(str::to_owned);
-                } else if let Some(item) = object.get("item")
-                    && item
-                        .get("exit_code")
-                        .and_then(Value::as_i64)
-                        .is_some_and(|code| code != 0)
-                {
+                } else if code.is_some_and(|code| code != 0) {
                     record.tool_error = text(item, "aggregated_output").map(str::to_owned);
                 }
             }
@@ -77,20 +70,10 @@ fn tokens(usage: &Value) -> Tokens {
     Tokens::new(input, count(usage, "output_tokens"), cached, written)
 }
 
-fn failed(record: &mut AgentRecord, error: &Value, line: u64) {
+fn failed(record: &mut AgentRecord, said: &Value, line: u64) {
     record.is_success = false;
-    let Some(message) = text(error, "message") else {
-        return;
-    };
-    let code = text(error, "code")
-        .or_else(|| text(error, "codex_error_info"))
-        .map(str::to_owned);
-    let source = EvidenceSource::Stdout;
-    record.final_error = Some(AgentError {
-        message: message.to_owned(),
-        code,
-        status: None,
-        source,
-        line,
-    });
+    if let Some(message) = text(said, "message") {
+        let code = text(said, "code").or_else(|| text(said, "codex_error_info"));
+        record.final_error = Some(error(message, code, None, line));
+    }
 }

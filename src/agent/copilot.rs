@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use super::{objects, status, text};
-use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
-use crate::model::failure::EvidenceSource;
+use super::{error, objects, status, text, text_at};
+use crate::model::agent_record::{AgentKind, AgentRecord};
 
 /// Reads the events; a later answer of the model means that an error was overcome.
 pub(super) fn read(stdout: &[u8]) -> AgentRecord {
@@ -23,17 +22,12 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
                 }
             }
             Some("session.error") => {
-                let code = text(data, "errorType").map(str::to_owned);
-                record.final_error = text(data, "message").map(|message| AgentError {
-                    message: message.to_owned(),
-                    code,
-                    status: status(data.get("statusCode")),
-                    source: EvidenceSource::Stdout,
-                    line,
-                });
+                let (code, status) = (text(data, "errorType"), status(data.get("statusCode")));
+                record.final_error =
+                    text(data, "message").map(|message| error(message, code, status, line));
             }
             Some("tool.execution_complete") if data.get("success") == Some(&Value::Bool(false)) => {
-                let said = data.pointer("/error/message").and_then(Value::as_str);
+                let said = text_at(data, "/error/message");
                 if said.is_some_and(|said| said.contains("ermission denied")) {
                     record
                         .permission_denials

@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use super::{count, document, objects, status, text};
-use crate::model::agent_record::Tokens;
-use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
+use super::{count, document, error, objects, status, text, text_at};
+use crate::model::agent_record::{AgentError, AgentKind, AgentRecord, Tokens};
 use crate::model::failure::EvidenceSource;
 
 /// Reads the one document, or the stream's `result` and `error` events.
@@ -32,10 +31,7 @@ pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> AgentRecord {
             }
             Some("tool_use") => record.final_text = None,
             Some("tool_result") if text(&object, "status") == Some("error") => {
-                record.tool_error = object
-                    .pointer("/error/message")
-                    .and_then(Value::as_str)
-                    .map(str::to_owned);
+                record.tool_error = text_at(&object, "/error/message").map(str::to_owned);
             }
             // Only severity "error" ends a run; the others are notes.
             Some("error") if text(&object, "severity") != Some("warning") => {
@@ -103,22 +99,18 @@ fn of_model(tokens: &Value, input: &str, output: &str, total: &str) -> Tokens {
 }
 
 fn failed(record: &mut AgentRecord, object: &Value, source: EvidenceSource, line: u64) {
-    let error = object
+    let named = object
         .get("error")
         .filter(|error| error.is_object())
         .unwrap_or(object);
-    let Some(message) = text(error, "message") else {
+    let Some(message) = text(named, "message") else {
         return;
     };
-    let kind = text(error, "type").map(str::to_owned);
-    let code = error.get("code");
+    let code = named.get("code");
     record.is_success = false;
     record.interrupted |= code.and_then(Value::as_u64) == Some(130);
     record.final_error = Some(AgentError {
-        message: message.to_owned(),
-        code: kind,
-        status: status(code),
         source,
-        line,
+        ..error(message, text(named, "type"), status(code), line)
     });
 }

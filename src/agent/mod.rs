@@ -15,7 +15,8 @@ mod stream;
 
 use serde_json::Value;
 
-use crate::model::agent_record::{AgentKind, AgentRecord, is_session_id};
+use crate::model::agent_record::{AgentError, AgentKind, AgentRecord, is_session_id};
+use crate::model::failure::EvidenceSource;
 use crate::policy::program::of_line;
 
 pub use stream::Stream;
@@ -25,10 +26,9 @@ pub fn detect(command: Option<&str>, hint: Option<&str>, stdout: &[u8]) -> Optio
     if hint == Some("none") {
         return None;
     }
-    let by_hint = hint.and_then(AgentKind::from_name);
-    by_hint
+    hint.and_then(AgentKind::from_name)
         .or_else(|| command.and_then(named_in))
-        .or_else(|| look(stdout))
+        .or_else(|| kind_of(stdout))
 }
 
 /// Reads the records of `kind` from what a run printed.
@@ -54,8 +54,8 @@ fn named_in(command: &str) -> Option<AgentKind> {
         .find_map(|program| AgentKind::from_name(program.first()?))
 }
 
-/// Looks at the first records.
-fn look(stdout: &[u8]) -> Option<AgentKind> {
+/// Whose the first records are.
+fn kind_of(stdout: &[u8]) -> Option<AgentKind> {
     let (_, record) = objects(stdout)
         .take(5)
         .find(|(_, record)| record.get("type").is_some())?;
@@ -118,6 +118,33 @@ pub(super) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name).and_then(Value::as_str)
 }
 
+/// A text at a place below.
+pub(super) fn text_at<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+    value.pointer(pointer).and_then(Value::as_str)
+}
+
+/// What a list at a place below holds.
+pub(super) fn items<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
+    let list = value.pointer(pointer).and_then(Value::as_array);
+    list.into_iter().flatten()
+}
+
+/// An error that a record on stdout names.
+pub(super) fn error(
+    message: &str,
+    code: Option<&str>,
+    status: Option<u16>,
+    line: u64,
+) -> AgentError {
+    AgentError {
+        message: message.to_owned(),
+        code: code.map(str::to_owned),
+        status,
+        source: EvidenceSource::Stdout,
+        line,
+    }
+}
+
 /// A count at this member; 0 where there is none.
 pub(super) fn count(value: &Value, name: &str) -> u64 {
     value.get(name).and_then(Value::as_u64).unwrap_or(0)
@@ -126,9 +153,7 @@ pub(super) fn count(value: &Value, name: &str) -> u64 {
 /// An HTTP status, given as a number or as text.
 pub(super) fn status(value: Option<&Value>) -> Option<u16> {
     let value = value?;
-    let number = value
-        .as_u64()
-        .or_else(|| value.as_str().and_then(|text| text.parse().ok()))?;
+    let number = value.as_u64().or_else(|| value.as_str()?.parse().ok())?;
     u16::try_from(number)
         .ok()
         .filter(|status| (100..600).contains(status))
@@ -137,8 +162,7 @@ pub(super) fn status(value: Option<&Value>) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::{detect, read};
-    use crate::model::agent_record::AgentKind;
-    use crate::model::agent_record::Tokens;
+    use crate::model::agent_record::{AgentKind, Tokens};
 
     #[test]
     fn an_agent_is_found_in_a_command_line() {

@@ -2,10 +2,8 @@
 
 use serde_json::Value;
 
-use super::{count, objects, status, text};
-use crate::model::agent_record::Tokens;
-use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
-use crate::model::failure::EvidenceSource;
+use super::{count, error, objects, status, text, text_at};
+use crate::model::agent_record::{AgentKind, AgentRecord, Tokens};
 
 /// Reads the event lines; a finished step after an error means that it was overcome.
 pub(super) fn read(stdout: &[u8]) -> AgentRecord {
@@ -19,8 +17,7 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
         match text(&object, "type") {
             Some("step_start") => turns += 1,
             Some("step_finish") => {
-                record.is_success =
-                    object.pointer("/part/reason").and_then(Value::as_str) == Some("stop");
+                record.is_success = text_at(&object, "/part/reason") == Some("stop");
                 record.final_error = None;
                 let cost = object.pointer("/part/cost").and_then(Value::as_f64);
                 record.cost_usd = cost
@@ -31,15 +28,12 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
                 }
             }
             Some("text") => {
-                record.final_text = object
-                    .pointer("/part/text")
-                    .and_then(Value::as_str)
-                    .map(str::to_owned);
+                record.final_text = text_at(&object, "/part/text").map(str::to_owned);
             }
             Some("tool_use") => {
-                if let Some(said) = object.pointer("/part/state/error").and_then(Value::as_str) {
+                if let Some(said) = text_at(&object, "/part/state/error") {
                     record.tool_error = Some(said.to_owned());
-                    let tool = object.pointer("/part/tool").and_then(Value::as_str);
+                    let tool = text_at(&object, "/part/tool");
                     if said.contains("rejected permission") {
                         record.permission_denials.extend(tool.map(str::to_owned));
                     }
@@ -66,25 +60,18 @@ fn tokens(used: &Value) -> Tokens {
 }
 
 fn failed(record: &mut AgentRecord, object: &Value, line: u64) {
-    let error = object
-        .get("error")
+    let named = object.get("error");
+    let named = named
         .or_else(|| object.pointer("/properties/error"))
         .unwrap_or(object);
-    let name = text(error, "name").map(str::to_owned);
-    let data = error.get("data").unwrap_or(error);
+    let name = text(named, "name");
+    let data = named.get("data").unwrap_or(named);
     let message = text(data, "message")
-        .or(error.as_str())
-        .or(name.as_deref())
-        .unwrap_or("error")
-        .to_owned();
+        .or(named.as_str())
+        .or(name)
+        .unwrap_or("error");
     record.is_success = false;
-    record.interrupted |= name.as_deref() == Some("MessageAbortedError");
+    record.interrupted |= name == Some("MessageAbortedError");
     let status = status(data.get("statusCode").or_else(|| data.get("status")));
-    record.final_error = Some(AgentError {
-        message,
-        code: name,
-        status,
-        source: EvidenceSource::Stdout,
-        line,
-    });
+    record.final_error = Some(error(message, name, status, line));
 }

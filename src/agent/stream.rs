@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::look;
-use super::text;
+use super::{count, items, kind_of, text, text_at};
 use crate::model::agent_record::{AgentKind, is_session_id};
 use crate::policy::text::{escape, escape_lines};
 
@@ -116,7 +115,7 @@ impl Stream {
         let record = serde_json::from_slice::<Value>(&line)
             .ok()
             .filter(Value::is_object);
-        let kind = self.kind.or_else(|| look(&line));
+        let kind = self.kind.or_else(|| kind_of(&line));
         let (Some(record), Some(kind)) = (record, kind) else {
             self.close(shown);
             shown.extend_from_slice(&line);
@@ -177,13 +176,7 @@ fn lines_of(kind: AgentKind, record: &Value) -> Vec<String> {
 }
 
 fn claude(name: &str, what: &str, record: &Value) -> Vec<String> {
-    let content = || {
-        record
-            .pointer("/message/content")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-    };
+    let content = || items(record, "/message/content");
     match (what, text(record, "subtype")) {
         ("assistant", _) => content()
             .filter_map(|part| match text(part, "type")? {
@@ -197,7 +190,6 @@ fn claude(name: &str, what: &str, record: &Value) -> Vec<String> {
             .map(failed_tool)
             .collect(),
         ("system", Some("api_retry")) => {
-            let number = |key: &str| record.get(key).and_then(Value::as_u64).unwrap_or(0);
             let status = record
                 .get("error_status")
                 .and_then(Value::as_u64)
@@ -205,24 +197,16 @@ fn claude(name: &str, what: &str, record: &Value) -> Vec<String> {
             let why = status
                 .or_else(|| text(record, "error").map(escape))
                 .unwrap_or_default();
-            vec![retries(
-                name,
-                number("attempt"),
-                number("max_retries"),
-                &why,
-            )]
+            let (number, most) = (count(record, "attempt"), count(record, "max_retries"));
+            vec![retries(name, number, most, &why)]
         }
         ("system", Some("status")) => text(record, "status")
             .map(|status| format!("[{name}: {}]", escape(status)))
             .into_iter()
             .collect(),
         ("result", _) if record.get("is_error") == Some(&Value::Bool(true)) => {
-            vec![ended(
-                name,
-                text(record, "result")
-                    .or(text(record, "subtype"))
-                    .unwrap_or_default(),
-            )]
+            let why = text(record, "result").or(text(record, "subtype"));
+            vec![ended(name, why.unwrap_or_default())]
         }
         _ => Vec::new(),
     }
@@ -238,11 +222,7 @@ fn codex(name: &str, what: &str, record: &Value) -> Vec<String> {
             text(item, "command").map(|line| call_line("shell", line))
         }
         ("item.completed", Some("file_change")) => {
-            let paths = item
-                .get("changes")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten();
+            let paths = items(item, "/changes");
             let paths: Vec<&str> = paths.filter_map(|change| text(change, "path")).collect();
             Some(call_line("edit", &paths.join(", ")))
         }
@@ -256,10 +236,7 @@ fn codex(name: &str, what: &str, record: &Value) -> Vec<String> {
             text(item, "message").map(|message| ended(name, message))
         }
         ("error", _) => text(record, "message").map(|message| reconnecting(name, message)),
-        ("turn.failed", _) => record
-            .pointer("/error/message")
-            .and_then(Value::as_str)
-            .map(|why| ended(name, why)),
+        ("turn.failed", _) => text_at(record, "/error/message").map(|why| ended(name, why)),
         _ => None,
     };
     line.into_iter().collect()
@@ -302,10 +279,7 @@ fn opencode(name: &str, what: &str, record: &Value) -> Vec<String> {
         "tool_use" => text(part, "tool").map(|tool| call(tool, part.pointer("/state/input"))),
         "error" => {
             let error = record.get("error").unwrap_or(&Value::Null);
-            let message = error
-                .pointer("/data/message")
-                .and_then(Value::as_str)
-                .or(text(error, "name"));
+            let message = text_at(error, "/data/message").or(text(error, "name"));
             message.map(|message| ended(name, message))
         }
         _ => None,

@@ -13,7 +13,7 @@ use super::ui::write_document;
 use crate::engine::answers;
 use crate::model::hint::join;
 use crate::policy::secrets::redact;
-use crate::process::{Stderr, find_program};
+use crate::process::{Program, Stderr};
 
 /// Words that other tools have for what is called otherwise here: the command, and what it does.
 const OTHER_WORDS: [(&[&str], &str, &str); 9] = [
@@ -183,7 +183,7 @@ fn line_of_program(args: &[OsString], error: &clap::Error) -> Option<String> {
         return None;
     };
     let dir = std::env::current_dir().ok()?;
-    find_program(word, &dir, std::env::var_os("PATH").as_deref()).ok()?;
+    Program::find(word, &dir, std::env::var_os("PATH").as_deref()).ok()?;
     let at = args.iter().position(|arg| arg == word.as_str())?;
     let before = args[1..at].iter().map(OsString::as_os_str);
     let line = before

@@ -15,7 +15,7 @@ use crate::engine::record::attempt_record::{Ended, RecoveryResult};
 use crate::engine::record::lane::{self, Hints, LaneDetails, Stage};
 use crate::engine::record::run_settings::is_unchecked;
 use crate::engine::restore::request::{Restore, RestoreResult};
-use crate::engine::resume::{Change, Check, Plan, Resumed, next_actions};
+use crate::engine::resume::{Check, Plan, Resumed, next_actions};
 use crate::engine::run::fix_session::Fix;
 use crate::engine::run::{Driven, Outcome};
 use crate::model::checkpoint::Checkpoint;
@@ -233,12 +233,12 @@ impl<'a> ResumedRun<'a> {
         let stopped = driven.and_then(|driven| driven.stopped.as_ref());
         let report = driven.and_then(|driven| driven.report.as_deref());
         Ok(Self {
-            changed: resumed.change != Change::Nothing && !context.dry_run(),
+            changed: resumed.changed && !context.dry_run(),
             run: (&resumed.run).into(),
             strategy: resumed.strategy,
             prompt: resumed.prompt.as_deref(),
             plan: resumed.plan.as_ref(),
-            executed: resumed.executed,
+            executed: driven.is_some(),
             validation: &resumed.validation,
             outcome: outcome_of(resumed),
             baseline: resumed.run.baseline.as_ref(),
@@ -271,7 +271,7 @@ fn outcome_of(resumed: &Resumed) -> Option<Outcome> {
         Standing::Wait(_) if resumed.run.parked.is_some() => Some(Outcome::Parked),
         Standing::Wait(_) => Some(Outcome::Paused),
         Standing::Exhausted => Some(Outcome::Failed),
-        Standing::NeedsPerson if resumed.change == Change::Prepared => Some(Outcome::Paused),
+        Standing::NeedsPerson if resumed.strategy.is_some() => Some(Outcome::Paused),
         Standing::NeedsPerson => Some(Outcome::Escalated),
     }
 }

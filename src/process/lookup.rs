@@ -8,54 +8,60 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-use super::{SpawnError, SpawnErrorKind};
+use super::{Program, SpawnError, SpawnErrorKind};
 
 /// Where a program is looked for that is named without a slash, when nobody says.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// So much of a script's first line the system looks at.
 const FIRST_LINE: u64 = 256;
 
-/// Looks for `program` as [`Supervised::run`](super::Supervised::run) does that starts in `dir`, with `path` for `PATH`.
-///
-/// # Errors
-/// It is not there, it may not be executed, what its first line names is not there, or it is text without such a line.
-pub(crate) fn find(program: &str, dir: &Path, path: Option<&OsStr>) -> Result<PathBuf, SpawnError> {
-    let candidates = if program.contains('/') {
-        vec![dir.join(program)]
-    } else {
-        folders(dir, path)
-            .map(|folder| folder.join(program))
-            .collect()
-    };
-    let mut refused = None;
-    for candidate in candidates {
-        match look(&candidate, program) {
-            Ok(()) => return Ok(candidate),
-            // What is there and cannot be started says more than that nothing is elsewhere.
-            Err(error) => refused = refused.or(candidate.is_file().then_some(error)),
+impl Program {
+    /// Looks for `program` as [`Supervised::run`](super::Supervised::run) does that starts in `dir`, with `path` for `PATH`.
+    ///
+    /// # Errors
+    /// It is not there, it may not be executed, what its first line names is not there, or it is text without such a line.
+    pub(crate) fn find(
+        program: &str,
+        dir: &Path,
+        path: Option<&OsStr>,
+    ) -> Result<PathBuf, SpawnError> {
+        let candidates = if program.contains('/') {
+            vec![dir.join(program)]
+        } else {
+            folders(dir, path)
+                .map(|folder| folder.join(program))
+                .collect()
+        };
+        let mut refused = None;
+        for candidate in candidates {
+            match look(&candidate, program) {
+                Ok(()) => return Ok(candidate),
+                // What is there and cannot be started says more than that nothing is elsewhere.
+                Err(error) => refused = refused.or(candidate.is_file().then_some(error)),
+            }
         }
+        Err(refused.unwrap_or_else(|| not_found(format!("{program}: not found"))))
     }
-    Err(refused.unwrap_or_else(|| not_found(format!("{program}: not found"))))
-}
 
-/// The names of what could be started in its place: what is on `PATH`, else what is in the same folder.
-pub(crate) fn names_beside(program: &str, dir: &Path, path: Option<&OsStr>) -> Vec<String> {
-    let (prefix, places) = match program.rsplit_once('/') {
-        Some((folder, _)) => (format!("{folder}/"), vec![dir.join(format!("{folder}/"))]),
-        None => (String::new(), folders(dir, path).collect()),
-    };
-    let entries = places
-        .iter()
-        .filter_map(|place| fs::read_dir(place).ok())
-        .flatten()
-        .flatten();
-    let startable = entries.filter(|entry| look(&entry.path(), program).is_ok());
-    let mut names: Vec<String> = startable
-        .filter_map(|entry| Some(format!("{prefix}{}", entry.file_name().to_str()?)))
-        .collect();
-    names.sort();
-    names.dedup();
-    names
+    /// The names of what could be started in its place: what is on `PATH`, else what is in the same folder.
+    pub(crate) fn names_beside(program: &str, dir: &Path, path: Option<&OsStr>) -> Vec<String> {
+        let (prefix, places) = match program.rsplit_once('/') {
+            Some((folder, _)) => (format!("{folder}/"), vec![dir.join(format!("{folder}/"))]),
+            None => (String::new(), folders(dir, path).collect()),
+        };
+        let entries = places
+            .iter()
+            .filter_map(|place| fs::read_dir(place).ok())
+            .flatten()
+            .flatten();
+        let startable = entries.filter(|entry| look(&entry.path(), program).is_ok());
+        let mut names: Vec<String> = startable
+            .filter_map(|entry| Some(format!("{prefix}{}", entry.file_name().to_str()?)))
+            .collect();
+        names.sort();
+        names.dedup();
+        names
+    }
 }
 
 fn folders(dir: &Path, path: Option<&OsStr>) -> impl Iterator<Item = PathBuf> {

@@ -9,15 +9,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::ending::SETTLE;
-use super::orphan::{end, is_alive, living, own_id};
+use super::orphan::{end, living};
 use super::table::{self, Entry};
 use super::{GroupEnd, ProcessId};
 use crate::model::id::RunId;
-
-/// The variable that holds an attempt's mark.
-pub(crate) const MARK: &str = "RECOVER_ATTEMPT_MARK";
-/// More ancestors than this has only a table that changes while it is read.
-const GENERATIONS: usize = 256;
+use crate::model::run::Leftover;
 
 /// The mark of one attempt. No other attempt has the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,16 +26,19 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
+    /// The variable that holds an attempt's mark.
+    pub(crate) const VARIABLE: &str = "RECOVER_ATTEMPT_MARK";
+
     /// A new one, of an attempt that this process supervises.
     pub(crate) fn new(places: [u32; 2]) -> Self {
         Self {
-            supervisor: own_id(),
+            supervisor: ProcessId::own(),
             places,
             random: fastrand::u128(..),
         }
     }
 
-    /// The value of [`MARK`].
+    /// The value of [`Self::VARIABLE`].
     pub(crate) fn value(&self) -> String {
         let ProcessId {
             pid,
@@ -82,125 +81,90 @@ impl Mark {
             random,
         })
     }
-}
 
-/// A mark that this process or one of its ancestors has, while its supervisor lives.
-#[derive(Clone, Debug)]
-pub(crate) struct Marked {
-    /// The mark.
-    pub mark: Mark,
-    /// The run that the marked process was started for.
-    pub run_id: Option<RunId>,
-}
+    /// A supervisor outside of this PID namespace cannot be seen: an attempt that starts a container stays an attempt.
+    fn is_under_way(&self) -> bool {
+        self.supervisor.is_out_of_sight() || self.supervisor.is_alive()
+    }
 
-/// The marks of the attempts that this process is part of, the innermost first.
-pub(crate) fn marks() -> Vec<Marked> {
-    let own = std::env::var(MARK)
-        .ok()
-        .map(|value| (value, std::env::var("RECOVER_RUN_ID").ok()));
-    let of = |id: ProcessId| {
-        Some((
-            table::variable(id.pid, MARK)?,
-            table::variable(id.pid, "RECOVER_RUN_ID"),
-        ))
-    };
-    let values = own
-        .into_iter()
-        .chain(ancestors().into_iter().filter_map(of));
-    let mut found: Vec<Marked> = Vec::new();
-    for (value, run_id) in values {
-        let run_id = run_id.map(RunId::from);
-        let Some(mark) = Mark::read(&value).filter(|mark| is_there(&mark.supervisor)) else {
-            continue;
+    /// The marks of the attempts that this process is part of and whose supervisors live, the innermost first, each with the run
+    /// that the marked process was started for.
+    pub(crate) fn all() -> Vec<(Self, Option<RunId>)> {
+        let own = std::env::var(Self::VARIABLE)
+            .ok()
+            .map(|value| (value, std::env::var("RECOVER_RUN_ID").ok()));
+        let of = |id: ProcessId| {
+            let value = table::variable(id.pid, Self::VARIABLE)?;
+            Some((value, table::variable(id.pid, "RECOVER_RUN_ID")))
         };
-        match found.iter_mut().find(|known| known.mark == mark) {
-            // The supervisor's own child, which comes last, says it as the supervisor did.
-            Some(known) => known.run_id = run_id.or(known.run_id.take()),
-            None => found.push(Marked { mark, run_id }),
+        let others = ProcessId::ancestors().into_iter().filter_map(of);
+        let mut found: Vec<(Self, Option<RunId>)> = Vec::new();
+        for (value, run_id) in own.into_iter().chain(others) {
+            let run_id = run_id.map(RunId::from);
+            let Some(mark) = Self::read(&value).filter(Self::is_under_way) else {
+                continue;
+            };
+            match found.iter_mut().find(|(known, _)| *known == mark) {
+                // The supervisor's own child, which comes last, says it as the supervisor did.
+                Some((_, known)) => *known = run_id.or(known.take()),
+                None => found.push((mark, run_id)),
+            }
         }
+        found
     }
-    found
-}
 
-/// A supervisor outside of this PID namespace cannot be seen: an attempt that starts a container stays an attempt.
-fn is_there(supervisor: &ProcessId) -> bool {
-    supervisor.is_out_of_sight() || is_alive(supervisor)
-}
-
-/// The processes that this one descends from, its parent first.
-pub(crate) fn ancestors() -> Vec<ProcessId> {
-    let parent = |entry: Option<Entry>| {
-        let pid = entry?.parent;
-        (pid > 0).then(|| (pid, table::entry(pid)))
-    };
-    let first = parent(table::entry(std::process::id()));
-    let all = std::iter::successors(first, |(_, entry)| parent(*entry)).take(GENERATIONS);
-    all.map(|(pid, entry)| ProcessId::of_entry(pid, entry))
-        .collect()
-}
-
-/// A process that outlived the attempt it belongs to, outside its session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stray {
-    /// Which.
-    pub pid: u32,
-    /// Its command line.
-    pub command: String,
-    /// Whether it was ended.
-    pub ended: bool,
-}
-
-/// What an attempt left behind outside its process group. Those whose current folder `is_to_end` says so of get SIGTERM,
-/// after `grace` SIGKILL; the others are left alone. What ends by itself a moment later is not reported.
-///
-/// The caller must know that the attempt is over. Where the system does not show environments nothing is found.
-pub(crate) fn settle_strays(
-    mark: &Mark,
-    is_to_end: impl Fn(&Path) -> bool,
-    grace: Duration,
-) -> io::Result<Vec<Stray>> {
-    let setting = format!("{MARK}={}", mark.value());
-    let own = std::process::id();
-    let find = || -> io::Result<Vec<Entry>> {
-        let marked = |entry: &Entry| {
-            entry.pid != own
-                && entry.start_time >= mark.supervisor.start_time
-                && table::has_variable(entry.pid, &setting)
+    /// What an attempt left behind outside its process group. Those whose current folder `is_to_end` says so of get SIGTERM,
+    /// after `grace` SIGKILL; the others are left alone. What ends by itself a moment later is not reported.
+    ///
+    /// The caller must know that the attempt is over. Where the system does not show environments nothing is found.
+    pub(crate) fn settle(
+        &self,
+        is_to_end: impl Fn(&Path) -> bool,
+        grace: Duration,
+    ) -> io::Result<Vec<Leftover>> {
+        let setting = format!("{}={}", Self::VARIABLE, self.value());
+        let own = std::process::id();
+        let find = || -> io::Result<Vec<Entry>> {
+            let marked = |entry: &Entry| {
+                entry.pid != own
+                    && entry.start_time >= self.supervisor.start_time
+                    && table::has_variable(entry.pid, &setting)
+            };
+            Ok(living()?.into_iter().filter(marked).collect())
         };
-        Ok(living()?.into_iter().filter(marked).collect())
-    };
-    let until = Instant::now() + SETTLE;
-    let mut found = find()?;
-    while !found.is_empty() && Instant::now() < until {
-        thread::sleep(Duration::from_millis(20));
-        found.retain(|entry| {
-            is_alive(&ProcessId::of(entry.pid)) && table::has_variable(entry.pid, &setting)
-        });
-    }
-    let goes =
-        |entry: &Entry| table::folder(entry.pid).is_some_and(|folder: PathBuf| is_to_end(&folder));
-    let told: Vec<(ProcessId, String, bool)> = found
-        .iter()
-        .map(|entry| {
-            (
-                ProcessId::of(entry.pid),
-                table::command(entry.pid).unwrap_or_default(),
-                goes(entry),
-            )
-        })
-        .collect();
-    if told.iter().any(|(.., goes)| *goes) {
-        let end = end(|| Ok(find()?.into_iter().filter(goes).collect()), grace)?;
-        if end == GroupEnd::Remains {
-            tracing::warn!("processes that the attempt left behind could not be ended");
+        let until = Instant::now() + SETTLE;
+        let mut found = find()?;
+        while !found.is_empty() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(20));
+            found.retain(|entry| {
+                ProcessId::of(entry.pid).is_alive() && table::has_variable(entry.pid, &setting)
+            });
         }
+        let goes = |entry: &Entry| {
+            table::folder(entry.pid).is_some_and(|folder: PathBuf| is_to_end(&folder))
+        };
+        let mut strays: Vec<(Entry, Leftover)> = Vec::new();
+        for entry in found {
+            let stray = Leftover {
+                pid: entry.pid,
+                command: table::command(entry.pid).unwrap_or_default(),
+                ended: goes(&entry),
+            };
+            strays.push((entry, stray));
+        }
+        if strays.iter().any(|(_, stray)| stray.ended) {
+            let end = end(|| Ok(find()?.into_iter().filter(goes).collect()), grace)?;
+            if end == GroupEnd::Remains {
+                tracing::warn!("processes that the attempt left behind could not be ended");
+            }
+        }
+        let stray = |(entry, mut stray): (Entry, Leftover)| {
+            let id = ProcessId::of_entry(entry.pid, Some(entry));
+            stray.ended &= !id.is_alive();
+            stray
+        };
+        Ok(strays.into_iter().map(stray).collect())
     }
-    let stray = |(id, command, goes): (ProcessId, String, bool)| Stray {
-        pid: id.pid,
-        command,
-        ended: goes && !is_alive(&id),
-    };
-    Ok(told.into_iter().map(stray).collect())
 }
 
 #[cfg(test)]
@@ -220,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_ancestors_of_this_process_are_alive() {
-        let all = ancestors();
-        assert!(!all.is_empty() && is_alive(&all[0]), "{all:?}");
+        let all = ProcessId::ancestors();
+        assert!(!all.is_empty() && all[0].is_alive(), "{all:?}");
     }
 }

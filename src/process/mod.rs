@@ -46,10 +46,9 @@ pub use crate::model::run::ProcessId;
 pub(crate) use detached::{DETACHED, Detached, run_detached};
 pub(crate) use footer::{Footer, Stderr};
 pub(crate) use init::run_as_child;
-pub(crate) use lookup::{find as find_program, names_beside};
-pub(crate) use mark::{MARK, Mark, Marked, Stray, ancestors, marks, settle_strays};
-pub use orphan::{GroupEnd, end_group, is_alive};
-pub(crate) use orphan::{caller, end_children_of, git_at_work, is_group_alive, own_id};
+pub(crate) use mark::Mark;
+pub use orphan::GroupEnd;
+pub(crate) use orphan::git_at_work;
 pub(crate) use output::Captured;
 pub use output::Keep;
 pub(crate) use output::{Watch, Watcher};
@@ -57,7 +56,7 @@ pub(crate) use pty::{HELPER, exec_on_terminal};
 pub use signals::Interrupts;
 pub(crate) use signals::{Asking, Shield, Signal, survive_file_size_limit};
 pub(crate) use spawn::page;
-pub(crate) use suspend::{Registered, Suspension, hold_while, on_suspend};
+pub(crate) use suspend::{Registered, Suspension, on_suspend};
 pub(crate) use terminal::{Terminal, Typing};
 pub(crate) use watchdog::{WATCHDOG, Watchdog, run_watchdog};
 
@@ -155,7 +154,7 @@ impl Supervised {
     /// Runs the command to its end. When this returns, nothing of its process group is alive (but see
     /// [`Exit::leaked`] and [`Show::Passthrough`]).
     ///
-    /// `on_spawn` is called right after the child was started, so that its id can be recorded for [`end_group`];
+    /// `on_spawn` is called right after the child was started, so that its id can be recorded for [`ProcessId::end_group`];
     /// if it fails, the child is killed.
     ///
     /// A request to stop is handed on to the group: the signal itself, half of the grace later SIGTERM, after the grace

@@ -61,30 +61,78 @@ impl ProcessId {
 
     /// Whether it is this process.
     pub fn is_own(&self) -> bool {
-        let own = own_id();
+        let own = Self::own();
         self.is_comparable() && (self.pid, self.start_time) == (own.pid, own.start_time)
     }
-}
 
-/// The id of this process, for a lock's or a run's record.
-pub(crate) fn own_id() -> ProcessId {
-    ProcessId::of(std::process::id())
-}
-
-/// The process that had this one started: the first of its ancestors that is no shell. `None` where that cannot be known.
-pub(crate) fn caller() -> Option<ProcessId> {
-    let mut pid = table::entry(std::process::id())?.parent;
-    // A loop that a reused number makes ends too.
-    for _ in 0..64 {
-        let name = table::name(pid).filter(|_| pid > 1)?;
-        // A login shell has a dash before its name.
-        if !SHELLS.contains(&name.trim_start_matches('-')) {
-            return Some(ProcessId::of(pid));
-        }
-        pid = table::entry(pid)?.parent;
+    /// The id of this process, for a lock's or a run's record.
+    pub(crate) fn own() -> Self {
+        Self::of(std::process::id())
     }
-    None
+
+    /// The processes that this one descends from, its parent first.
+    pub(crate) fn ancestors() -> Vec<Self> {
+        let parent = |entry: Option<Entry>| {
+            let pid = entry?.parent;
+            (pid > 0).then(|| (pid, table::entry(pid)))
+        };
+        let first = parent(table::entry(std::process::id()));
+        let all = std::iter::successors(first, |(_, entry)| parent(*entry)).take(GENERATIONS);
+        all.map(|(pid, entry)| Self::of_entry(pid, entry)).collect()
+    }
+
+    /// The process that had this one started: the first of its ancestors that is no shell. `None` where that cannot be known.
+    pub(crate) fn caller() -> Option<Self> {
+        for ancestor in Self::ancestors() {
+            let name = table::name(ancestor.pid).filter(|_| ancestor.pid > 1)?;
+            // A login shell has a dash before its name.
+            if !SHELLS.contains(&name.trim_start_matches('-')) {
+                return Some(ancestor);
+            }
+        }
+        None
+    }
+
+    /// Whether exactly this process lives. A zombie does not.
+    pub fn is_alive(&self) -> bool {
+        self.is_comparable()
+            && table::entry(self.pid)
+                .is_some_and(|entry| entry.start_time == self.start_time && !entry.zombie)
+    }
+
+    /// Whether any process of a recorded child's group lives, the child or what it started.
+    pub(crate) fn is_group_alive(&self) -> bool {
+        self.start_time > 0
+            && self.is_comparable()
+            && remaining(self).is_ok_and(|left| !left.is_empty())
+    }
+
+    /// Ends what is left of the process group of a child whose supervisor is gone: SIGTERM, after `grace` SIGKILL. Returns
+    /// when nothing of it is alive, or 2 seconds after the SIGKILL. The caller must know that no supervisor is at work.
+    ///
+    /// Nothing foreign is touched: if the number of the child was given to another process then its group had ended, and
+    /// a member counts only if it is in the child's session and did not start before the child. A child that had no group
+    /// of its own is ended alone. An error means that the process table cannot be read; nothing was done then.
+    pub fn end_group(&self, grace: Duration) -> io::Result<GroupEnd> {
+        if self.start_time == 0 || !self.is_comparable() {
+            return Ok(GroupEnd::Gone);
+        }
+        end(|| remaining(self), grace)
+    }
+
+    /// Ends what a supervisor that is gone has started in its session, as [`Self::end_group`] does: also what it was killed
+    /// before it could record. Found by the environment, which only Linux shows; elsewhere nothing is found.
+    pub(crate) fn end_children(&self, grace: Duration) -> io::Result<GroupEnd> {
+        if self.is_alive() {
+            Ok(GroupEnd::Gone)
+        } else {
+            end_started_by(self, grace)
+        }
+    }
 }
+
+/// More ancestors than this has only a table that changes while it is read.
+const GENERATIONS: usize = 256;
 
 /// What programs start others with.
 const SHELLS: &[&str] = &[
@@ -112,26 +160,6 @@ pub(crate) fn git_at_work(folders: &[&Path]) -> io::Result<Option<(u32, String)>
     Ok(found.map(|entry| (entry.pid, table::command(entry.pid).unwrap_or_default())))
 }
 
-/// Whether exactly this process lives. A zombie does not.
-pub fn is_alive(id: &ProcessId) -> bool {
-    id.is_comparable()
-        && table::entry(id.pid)
-            .is_some_and(|entry| entry.start_time == id.start_time && !entry.zombie)
-}
-
-/// Ends what is left of the process group of a child whose supervisor is gone: SIGTERM, after `grace` SIGKILL. Returns
-/// when nothing of it is alive, or 2 seconds after the SIGKILL. The caller must know that no supervisor is at work.
-///
-/// Nothing foreign is touched: if the number of the child was given to another process then its group had ended, and
-/// a member counts only if it is in the child's session and did not start before the child. A child that had no group
-/// of its own is ended alone. An error means that the process table cannot be read; nothing was done then.
-pub fn end_group(id: &ProcessId, grace: Duration) -> io::Result<GroupEnd> {
-    if id.start_time == 0 || !id.is_comparable() {
-        return Ok(GroupEnd::Gone);
-    }
-    end(|| remaining(id), grace)
-}
-
 /// The variable that names a child's supervisor to the child and all that it starts.
 pub(super) const SUPERVISOR: &str = "RECOVER_SUPERVISOR";
 
@@ -140,17 +168,7 @@ pub(super) fn mark_of(id: &ProcessId) -> String {
     format!("{}-{}", id.pid, id.start_time)
 }
 
-/// Ends what a supervisor that is gone has started in its session, as [`end_group`] does: also what it was killed
-/// before it could record. Told by the environment, which only Linux shows; elsewhere nothing is found.
-pub(crate) fn end_children_of(supervisor: &ProcessId, grace: Duration) -> io::Result<GroupEnd> {
-    if is_alive(supervisor) {
-        Ok(GroupEnd::Gone)
-    } else {
-        end_started_by(supervisor, grace)
-    }
-}
-
-/// The same, of a supervisor that may be there and do nothing about it: one that is frozen.
+/// Ends what a supervisor started that may be there and do nothing about it: one that is frozen.
 pub(super) fn end_started_by(supervisor: &ProcessId, grace: Duration) -> io::Result<GroupEnd> {
     if supervisor.start_time == 0 || !supervisor.is_comparable() {
         return Ok(GroupEnd::Gone);
@@ -191,11 +209,6 @@ pub(super) fn end(
         }
     }
     Ok(GroupEnd::Remains)
-}
-
-/// Whether any process of a recorded child's group lives, the child or what it started.
-pub(crate) fn is_group_alive(id: &ProcessId) -> bool {
-    id.start_time > 0 && id.is_comparable() && remaining(id).is_ok_and(|left| !left.is_empty())
 }
 
 /// The living processes that certainly belong to the recorded child.
@@ -286,51 +299,54 @@ mod tests {
 
     #[test]
     fn this_process_is_alive_and_its_id_survives_writing() {
-        let id = own_id();
-        assert!(is_alive(&id));
+        let id = ProcessId::own();
+        assert!(id.is_alive());
         let written = serde_json::to_string(&id).unwrap();
         assert_eq!(serde_json::from_str::<ProcessId>(&written).unwrap(), id);
     }
 
     #[test]
     fn another_process_with_the_same_number_is_not_it() {
-        let id = own_id();
-        assert!(!is_alive(&ProcessId {
+        let id = ProcessId::own();
+        let later = ProcessId {
             start_time: id.start_time + 1,
             ..id.clone()
-        }));
-        assert!(!is_alive(&ProcessId {
+        };
+        let of_another_boot = ProcessId {
             boot_id: Some("another".to_owned()),
             ..id.clone()
-        }));
-        assert!(!is_alive(&ProcessId {
+        };
+        let of_another_namespace = ProcessId {
             pid_namespace: Some(1),
             ..id.clone()
-        }));
-        assert!(!is_alive(&ProcessId {
+        };
+        let unknown = ProcessId {
             start_time: 0,
             ..id
-        }));
+        };
+        for other in [later, of_another_boot, of_another_namespace, unknown] {
+            assert!(!other.is_alive(), "{other:?}");
+        }
     }
 
     #[test]
     fn a_zombie_is_not_alive() {
         let (mut child, id) = start("echo up; exec sleep 1000");
-        assert!(is_alive(&id));
+        assert!(id.is_alive());
         child.kill().unwrap();
-        while is_alive(&id) {
+        while id.is_alive() {
             thread::sleep(Duration::from_millis(5));
         }
         assert!(table::entry(id.pid).unwrap().zombie);
         child.wait().unwrap();
-        assert_eq!(end_group(&id, Duration::ZERO).unwrap(), GroupEnd::Gone);
+        assert_eq!(id.end_group(Duration::ZERO).unwrap(), GroupEnd::Gone);
     }
 
     #[test]
     fn a_group_ends_on_sigterm() {
         let (mut child, id) = start("sleep 1000 & echo up; wait");
         assert_eq!(
-            end_group(&id, Duration::from_secs(20)).unwrap(),
+            id.end_group(Duration::from_secs(20)).unwrap(),
             GroupEnd::Ended
         );
         assert!(table::members(id.pid).unwrap().is_empty());
@@ -342,9 +358,9 @@ mod tests {
         let (mut child, id) =
             start("(trap '' TERM; while :; do sleep 1; done) & sleep 0.1; echo up");
         child.wait().unwrap();
-        assert!(!is_alive(&id));
+        assert!(!id.is_alive());
         assert_eq!(
-            end_group(&id, Duration::from_millis(100)).unwrap(),
+            id.end_group(Duration::from_millis(100)).unwrap(),
             GroupEnd::Ended
         );
         assert!(table::members(id.pid).unwrap().is_empty());
@@ -377,13 +393,13 @@ mod tests {
             },
         ] {
             assert_eq!(
-                end_group(&foreign, grace).unwrap(),
+                foreign.end_group(grace).unwrap(),
                 GroupEnd::Gone,
                 "{foreign:?}"
             );
         }
-        assert!(is_alive(&id));
-        end_group(&id, grace).unwrap();
+        assert!(id.is_alive());
+        id.end_group(grace).unwrap();
         child.wait().unwrap();
     }
     #[test]

@@ -16,22 +16,13 @@ use std::thread;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use super::footer;
 use super::terminal::TerminalModes;
+use super::{Show, footer};
 
 /// Bytes in a buffer: large enough that a flood costs few system calls.
 const BUFFER: usize = 256 << 10;
 /// Buffers in all.
 const BUFFERS: usize = 4;
-
-/// Where each of the child's two streams is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
-    /// Each on our stream of the same name.
-    Same,
-    /// Both on our stderr.
-    Stderr,
-}
 
 /// Something that was read, on its way to be shown.
 struct Piece {
@@ -55,20 +46,21 @@ struct Writer {
 }
 
 impl Screen {
-    /// Without a layout nothing is shown. `wake` gets a byte when a buffer is free again, and at the end.
-    pub(super) fn start(layout: Option<Layout>, wake: UnixStream) -> io::Result<Self> {
+    /// `wake` gets a byte when a buffer is free again, and at the end.
+    pub(super) fn start(show: Show, wake: UnixStream) -> io::Result<Self> {
         let mut screen = Self {
             free: Vec::new(),
             created: 0,
             writer: None,
         };
-        if let Some(layout) = layout {
+        if matches!(show, Show::Live | Show::Stderr) {
             // What this process printed before comes before.
             let _ = io::stdout().flush();
-            let outputs = match layout {
-                Layout::Same => [own(io::stdout()), own(io::stderr())],
-                Layout::Stderr => [own(io::stderr()), own(io::stderr())],
+            let first = match show {
+                Show::Live => own(io::stdout()),
+                _ => own(io::stderr()),
             };
+            let outputs = [first, own(io::stderr())];
             let (pieces, to_show) = mpsc::channel();
             let (give_back, returned) = mpsc::channel();
             let abandoned = Arc::new(AtomicBool::new(false));
@@ -106,19 +98,20 @@ impl Screen {
 
     /// Shows the first `length` bytes of a buffer as part of stream 0 (stdout) or 1 (stderr).
     pub(super) fn show(&mut self, stream: usize, buffer: Vec<u8>, length: usize) {
-        let Some(pieces) = self
-            .writer
-            .as_ref()
-            .and_then(|writer| writer.pieces.as_ref())
-        else {
-            self.free.push(buffer);
-            return;
-        };
-        if let Err(mpsc::SendError(piece)) = pieces.send(Piece {
+        let piece = Piece {
             stream,
             buffer,
             length,
-        }) {
+        };
+        let pieces = self
+            .writer
+            .as_ref()
+            .and_then(|writer| writer.pieces.as_ref());
+        let sent = match pieces {
+            Some(pieces) => pieces.send(piece),
+            None => Err(mpsc::SendError(piece)),
+        };
+        if let Err(mpsc::SendError(piece)) = sent {
             self.free.push(piece.buffer);
         }
     }
@@ -137,9 +130,7 @@ impl Screen {
             }
         }
     }
-}
 
-impl Screen {
     /// Shows nothing any more; what was not shown yet will not be.
     pub(super) fn abandon(&mut self) {
         if let Some(writer) = self.writer.take() {

@@ -76,10 +76,8 @@ impl Signal {
 
     fn from_number(number: i32) -> Option<Self> {
         let like_term = LIKE_TERM.contains(&number).then_some(Self::Term);
-        Self::ALL
-            .into_iter()
-            .find(|signal| signal.number() == number)
-            .or(like_term)
+        let mut all = Self::ALL.into_iter();
+        all.find(|signal| signal.number() == number).or(like_term)
     }
 }
 
@@ -299,10 +297,8 @@ impl Interrupts {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.shared
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        let state = self.shared.state.lock();
+        state.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -362,10 +358,8 @@ pub(super) struct Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.interrupts
-            .state()
-            .listeners
-            .retain(|(id, _)| *id != self.id);
+        let mut state = self.interrupts.state();
+        state.listeners.retain(|(id, _)| *id != self.id);
     }
 }
 

@@ -13,7 +13,7 @@ use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 
 use super::pty::{self, Pty};
-use super::{Program, Show, SpawnError, SpawnErrorKind, Supervised, orphan};
+use super::{ProcessId, Program, Show, SpawnError, SpawnErrorKind, Supervised, orphan};
 
 /// A child that was just started, with our ends of its pipes.
 pub(super) struct Spawned {
@@ -33,10 +33,9 @@ pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>
         Program::Shell(line) => vec!["/bin/sh".into(), "-c".into(), line.clone()],
     };
     let Some((program, arguments)) = argv.split_first() else {
-        let message = "the command is empty".to_owned();
         return Ok(Err(SpawnError {
             kind: SpawnErrorKind::NotFound,
-            message,
+            message: "the command is empty".to_owned(),
         }));
     };
     let mut command = if let Some(helper) = &spec.pty {
@@ -47,7 +46,7 @@ pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>
         command
     };
     command.current_dir(&spec.cwd);
-    command.env(orphan::SUPERVISOR, orphan::mark_of(&orphan::own_id()));
+    command.env(orphan::SUPERVISOR, orphan::mark_of(&ProcessId::own()));
     command.envs(spec.env_set.iter().map(|(name, value)| (name, value)));
     for name in &spec.env_remove {
         command.env_remove(name);
@@ -64,11 +63,9 @@ pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>
     if spec.show == Show::PassthroughStderr {
         command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
     }
+    let is_typed = spec.stdin.is_none() && pty::is_typed_on();
     let pty = match &spec.pty {
-        Some(_) => Some(Pty::attach(
-            &mut command,
-            spec.stdin.is_none() && pty::is_typed_on(),
-        )?),
+        Some(_) => Some(Pty::attach(&mut command, is_typed)?),
         None => None,
     };
     let foreground = passthrough && spec.stdin.is_none() && io::stdin().is_terminal();
@@ -90,22 +87,18 @@ pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>
         child.wait()?;
         return Err(error.into());
     }
-    if let Some(mut pty) = pty {
+    let outputs = if let Some(mut pty) = pty {
         if let Err(error) = pty.wait()? {
             child.wait()?;
             return Ok(Err(spawn_error(spec, program, &error)));
         }
-        return Ok(Ok(Spawned {
-            child,
-            stdin,
-            outputs: [Some(pty.ours), None],
-            foreground,
-        }));
-    }
-    let outputs = [
-        child.stdout.take().map(OwnedFd::from),
-        child.stderr.take().map(OwnedFd::from),
-    ];
+        [Some(pty.ours), None]
+    } else {
+        [
+            child.stdout.take().map(OwnedFd::from),
+            child.stderr.take().map(OwnedFd::from),
+        ]
+    };
     Ok(Ok(Spawned {
         child,
         stdin,

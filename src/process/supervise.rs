@@ -14,14 +14,14 @@ use signal_hook::low_level::signal_name;
 
 use super::ending::{Ending, SETTLE, Step};
 use super::log::BoundedLog;
-use super::passthrough::{Layout, Screen};
+use super::passthrough::Screen;
 use super::pipe::{Input, Output, timespec};
 use super::pty::{self, Link};
 use super::signals::{Interrupts, Signal};
 use super::spawn::{self, Spawned};
 use super::suspend::{self, Companion};
 use super::table::Target;
-use super::{Exit, ProcessId, Show, Supervised, Watcher};
+use super::{Exit, ProcessId, Supervised, Watcher};
 use crate::os::end_of_child;
 
 /// How long, after a child was ended by force, its last output may take to be shown.
@@ -55,13 +55,8 @@ pub(super) fn supervise(
         }
         _ => None,
     };
-    let layout = match spec.show {
-        Show::Live => Some(Layout::Same),
-        Show::Stderr => Some(Layout::Stderr),
-        Show::Nothing | Show::Passthrough | Show::PassthroughStderr => None,
-    };
     let resized = wake.try_clone()?;
-    let screen = Screen::start(layout, wake)?;
+    let screen = Screen::start(spec.show, wake)?;
 
     let started = Instant::now();
     let Spawned {
@@ -246,23 +241,20 @@ impl Supervision<'_> {
 
     /// Waits for something to do, and moves bytes.
     fn wait_and_pump(&mut self) -> io::Result<()> {
-        let mut buffer = if self.outputs.iter().any(|output| output.pipe.is_some()) {
-            self.screen.buffer()
-        } else {
-            None
-        };
+        let is_open = self.outputs.iter().any(|output| output.pipe.is_some());
+        let mut buffer = is_open.then(|| self.screen.buffer()).flatten();
         let can_read = buffer.is_some();
-        let ready = if self.log.as_ref().is_some_and(BoundedLog::is_dirty) {
-            if let Some(ready) = self.poll(can_read, Duration::ZERO)? {
-                Some(ready)
-            } else {
+        let mut ready = None;
+        if self.log.as_ref().is_some_and(BoundedLog::is_dirty) {
+            ready = self.poll(can_read, Duration::ZERO)?;
+            if ready.is_none() {
                 // The child pauses: a good time to bring the log up to date.
                 self.with_log(BoundedLog::flush);
-                self.poll(can_read, self.patience())?
             }
-        } else {
-            self.poll(can_read, self.patience())?
-        };
+        }
+        if ready.is_none() {
+            ready = self.poll(can_read, self.patience())?;
+        }
         if let Some(ready) = &ready {
             if ready.woken {
                 let _ = (&self.woken).read(&mut [0; 64]);

@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGCONT, SIGTSTP};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level;
 
-use super::table;
+use super::{Supervised, table};
 
 /// What is about to happen to the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,15 +137,17 @@ impl Drop for Companion {
     }
 }
 
-/// Stops what this process supervises while `check` runs. It goes on where that returns true, and is ended (SIGTERM)
-/// where not.
-pub(crate) fn hold_while(check: impl FnOnce() -> bool) {
-    let groups = with(|state| state.groups.clone());
-    signal(&groups, Signal::STOP);
-    if !check() {
-        signal(&groups, Signal::TERM);
+impl Supervised {
+    /// Stops what this process supervises while `check` runs. It goes on where that returns true, and is ended (SIGTERM)
+    /// where not.
+    pub(crate) fn hold_all_while(check: impl FnOnce() -> bool) {
+        let groups = with(|state| state.groups.clone());
+        signal(&groups, Signal::STOP);
+        if !check() {
+            signal(&groups, Signal::TERM);
+        }
+        signal(&groups, Signal::CONT);
     }
-    signal(&groups, Signal::CONT);
 }
 
 fn tell(what: Suspension) {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::process::setsid;
 
-use super::orphan::{end_group, end_started_by, own_id};
+use super::orphan::end_started_by;
 use crate::model::run::ProcessId;
 use crate::os::{own_program, since_boot};
 
@@ -42,8 +42,7 @@ impl Watchdog {
         helper
             .arg(WATCHDOG)
             .arg(grace.as_millis().to_string())
-            .arg(words_of(&own_id()));
-        helper
+            .arg(serde_json::to_string(&ProcessId::own())?)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
@@ -61,7 +60,7 @@ impl Watchdog {
 
     /// The child to end.
     pub(crate) fn guard(&self, child: &ProcessId) -> io::Result<()> {
-        self.tell(&format!("guard {}", words_of(child)))
+        self.tell(&format!("guard {}", serde_json::to_string(child)?))
     }
 
     /// The child has ended: there is nothing to end.
@@ -99,14 +98,12 @@ impl Drop for Watchdog {
 
 /// The helper: reads what it is told on stdin until that closes. `words` are those after [`WATCHDOG`].
 pub(crate) fn run_watchdog(words: &[OsString]) -> u8 {
-    let grace = words
-        .first()
-        .and_then(|word| word.to_str()?.parse().ok())
-        .map(Duration::from_millis);
+    let mut words = words.iter().filter_map(|word| word.to_str());
+    let grace = words.next().and_then(|word| word.parse().ok());
     let supervisor = words
-        .get(1)
-        .and_then(|word| process_of(&word.to_str()?.split(' ').collect::<Vec<_>>()));
-    let (Some(grace), Some(supervisor)) = (grace, supervisor) else {
+        .next()
+        .and_then(|word| serde_json::from_str::<ProcessId>(word).ok());
+    let (Some(grace), Some(supervisor)) = (grace.map(Duration::from_millis), supervisor) else {
         return 2;
     };
     // What ends the terminal or the group of whoever started it does not end it.
@@ -121,12 +118,10 @@ pub(crate) fn run_watchdog(words: &[OsString]) -> u8 {
     });
     let mut told_of = Told::default();
     loop {
-        let left = told_of
-            .until
-            .map(|until| until.saturating_sub(since_boot()))
-            .filter(|left| !left.is_zero());
+        let until = told_of.until.filter(|_| told_of.at_work);
+        let left = until.map(|until| until.saturating_sub(since_boot()));
         let wait = left
-            .filter(|_| told_of.at_work)
+            .filter(|left| !left.is_zero())
             .map_or(GLANCE, |left| left.min(GLANCE));
         match lines.recv_timeout(wait) {
             Ok(line) => told_of.take(&line),
@@ -155,12 +150,11 @@ struct Told {
 
 impl Told {
     fn take(&mut self, line: &str) {
-        let words: Vec<&str> = line.split(' ').collect();
-        match words.as_slice() {
-            ["begin"] => self.at_work = true,
-            ["guard", id @ ..] => (self.at_work, self.child) = (true, process_of(id)),
-            ["release"] => (self.at_work, self.child) = (false, None),
-            ["until", millis] => self.until = millis.parse().ok().map(Duration::from_millis),
+        match line.split_once(' ').unwrap_or((line, "")) {
+            ("begin", _) => self.at_work = true,
+            ("guard", id) => (self.at_work, self.child) = (true, serde_json::from_str(id).ok()),
+            ("release", _) => (self.at_work, self.child) = (false, None),
+            ("until", millis) => self.until = millis.parse().ok().map(Duration::from_millis),
             _ => {}
         }
     }
@@ -173,43 +167,9 @@ impl Told {
         let of_child = self
             .child
             .as_ref()
-            .map_or(Ok(()), |child| end_group(child, grace).map(drop));
-        u8::from(
-            of_child
-                .and(end_started_by(supervisor, grace).map(drop))
-                .is_err(),
-        )
+            .map(|child| child.end_group(grace))
+            .transpose();
+        let of_others = end_started_by(supervisor, grace);
+        u8::from(of_child.is_err() || of_others.is_err())
     }
-}
-
-/// A process in the words of a line.
-fn words_of(id: &ProcessId) -> String {
-    format!(
-        "{} {} {} {}",
-        id.pid,
-        id.start_time,
-        id.session,
-        id.boot_id.as_deref().unwrap_or("-")
-    )
-}
-
-fn process_of(words: &[&str]) -> Option<ProcessId> {
-    let [pid, start_time, session, boot] = words else {
-        return None;
-    };
-    let boot_id = (*boot != "-").then(|| (*boot).to_owned());
-    let (pid, start_time, session) = (
-        pid.parse().ok()?,
-        start_time.parse().ok()?,
-        session.parse().ok()?,
-    );
-    // Both are in one PID namespace.
-    Some(ProcessId {
-        pid,
-        start_time,
-        session,
-        boot_id,
-        pid_namespace: None,
-        heartbeat: None,
-    })
 }

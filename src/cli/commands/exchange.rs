@@ -1,19 +1,16 @@
 //! Runs `import` and `sync`.
 
 use super::super::args::{ImportArgs, SyncArgs};
-use super::super::replies::PlanReply;
-use super::super::ui::Ui;
-use super::super::ui::{Reply, escape, verb};
+use super::super::{
+    replies::PlanReply,
+    ui::{Reply, Ui, escape, verb},
+};
 use crate::engine::{Context, Result, exchange, inspect};
 use crate::policy::text::count;
 
 /// `recover import`.
 pub(super) fn import(context: &Context, args: &ImportArgs, ui: &Ui) -> Result<Reply> {
-    let request = exchange::ImportRequest {
-        files: args.files.clone(),
-        kind: args.kind,
-    };
-    let imported = exchange::import(context, &request)?;
+    let imported = exchange::import(context, &args.files, args.kind)?;
     let mut text = String::new();
     let ui = ui.knowing(context);
     for file in &imported.files {

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{Root, Sync};
-use crate::process::{self, ProcessId, hold_while, own_id};
+use crate::process::{ProcessId, Supervised};
 use crate::store::Store;
 
 use super::clock::{Moment, millis};
@@ -85,16 +85,16 @@ fn file_of(store: &Store, id: &ProcessId) -> Option<PathBuf> {
 /// Whether a `recover` that was recorded is alive. One of a version before heartbeats is judged by its process number.
 pub(crate) fn is_alive(store: &Store, id: &ProcessId) -> bool {
     let Some(path) = file_of(store, id) else {
-        return process::is_alive(id);
+        return id.is_alive();
     };
     let Ok(file) = store.root().open(&path) else {
-        return process::is_alive(id);
+        return id.is_alive();
     };
     // Shared: who asks at the same time is not in the way.
     if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
         return true;
     }
-    let is_gone = id.is_comparable() && !process::is_alive(id);
+    let is_gone = id.is_comparable() && !id.is_alive();
     !is_gone && !Beat::is_stale(&file)
 }
 
@@ -131,7 +131,7 @@ impl Heartbeat {
         let path = folder.join(&name);
         let id = ProcessId {
             heartbeat: Some(name),
-            ..own_id()
+            ..ProcessId::own()
         };
         let mut beater = Beater {
             file: root.open_or_create(&path)?,
@@ -157,9 +157,9 @@ impl Heartbeat {
                         goes_on
                     };
                     if was_suspended {
-                        hold_while(goes_on);
+                        Supervised::hold_all_while(goes_on);
                     } else if !goes_on() {
-                        hold_while(|| false);
+                        Supervised::hold_all_while(|| false);
                     }
                     if shared.load(Ordering::SeqCst) {
                         break;

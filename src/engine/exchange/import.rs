@@ -13,43 +13,45 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::durable::Root;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::checkpoint::lock;
-use crate::engine::record::events;
-use crate::engine::record::select::{KnownCheckpoint, known};
-use crate::engine::record::stored::record_in;
-use crate::engine::recovery;
-use crate::engine::recovery::rebuild::{take_home, write_patch_if_gone};
-use crate::git::checkpoint::Unbundled;
-use crate::git::repo::CheckpointRef;
-use crate::model::checkpoint::{Checkpoint, StorageType};
-use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::import::ImportKind;
-use crate::model::path::FolderId;
-use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    record::{
+        checkpoint::lock,
+        events,
+        select::{KnownCheckpoint, known},
+        stored::record_in,
+    },
+    recovery::{
+        self,
+        rebuild::{take_home, write_patch_if_gone},
+    },
+};
+use crate::git::{checkpoint::Unbundled, repo::CheckpointRef};
+use crate::model::{
+    checkpoint::{Checkpoint, StorageType},
+    event::{EventSource, Payload},
+    hint::Hint,
+    id::CheckpointId,
+    import::ImportKind,
+    path::FolderId,
+    run::{Run, RunKey},
+    state::State,
+    time::Timestamp,
+};
 use crate::policy::import::{ImportInput, Problem, is_known_history, read, recognise};
-use crate::store::views::{RecoveryState, attempt_view, battle, recovery_state, write_views};
-use crate::store::{NewEvent, Store};
+use crate::store::{
+    NewEvent, Store,
+    views::{RecoveryState, attempt_view, battle, recovery_state, write_views},
+};
 
 /// More than any of these files has.
 const MAX_FILE: u64 = 4 << 20;
 
-/// What is to be taken over.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ImportRequest {
-    /// The files; a folder stands for the JSON files and bundles in it.
-    pub files: Vec<PathBuf>,
-    /// What they are; recognised by their content where it is not said.
-    pub kind: Option<ImportKind>,
-}
-
 /// What came of one file.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct ImportedFile {
     /// The file, absolute.
     pub path: String,
@@ -83,16 +85,7 @@ impl ImportedFile {
         Self {
             path: path.to_string_lossy().into_owned(),
             kind,
-            changed: false,
-            runs: Vec::new(),
-            runs_created: 0,
-            attempts: 0,
-            records: 0,
-            events: 0,
-            message: None,
-            left_out: Vec::new(),
-            checkpoints: Vec::new(),
-            returned: Vec::new(),
+            ..Self::default()
         }
     }
 }
@@ -113,26 +106,31 @@ struct Document {
     content: Value,
 }
 
-/// Takes the files over; in a dry run only says what would be recorded.
-pub(crate) fn import(context: &Context, request: &ImportRequest) -> Result<Imported> {
+/// Imports the files, of folders the JSON files and bundles in them; in a dry run only says what would be recorded. What is of
+/// no named `kind` is recognised by its content.
+pub(crate) fn import(
+    context: &Context,
+    files: &[PathBuf],
+    kind: Option<ImportKind>,
+) -> Result<Imported> {
     let (mut documents, mut bundles) = (Vec::new(), Vec::new());
-    for path in expand(context, &request.files)? {
-        if request.kind.is_none() && Unbundled::is_bundle(&path)? {
+    for path in expand(context, files)? {
+        if kind.is_none() && Unbundled::is_bundle(&path)? {
             bundles.push(inspect_bundle(context, &path)?);
         } else {
-            documents.push(load(&path, request.kind)?);
+            documents.push(load(&path, kind)?);
         }
     }
     documents.sort_by_key(|document| document.kind);
     if context.dry_run() {
         let mut state = recovery::load_recovered(context)?;
         let returning = returning(&bundles, &state)?;
-        let (imported, _) = take_over(context, Arc::make_mut(&mut state), &documents)?;
+        let (imported, _) = take_over(context, &mut state, &documents)?;
         return Ok(imported.with(returning));
     }
     recovery::recover(context)?;
     let mut ledger = context.store().lock()?;
-    let mut state = ledger.state().clone();
+    let mut state = Arc::new(ledger.state().clone());
     let returning = returning(&bundles, &state)?;
     let (imported, events) = take_over(context, &mut state, &documents)?;
     if imported.changed {
@@ -155,21 +153,17 @@ pub(crate) fn import(context: &Context, request: &ImportRequest) -> Result<Impor
 /// none where it cannot be read or nothing is known of its kind.
 pub(in crate::engine) fn apply_speculatively(
     context: &Context,
-    state: &mut State,
+    state: &mut Arc<State>,
     path: &Path,
 ) -> Vec<RunKey> {
-    match load(path, None).and_then(|document| take_over(context, state, &[document])) {
-        Ok((imported, _)) => imported
-            .files
-            .into_iter()
-            .filter(|file| file.changed)
-            .flat_map(|file| file.runs)
-            .collect(),
-        Err(error) => {
-            tracing::debug!(%error, "a file in a view's place is passed over");
-            Vec::new()
-        }
-    }
+    let read = load(path, None).and_then(|document| take_over(context, state, &[document]));
+    let read = read
+        .inspect_err(|error| tracing::debug!(%error, "a file in a view's place is passed over"));
+    let files = read.into_iter().flat_map(|(imported, _)| imported.files);
+    files
+        .filter(|file| file.changed)
+        .flat_map(|file| file.runs)
+        .collect()
 }
 
 /// What the bundles bring back.
@@ -207,7 +201,7 @@ impl Imported {
 /// What all documents together add; each sees what those before it have added.
 fn take_over(
     context: &Context,
-    state: &mut State,
+    state: &mut Arc<State>,
     documents: &[Document],
 ) -> Result<(Imported, Vec<(Timestamp, NewEvent)>)> {
     let naming = context.naming();
@@ -228,17 +222,14 @@ fn take_over(
         };
         let parts = read(document.kind, &document.content, &at)
             .map_err(|problem| damaged(&document.path, &problem))?;
-        let message = if is_own_view(document, state) {
-            Some("the ledger has it already")
-        } else if named.is_none() && is_old_view(context, document, state)? {
-            Some("an old copy of what the ledger holds")
-        } else {
-            None
-        };
-        let parts = if message.is_some() { Vec::new() } else { parts };
         let mut file = ImportedFile::new(&document.path, document.kind.as_str());
-        file.message = message.map(str::to_owned);
-        for part in parts {
+        if is_own_view(document, state) {
+            file.message = Some("the ledger has it already".to_owned());
+        } else if named.is_none() && is_old_view(context, document, state)? {
+            file.message = Some("an old copy of what the ledger holds".to_owned());
+        }
+        let parts = parts.into_iter().filter(|_| file.message.is_none());
+        for part in parts.collect::<Vec<_>>() {
             file.left_out.extend(part.left_out);
             for (at, mut payload) in part.events {
                 if document.kind == ImportKind::Battle {
@@ -250,31 +241,18 @@ fn take_over(
                     source: EventSource::Recover,
                     payload,
                 };
-                let NewEvent {
-                    run,
-                    source,
-                    payload,
-                } = event.clone();
-                state.apply(&Event {
-                    seq: state.last_seq + 1,
-                    at,
-                    schema: EVENT_SCHEMA,
-                    run,
-                    source,
-                    payload,
-                });
+                events::apply_speculatively(state, at, event.clone());
                 all.push((at, event));
             }
-            let run = state.run(&part.key);
-            let about = run.map(|run| run.imported.as_slice()).unwrap_or_default();
-            let about = about
-                .iter()
+            let imported = state
+                .run(&part.key)
+                .into_iter()
+                .flat_map(|run| &run.imported);
+            let about = imported
                 .filter(|one| one.imported.source == source && one.imported.kind == document.kind);
-            file.checkpoints.extend(
-                about
-                    .flat_map(|one| one.checkpoints(&part.key))
-                    .map(|one| known(context, one)),
-            );
+            let checkpoints = about.flat_map(|one| one.checkpoints(&part.key));
+            file.checkpoints
+                .extend(checkpoints.map(|one| known(context, one)));
             file.runs.push(part.key);
         }
         file.changed = file.events > 0;
@@ -293,10 +271,7 @@ fn bring_here(context: &Context, payload: &mut Payload) -> Option<Problem> {
     let here = context.worktree_id();
     let is_gone = |place: &FolderId| {
         let repo = context.repo().ok().filter(|_| context.has_git());
-        repo.is_some_and(|repo| {
-            repo.find_linked(&place.path())
-                .is_ok_and(|found| found.is_some())
-        })
+        repo.is_some_and(|repo| matches!(repo.find_linked(&place.path()), Ok(Some(_))))
     };
     if *worktree == here || context.is_worktree_of_repo(worktree) || is_gone(worktree) {
         return None;
@@ -330,8 +305,8 @@ fn is_own_view(document: &Document, state: &State) -> bool {
     !state.runs.is_empty() && view.is_some_and(|view| view == document.content)
 }
 
-/// Whether the document is an old copy of its view: the ledger went through what it records, and taken over it would count
-/// once more. A run that is named is one to take it over into, whatever else holds it.
+/// Whether the document is an old copy of its view: the ledger went through what it records, and imported it would count
+/// once more. A run that is named is one to import it into, whatever else holds it.
 fn is_old_view(context: &Context, document: &Document, state: &State) -> Result<bool> {
     match document.kind {
         ImportKind::AttemptHistory => Ok(is_known_history(&document.content, state)),
@@ -349,20 +324,16 @@ fn was_recovery_state(context: &Context, document: &Value, state: &State) -> Res
     };
     // What begins records nothing yet; what was imported may have to begin anew.
     if *document == json!(RecoveryState::default()) {
-        return Ok(
-            state.runs.iter().any(|run| is_own(&run)) && state.runs.iter().all(|run| is_own(&run))
-        );
+        return Ok(!state.runs.is_empty() && state.runs.iter().all(|run| is_own(&run)));
     }
     let Some(last) = document["lastError"].as_str() else {
         return Ok(false);
     };
     let failed_so = |run: &&Run| {
-        run.attempts().any(|(_, attempt)| {
-            attempt
-                .failure
-                .as_ref()
-                .is_some_and(|failure| failure.message == last)
-        })
+        let mut failures = run
+            .attempts()
+            .filter_map(|(_, attempt)| attempt.failure.as_ref());
+        failures.any(|failure| failure.message == last)
     };
     for run in state.runs.iter().filter(is_own).filter(failed_so) {
         let mut then = State::default();
@@ -395,10 +366,8 @@ fn expand(context: &Context, given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     for path in given {
         let path = context.cwd().join(path);
         let path = fs::canonicalize(&path).map_err(|error| {
-            Error::new(
-                ErrorKind::Usage,
-                format!("cannot read {}: {error}", path.display()),
-            )
+            let message = format!("cannot read {}: {error}", path.display());
+            Error::new(ErrorKind::Usage, message)
         })?;
         if path.is_dir() {
             let before = all.len();
@@ -501,23 +470,20 @@ pub(in crate::engine) struct Bundle {
 /// checkpoint is none of the files that can be imported (2).
 fn inspect_bundle(context: &Context, path: &Path) -> Result<Bundle> {
     let git = |word| Hint::git(["bundle", word]).arg(path);
-    let nothing = |mut error: Error| {
+    let nothing = |error| {
+        let mut error = Error::from(error);
         error.message.push_str("; nothing was imported");
         error.hint(git("verify"))
     };
-    let unbundled = Unbundled::read(path).map_err(|error| nothing(error.into()))?;
+    let unbundled = Unbundled::read(path).map_err(nothing)?;
     let mut checkpoints = Vec::new();
     for found in &unbundled.refs {
-        let message = unbundled
-            .message(&found.commit)
-            .map_err(|error| nothing(error.into()))?;
+        let message = unbundled.message(&found.commit).map_err(nothing)?;
         let record = message.and_then(|message| record_in(&message, &found.commit));
         if let Some(record) = record
             .filter(|record| CheckpointRef::name_of(&record.run.run_id, &record.id) == found.name)
         {
-            unbundled
-                .check(&found.commit)
-                .map_err(|error| nothing(error.into()))?;
+            unbundled.check(&found.commit).map_err(nothing)?;
             checkpoints.push(record);
         }
     }
@@ -551,22 +517,17 @@ fn inspect_bundle(context: &Context, path: &Path) -> Result<Bundle> {
 fn new_in_bundle<'a>(bundle: &'a Bundle, state: &State) -> Result<Vec<&'a Checkpoint>> {
     let mut new = Vec::new();
     for checkpoint in &bundle.checkpoints {
-        match state.checkpoint(&checkpoint.id) {
-            None => new.push(checkpoint),
-            Some(known) if known.commit == checkpoint.commit => {}
-            Some(known) => {
-                let (id, path) = (&known.id, bundle.path.display());
-                let message = format!(
-                    "{path} holds another checkpoint {id} than the one here; nothing was imported"
-                );
-                return Err(
-                    Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover([
-                        "checkpoint",
-                        "show",
-                        id.as_str(),
-                    ])),
-                );
-            }
+        let Some(known) = state.checkpoint(&checkpoint.id) else {
+            new.push(checkpoint);
+            continue;
+        };
+        if known.commit != checkpoint.commit {
+            let (id, path) = (&known.id, bundle.path.display());
+            let message = format!(
+                "{path} holds another checkpoint {id} than the one here; nothing was imported"
+            );
+            let hint = Hint::recover(["checkpoint", "show", id.as_str()]);
+            return Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint));
         }
     }
     Ok(new)

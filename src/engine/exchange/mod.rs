@@ -18,24 +18,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{reap, sync_dir, temporary_prefix};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::checkpoint::lock;
-use crate::engine::record::remote_consent::plain_blobs_of;
-use crate::engine::record::seed_json;
-use crate::engine::record::storage::patch_of;
-use crate::git::Repo;
-use crate::git::checkpoint::Unbundled;
-use crate::git::remote::Filter;
-use crate::git::repo::CheckpointRef;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::path::PathReason;
-use crate::model::state::State;
+use crate::engine::{base::{context::Context, error::{Error, ErrorKind, Result}}, record::{checkpoint::lock, remote_consent::plain_blobs_of, seed_json, storage::patch_of}};
+use crate::git::{Repo, checkpoint::Unbundled, remote::Filter, repo::CheckpointRef};
+use crate::model::{checkpoint::Checkpoint, hint::Hint, id::CheckpointId, path::PathReason, state::State};
 use crate::policy::retention::{Limits, Reasoned};
 
-pub(crate) use import::{ImportRequest, Imported, ImportedFile, import};
+pub(crate) use import::{Imported, ImportedFile, import};
 pub(crate) use views::{KeptAside, Synced, sync};
 
 /// What kind of file.
@@ -68,10 +56,8 @@ pub(crate) fn to_file(
     }
     let there = path.symlink_metadata();
     if there.as_ref().is_ok_and(fs::Metadata::is_dir) {
-        return Err(Error::new(
-            ErrorKind::Usage,
-            format!("{} is a folder", path.display()),
-        ));
+        let message = format!("{} is a folder", path.display());
+        return Err(Error::new(ErrorKind::Usage, message));
     }
     if there.is_ok() && !force {
         let message = format!("{} already exists: --force overwrites it", path.display());
@@ -93,11 +79,11 @@ pub(crate) fn to_file(
     let folder = path.parent().unwrap_or(Path::new("/"));
     reap(folder);
     let prefix = temporary_prefix();
-    let mut builder = tempfile::Builder::new();
-    builder
+    let temporary = tempfile::Builder::new()
         .prefix(&prefix)
-        .permissions(Permissions::from_mode(0o644));
-    let temporary = builder.tempfile_in(folder).map_err(failed)?;
+        .permissions(Permissions::from_mode(0o644))
+        .tempfile_in(folder)
+        .map_err(failed)?;
     let mut out = BufWriter::new(temporary);
     let withheld = write(context, repo, checkpoint, (format, copy), &mut out)?;
     let temporary = out
@@ -120,20 +106,17 @@ fn free_name(path: &Path) -> PathBuf {
     let end = path
         .extension()
         .map_or(String::new(), |end| format!(".{}", end.to_string_lossy()));
-    let others = (2..u32::MAX).map(|number| path.with_file_name(format!("{stem}-{number}{end}")));
-    others
-        .into_iter()
-        .find(|other| other.symlink_metadata().is_err())
-        .unwrap_or_else(|| path.to_owned())
+    let mut others =
+        (2..u32::MAX).map(|number| path.with_file_name(format!("{stem}-{number}{end}")));
+    let free = others.find(|other| other.symlink_metadata().is_err());
+    free.unwrap_or_else(|| path.to_owned())
 }
 
 /// The path without `..` and links in its folder, which must be there.
 fn plain(path: &Path) -> Result<PathBuf> {
     let Some(name) = path.file_name() else {
-        return Err(Error::new(
-            ErrorKind::Usage,
-            format!("{} is a folder", path.display()),
-        ));
+        let message = format!("{} is a folder", path.display());
+        return Err(Error::new(ErrorKind::Usage, message));
     };
     let folder = path.parent().unwrap_or(Path::new("/"));
     let folder = fs::canonicalize(folder).with_context(|| {
@@ -152,13 +135,8 @@ fn to_stream(
     format: Format,
     out: &mut dyn Write,
 ) -> Result<Vec<PathReason>> {
-    let withheld = write(
-        context,
-        checked(context, checkpoint)?,
-        checkpoint,
-        (format, false),
-        out,
-    )?;
+    let repo = checked(context, checkpoint)?;
+    let withheld = write(context, repo, checkpoint, (format, false), out)?;
     out.flush().context("cannot write the export")?;
     Ok(withheld)
 }
@@ -167,14 +145,11 @@ fn to_stream(
 fn checked<'a>(context: &'a Context, checkpoint: &Checkpoint) -> Result<&'a Repo> {
     let repo = context.repo()?;
     let problems = repo.load_checkpoint(&checkpoint.commit)?.verify(repo)?;
-    match problems.first() {
-        None => Ok(repo),
-        Some(first) => Err(Error::new(
-            ErrorKind::Corrupt,
-            format!("{} is damaged: {first}", checkpoint.id),
-        )
-        .hint(Hint::recover(["checkpoint", "verify"]))),
-    }
+    let Some(first) = problems.first() else {
+        return Ok(repo);
+    };
+    let message = format!("{} is damaged: {first}", checkpoint.id);
+    Err(Error::new(ErrorKind::Corrupt, message).hint(Hint::recover(["checkpoint", "verify"])))
 }
 
 /// Where a session's checkpoint is written that goes nowhere else: its folder is made unless it is a dry run.
@@ -183,21 +158,10 @@ fn session_file(context: &Context, checkpoint: &Checkpoint) -> Result<PathBuf> {
     let session = state
         .run(&checkpoint.run)
         .map_or(checkpoint.run.run_id.as_str(), |run| run.session.as_str());
-    let session: String = session
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || c == '-' {
-                c
-            } else {
-                '_'
-            }
-        })
-        .collect();
-    let folder = context
-        .store()
-        .private_dir()
-        .join("checkpoints")
-        .join(format!("session_{session}"));
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let session = session.replace(|c| !is_plain(c), "_");
+    let folder = context.store().private_dir().join("checkpoints");
+    let folder = folder.join(format!("session_{session}"));
     if !context.dry_run() {
         context.create_state_dir(&folder)?;
     }
@@ -279,17 +243,19 @@ pub(in crate::engine) struct Outcome {
 /// The age from which milestones are archived: what is asked for, else what is configured.
 pub(in crate::engine) fn archive_age(context: &Context, limits: &Limits) -> Result<Duration> {
     let retention = &context.settings().retention;
-    limits
+    let age = limits
         .max_age
         .or(retention.scheduled_max_age)
-        .or(retention.max_age)
-        .ok_or_else(|| {
-            Error::new(
-                ErrorKind::Usage,
-                "no age is configured from which milestones are archived: --max-age names one",
-            )
-            .hint(context.rerun(&["--max-age", "30d", "--dry-run"]))
-        })
+        .or(retention.max_age);
+    age.ok_or_else(|| {
+        let message =
+            "no age is configured from which milestones are archived: --max-age names one";
+        Error::new(ErrorKind::Usage, message).hint(context.rerun(&[
+            "--max-age",
+            "30d",
+            "--dry-run",
+        ]))
+    })
 }
 
 /// Writes the milestones into the folder and reads each back. One that is there from a prune that was cut off is taken as
@@ -307,38 +273,27 @@ pub(in crate::engine) fn archive(
             continue;
         };
         let stored = context.repo()?.load_checkpoint(&checkpoint.commit)?;
-        if stored
-            .manifest
-            .nested
-            .iter()
-            .any(|nested| nested.checkpoint.is_some())
-        {
-            let mut reasons = reasons.clone();
-            reasons
-                .push("not archived: a bundle does not hold the repositories inside it".to_owned());
+        let mut nested = stored.manifest.nested.iter();
+        if nested.any(|nested| nested.checkpoint.is_some()) {
+            let why = "not archived: a bundle does not hold the repositories inside it";
             outcome.kept.push(Reasoned {
                 id: id.clone(),
-                reasons,
+                reasons: [reasons.as_slice(), &[why.to_owned()]].concat(),
             });
             continue;
         }
         let path = write_bundle(context, checkpoint, &folder)?;
         let name = CheckpointRef::name_of(&checkpoint.run.run_id, &checkpoint.id);
-        let hint = context.placed(
-            Hint::git(["fetch"])
-                .arg(&path)
-                .arg(format!("{name}:refs/archived/{id}")),
-        );
-        let path = path.to_string_lossy().into_owned();
-        outcome.archived.insert(
-            id.clone(),
-            Archived {
-                id: id.clone(),
-                reasons: reasons.clone(),
-                path,
-                hint,
-            },
-        );
+        let fetch = Hint::git(["fetch"])
+            .arg(&path)
+            .arg(format!("{name}:refs/archived/{id}"));
+        let archived = Archived {
+            id: id.clone(),
+            reasons: reasons.clone(),
+            path: path.to_string_lossy().into_owned(),
+            hint: context.placed(fetch),
+        };
+        outcome.archived.insert(id.clone(), archived);
     }
     Ok(outcome)
 }
@@ -346,16 +301,11 @@ pub(in crate::engine) fn archive(
 /// A folder that may have to be made, without `..` and links on the way to it.
 fn real(folder: &Path) -> PathBuf {
     let there = |at: &Path| {
-        Some(
-            fs::canonicalize(at)
-                .ok()?
-                .join(folder.strip_prefix(at).ok()?),
-        )
+        let rest = folder.strip_prefix(at).ok()?;
+        Some(fs::canonicalize(at).ok()?.join(rest))
     };
-    folder
-        .ancestors()
-        .find_map(there)
-        .unwrap_or_else(|| folder.to_owned())
+    let real = folder.ancestors().find_map(there);
+    real.unwrap_or_else(|| folder.to_owned())
 }
 
 fn write_bundle(context: &Context, checkpoint: &Checkpoint, folder: &Path) -> Result<PathBuf> {

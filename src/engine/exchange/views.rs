@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use schemars::JsonSchema;
@@ -26,7 +27,6 @@ use crate::model::path::short_part;
 use crate::model::run::{NONE, Run};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::policy::retry::RetryStatus;
 use crate::store::views::{
     active_checkpoint, attempt_view, battle, battle_path, encode, has_lane_records, lane_records,
     recovery_state, rewrite_views,
@@ -128,7 +128,12 @@ fn views(context: &Context, to: Option<&Path>) -> Result<Vec<(PathBuf, Vec<u8>)>
         return Ok(Vec::new());
     }
     let root = to.map_or_else(|| store.dir().to_owned(), |to| context.cwd().join(to));
-    let lanes = to.map_or_else(|| store.lane_file().to_owned(), |_| root.join(LANES));
+    let is_elsewhere = to.is_some();
+    let lanes = if is_elsewhere {
+        root.join(LANES)
+    } else {
+        store.lane_file().to_owned()
+    };
     let mut all = vec![
         (root.join(RECOVERY), encode(&recovery_state(&state))?),
         (root.join(ATTEMPTS), encode(&attempt_view(&state))?),
@@ -136,34 +141,25 @@ fn views(context: &Context, to: Option<&Path>) -> Result<Vec<(PathBuf, Vec<u8>)>
     if has_lane_records(&state) {
         all.push((lanes, encode(&lane_records(&state, store))?));
     }
-    if let Some(active) =
-        active_checkpoint(&state, seed_json::active_state(context, &state).as_ref())
-    {
-        let folder = if to.is_some() {
-            root.join("checkpoints")
-        } else {
-            root.clone()
-        };
+    let active = seed_json::active_state(context, &state);
+    if let Some(active) = active_checkpoint(&state, active.as_ref()) {
+        let folder = root.join(if is_elsewhere { "checkpoints" } else { "" });
         all.push((folder.join(ACTIVE), encode(&active)?));
     }
     for run in &state.runs {
-        let is_battle = run.imported.is_empty()
-            || run
-                .imported
-                .iter()
-                .any(|one| one.imported.kind == ImportKind::Battle);
-        if to.is_some() && !is_battle {
-            continue;
+        let mut imported = run.imported.iter();
+        let is_battle =
+            run.imported.is_empty() || imported.any(|one| one.imported.kind == ImportKind::Battle);
+        let mut place = battle_path(run);
+        if is_elsewhere {
+            if !is_battle {
+                continue;
+            }
+            place = place.strip_prefix("recover").unwrap_or(&place).to_owned();
         }
-        let place = battle_path(run);
-        let place = if to.is_some() {
-            place.strip_prefix("recover").unwrap_or(&place).to_owned()
-        } else {
-            place
-        };
         all.push((root.join(place), encode(&battle(&state, run))?));
     }
-    if to.is_some() {
+    if is_elsewhere {
         all.extend(sessions(context, &state, &root)?);
     }
     all.sort();
@@ -171,28 +167,20 @@ fn views(context: &Context, to: Option<&Path>) -> Result<Vec<(PathBuf, Vec<u8>)>
 }
 
 /// `checkpoints/session_<id>/<checkpoint>.json` (S11): what was imported word for word, ours with the state of every file.
-fn sessions(
-    context: &Context,
-    state: &crate::model::state::State,
-    root: &Path,
-) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+fn sessions(context: &Context, state: &State, root: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
     let place = |session: &str, id: &str| {
-        let folder = root
-            .join("checkpoints")
-            .join(format!("session_{}", plain(session)));
-        folder.join(format!("{}.json", plain(id)))
+        let folder = format!("session_{}", plain(session));
+        root.join("checkpoints")
+            .join(folder)
+            .join(format!("{}.json", plain(id)))
     };
     let mut all = Vec::new();
     for run in &state.runs {
-        for one in run
-            .imported
-            .iter()
-            .filter(|one| one.imported.kind == ImportKind::Session)
-        {
-            all.push((
-                place(run.key.run_id.as_str(), &one.imported.id),
-                encode(&one.imported.document)?,
-            ));
+        for imported in run.imported.iter().map(|one| &one.imported) {
+            if imported.kind == ImportKind::Session {
+                let place = place(run.key.run_id.as_str(), &imported.id);
+                all.push((place, encode(&imported.document)?));
+            }
         }
     }
     for checkpoint in state
@@ -303,29 +291,25 @@ fn write(root: &Root, path: &Path, content: &[u8]) -> Result<()> {
     root.replace(path, content, Sync::All).map_err(failed)
 }
 
-/// What a file of another system's says of a run here, as an import would record it.
-struct Held {
-    run: Run,
-    status: RetryStatus,
-    max_attempts: u32,
-}
-
 /// How a run stands, held back further where a file of another system's says so: its cooldown and its count hold as they
 /// would if it were imported. Each such file is named.
 pub(in crate::engine) fn hold_back(context: &Context, state: &State, own: Retry) -> Retry {
     let mut retry = own;
     for (path, held) in held_views(context, state) {
-        let is_tighter = strictness(held.status.standing) > strictness(retry.standing);
+        let is_tighter = strictness(held.standing) > strictness(retry.standing);
         if retry.run.is_some() && !is_tighter {
             continue;
         }
         warn_held(context, &path, &held);
         if is_tighter {
-            retry.standing = held.status.standing;
+            retry.standing = held.standing;
         }
         if retry.run.is_none() {
-            (retry.run, retry.status, retry.max_attempts) =
-                (Some(held.run), Some(held.status), held.max_attempts);
+            retry = Retry {
+                standing: retry.standing,
+                under_way: retry.under_way,
+                ..held
+            };
         }
     }
     retry
@@ -335,43 +319,37 @@ pub(in crate::engine) fn hold_back(context: &Context, state: &State, own: Retry)
 pub(in crate::engine) fn foreign_run(context: &Context, state: &State) -> Option<Run> {
     held_views(context, state)
         .into_iter()
-        .next()
-        .map(|(_, held)| held.run)
+        .find_map(|(_, held)| held.run)
 }
 
-fn held_views(context: &Context, state: &State) -> Vec<(std::path::PathBuf, Held)> {
+/// What such files say of runs here, as an import would record it.
+fn held_views(context: &Context, state: &State) -> Vec<(PathBuf, Retry)> {
     let mut all = Vec::new();
     // A ledger that came from elsewhere holds back by itself.
     if context.store().origin() != Origin::Ours {
         return all;
     }
     for path in context.store().foreign_views() {
-        let mut assumed = state.clone();
+        let mut assumed = Arc::new(state.clone());
         for key in import::apply_speculatively(context, &mut assumed, &path) {
-            let Some(run) = assumed
-                .run(&key)
-                .filter(|run| run.worktree == context.worktree_id())
-            else {
+            let is_here = |run: &&Run| run.worktree == context.worktree_id();
+            let Some(run) = assumed.run(&key).filter(is_here) else {
                 continue;
             };
-            let settings = settings_of(context, run);
             let mut status = run_retry_status(context, &assumed, run);
             let may_go_on = matches!(status.standing, Standing::Allowed | Standing::Wait(_));
             if may_go_on && status.attempts_left == Some(0) {
                 status.standing = Standing::Exhausted;
             }
-            let max_attempts = settings
-                .retry
-                .override_attempts
-                .unwrap_or(settings.retry.max_attempts);
-            all.push((
-                path.clone(),
-                Held {
-                    run: run.clone(),
-                    status,
-                    max_attempts,
-                },
-            ));
+            let retry = settings_of(context, run).retry;
+            let held = Retry {
+                run: Some(run.clone()),
+                standing: status.standing,
+                status: Some(status),
+                max_attempts: retry.override_attempts.unwrap_or(retry.max_attempts),
+                under_way: None,
+            };
+            all.push((path.clone(), held));
         }
     }
     all
@@ -387,8 +365,8 @@ fn strictness(standing: Standing) -> (u8, Option<Timestamp>) {
     }
 }
 
-fn warn_held(context: &Context, path: &Path, held: &Held) {
-    let what = match held.status.standing {
+fn warn_held(context: &Context, path: &Path, held: &Retry) {
+    let what = match held.standing {
         Standing::Allowed => "an attempt is allowed now".to_owned(),
         Standing::Wait(until) => format!("the next attempt is allowed at {until}"),
         Standing::Exhausted => "no attempt is left".to_owned(),
@@ -398,6 +376,6 @@ fn warn_held(context: &Context, path: &Path, held: &Held) {
     context.warn(format!(
         "{} was not written by recover, and counts until something is recorded: {} errors, {what}; `{way}` takes it over",
         path.display(),
-        held.run.error_count
+        held.run.as_ref().map_or(0, |run| run.error_count)
     ));
 }

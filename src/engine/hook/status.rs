@@ -13,18 +13,17 @@ use serde::{Deserialize, Serialize};
 use super::install::{Installed, Place, installed_in};
 use crate::agent::detect;
 use crate::durable::{Root, Sync};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
-use crate::model::hint::{Advice, Hint};
-use crate::model::hook::HookAgent;
-use crate::model::run::{Attempt, AttemptOutcome, Run};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::engine::base::{context::Context, error::Result};
+use crate::model::{
+    hint::{Advice, Hint},
+    hook::HookAgent,
+    run::{Attempt, AttemptOutcome, Run},
+    state::State,
+    time::Timestamp,
+};
 use crate::os::own_program;
-use crate::policy::program::first_program;
-use crate::policy::settings::AgentProfile;
-use crate::policy::text::escape;
-use crate::process::{Interrupts, Program, Show, Supervised, find_program};
+use crate::policy::{program::first_program, settings::AgentProfile, text::escape};
+use crate::process::{Interrupts, Program, Show, Supervised};
 
 /// One agent's hook.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -134,7 +133,7 @@ fn wrong_program(
     let search = context.env("PATH").map(std::ffi::OsString::from);
     // What a shell would have to work out is not looked for.
     let named = first_program(program)?;
-    let Ok(called) = find_program(&named, context.worktree(), search.as_deref()) else {
+    let Ok(called) = Program::find(&named, context.worktree(), search.as_deref()) else {
         let what = format!("calls {named}, which is not there: the hook does nothing; ");
         return Some(Advice::with(what, again, ""));
     };
@@ -338,7 +337,7 @@ pub(crate) fn agents(context: &Context) -> Result<Agents> {
     let worktree = context.worktree().to_path_buf();
     let interrupts = &context.interrupts;
     let look = |(name, profile): (&String, &AgentProfile)| {
-        let path = find_program(&profile.program, &worktree, search.as_deref()).ok();
+        let path = Program::find(&profile.program, &worktree, search.as_deref()).ok();
         // What comes with a project is started when somebody asks for it, and not to be examined.
         let asked = path.as_deref().filter(|_| !profile.program.contains('/'));
         Agent {

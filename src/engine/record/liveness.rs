@@ -12,7 +12,6 @@ use crate::model::hint::Hint;
 use crate::model::run::{ProcessId, Run, RunKey};
 use crate::model::state::State;
 use crate::model::step::{Step, StepStatus};
-use crate::process::is_group_alive;
 
 /// Whether a restore or an atomic step was cut off in this work tree and still waits to be finished. That is in the ledger
 /// as it is: the state that readers get counts such a step as settled.
@@ -44,7 +43,7 @@ pub(crate) fn left_running<'a>(context: &Context, run: &'a Run) -> Option<&'a Pr
         .filter(|_| is_orphaned(context, run))?
         .child
         .as_ref();
-    child.filter(|child| is_group_alive(child))
+    child.filter(|child| child.is_group_alive())
 }
 
 /// Whether a run's attempt was supervised by a `recover` that is gone.

@@ -24,32 +24,62 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{FileLock, Sync};
-use crate::engine::attempt;
-use crate::engine::attempt::conditions::Detected;
-use crate::engine::base::clock::millis;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::heartbeat::{is_alive, mark_replaced};
-use crate::engine::base::runs::{self, run_of};
-use crate::engine::record::attempt_record::{self, Ending, Started};
-use crate::engine::record::events::{self, apply_speculatively};
-use crate::engine::record::liveness::{
-    is_driven, is_orphaned, is_step_orphaned, left_running, orphaned_baseline, orphaned_steps,
+use crate::engine::{
+    attempt::{self, conditions::Detected},
+    base::{
+        clock::millis,
+        context::Context,
+        error::{ErrorKind, Result},
+        heartbeat::{is_alive, mark_replaced},
+        runs::{self, run_of},
+    },
+    record::{
+        attempt_record::{self, Ending, Started},
+        events::{self, apply_speculatively},
+        liveness::{
+            is_driven, is_orphaned, is_step_orphaned, left_running, orphaned_baseline,
+            orphaned_steps,
+        },
+    },
+    restore::automatic::restore_covered_files,
 };
-use crate::engine::restore::automatic::restore_covered_files;
-use crate::model::checkpoint::trigger;
-use crate::model::decision::Action;
-use crate::model::event::{AttemptEnd, Payload};
-use crate::model::hint::Hint;
-use crate::model::run::{IterationStatus, OnFailure, ProcessId, Run, RunKey, RunStatus};
-use crate::model::state::State;
-use crate::model::step::{Step, StepEnd, StepStatus};
+use crate::model::{
+    checkpoint::trigger,
+    decision::Action,
+    event::{AttemptEnd, Payload},
+    hint::Hint,
+    run::{IterationStatus, OnFailure, ProcessId, Run, RunKey, RunStatus},
+    state::State,
+    step::{Step, StepEnd, StepStatus},
+};
 use crate::policy::classify;
-use crate::process::{self, caller, end_children_of, end_group};
 use crate::store::NewEvent;
 
-/// How long processes of an orphaned attempt may take to end.
-const ATTEMPT_GRACE: Duration = Duration::from_secs(5);
+/// How long the processes that a lost `recover` left may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Ends what is left of a `recover` that is gone: the group of the child that is known, and whatever else it started.
+fn end_processes(
+    context: &Context,
+    supervisor: Option<&ProcessId>,
+    child: Option<&ProcessId>,
+    what: &str,
+) -> Result<()> {
+    let failed = || format!("cannot look for {what}");
+    if let Some(supervisor) = supervisor {
+        mark_replaced(context.store(), supervisor);
+    }
+    if let Some(child) = child {
+        let ended = child.end_group(GRACE).with_context(failed)?;
+        tracing::debug!(?ended, pid = child.pid, "{what}");
+    }
+    // Feedback loops, and a command that was started a moment before the kill, are recorded nowhere.
+    if let Some(supervisor) = supervisor {
+        let ended = supervisor.end_children(GRACE).with_context(failed)?;
+        tracing::debug!(?ended, "others of {what}");
+    }
+    Ok(())
+}
 
 /// How an orphaned attempt ended, not judged yet.
 fn crashed(context: &Context, run: &Run) -> Option<(Started, Ending)> {
@@ -127,12 +157,8 @@ pub(in crate::engine) fn end_lost(context: &Context, key: &RunKey) -> Result<Opt
     let ledger = context.store().lock()?;
     let run = run_of(ledger.state(), key)?;
     if let (None, Some(_)) = (&run.live, &run.baseline_supervisor) {
-        let reason = "its machine was lost before the first attempt".to_owned();
-        let payload = Payload::RunStatusChanged {
-            status: RunStatus::Paused,
-            reason,
-        };
-        context.record_in(ledger, key, vec![payload])?;
+        let paused = paused("its machine was lost before the first attempt");
+        context.record_in(ledger, key, vec![paused])?;
         return Ok(None);
     }
     // A loop of its own says itself how its attempts end.
@@ -174,19 +200,8 @@ pub(super) fn recover_attempts(context: &Context) -> Result<Vec<String>> {
         .filter(|run| is_orphaned(context, run))
     {
         let Some(live) = &run.live else { continue };
-        let failed = |error| Error::io("cannot look for the lost attempt's processes", error);
-        live.supervisor
-            .iter()
-            .for_each(|supervisor| mark_replaced(context.store(), supervisor));
-        if let Some(child) = &live.child {
-            let ended = end_group(child, ATTEMPT_GRACE).map_err(failed)?;
-            tracing::debug!(?ended, pid = child.pid, "processes of a lost attempt");
-        }
-        // Feedback loops, and a command that was started a moment before the kill, are recorded nowhere.
-        if let Some(supervisor) = &live.supervisor {
-            let ended = end_children_of(supervisor, ATTEMPT_GRACE).map_err(failed)?;
-            tracing::debug!(?ended, "other processes of a lost attempt");
-        }
+        let (supervisor, child) = (live.supervisor.as_ref(), live.child.as_ref());
+        end_processes(context, supervisor, child, "the lost attempt's processes")?;
         let Some((started, ending)) = crashed(context, run) else {
             continue;
         };
@@ -208,16 +223,9 @@ pub(super) fn cancel_baselines(context: &Context) -> Result<Vec<String>> {
         let Some(supervisor) = orphaned_baseline(context, run) else {
             continue;
         };
-        mark_replaced(context.store(), supervisor);
-        let ended = end_children_of(supervisor, ATTEMPT_GRACE)
-            .context("cannot look for the run's checks")?;
-        tracing::debug!(?ended, "feedback loops of a lost run");
-        let reason = "recover was killed before the first attempt".to_owned();
-        let payload = Payload::RunStatusChanged {
-            status: RunStatus::Paused,
-            reason,
-        };
-        context.record(&run.key, vec![payload])?;
+        end_processes(context, Some(supervisor), None, "the run's checks")?;
+        let paused = paused("recover was killed before the first attempt");
+        context.record(&run.key, vec![paused])?;
         done.push(format!(
             "run {} had lost its supervisor before the first attempt: paused",
             run.key
@@ -226,8 +234,12 @@ pub(super) fn cancel_baselines(context: &Context) -> Result<Vec<String>> {
     Ok(done)
 }
 
-/// How long processes of a lost step may take to end.
-const STEP_GRACE: Duration = Duration::from_secs(5);
+fn paused(reason: impl Into<String>) -> Payload {
+    Payload::RunStatusChanged {
+        status: RunStatus::Paused,
+        reason: reason.into(),
+    }
+}
 
 /// Applies to the state in memory, for commands that write nothing, that orphaned steps were cut off.
 pub(super) fn apply_steps(context: &Context, state: &mut Arc<State>) {
@@ -235,17 +247,13 @@ pub(super) fn apply_steps(context: &Context, state: &mut Arc<State>) {
     let all = state
         .runs
         .iter()
-        .flat_map(|run| run.steps.iter().map(|step| (run.key.clone(), step)));
-    let lost: Vec<_> = all
-        .filter(|(_, step)| is_step_orphaned(context, step))
-        .map(|(key, step)| (key, step.clone()))
+        .flat_map(|run| run.steps.iter().map(|step| (&run.key, step)));
+    let lost = all.filter(|(_, step)| is_step_orphaned(context, step));
+    let events: Vec<_> = lost
+        .map(|(key, step)| NewEvent::about(key, step_ended(context, step, false)))
         .collect();
-    for (key, step) in lost {
-        apply_speculatively(
-            state,
-            now,
-            NewEvent::about(&key, step_ended(context, &step, false)),
-        );
+    for event in events {
+        apply_speculatively(state, now, event);
     }
 }
 
@@ -283,14 +291,8 @@ pub(crate) fn recover_steps(context: &Context) -> Result<Vec<String>> {
 }
 
 fn cut_off(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
-    let failed = |error| Error::io("cannot look for the lost step's processes", error);
-    mark_replaced(context.store(), &step.start.supervisor);
-    if let Some(child) = &step.child {
-        let ended = end_group(child, STEP_GRACE).map_err(failed)?;
-        tracing::debug!(?ended, pid = child.pid, "processes of a lost step");
-    }
-    let ended_others = end_children_of(&step.start.supervisor, STEP_GRACE).map_err(failed)?;
-    tracing::debug!(?ended_others, "other processes of a lost step");
+    let (supervisor, child) = (Some(&step.start.supervisor), step.child.as_ref());
+    end_processes(context, supervisor, child, "the lost step's processes")?;
     let name = &step.start.name;
     let put_back = match restore_covered_files(context, key, &step.start) {
         // Nothing will ever bring them back: that must not hold up everything else.
@@ -301,33 +303,26 @@ fn cut_off(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
         other => other?,
     };
     context.record(key, vec![step_ended(context, step, put_back.is_some())])?;
-    Ok(match put_back {
-        Some(paths) => {
-            format!("step '{name}' of run {key} was cut off: {paths} paths were restored")
-        }
-        None => format!("step '{name}' of run {key} was cut off"),
-    })
+    let restored = put_back.map(|paths| format!(": {paths} paths were restored"));
+    Ok(format!(
+        "step '{name}' of run {key} was cut off{}",
+        restored.unwrap_or_default()
+    ))
 }
 
 fn stopped(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
-    if let Some(supervisor) = &step.compensating {
-        mark_replaced(context.store(), supervisor);
-        let ended = end_children_of(supervisor, STEP_GRACE)
-            .context("cannot look for the processes of the step's compensation")?;
-        tracing::debug!(?ended, "processes of a lost compensation");
-    }
+    let what = "the processes of the step's compensation";
+    end_processes(context, step.compensating.as_ref(), None, what)?;
     let name = step.start.name.clone();
     let text = format!(
         "the compensation of step '{name}' of run {key} was cut off: how far it got is not known"
     );
-    context.record(
-        key,
-        vec![Payload::StepCompensated {
-            name,
-            succeeded: false,
-            exit_code: None,
-        }],
-    )?;
+    let payload = Payload::StepCompensated {
+        name,
+        succeeded: false,
+        exit_code: None,
+    };
+    context.record(key, vec![payload])?;
     Ok(text)
 }
 
@@ -390,37 +385,32 @@ fn undone_skip(context: &Context, state: &State, run: &Run) -> Option<(u32, Stri
 
 /// What is to be recorded of a run that nobody is left of, and what to say of it.
 fn settled(context: &Context, state: &State, run: &Run) -> Option<(Vec<NewEvent>, String)> {
-    let paused = |reason| Payload::RunStatusChanged {
-        status: RunStatus::Paused,
-        reason,
-    };
-    let (payloads, said) = if let Some((iteration, reason)) = undone_skip(context, state, run) {
-        let said = format!(
-            "iteration {iteration} of run {} is given up, as was decided before recover was killed",
-            run.key
-        );
-        let skipped = IterationStatus::Skipped;
+    let key = &run.key;
+    let (payloads, said) = if is_session_orphaned(context, run) {
+        // As at the end of a session that said so. Its last state is the work tree's: nothing is captured late.
+        let complete = Payload::RunStatusChanged {
+            status: RunStatus::Complete,
+            reason: "the session is over: its agent is gone".to_owned(),
+        };
+        let said = format!("the agent of session {key} is gone: the session is over");
+        (vec![complete], said)
+    } else if let Some((iteration, reason)) = undone_skip(context, state, run) {
         let skip = Payload::IterationChanged {
             iteration,
-            status: skipped,
+            status: IterationStatus::Skipped,
             reason: Some(reason),
         };
-        (
-            vec![skip, paused("recover is gone: it was killed".to_owned())],
-            said,
-        )
+        let said = format!(
+            "iteration {iteration} of run {key} is given up, as was decided before recover was killed"
+        );
+        (vec![skip, paused("recover is gone: it was killed")], said)
     } else {
         let reason = left_alone(context, run)?;
-        let said = format!("run {} is paused: {reason}", run.key);
+        let said = format!("run {key} is paused: {reason}");
         (vec![paused(reason)], said)
     };
-    Some((
-        payloads
-            .into_iter()
-            .map(|payload| NewEvent::about(&run.key, payload))
-            .collect(),
-        said,
-    ))
+    let about = |payload| NewEvent::about(key, payload);
+    Some((payloads.into_iter().map(about).collect(), said))
 }
 
 /// Applies that to the state in memory, for commands that write nothing.
@@ -474,24 +464,16 @@ fn caller_file(context: &Context, key: &RunKey) -> PathBuf {
 }
 
 fn noted_caller(context: &Context, key: &RunKey) -> Option<Caller> {
-    serde_json::from_slice(
-        &context
-            .store()
-            .root()
-            .read(&caller_file(context, key))
-            .ok()?,
-    )
-    .ok()
+    let noted = context.store().root().read(&caller_file(context, key));
+    serde_json::from_slice(&noted.ok()?).ok()
 }
 
 /// Notes who calls the hook of a session. What cannot be noted is found by its age.
 pub(crate) fn note_caller(context: &Context, key: &RunKey) {
     let before = noted_caller(context, key);
-    let process = caller();
-    let again = process.is_some()
-        && before
-            .as_ref()
-            .is_some_and(|before| before.process == process);
+    let process = ProcessId::caller();
+    let is_same = |before: &Caller| process.is_some() && before.process == process;
+    let again = before.as_ref().is_some_and(is_same);
     let now = Caller { process, again };
     if before.as_ref() == Some(&now) {
         return;
@@ -507,65 +489,16 @@ pub(crate) fn note_caller(context: &Context, key: &RunKey) {
     }
 }
 
-/// Whether a session is under way of which nobody is left.
+/// Whether a session of this work tree is under way of which nobody is left.
 fn is_session_orphaned(context: &Context, run: &Run) -> bool {
-    if run.status != RunStatus::InProgress || run.live.is_some() {
+    if run.status != RunStatus::InProgress
+        || run.live.is_some()
+        || run.worktree != context.worktree_id()
+    {
         return false;
     }
-    let Some(caller) = noted_caller(context, &run.key) else {
-        return false;
-    };
+    let caller = noted_caller(context, &run.key).filter(|caller| caller.again);
     caller
-        .process
-        .filter(|_| caller.again)
-        .is_some_and(|agent| !agent.is_out_of_sight() && !process::is_alive(&agent))
-}
-
-fn orphaned_sessions(context: &Context, state: &State) -> Vec<RunKey> {
-    let here = state.runs_of(&context.worktree_id());
-    here.filter(|run| is_session_orphaned(context, run))
-        .map(|run| run.key.clone())
-        .collect()
-}
-
-/// As at the end of a session that said so. Its last state is the work tree's: nothing is captured late.
-fn session_over(key: &RunKey) -> NewEvent {
-    let reason = "the session is over: its agent is gone".to_owned();
-    NewEvent::about(
-        key,
-        Payload::RunStatusChanged {
-            status: RunStatus::Complete,
-            reason,
-        },
-    )
-}
-
-/// Applies to the state in memory, for commands that write nothing, that the sessions of this work tree are over whose agent is
-/// gone.
-pub(super) fn apply_sessions(context: &Context, state: &mut Arc<State>) {
-    for key in orphaned_sessions(context, state) {
-        apply_speculatively(state, context.clock.now(), session_over(&key));
-    }
-}
-
-/// Records that the sessions are over which are orphaned in `state`. One that is taken up again is under way again.
-/// Returns what was done.
-pub(super) fn recover_sessions(context: &Context, state: &State) -> Result<Vec<String>> {
-    let mut done = Vec::new();
-    for key in orphaned_sessions(context, state) {
-        let ledger = context.store().lock()?;
-        // Another process may have come first.
-        if !ledger
-            .state()
-            .run(&key)
-            .is_some_and(|run| is_session_orphaned(context, run))
-        {
-            continue;
-        }
-        events::append(ledger, &key, context.clock.now(), vec![session_over(&key)])?;
-        done.push(format!(
-            "the agent of session {key} is gone: the session is over"
-        ));
-    }
-    Ok(done)
+        .and_then(|caller| caller.process)
+        .is_some_and(|agent| !agent.is_out_of_sight() && !agent.is_alive())
 }

@@ -5,11 +5,15 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::remote_consent::require_consent;
-use crate::git::remote::{Answer, Examined, Finding, Limits, Remote};
-use crate::model::hint::Hint;
+use super::server::{Miss, Reach, Server};
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    record::remote_consent::require_consent,
+};
+use crate::git::remote::{Answer, Examined, Finding, Limits};
 use crate::store::new_id;
 
 /// How long one connection may take.
@@ -32,64 +36,47 @@ pub(crate) struct Checked {
 
 /// Finds out what the server of a remote guarantees; an object of `size` bytes is sent.
 pub(crate) fn check(context: &Context, name: Option<&str>, size: u64) -> Result<Checked> {
-    let remote = chosen(context, name)?;
-    require_consent(context, &remote)?;
+    let server = name.map_or_else(|| Server::named(context), |name| Server::of(context, name))?;
+    require_consent(context, &server.remote)?;
+    let (remote, url) = (server.name().to_owned(), server.remote.url.clone());
+    let mut checked = Checked {
+        remote,
+        url,
+        usable: false,
+        guarantees: Vec::new(),
+        left: None,
+    };
     if context.dry_run() {
-        return Ok(Checked {
-            remote: remote.name,
-            url: remote.url,
-            usable: false,
-            guarantees: Vec::new(),
-            left: None,
-        });
+        return Ok(checked);
     }
-    let found = match examine(context, &remote, size)? {
-        Ok(found) => found,
-        Err(Unreached { said, .. }) => {
+    let found = match examine(&server, size) {
+        Err(Miss::Away(away)) => {
             let message = format!(
-                "remote '{}' ({}) cannot be reached: {said}",
-                remote.name, remote.url
+                "remote '{}' ({}) cannot be reached: {}",
+                checked.remote, checked.url, away.said
             );
             return Err(Error::new(ErrorKind::Failed, message).hint(context.rerun(&[])));
         }
+        found => found.map_err(Miss::error)?,
     };
-    let usable = found.is_usable();
-    if usable {
-        remember(context, &remote)?;
+    checked.usable = found.is_usable();
+    if checked.usable {
+        remember(&server)?;
     }
-    Ok(Checked {
-        remote: remote.name,
-        url: remote.url,
-        usable,
-        guarantees: found.findings,
-        left: found.left,
-    })
+    checked.guarantees = found.findings;
+    checked.left = found.left;
+    Ok(checked)
 }
 
-/// A server that could not be asked.
-#[derive(Clone, Debug)]
-pub(super) struct Unreached {
-    /// In git's words, or its own.
-    pub said: String,
-    /// When it wants to be asked again.
-    pub after: Option<Duration>,
-}
-
-/// Refuses (13) a server that lacks what a run needs; one that is away is the answer. It is examined once: that it has it
-/// is remembered with the consent.
-pub(super) fn require_guarantees(
-    context: &Context,
-    remote: &Remote,
-) -> Result<Result<(), Unreached>> {
+/// Refuses (13) a server that lacks what a run needs. It is examined once: that it has it is remembered with the consent.
+pub(super) fn require_guarantees(server: &Server<'_>) -> Reach<()> {
+    let (context, remote) = (server.context, &server.remote);
     if context.dry_run() || context.trust_record().is_checked(&remote.url) {
-        return Ok(Ok(()));
+        return Ok(());
     }
-    let found = match examine(context, remote, 0)? {
-        Ok(found) => found,
-        Err(unreached) => return Ok(Err(unreached)),
-    };
+    let found = examine(server, 0)?;
     if found.is_usable() {
-        return remember(context, remote).map(Ok);
+        return Ok(remember(server)?);
     }
     let missing = found
         .findings
@@ -104,11 +91,13 @@ pub(super) fn require_guarantees(
         remote.url,
         missing.join(", ")
     );
-    let hint = Hint::recover(["remote", "check", "--remote", &remote.name]);
-    Err(Error::new(ErrorKind::RemoteRefused, message).hint(hint))
+    Err(Error::new(ErrorKind::RemoteRefused, message)
+        .hint(server.hint("check"))
+        .into())
 }
 
-fn examine(context: &Context, remote: &Remote, size: u64) -> Result<Result<Examined, Unreached>> {
+fn examine(server: &Server<'_>, size: u64) -> Reach<Examined> {
+    let (context, remote) = (server.context, &server.remote);
     let nonce = new_id().map_err(|error| Error::io("no random number can be had", error))?;
     let nonce: String = nonce
         .chars()
@@ -116,16 +105,10 @@ fn examine(context: &Context, remote: &Remote, size: u64) -> Result<Result<Exami
         .take(12)
         .collect();
     let stopped = || context.interrupts.pending().is_some();
-    let failed = |message: String| Err(Error::new(ErrorKind::Failed, message));
-    match remote.examine(
-        context.repo()?,
-        &nonce,
-        size,
-        &Limits::new(PATIENCE, &stopped),
-    )? {
-        Answer::Done(found) => Ok(Ok(found)),
-        Answer::Away { said, after } => Ok(Err(Unreached { said, after })),
-        Answer::Cut(said) => Ok(Err(Unreached { said, after: None })),
+    let limits = Limits::new(PATIENCE, &stopped);
+    let failed = |message: String| Err(Error::new(ErrorKind::Failed, message).into());
+    match remote.examine(context.repo()?, &nonce, size, &limits)? {
+        Answer::Done(found) => Ok(found),
         Answer::Refused(said) => failed(format!(
             "remote '{}' ({}) refuses: {said}",
             remote.name, remote.url
@@ -133,27 +116,12 @@ fn examine(context: &Context, remote: &Remote, size: u64) -> Result<Result<Exami
         Answer::Moved => {
             failed("the server has another value than the one that was pushed".to_owned())
         }
+        away => Err(server.away(away)),
     }
 }
 
-/// The remote that a command is about: the one that was named, else the one of the user's configuration.
-pub(crate) fn chosen(context: &Context, name: Option<&str>) -> Result<Remote> {
-    let Some(name) = name.or(context.settings().remote.name.as_deref()) else {
-        let message = "no remote is named: --remote NAME, or [remote] name in your own configuration \
-                       (~/.config/recover/config.toml); git remote lists those that git knows";
-        return Err(Error::new(ErrorKind::Usage, message).hint(Hint::git(["remote", "--verbose"])));
-    };
-    Ok(Remote::named(context.repo()?, name)?)
-}
-
-fn remember(context: &Context, remote: &Remote) -> Result<()> {
-    let kept = context
-        .trust_record()
-        .add_checked(&remote.url, context.clock.now());
-    kept.map_err(|error| {
-        Error::io(
-            format!("cannot remember that {} was examined", remote.url),
-            error,
-        )
-    })
+fn remember(server: &Server<'_>) -> Result<()> {
+    let (context, url) = (server.context, &server.remote.url);
+    let remembered = context.trust_record().add_checked(url, context.clock.now());
+    remembered.map_err(|error| Error::io(format!("cannot remember that {url} was examined"), error))
 }

@@ -2,21 +2,24 @@
 
 use std::time::Duration;
 
-use super::check::{Unreached, require_guarantees};
-use super::incoming::{gives_way, take_in};
-use super::push::{Synced, What, all_there, confirm, obtain, prepare, push, sync, verified};
-use super::record::{Locked, Pending, Record, lock};
-use super::server;
-use super::server::{Away, Chain, Reached, Server, away};
+use anyhow::Context as _;
+
+use super::check::require_guarantees;
+use super::incoming::{gives_way, refuse_other, take_in};
+use super::push::{confirm, prepare, push, sync};
+use super::record::{Chain, Locked, Pending, Record, RunThere};
+use super::server::{Away, CHANGES, Miss, Reach, Server};
 use crate::engine::base::clock::{Moment, WaitLimit};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::remote::{Answer, Remote, Update};
+use crate::engine::base::runs::run_of;
+use crate::engine::record::run_settings::settings_of;
+use crate::git::remote::{Answer, Remote};
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
 use crate::model::manifest::ObjectId;
 use crate::model::remote::Claim;
-use crate::model::run::RunKey;
+use crate::model::run::{RunKey, RunSpec};
 use crate::policy::remote::{Hold, Standing, hold};
 use crate::store::new_id;
 
@@ -34,7 +37,7 @@ pub(crate) struct TakeOver {
 pub(super) struct Wish<'a> {
     /// How the run is taken.
     pub how: TakeOver,
-    /// Whether a wait that is asked for is one for another machine's claim too, or only for a server that is away.
+    /// Whether a wait is one for another machine's claim too, or only for a server that is away.
     pub waits_for_holder: bool,
     /// Whether what lies there is agreed to, by what this clone does not know of it yet.
     pub agrees: &'a dyn Fn(&Chain) -> Result<()>,
@@ -59,7 +62,7 @@ impl<'a> Wish<'a> {
     }
 }
 
-/// A wait for a server that is away or for another machine, no longer than was asked for.
+/// A wait for a server that is away or for another machine, limited to what the user said.
 #[derive(Debug)]
 pub(super) struct Waiting {
     begun: Moment,
@@ -87,9 +90,8 @@ impl Waiting {
         if self.longest == Duration::MAX {
             return Duration::MAX;
         }
-        self.begun
-            .age()
-            .map_or(Duration::ZERO, |waited| self.longest.saturating_sub(waited))
+        let age = self.begun.age();
+        age.map_or(Duration::ZERO, |waited| self.longest.saturating_sub(waited))
     }
 
     /// Says once what is waited for.
@@ -100,17 +102,17 @@ impl Waiting {
         }
     }
 
-    /// Waits before a server that is away is asked again.
+    /// Waits before a server that is away is called again.
     ///
     /// # Errors
     /// It took too long, or nobody is to wait (9); a request to stop came.
     pub(super) fn for_server(&mut self, server: &Server<'_>, away: &Away) -> Result<()> {
         let left = self.left();
         if left.is_zero() {
-            return Err(away.error(server.name()));
+            return Err(away.error());
         }
         self.say(server.context, || {
-            format!("waiting for the remote {}: {}", server.name(), away.said)
+            format!("waiting for the remote {}: {}", away.remote, away.said)
         });
         self.tried += 1;
         server.pause(away, self.tried - 1, left)
@@ -128,65 +130,46 @@ pub(super) struct Claimed {
     pub sent: usize,
 }
 
-/// What one try came to.
-enum Tried {
-    Yes(Claimed),
-    /// Somebody else holds it: who, and for how long it has shown no sign of life.
-    Held(Box<Claim>, Duration, Duration),
-    Away(Away),
-    /// Somebody else was at it, or an answer was lost: the next look shows what is there.
-    Moved,
-}
-
-/// So often somebody else may be faster in a row.
+/// How often another process may be faster in a row.
 const MOST_MOVES: u32 = 32;
 
 /// Claims a run: a new one, one that nobody holds, one whose holder has shown no sign of life for a whole lease, or on
 /// request any. What lies of it there is in the ledger then.
 ///
 /// # Errors
-/// Somebody else holds it (11); waiting took too long, or the server is away (9); there is no such run (4); what lies there
+/// Another machine holds it (11); waiting took too long, or the server is away (9); there is no such run (4); what lies there
 /// is damaged (12), or newer (15: before the claim).
-pub(super) fn claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Claimed> {
-    let context = server.context;
+pub(super) fn claim(there: RunThere<'_>, wish: &Wish<'_>) -> Result<Claimed> {
+    let context = there.context;
     let mut waiting = Waiting::begin(wish.how);
     let mut moves = 0;
     loop {
-        let found = match try_claim(server, key, wish)? {
-            Tried::Moved if moves < MOST_MOVES => {
+        let missed = match try_claim(there, wish) {
+            Err(Miss::Moved) if moves < MOST_MOVES => {
                 moves += 1;
                 continue;
             }
-            Tried::Moved => Tried::Away(Away {
-                said: "it changes while it is read".to_owned(),
-                after: None,
-            }),
-            Tried::Held(claim, ..) if !wish.waits_for_holder => {
-                return Err(held(server, key, &claim));
-            }
-            found => found,
+            Err(Miss::Moved) => there.away_for(CHANGES, None),
+            Err(missed) => missed,
+            Ok(claimed) => return Ok(claimed),
         };
-        let (pause, mut error) = match found {
-            Tried::Yes(claimed) => return Ok(claimed),
-            Tried::Moved => continue,
-            Tried::Held(claim, unchanged, lease) => {
-                let left = lease.saturating_sub(unchanged);
-                (left.min(Duration::from_secs(5)), held(server, key, &claim))
-            }
-            Tried::Away(away) => {
-                waiting.for_server(server, &away)?;
+        let mut held = match missed {
+            Miss::Held(held) if wish.waits_for_holder => held,
+            Miss::Away(away) => {
+                waiting.for_server(&there, &away)?;
                 continue;
             }
+            missed => return Err(missed.error()),
         };
         let left = waiting.left();
         if left.is_zero() {
             if wish.how.wait.is_some() {
-                error.kind = ErrorKind::GaveUpWaiting;
+                held.error.kind = ErrorKind::GaveUpWaiting;
             }
-            return Err(error);
+            return Err(held.error);
         }
-        waiting.say(context, || format!("waiting: {}", error.message));
-        let pause = pause.min(left);
+        waiting.say(context, || format!("waiting: {}", held.error.message));
+        let pause = held.free_in.min(Duration::from_secs(5)).min(left);
         let stopped = |signal: crate::process::Signal| {
             Error::new(
                 ErrorKind::Interrupted(signal.exit_code()),
@@ -200,177 +183,139 @@ pub(super) fn claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Resul
     }
 }
 
-/// Somebody else holds the run (11).
-pub(super) fn held(server: &Server<'_>, key: &RunKey, claim: &Claim) -> Error {
-    let message = format!(
-        "run {key} is held by {} on {} (claim {}): it is free when that is done, or has shown no sign of life for a whole lease; \
-         --steal takes it at once",
-        claim.host,
-        server.name(),
-        claim.fencing
-    );
-    let hint = Hint::recover(["remote", "claim", "--steal", "--remote", server.name()]).run(key);
-    Error::new(ErrorKind::Claimed, message).hint(hint)
-}
-
-/// What a claim of a run would take, as far as a look shows; nothing is claimed. `None`: nothing lies there.
+/// What a claim of a run would take, as far as it is known without one. `None`: nothing lies there.
 ///
 /// # Errors
-/// Somebody else holds it (11), or it does not go on from what was seen there before (12); the server is away (9).
+/// Another machine holds it (11), or it does not go on from what was seen there before (12); the server is away (9).
 pub(super) fn to_be_claimed(
-    server: &Server<'_>,
-    key: &RunKey,
+    there: RunThere<'_>,
     record: &Record,
     steals: bool,
 ) -> Result<Option<Chain>> {
-    let Some(chain) = all_there(server, key)? else {
+    let Some(chain) = there.all().map_err(Miss::error)? else {
         return Ok(None);
     };
     let Some(tip) = chain.end().map(|end| end.commit) else {
         return Ok(None);
     };
-    let latest = latest(server, key, record)?;
+    let latest = latest(there, record)?;
     let chain = match &latest {
         // A claim puts there again what was taken from the end of it.
-        Some(latest) if *latest != tip && server.repo()?.is_earlier_state(&tip, latest)? => {
-            server::read_chain(server.context, key, server.name(), latest, None)?
+        Some(latest) if *latest != tip && there.repo()?.is_earlier_state(&tip, latest)? => {
+            there.read(latest, None)?
         }
         _ => chain,
     };
     let Some(end) = chain.end().filter(|_| !steals) else {
         return Ok(Some(chain));
     };
-    require_unforked(server, key, record, latest.as_ref(), &end.commit)?;
-    let is_own = record.nonce.as_ref() == Some(&end.claim.nonce);
-    if end.claim.released || is_own {
-        Ok(Some(chain))
-    } else {
-        Err(held(server, key, &end.claim))
+    require_unforked(there, record, latest.as_ref(), &end.commit)?;
+    if end.claim.released || record.nonce.as_ref() == Some(&end.claim.nonce) {
+        return Ok(Some(chain));
     }
+    Err(there.held(end.claim, Duration::ZERO).error())
 }
 
-fn try_claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Tried> {
-    let context = server.context;
-    let mut locked = lock(context, key, server.name())?;
-    let found = match server.look(key)? {
-        Reached::Yes(found) => found,
-        Reached::Away(away) => return Ok(Tried::Away(away)),
+fn try_claim(there: RunThere<'_>, wish: &Wish<'_>) -> Reach<Claimed> {
+    let context = there.context;
+    let mut locked = there.lock()?;
+    let Some(found) = there.look()? else {
+        return claim_missing(&mut locked);
     };
-    let Some(tip) = found else {
-        return claim_missing(server, key, &mut locked);
+    let Some(tip) = there.obtain(&found)? else {
+        return Err(there.away_for("the run has just gone", None));
     };
-    let tip = match obtain(server, key, &tip)? {
-        Reached::Yes(Some(tip)) => tip,
-        Reached::Yes(None) => {
-            return Ok(Tried::Away(Away {
-                said: "the run has just gone".to_owned(),
-                after: None,
-            }));
-        }
-        Reached::Away(away) => return Ok(Tried::Away(away)),
-    };
-    let latest = latest(server, key, &locked.record)?;
-    if let Some(back) = set_back(server, key, &mut locked, &tip, latest.as_ref())? {
-        return Ok(back);
+    let latest = latest(there, &locked.record)?;
+    if let Some(known) = latest.as_ref().filter(|known| **known != tip)
+        && there.repo()?.is_earlier_state(&tip, known)?
+    {
+        return set_back(&mut locked, &tip, known);
     }
     if !wish.how.steals {
-        require_unforked(server, key, &locked.record, latest.as_ref(), &tip)?;
+        require_unforked(there, &locked.record, latest.as_ref(), &tip)?;
     }
     let known = locked.record.tip.clone();
-    let chain = verified(server, key, &tip, known.as_ref())?;
+    let chain = there.verify(&tip, known.as_ref())?;
     let Some(end) = chain.end() else {
-        return Ok(Tried::Away(Away {
-            said: "nothing lies there".to_owned(),
-            after: None,
-        }));
+        return Err(there.away_for("nothing lies there", None));
     };
     let unchanged = locked.record.see(&tip);
     let own = context.settings().remote.lease;
     let lease = own.max(Duration::from_millis(end.meta.lease_ms));
-    locked.save(context)?;
+    locked.save()?;
     // Two copies of one clone have the same nonce: only what this one pushed is its own.
-    let pushed = locked
-        .record
-        .pending
-        .iter()
-        .find(|pending| pending.commit == tip)
-        .cloned();
+    let mut pending = locked.record.pending.iter();
+    let pushed = pending.find(|pending| pending.commit == tip).cloned();
     let is_own = known.as_ref() == Some(&tip) || pushed.is_some();
     if known.is_none() && !is_own {
         // Of two first claims at once the other one came through: there is nothing to be given back.
         locked.record.nonce = None;
         locked.record.pending.clear();
-        locked.save(context)?;
+        locked.save()?;
     }
     let ours = locked.record.nonce.as_deref().filter(|_| is_own);
     match hold(Some(&end.claim), ours, unchanged, lease) {
-        Hold::Ours => go_on(server, key, &mut locked, pushed, &end),
-        Hold::Held if !wish.how.steals => Ok(Tried::Held(Box::new(end.claim), unchanged, lease)),
+        Hold::Ours => go_on(&mut locked, pushed, end.claim),
+        Hold::Held if !wish.how.steals => {
+            Err(there.held(end.claim, lease.saturating_sub(unchanged)))
+        }
         state => {
             let state_here = context.load()?.state;
             if known.is_none()
-                && state_here.run(key).is_some()
-                && !gives_way(&state_here, key, &locked.record)
+                && state_here.run(there.key).is_some()
+                && !gives_way(&state_here, there.key, &locked.record)
             {
-                let message = format!(
-                    "another run {key} is recorded here, which does not lie on {}",
-                    server.name()
-                );
-                return Err(Error::new(ErrorKind::AlreadyExists, message)
-                    .hint(Hint::recover(["status"]).run(key)));
+                return Err(refuse_other(there).into());
             }
             (wish.agrees)(&chain)?;
             let stolen = (state == Hold::Held).then_some(end.claim.host.as_str());
-            take(server, key, &mut locked, &end, stolen)
+            take(&mut locked, &end, stolen)
         }
     }
 }
 
 /// The claim of a run of which nothing is there: it was never sent, or the server has lost it.
-fn claim_missing(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Tried> {
-    let context = server.context;
-    if context.load()?.state.run(key).is_none() {
-        let message = format!(
-            "there is no run {key}, neither here nor on {}",
-            server.name()
-        );
-        return Err(
-            Error::new(ErrorKind::RunNotFound, message).hint(Hint::recover([
-                "runs",
-                "--remote",
-                server.name(),
-            ])),
-        );
+fn claim_missing(locked: &mut Locked<'_>) -> Reach<Claimed> {
+    let there = locked.there;
+    let (key, remote) = (there.key, there.name());
+    if there.context.load()?.state.run(key).is_none() {
+        let message = format!("there is no run {key}, neither here nor on {remote}");
+        let hint = Hint::recover(["runs", "--remote", remote]);
+        return Err(Error::new(ErrorKind::RunNotFound, message)
+            .hint(hint)
+            .into());
     }
     if locked.record.tip.is_none() {
         // What was seen there was another run of that name.
         locked.record.seen = None;
-        return first_claim(server, key, locked, None);
+        return first_claim(locked, None);
     }
-    let Some(known) = latest(server, key, &locked.record)? else {
-        return first_claim(server, key, locked, None);
+    let Some(known) = latest(there, &locked.record)? else {
+        return first_claim(locked, None);
     };
-    server.require_same_place(key, &locked.record)?;
-    let before = server::chain_standing(server.repo()?, key, server.name(), &known)?;
+    there.require_same_place(&locked.record)?;
+    let before = there.standing(&known)?;
     let is_own = locked.record.nonce.as_deref() == Some(before.claim.nonce.as_str());
     if !is_own && !before.claim.released {
-        return Err(gone(server, key));
+        let message = format!(
+            "the remote {remote} has less of run {key} than it had: it was set back. The machine that holds the run brings it up \
+             to date with its next push"
+        );
+        return Err(Error::new(ErrorKind::Corrupt, message)
+            .hint(there.hint("push"))
+            .into());
     }
     if locked.record.tip.as_ref() == Some(&known) {
-        return first_claim(server, key, locked, Some(&before));
+        return first_claim(locked, Some(&before));
     }
-    put_back(server, key, None, &known)
+    put_back(there, None, &known)
 }
 
 /// The latest state of a run that was verified here, whoever made it.
-pub(super) fn latest(
-    server: &Server<'_>,
-    key: &RunKey,
-    record: &Record,
-) -> Result<Option<ObjectId>> {
-    let repo = server.repo()?;
+pub(super) fn latest(there: RunThere<'_>, record: &Record) -> Result<Option<ObjectId>> {
+    let repo = there.repo()?;
     // A machine without a ledger has no record, only the reference.
-    let tracked = repo.resolve_ref(&server.tracking(key));
+    let tracked = there.seen()?;
     let seen = record
         .seen
         .as_ref()
@@ -390,170 +335,107 @@ pub(super) fn latest(
 }
 
 /// The claim of a run that is not there, with all that the ledger has of it.
-fn first_claim(
-    server: &Server<'_>,
-    key: &RunKey,
-    locked: &mut Locked,
+fn first_claim(locked: &mut Locked<'_>, before: Option<&Standing>) -> Reach<Claimed> {
+    let there = locked.there;
+    require_guarantees(&there)?;
+    keep_policy(there.context, there.key)?;
+    send_claim(locked, before, None, false, None)
+}
+
+/// Takes a run from whoever had it last.
+fn take(locked: &mut Locked<'_>, end: &Standing, stolen_from: Option<&str>) -> Reach<Claimed> {
+    let there = locked.there;
+    // Nothing happened since this clone gave it back: what it has done meanwhile goes on from there.
+    let goes_on = locked.record.tip.as_ref() == Some(&end.commit)
+        && there.context.load()?.state.run(there.key).is_some();
+    send_claim(locked, Some(end), Some(&end.commit), !goes_on, stolen_from)
+}
+
+/// Sends a claim of this clone's, in the place of `old`.
+fn send_claim(
+    locked: &mut Locked<'_>,
     before: Option<&Standing>,
-) -> Result<Tried> {
-    let context = server.context;
-    if let Err(Unreached { said, after }) = require_guarantees(context, &server.remote)? {
-        return Ok(Tried::Away(Away { said, after }));
-    }
-    keep_policy(context, key)?;
-    locked.record.pending.clear();
-    let claim = new_claim(context, before)?;
+    old: Option<&ObjectId>,
+    takes: bool,
+    stolen_from: Option<&str>,
+) -> Reach<Claimed> {
+    let claim = new_claim(locked.there.context, before)?;
     (locked.record.nonce, locked.record.lost_to) = (Some(claim.nonce.clone()), None);
-    let what = What {
-        claim: &claim,
-        stolen_from: None,
-        with_events: true,
-    };
-    let prepared = prepare(server, key, &locked.record, before, what)?;
-    Ok(match push(server, key, locked, &prepared, None)? {
-        Reached::Yes(true) => Tried::Yes(Claimed {
-            claim,
-            is_unsettled: locked.record.is_unsettled,
-            sent: prepared.events,
-        }),
-        Reached::Yes(false) => Tried::Moved,
-        Reached::Away(away) => Tried::Away(away),
+    locked.record.pending.clear();
+    let prepared = prepare(locked, before, &claim, takes, stolen_from)?;
+    let commit = &prepared.pending.commit;
+    push(locked, &prepared, old)?;
+    if takes && let Err(error) = take_in(locked, commit) {
+        give_back_unread(locked, commit);
+        return Err(error.into());
+    }
+    Ok(Claimed {
+        claim,
+        is_unsettled: locked.record.is_unsettled,
+        sent: prepared.events,
     })
 }
 
 /// Goes on with a claim that this clone has: with a sign of life.
-fn go_on(
-    server: &Server<'_>,
-    key: &RunKey,
-    locked: &mut Locked,
-    pushed: Option<Pending>,
-    end: &Standing,
-) -> Result<Tried> {
+fn go_on(locked: &mut Locked<'_>, pushed: Option<Pending>, claim: Claim) -> Reach<Claimed> {
     match pushed {
-        Some(pending) if pending.takes => take_in(server, key, locked, &pending.commit)?,
-        Some(pending) => confirm(server, key, locked, &pending)?,
+        Some(pending) if pending.takes => take_in(locked, &pending.commit)?,
+        Some(pending) => confirm(locked, &pending)?,
         None => locked.record.pending.clear(),
     }
-    Ok(match sync(server, key, locked, false)? {
-        Synced::Done(sent) => Tried::Yes(Claimed {
-            claim: end.claim.clone(),
-            is_unsettled: locked.record.is_unsettled,
-            sent,
-        }),
-        Synced::Lost(claim) => Tried::Held(claim, Duration::ZERO, Duration::ZERO),
-        Synced::Away(away) => Tried::Away(away),
+    let sent = sync(locked, false)?;
+    Ok(Claimed {
+        claim,
+        is_unsettled: locked.record.is_unsettled,
+        sent,
     })
 }
 
-/// Takes a run from whoever had it last.
-fn take(
-    server: &Server<'_>,
-    key: &RunKey,
-    locked: &mut Locked,
-    end: &Standing,
-    stolen: Option<&str>,
-) -> Result<Tried> {
-    let context = server.context;
-    // Nothing happened since this clone gave it back: what it has done meanwhile goes on from there.
-    let goes_on =
-        locked.record.tip.as_ref() == Some(&end.commit) && context.load()?.state.run(key).is_some();
-    let claim = new_claim(context, Some(end))?;
-    (locked.record.nonce, locked.record.lost_to) = (Some(claim.nonce.clone()), None);
-    locked.record.pending.clear();
-    let what = What {
-        claim: &claim,
-        stolen_from: stolen,
-        with_events: goes_on,
+/// Releases a run whose events could not be imported.
+fn give_back_unread(locked: &mut Locked<'_>, tip: &ObjectId) {
+    let there = locked.there;
+    let release = |locked: &mut Locked<'_>| -> Reach<()> {
+        let before = there.standing(tip)?;
+        let prepared = prepare(locked, Some(&before), &before.claim.released(), true, None)?;
+        push(locked, &prepared, Some(tip))
     };
-    let prepared = prepare(server, key, &locked.record, Some(end), what)?;
-    match push(server, key, locked, &prepared, Some(&end.commit))? {
-        Reached::Yes(true) => {}
-        Reached::Yes(false) => return Ok(Tried::Moved),
-        Reached::Away(away) => return Ok(Tried::Away(away)),
-    }
-    if !goes_on && let Err(error) = take_in(server, key, locked, &prepared.pending.commit) {
-        give_back_unread(server, key, locked, &prepared.pending.commit);
-        return Err(error);
-    }
-    Ok(Tried::Yes(Claimed {
-        claim,
-        is_unsettled: locked.record.is_unsettled,
-        sent: prepared.events,
-    }))
-}
-
-/// Releases a run whose events could not be taken in.
-fn give_back_unread(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &ObjectId) {
-    let release = |locked: &mut Locked| -> Result<()> {
-        let before = server::chain_standing(server.repo()?, key, server.name(), tip)?;
-        let claim = before.claim.released();
-        let what = What {
-            claim: &claim,
-            stolen_from: None,
-            with_events: false,
-        };
-        let prepared = prepare(server, key, &locked.record, Some(&before), what)?;
-        push(server, key, locked, &prepared, Some(tip)).map(drop)
-    };
-    if let Err(error) = release(locked) {
+    let key = there.key;
+    if let Err(error) = release(locked).map_err(Miss::error) {
         tracing::warn!(%error, "the claim of run {key} could not be given back; it expires by itself");
     }
     locked.record.nonce = None;
     locked.record.pending.clear();
-    if let Err(error) = locked.save(server.context) {
-        tracing::warn!(%error, "what is known of run {key} on {} was not noted", server.name());
+    if let Err(error) = locked.save() {
+        tracing::warn!(%error, "what is known of run {key} on {} was not noted", there.name());
     }
 }
 
-/// A server that has an older state than was verified here was set back. Who holds the run goes on with what it has; anybody
-/// else puts there again what was there, which claims nothing.
-fn set_back(
-    server: &Server<'_>,
-    key: &RunKey,
-    locked: &mut Locked,
-    tip: &ObjectId,
-    latest: Option<&ObjectId>,
-) -> Result<Option<Tried>> {
-    let repo = server.repo()?;
-    let Some(known) = latest.filter(|known| *known != tip) else {
-        return Ok(None);
-    };
-    if !repo.is_earlier_state(tip, known)? {
-        return Ok(None);
+/// A server that has an older state (`tip`) than was verified here (`known`) was set back. Who holds the run goes on with what it
+/// has; anybody else puts there again what was there, which claims nothing.
+fn set_back(locked: &mut Locked<'_>, tip: &ObjectId, known: &ObjectId) -> Reach<Claimed> {
+    let there = locked.there;
+    there.require_same_place(&locked.record)?;
+    if locked.record.nonce.is_none() || locked.record.tip.as_ref() != Some(known) {
+        return put_back(there, Some(tip), known);
     }
-    server.require_same_place(key, &locked.record)?;
-    if locked.record.nonce.is_some() && locked.record.tip.as_ref() == Some(known) {
-        // It pushes what it has, which begins with what is there.
-        return Ok(Some(match sync(server, key, locked, false)? {
-            Synced::Done(sent) => {
-                let tip = locked.record.tip.clone().unwrap_or_else(|| known.clone());
-                let claim = server::chain_standing(repo, key, server.name(), &tip)?.claim;
-                Tried::Yes(Claimed {
-                    claim,
-                    is_unsettled: locked.record.is_unsettled,
-                    sent,
-                })
-            }
-            Synced::Lost(claim) => Tried::Held(claim, Duration::ZERO, Duration::ZERO),
-            Synced::Away(away) => Tried::Away(away),
-        }));
-    }
-    put_back(server, key, Some(tip), known).map(Some)
+    // It pushes what it has, which begins with what is there.
+    let sent = sync(locked, false)?;
+    let tip = locked.record.tip.as_ref().unwrap_or(known);
+    Ok(Claimed {
+        claim: there.standing(tip)?.claim,
+        is_unsettled: locked.record.is_unsettled,
+        sent,
+    })
 }
 
 /// Whether the server has, of the run that was seen there before, something that does not go on from there. What has another
 /// beginning is another run of that name: the first was removed.
-pub(super) fn is_forked(
-    server: &Server<'_>,
-    key: &RunKey,
-    before: &ObjectId,
-    tip: &ObjectId,
-) -> Result<bool> {
-    let repo = server.repo()?;
+pub(super) fn is_forked(there: RunThere<'_>, before: &ObjectId, tip: &ObjectId) -> Result<bool> {
+    let repo = there.repo()?;
     if before == tip || repo.is_earlier_state(before, tip)? || repo.is_earlier_state(tip, before)? {
         return Ok(false);
     }
-    let chain = server::read_chain(server.context, key, server.name(), tip, None)?;
+    let chain = there.read(tip, None)?;
     chain.states.first().map_or(Ok(false), |root| {
         Ok(repo.is_earlier_state(&root.commit, before)?)
     })
@@ -565,86 +447,59 @@ pub(super) fn is_forked(
 /// # Errors
 /// Damage (12).
 fn require_unforked(
-    server: &Server<'_>,
-    key: &RunKey,
+    there: RunThere<'_>,
     record: &Record,
     latest: Option<&ObjectId>,
     tip: &ObjectId,
 ) -> Result<()> {
-    let Some(latest) = latest.filter(|_| record.nonce.is_none()) else {
-        return Ok(());
-    };
-    if !is_forked(server, key, latest, tip)? {
-        return Ok(());
+    match latest.filter(|_| record.nonce.is_none()) {
+        Some(latest) if is_forked(there, latest, tip)? => Err(forked(there)),
+        _ => Ok(()),
     }
-    Err(forked(server, key))
 }
 
 /// Refuses to send what would be put aside on the way (13): there is more of the run than this clone has.
-pub(super) fn refuse_behind(
-    server: &Server<'_>,
-    key: &RunKey,
-    ahead: u64,
-    chain: &Chain,
-) -> Result<()> {
+pub(super) fn refuse_behind(there: RunThere<'_>, ahead: u64, chain: &Chain) -> Result<()> {
     let behind: usize = chain.states.iter().map(|state| state.events.len()).sum();
     if chain.states.is_empty() {
         return Ok(());
     }
     let message = format!(
-        "run {key} went on elsewhere: {behind} events on {} are not here, and {ahead} here are not there; nothing was sent. A claim \
+        "run {} went on elsewhere: {behind} events on {} are not here, and {ahead} here are not there; nothing was sent. A claim \
          takes what is there, and keeps what only this machine has aside",
-        server.name()
+        there.key,
+        there.name()
     );
-    let hint = Hint::recover(["remote", "claim", "--remote", server.name()]).run(key);
-    Err(Error::new(ErrorKind::Conflicts, message).hint(hint))
+    Err(Error::new(ErrorKind::Conflicts, message).hint(there.hint("claim")))
 }
 
 /// The run went on from an older state than was seen there.
-pub(super) fn forked(server: &Server<'_>, key: &RunKey) -> Error {
+pub(super) fn forked(there: RunThere<'_>) -> Error {
     let message = format!(
-        "what {} has of run {key} does not go on from what was seen there before: it was set back, and the run went on \
+        "what {} has of run {} does not go on from what was seen there before: it was set back, and the run went on \
          elsewhere or was changed by force; --steal takes it as it is there, without what was done in between",
-        server.name()
+        there.name(),
+        there.key
     );
-    let hint = Hint::recover(["remote", "claim", "--steal", "--remote", server.name()]).run(key);
-    Error::new(ErrorKind::Corrupt, message).hint(hint)
+    let hint = Hint::recover(["remote", "claim", "--steal", "--remote", there.name()]);
+    Error::new(ErrorKind::Corrupt, message).hint(hint.run(there.key))
 }
 
 /// Puts there again what was seen there last, in the place of what is there.
-fn put_back(
-    server: &Server<'_>,
-    key: &RunKey,
-    old: Option<&ObjectId>,
-    known: &ObjectId,
-) -> Result<Tried> {
-    let update = Update {
-        name: Remote::run_ref(key),
-        old: old.cloned(),
-        new: Some(known.clone()),
-    };
-    Ok(match server.push(update)? {
+fn put_back(there: RunThere<'_>, old: Option<&ObjectId>, known: &ObjectId) -> Reach<Claimed> {
+    match there.push(&Remote::run_ref(there.key), old, Some(known))? {
         Answer::Done(()) => {
-            server.repo()?.set_tracking(&server.tracking(key), known)?;
-            server.context.note(format!(
-                "the remote {} had an older state of run {key}: it has again what was seen there last",
-                server.name()
+            there.repo()?.set_tracking(&there.tracking(), known)?;
+            there.context.note(format!(
+                "the remote {} had an older state of run {}: it has again what was seen there last",
+                there.name(),
+                there.key
             ));
-            Tried::Moved
+            Err(Miss::Moved)
         }
-        Answer::Moved | Answer::Cut(_) => Tried::Moved,
-        other => Tried::Away(away(other)),
-    })
-}
-
-fn gone(server: &Server<'_>, key: &RunKey) -> Error {
-    let message = format!(
-        "the remote {} has less of run {key} than it had: it was set back. The machine that holds the run brings it up to date \
-         with its next push",
-        server.name()
-    );
-    Error::new(ErrorKind::Corrupt, message)
-        .hint(Hint::recover(["remote", "push", "--remote", server.name()]).run(key))
+        Answer::Moved | Answer::Cut(_) => Err(Miss::Moved),
+        other => Err(there.away(other)),
+    }
 }
 
 fn new_claim(context: &Context, before: Option<&Standing>) -> Result<Claim> {
@@ -662,7 +517,7 @@ fn new_claim(context: &Context, before: Option<&Standing>) -> Result<Claim> {
 }
 
 /// The name of this machine.
-pub(super) fn host(context: &Context) -> String {
+fn host(context: &Context) -> String {
     let named = context.env("RECOVER_TEST_HOST").unwrap_or_else(|| {
         rustix::system::uname()
             .nodename()
@@ -674,38 +529,25 @@ pub(super) fn host(context: &Context) -> String {
         .filter(|c| !c.is_control())
         .take(128)
         .collect();
-    if plain.is_empty() {
-        "unknown".to_owned()
-    } else {
-        plain
-    }
+    Some(plain)
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// The budgets that hold when the run first goes elsewhere are its own from then on.
 fn keep_policy(context: &Context, key: &RunKey) -> Result<()> {
     let ledger = context.store().lock()?;
-    let run = crate::engine::base::runs::run_of(ledger.state(), key)?;
+    let run = run_of(ledger.state(), key)?;
     if run.spec.policy.is_some() {
         return Ok(());
     }
-    let settings = crate::engine::record::run_settings::settings_of(context, &run);
-    let policy = serde_json::to_value(settings.retry).map_err(|error| {
-        Error::new(
-            ErrorKind::Failed,
-            format!("cannot encode the budgets: {error}"),
-        )
-    })?;
-    let spec = crate::model::run::RunSpec {
-        policy: Some(policy),
+    let policy = serde_json::to_value(settings_of(context, &run).retry);
+    let spec = RunSpec {
+        policy: Some(policy.context("cannot encode the budgets")?),
         ..run.spec.clone()
     };
-    context
-        .record_in(
-            ledger,
-            key,
-            vec![Payload::RunSpecChanged {
-                spec: Box::new(spec),
-            }],
-        )
-        .map(drop)
+    let changed = Payload::RunSpecChanged {
+        spec: Box::new(spec),
+    };
+    context.record_in(ledger, key, vec![changed]).map(drop)
 }

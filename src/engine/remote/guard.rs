@@ -5,22 +5,29 @@
 //!
 //! Attempts of a loop that runs its own commands, in a run that lies on a remote.
 
-use super::claim::{Wish, claim, held, refuse_behind};
-use super::push::{Synced, all_there, last_seen, sync, whose};
+use std::time::Duration;
+
+use super::claim::{Wish, claim, refuse_behind};
+use super::push::{last_seen, sync, whose};
 use super::record;
-use super::record::{lock, remotes_of};
-use super::server::{Chain, Reached, Server, chain_standing};
+use super::record::{Chain, RunThere, remotes_of};
+use super::server::{Miss, Server};
 use super::session::{LAST_WORD, release, release_on};
-use crate::engine::base::clock::Moment;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::select;
-use crate::engine::recovery;
-use crate::engine::runs::Chosen;
-use crate::model::hint::Hint;
-use crate::model::run::{Run, RunKey};
-use crate::policy::remote::{Hold, stop_after};
-use crate::policy::settings::RemoteMode;
+use crate::engine::{
+    base::{
+        clock::Moment,
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    record::select,
+    recovery,
+    runs::Chosen,
+};
+use crate::model::{
+    hint::Hint,
+    run::{Run, RunKey},
+};
+use crate::policy::{remote::stop_after, settings::RemoteMode};
 
 /// Refuses to change runs that another machine holds (11), and returns those that may be. The server is asked where this clone
 /// has ever been in touch with it about the run; where it is away, what was seen last counts.
@@ -65,8 +72,9 @@ fn send_recorded_on(context: &Context, key: &RunKey, remote: &str) -> Result<()>
         return Ok(());
     }
     let server = Server::of(context, remote)?.for_last_word(LAST_WORD);
-    let agrees = |chain: &Chain| refuse_behind(&server, key, ahead, chain);
-    claim(&server, key, &Wish::in_passing(&agrees))?;
+    let there = RunThere::on(&server, key);
+    let agrees = |chain: &Chain| refuse_behind(there, ahead, chain);
+    claim(there, &Wish::in_passing(&agrees))?;
     if record.nonce.is_none() {
         release_on(context, key, remote, LAST_WORD)
     } else {
@@ -89,26 +97,27 @@ pub(super) fn require(context: &Context, key: &RunKey) -> Result<()> {
 pub(crate) fn renew(context: &Context, key: &RunKey) -> Result<Option<u64>> {
     let mut fencing = None;
     for remote in remotes_of(context, key) {
-        let mut locked = lock(context, key, &remote)?;
-        if locked.record.nonce.is_none() {
-            drop(locked);
+        let record = record::load(context, key, &remote)?;
+        if record.is_none_or(|record| record.nonce.is_none()) {
             require_on(context, key, &remote)?;
             continue;
         }
         let server = Server::of(context, &remote)?;
-        match sync(&server, key, &mut locked, false)? {
-            Synced::Done(_) => {}
-            Synced::Lost(claim) => return Err(held(&server, key, &claim)),
-            Synced::Away(away) => {
+        let there = RunThere::on(&server, key);
+        let mut locked = there.lock()?;
+        match sync(&mut locked, false) {
+            Ok(_) => {}
+            Err(missed) => {
                 let age = locked.record.alive.as_ref().and_then(Moment::age);
-                if age.is_none_or(|age| age >= stop_after(context.settings().remote.lease)) {
-                    return Err(away.error(&remote));
+                let is_fresh =
+                    age.is_some_and(|age| age < stop_after(context.settings().remote.lease));
+                if !(is_fresh && matches!(missed, Miss::Away(_))) {
+                    return Err(missed.error());
                 }
             }
         }
         if let Some(tip) = &locked.record.tip {
-            let claim = chain_standing(server.repo()?, key, &remote, tip)?.claim;
-            fencing = Some(claim.fencing);
+            fencing = Some(there.standing(tip)?.claim.fencing);
         }
     }
     Ok(fencing)
@@ -119,18 +128,23 @@ pub(crate) fn renew(context: &Context, key: &RunKey) -> Result<Option<u64>> {
 /// # Errors
 /// Another machine holds that (11), or nobody does (13).
 pub(crate) fn require_new(server: &Server<'_>, key: &RunKey) -> Result<()> {
-    let context = server.context;
-    let record = record::load(context, key, server.name())?.unwrap_or_default();
-    match server.look(key)? {
-        Reached::Yes(Some(found)) if record.tip.as_ref() != Some(&found) => {}
+    let there = RunThere::on(server, key);
+    let record = there.record()?;
+    match there.look() {
+        Ok(Some(found)) if record.tip.as_ref() != Some(&found) => {}
+        Err(Miss::Failed(error)) => return Err(error),
         // One that is away is waited for when the run has begun.
         _ => return Ok(()),
     }
-    let Some(end) = all_there(server, key)?.and_then(|chain| chain.end()) else {
+    let Some(end) = there
+        .all()
+        .map_err(Miss::error)?
+        .and_then(|chain| chain.end())
+    else {
         return Ok(());
     };
     if !end.claim.released && record.nonce.as_ref() != Some(&end.claim.nonce) {
-        return Err(held(server, key, &end.claim));
+        return Err(there.held(end.claim, Duration::ZERO).error());
     }
     let message = format!(
         "run {key} lies on {} already: resume it, or choose another name with --run",
@@ -156,37 +170,35 @@ fn require_on(context: &Context, key: &RunKey, remote: &str) -> Result<()> {
             return Ok(());
         }
     };
-    let seen = match server.look(key) {
-        Ok(Reached::Yes(Some(found))) if found != tip => match whose(&server, key, &found, &tip)? {
-            Reached::Yes(Some(standing)) => Some(standing.claim),
-            Reached::Yes(None) | Reached::Away(_) => last_seen(&server, key)?,
+    let there = RunThere::on(&server, key);
+    let now = match there.look() {
+        Ok(Some(found)) if found != tip => match whose(there, &found, &tip) {
+            Err(Miss::Away(_)) => None,
+            found => found.map_err(Miss::error)?,
         },
-        Ok(Reached::Yes(_)) => last_seen(&server, key)?,
-        Ok(Reached::Away(away)) => {
-            context.warn(format!(
-                "the remote {remote} cannot be reached: {}; by what was seen last",
-                away.said
-            ));
-            last_seen(&server, key)?
+        Ok(_) => None,
+        Err(Miss::Away(away)) => {
+            context.warn(format!("{}; by what was seen last", away.error()));
+            None
         }
-        Err(error) => {
+        Err(missed) => {
             context.warn(format!(
-                "whether another machine holds run {key} is not known: {error}"
+                "whether another machine holds run {key} is not known: {}",
+                missed.error()
             ));
-            last_seen(&server, key)?
+            None
         }
     };
-    let never = std::time::Duration::ZERO;
-    let state = crate::policy::remote::hold(
-        seen.as_ref(),
-        record.nonce.as_deref(),
-        never,
-        std::time::Duration::MAX,
-    );
-    if let (Hold::Held, Some(claim)) = (state, &seen) {
-        return Err(held(&server, key, claim));
+    let seen = match now {
+        Some(standing) => Some(standing.claim),
+        None => last_seen(there)?,
+    };
+    match seen {
+        Some(claim) if !claim.released && record.nonce.as_ref() != Some(&claim.nonce) => {
+            Err(there.held(claim, Duration::ZERO).error())
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Before an attempt begins: in strict mode this clone holds the run.
@@ -211,7 +223,7 @@ pub(crate) fn before_own_attempt(context: &Context, key: &RunKey) -> Result<()> 
             let hint = Hint::recover(["resume", "--prepare-only", "--remote", &remote]).run(key);
             Err(Error::new(ErrorKind::Conflicts, message).hint(hint))
         };
-        claim(&server, key, &Wish::in_passing(&agrees))?;
+        claim(RunThere::on(&server, key), &Wish::in_passing(&agrees))?;
     }
     Ok(())
 }
@@ -247,21 +259,16 @@ pub(crate) fn send_own_end(context: &Context, run: &Run) -> Result<()> {
 
 fn send(context: &Context, key: &RunKey, must: bool) -> Result<()> {
     for remote in remotes_of(context, key) {
-        let mut locked = lock(context, key, &remote)?;
-        if locked.record.nonce.is_none() {
+        let record = record::load(context, key, &remote)?;
+        if record.is_none_or(|record| record.nonce.is_none()) {
             continue;
         }
         let server = Server::of(context, &remote)?;
-        match sync(&server, key, &mut locked, false)? {
-            Synced::Done(_) => {}
-            Synced::Lost(claim) => return Err(held(&server, key, &claim)),
-            Synced::Away(away) if must => return Err(away.error(&remote)),
-            Synced::Away(away) => {
-                context.note(format!(
-                    "the remote {remote} cannot be reached: {}; what is new is sent later",
-                    away.said
-                ));
+        match sync(&mut RunThere::on(&server, key).lock()?, false) {
+            Err(Miss::Away(away)) if !must => {
+                context.note(format!("{}; what is new is sent later", away.error()));
             }
+            sent => drop(sent.map_err(Miss::error)?),
         }
     }
     Ok(())

@@ -6,55 +6,50 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use super::push::{leave_aside, places};
-use super::record::{Locked, Record};
-use super::server;
-use super::server::{Chain, Server};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::checkpoint::lock;
-use crate::engine::recovery::lost::{apply_attempts as apply_lost, end_lost};
-use crate::engine::trust::agreed::note_taken_in;
-use crate::git::WorktreeLock;
-use crate::git::repo::CheckpointRef;
-use crate::model::checkpoint::{Checkpoint, trigger};
-use crate::model::event::{Event, Payload};
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::manifest::ObjectId;
-use crate::model::path::FolderId;
-use crate::model::remote::RemoteState;
-use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
-use crate::policy::checkpoint_events::{fold, note_masks};
-use crate::policy::remote::{Names, Places};
-use crate::store::NewEvent;
-use crate::store::views::write_views;
+use super::record::{Chain, Locked, Record, RunThere};
+use super::server::Miss;
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    record::checkpoint::lock,
+    recovery::lost::{apply_attempts as apply_lost, end_lost},
+    trust::agreed::note_taken_in,
+};
+use crate::git::{WorktreeLock, repo::CheckpointRef};
+use crate::model::{
+    checkpoint::{Checkpoint, trigger},
+    event::{Event, Payload},
+    hint::Hint,
+    id::CheckpointId,
+    manifest::ObjectId,
+    path::FolderId,
+    remote::{ChainedEvent, RemoteState},
+    run::{Run, RunKey},
+    state::State,
+    time::Timestamp,
+};
+use crate::policy::{
+    checkpoint_events::{fold, note_masks},
+    remote::{Names, Places},
+};
+use crate::store::{NewEvent, views::write_views};
 
-/// Takes in what `tip`, which is there, has and the ledger has not. What the ledger has and that has not makes way: whoever
+/// Imports what `tip`, which is there, has and the ledger has not. What the ledger has and that has not makes way: whoever
 /// holds the run has not seen it.
 ///
 /// # Errors
 /// The ledger has another run of that name (13).
-pub(super) fn take_in(
-    server: &Server<'_>,
-    key: &RunKey,
-    locked: &mut Locked,
-    tip: &ObjectId,
-) -> Result<()> {
-    let (context, repo) = (server.context, server.repo()?);
+pub(super) fn take_in(locked: &mut Locked<'_>, tip: &ObjectId) -> Result<()> {
+    let there = locked.there;
+    let (context, key, repo) = (there.context, there.key, there.repo()?);
     let loaded = context.load()?.state;
     let is_here = loaded.run(key).is_some();
     let known = locked.record.tip.clone().filter(|_| is_here);
     let makes_way = gives_way(&loaded, key, &locked.record);
     if is_here && known.is_none() && !makes_way {
-        let message = format!(
-            "another run {key} is recorded here, which does not lie on {}",
-            server.name()
-        );
-        return Err(
-            Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["status"]).run(key))
-        );
+        return Err(refuse_other(there));
     }
     let goes_on = match &known {
         Some(known) if repo.is_earlier_state(known, tip)? => context
@@ -64,21 +59,21 @@ pub(super) fn take_in(
         _ => false,
     };
     let known = known.filter(|_| goes_on);
-    let mut chain = server::read_chain(context, key, server.name(), tip, known.as_ref())?;
+    let mut chain = there.read(tip, known.as_ref())?;
     let replaces = is_here && !goes_on;
     bring_home(context, key, &loaded, makes_way, &mut chain.states)?;
     let pruned = pruned(&chain.states);
-    examine(server, key, &loaded, &chain.states)?;
+    examine(there, &loaded, &chain.states)?;
     if brings_spec(&chain.states) {
-        note_taken_in(context, key, server.name(), loaded.run(key))?;
+        note_taken_in(context, key, there.name(), loaded.run(key))?;
     }
     let mut events: Vec<(Timestamp, NewEvent)> = Vec::new();
     if replaces {
         let payload = Payload::RunReplaced {
-            remote: server.name().to_owned(),
+            remote: there.name().to_owned(),
         };
         events.push((context.clock.now(), NewEvent::about(key, payload)));
-        match leave_aside(server, key, locked) {
+        match leave_aside(locked).map_err(Miss::error) {
             Ok(Some(name)) => {
                 context.note(format!(
                     "what this machine did of run {key} that nobody has seen is there as {name}"
@@ -149,15 +144,25 @@ pub(super) fn take_in(
     record.sent_seq = sent_seq;
     record.pending.clear();
     record.away = None;
-    record.url = Some(server.remote.url.clone());
+    record.url = Some(there.remote.url.clone());
     record.is_unsettled = true;
     record.sent_checkpoint = latest_sent(&chain.states).or(record.sent_checkpoint.take());
-    locked.save(context)?;
+    locked.save()?;
     // Whoever was at it there is at it no more.
     if let Some(what) = end_lost(context, key)? {
         context.note(what);
     }
     Ok(())
+}
+
+/// Another run of that name is recorded here (13).
+pub(super) fn refuse_other(there: RunThere<'_>) -> Error {
+    let message = format!(
+        "another run {} is recorded here, which does not lie on {}",
+        there.key,
+        there.name()
+    );
+    Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["status"]).run(there.key))
 }
 
 /// Whether the run of that name here is another one than any on the remote, and has nothing in it that anybody would miss: it was
@@ -196,30 +201,31 @@ pub(super) fn planned(context: &Context, key: &RunKey, chain: &Chain) -> Result<
 }
 
 /// Nothing of a chain counts before all of it was found to be what it says.
-fn examine(server: &Server<'_>, key: &RunKey, state: &State, states: &[RemoteState]) -> Result<()> {
-    for part in states {
-        for one in &part.events {
-            belongs(state, key, &one.event.payload)
-                .map_err(|what| refused(key, server.name(), &what))?;
-        }
+fn examine(there: RunThere<'_>, state: &State, states: &[RemoteState]) -> Result<()> {
+    for one in states.iter().flat_map(|part| &part.events) {
+        belongs(state, there.key, &one.event.payload)
+            .map_err(|what| refused(there.key, there.name(), &what))?;
     }
     let pruned = pruned(states);
     for part in states {
-        let created = part
-            .events
-            .iter()
-            .filter_map(|one| match &one.event.payload {
-                Payload::CheckpointCreated { checkpoint, .. }
-                | Payload::CheckpointReturned { checkpoint } => Some(checkpoint),
-                _ => None,
-            });
-        for checkpoint in created.filter(|one| {
-            part.checkpoints.contains(&one.commit) && !pruned.contains(one.id.as_str())
-        }) {
-            check(server.context, key, server.name(), checkpoint)?;
+        for checkpoint in part.events.iter().filter_map(created) {
+            if part.checkpoints.contains(&checkpoint.commit)
+                && !pruned.contains(checkpoint.id.as_str())
+            {
+                check(there, checkpoint)?;
+            }
         }
     }
     Ok(())
+}
+
+/// The checkpoint that an event brings.
+fn created(one: &ChainedEvent) -> Option<&Checkpoint> {
+    match &one.event.payload {
+        Payload::CheckpointCreated { checkpoint, .. }
+        | Payload::CheckpointReturned { checkpoint } => Some(checkpoint),
+        _ => None,
+    }
 }
 
 /// Whether states say what the run starts.
@@ -344,14 +350,8 @@ fn bring_home(
         .filter_map(|own| names.there(own.id.as_str()))
         .map(CheckpointId::from)
         .collect();
-    let created = states
-        .iter()
-        .flat_map(|part| &part.events)
-        .filter_map(|one| match &one.event.payload {
-            Payload::CheckpointCreated { checkpoint, .. }
-            | Payload::CheckpointReturned { checkpoint } => Some(&checkpoint.id),
-            _ => None,
-        });
+    let events = states.iter().flat_map(|part| &part.events);
+    let created = events.filter_map(created).map(|checkpoint| &checkpoint.id);
     let is_taken = |id: &&CheckpointId| {
         state
             .checkpoint(id)
@@ -375,15 +375,16 @@ pub(super) fn at_home(places: &Places, event: &Event) -> Result<Event> {
 }
 
 /// A checkpoint is one, and holds the tree that its event names.
-fn check(context: &Context, key: &RunKey, remote: &str, checkpoint: &Checkpoint) -> Result<()> {
-    let stored = context.repo()?.load_checkpoint(&checkpoint.commit)?;
+fn check(there: RunThere<'_>, checkpoint: &Checkpoint) -> Result<()> {
+    let stored = there.repo()?.load_checkpoint(&checkpoint.commit)?;
     if stored.tree == checkpoint.tree {
         return Ok(());
     }
     let message = format!(
-        "run {key} on {remote}: checkpoint {} does not hold what its event names",
+        "run {} on {}: checkpoint {} does not hold what its event names",
+        there.key,
+        there.name(),
         checkpoint.id
     );
-    Err(Error::new(ErrorKind::Corrupt, message)
-        .hint(Hint::recover(["remote", "status", "--remote", remote]).run(key)))
+    Err(Error::new(ErrorKind::Corrupt, message).hint(there.hint("status")))
 }

@@ -6,17 +6,17 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::claim::{
-    TakeOver, Wish, claim, forked, held, is_forked, latest, refuse_behind, to_be_claimed,
+    TakeOver, Wish, claim, forked, is_forked, latest, refuse_behind, to_be_claimed,
 };
-use super::push::{Synced, last_seen, places, sync, verified};
-use super::record::{Record, lock, remotes_of};
-use super::server::{Chain, Reached, Server};
-use super::take_over::{keys_of, meant, steal_unconfirmed};
-use super::{record, server, session};
+use super::push::{last_seen, places, sync};
+use super::record::{self, Chain, Record, RunThere, chain_standing, remotes_of};
+use super::server::{Miss, Server};
+use super::session;
+use super::take_over::{keys_of, local, meant, steal_unconfirmed};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::runs::named;
 use crate::engine::record::liveness::Driving;
+use crate::engine::record::select;
 use crate::git::remote::Remote;
 use crate::model::event::Event;
 use crate::model::hint::Hint;
@@ -89,25 +89,13 @@ fn run_ids<S: Serializer>(keys: &[RunKey], to: S) -> std::result::Result<S::Ok, 
 
 /// The runs here that are meant: the one that is named, else those that lie on the remote.
 fn local_runs(context: &Context, state: &State, remote: &str) -> Result<Vec<RunKey>> {
-    let naming = context.naming();
-    if let Some(id) = &naming.run_id {
-        return match named(state, id, naming.phase.as_deref(), naming.lane.as_deref()) {
-            Ok(run) => Ok(vec![run.key.clone()]),
-            Err(error) if error.kind == ErrorKind::RunNotFound => Ok(Vec::new()),
-            Err(error) => Err(error),
-        };
+    let id = context.naming().run_id.as_ref();
+    if id.is_some() {
+        return Ok(local(context, state, id)?.into_iter().collect());
     }
-    let lies_there = |run: &&Run| {
-        remotes_of(context, &run.key)
-            .iter()
-            .any(|known| known == remote)
-    };
-    Ok(state
-        .runs
-        .iter()
-        .filter(lies_there)
-        .map(|run| run.key.clone())
-        .collect())
+    let keys = state.runs.iter().map(|run| &run.key);
+    let there = keys.filter(|key| remotes_of(context, key).iter().any(|known| known == remote));
+    Ok(there.cloned().collect())
 }
 
 /// Shows who holds what, and what is not sent. A server that is away is said; what was seen last is shown then.
@@ -126,33 +114,23 @@ pub(crate) fn status(context: &Context) -> Result<RemoteReport> {
 
 /// Fetches and verifies what is new of the runs there; the ledger stays as it is.
 pub(crate) fn fetch(context: &Context) -> Result<RemoteReport> {
-    let server = Server::named(context)?;
-    let (found, fetched) = refresh(&server)?;
-    report(&server, &found, Vec::new(), fetched)
+    now(&Server::named(context)?)
 }
 
 /// The runs there with what their references name, all of them here and verified; and those that are new.
 pub(super) fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>, Vec<RunKey>)> {
     let context = server.context;
     let naming = context.naming();
-    let found = match server.list(naming.run_id.as_ref())? {
-        Reached::Yes(found) => found,
-        Reached::Away(away) => return Err(away.error(server.name())),
-    };
-    let mut keys = keys_of(server, &found, naming.run_id.as_ref())?;
-    keys.retain(|(key, _)| {
-        naming
-            .phase
-            .as_ref()
-            .is_none_or(|phase| key.phase == *phase)
-            && naming.lane.as_ref().is_none_or(|lane| key.lane == *lane)
-    });
+    let found = server.list(naming.run_id.as_ref()).map_err(Miss::error)?;
+    let keys = keys_of(server, &found, naming.run_id.as_ref())?;
     let (mut all, mut fetched) = (BTreeMap::new(), Vec::new());
     for (key, tip) in keys {
-        match see(server, &key, &tip) {
+        match see(RunThere::on(server, &key), &tip) {
             Ok(Seen::Known) => {}
             Ok(Seen::New) => fetched.push(key.clone()),
-            Ok(Seen::Back) => context.warn(gone_back(server, &key).to_string()),
+            Ok(Seen::Back) => {
+                context.warn(gone_back(RunThere::on(server, &key)).to_string());
+            }
             Err(error) => {
                 let is_its_own = matches!(
                     error.kind,
@@ -185,72 +163,72 @@ enum Seen {
 /// # Errors
 /// It is damaged (12), newer (15) or signed by nobody who may (13); or it does not go on from what was seen before (12): that
 /// is not forgotten, or attempts that were made would be made again.
-fn see(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<Seen> {
-    let (context, repo) = (server.context, server.repo()?);
+fn see(there: RunThere<'_>, tip: &ObjectId) -> Result<Seen> {
+    let repo = there.repo()?;
     // Nobody else in this clone pushes meanwhile.
-    let mut locked = if context.store().exists() {
-        Some(lock(context, key, server.name())?)
+    let mut locked = if there.context.store().exists() {
+        Some(there.lock()?)
     } else {
         None
     };
-    let record = locked
-        .as_ref()
-        .map(|locked| locked.record.clone())
-        .unwrap_or_default();
-    let known = latest(server, key, &record)?;
+    let record = locked.as_ref().map(|locked| locked.record.clone());
+    let record = record.unwrap_or_default();
+    let known = latest(there, &record)?;
     if let Some(known) = known.as_ref().filter(|known| *known != tip)
         && !repo.is_earlier_state(known, tip)?
     {
         // Another process of this clone may have pushed since the list was made.
-        if matches!(server.look(key)?, Reached::Yes(Some(now)) if now != *tip) {
-            return Ok(Seen::Known);
+        match there.look() {
+            Ok(Some(now)) if now != *tip => return Ok(Seen::Known),
+            Err(Miss::Failed(error)) => return Err(error),
+            _ => {}
         }
         if repo.is_earlier_state(tip, known)? {
             return if record.tip.as_ref() == Some(known) {
                 Ok(Seen::Back)
             } else {
-                Err(gone_back(server, key))
+                Err(gone_back(there))
             };
         }
-        if is_forked(server, key, known, tip)? {
-            return Err(forked(server, key));
+        if is_forked(there, known, tip)? {
+            return Err(forked(there));
         }
         // The run was removed there, and is another one of that name now.
     }
-    let tracked = repo.resolve_ref(&server.tracking(key));
+    let tracked = there.seen()?;
     let is_new = tracked.as_ref() != Some(tip);
     if is_new {
-        verified(server, key, tip, tracked.as_ref())?;
+        there.verify(tip, tracked.as_ref())?;
     }
     if let Some(locked) = &mut locked {
         locked.record.see(tip);
-        locked.save(context)?;
+        locked.save()?;
     }
     Ok(if is_new { Seen::New } else { Seen::Known })
 }
 
 /// The server has an older state of a run than was seen there, or another one in its place.
-fn gone_back(server: &Server<'_>, key: &RunKey) -> Error {
+fn gone_back(there: RunThere<'_>) -> Error {
     let message = format!(
-        "what {} has of run {key} does not go on from what was seen there before: it was set back. The \
-         machine that holds the run brings it up to date with its next push, and a claim puts there again what was taken \
-         from the end of it",
-        server.name()
+        "what {} has of run {} does not go on from what was seen there before: it was set back. The machine that holds the run \
+         brings it up to date with its next push, and a claim puts there again what was taken from the end of it",
+        there.name(),
+        there.key
     );
-    Error::new(ErrorKind::Corrupt, message)
-        .hint(Hint::recover(["remote", "claim", "--remote", server.name()]).run(key))
+    Error::new(ErrorKind::Corrupt, message).hint(there.hint("claim"))
 }
 
 /// What was seen last of the runs that are known here.
 fn seen_before(server: &Server<'_>) -> Result<BTreeMap<RunKey, ObjectId>> {
     let context = server.context;
     let state = context.load()?.state;
-    let keys = local_runs(context, &state, server.name())?;
-    let repo = server.repo()?;
-    Ok(keys
-        .into_iter()
-        .filter_map(|key| Some((key.clone(), repo.resolve_ref(&server.tracking(&key))?)))
-        .collect())
+    let mut seen = BTreeMap::new();
+    for key in local_runs(context, &state, server.name())? {
+        if let Some(tip) = RunThere::on(server, &key).seen()? {
+            seen.insert(key, tip);
+        }
+    }
+    Ok(seen)
 }
 
 /// What there is to be said of the runs that were found, and of those here.
@@ -264,8 +242,8 @@ pub(super) fn report(
     let state = context.load()?.state;
     let mut runs = Vec::new();
     for (key, tip) in found {
-        let standing = server::chain_standing(server.repo()?, key, server.name(), tip)?;
-        let record = record::load(context, key, server.name())?.unwrap_or_default();
+        let there = RunThere::on(server, key);
+        let (standing, record) = (there.standing(tip)?, there.record()?);
         let claim = &standing.claim;
         let seen = record
             .seen
@@ -278,20 +256,21 @@ pub(super) fn report(
             host: Some(claim.host.clone()),
             fencing: claim.fencing,
             seen_unchanged_ms: seen.map(|seen| u64::try_from(seen.as_millis()).unwrap_or(u64::MAX)),
-            ahead: ahead(server, &state, key, &record, Some(tip))?,
+            ahead: ahead(there, &state, &record, Some(tip))?,
             behind: behind(&state, key, &record, standing.meta.chain.run_seq),
             partial: standing.meta.partial,
         });
     }
     for key in local_runs(context, &state, server.name())? {
         if !found.contains_key(&key) {
-            let record = record::load(context, &key, server.name())?.unwrap_or_default();
+            let there = RunThere::on(server, &key);
+            let record = there.record()?;
             runs.push(RemoteRun {
                 holder: None,
                 host: None,
                 fencing: 0,
                 seen_unchanged_ms: None,
-                ahead: ahead(server, &state, &key, &record, None)?,
+                ahead: ahead(there, &state, &record, None)?,
                 behind: 0,
                 partial: record.withheld > 0,
                 key,
@@ -338,7 +317,7 @@ fn is_held(context: &Context, key: &RunKey, remote: &str, record: &Record) -> Re
     let Some(tip) = repo.resolve_ref(&Remote::tracking_ref(remote, key)) else {
         return Ok(false);
     };
-    let claim = server::chain_standing(repo, key, remote, &tip)?.claim;
+    let claim = chain_standing(repo, key, remote, &tip)?.claim;
     Ok(!claim.released && record.nonce.as_ref() == Some(&claim.nonce))
 }
 
@@ -357,24 +336,21 @@ fn unsent(context: &Context, run: &Run, record: &Record) -> Result<u64> {
 
 /// Events of a run that are here only: those that were not sent, and those that the server had and lacks now.
 fn ahead(
-    server: &Server<'_>,
+    there: RunThere<'_>,
     state: &State,
-    key: &RunKey,
     record: &Record,
-    there: Option<&ObjectId>,
+    tip: Option<&ObjectId>,
 ) -> Result<u64> {
-    let Some(run) = state.run(key) else {
+    let Some(run) = state.run(there.key) else {
         return Ok(0);
     };
-    let unsent = unsent(server.context, run, record)?;
-    let repo = server.repo()?;
-    let lacking = match (&record.tip, there) {
-        (Some(tip), Some(there)) if tip != there && repo.is_earlier_state(there, tip)? => {
-            let there = server::chain_standing(repo, key, server.name(), there)?;
-            record
-                .chain
-                .run_seq
-                .saturating_sub(there.meta.chain.run_seq)
+    let unsent = unsent(there.context, run, record)?;
+    let lacking = match (&record.tip, tip) {
+        (Some(known), Some(tip))
+            if known != tip && there.repo()?.is_earlier_state(tip, known)? =>
+        {
+            let known = there.standing(tip)?.meta.chain.run_seq;
+            record.chain.run_seq.saturating_sub(known)
         }
         (Some(_), None) => record.chain.run_seq,
         _ => 0,
@@ -395,7 +371,7 @@ fn behind(state: &State, key: &RunKey, record: &Record, there: u64) -> u64 {
 /// Sends what is new of the runs that are meant: each is claimed for it, and given back if it was not this clone's before.
 ///
 /// # Errors
-/// Somebody else holds one of them (11): those before it are sent.
+/// Another machine holds one of them (11): those before it are sent.
 pub(crate) fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
     let server = Server::named(context)?.with_consent()?;
     let state = context.load()?.state;
@@ -406,16 +382,13 @@ pub(crate) fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
                 .hint(Hint::recover(["runs"])));
         }
         // Nothing was ever sent: what a command here is about.
-        keys.push(
-            crate::engine::record::select::require(context, &state)?
-                .key
-                .clone(),
-        );
+        keys.push(select::require(context, &state)?.key.clone());
     }
     let (mut pushed, mut unheld) = (Vec::new(), Vec::new());
     for key in keys {
-        let before = record::load(context, &key, server.name())?.unwrap_or_default();
-        match push_held(&server, &key, how)? {
+        let there = RunThere::on(&server, &key);
+        let before = there.record()?;
+        match push_held(there, how)? {
             Some(0) => {}
             Some(_) => pushed.push(key),
             None => unheld.push((key, before)),
@@ -431,8 +404,13 @@ pub(crate) fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
         }
         found => found?,
     };
+    let how = TakeOver {
+        steals: false,
+        ..how
+    };
     for (key, before) in &unheld {
-        let ahead = ahead(&server, &state, key, before, found.get(key))?;
+        let there = RunThere::on(&server, key);
+        let ahead = ahead(there, &state, before, found.get(key))?;
         if context.dry_run() {
             if before.tip.is_none() || ahead > 0 {
                 pushed.push(key.clone());
@@ -442,12 +420,8 @@ pub(crate) fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
         if before.tip.is_some() && before.nonce.is_none() && ahead == 0 {
             continue;
         }
-        let agrees = |chain: &Chain| refuse_behind(&server, key, ahead, chain);
-        let how = TakeOver {
-            steals: false,
-            ..how
-        };
-        let sent = claim(&server, key, &Wish::of_user(how, &agrees))?.sent;
+        let agrees = |chain: &Chain| refuse_behind(there, ahead, chain);
+        let sent = claim(there, &Wish::of_user(how, &agrees))?.sent;
         if before.nonce.is_none() {
             session::release(context, key, false);
         }
@@ -461,30 +435,30 @@ pub(crate) fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
 
 /// Sends what is new of a run that this clone holds, by what it knows of it, and returns how many events that were. `None`: what
 /// is there has to be seen first.
-fn push_held(server: &Server<'_>, key: &RunKey, how: TakeOver) -> Result<Option<usize>> {
-    if server.context.dry_run() {
+fn push_held(there: RunThere<'_>, how: TakeOver) -> Result<Option<usize>> {
+    if there.context.dry_run() {
         return Ok(None);
     }
-    let mut locked = lock(server.context, key, server.name())?;
+    let mut locked = there.lock()?;
     // Where nothing is known to have arrived, the first claim may have.
     if locked.record.nonce.is_none() || locked.record.tip.is_none() {
         return Ok(None);
     }
-    match sync(server, key, &mut locked, false)? {
-        Synced::Done(sent) => Ok(Some(sent)),
-        Synced::Away(away) if how.wait.is_none() => Err(away.error(server.name())),
-        Synced::Lost(_) | Synced::Away(_) => Ok(None),
+    match sync(&mut locked, false) {
+        Ok(sent) => Ok(Some(sent)),
+        Err(Miss::Held(_)) => Ok(None),
+        Err(Miss::Away(_)) if how.wait.is_some() => Ok(None),
+        Err(missed) => Err(missed.error()),
     }
 }
 
 /// Claims the run that is meant: what lies of it there is in the ledger here then.
 pub(crate) fn claim_run(context: &Context, how: TakeOver) -> Result<RemoteReport> {
     let server = Server::named(context)?.with_consent()?;
-    let name = server.name().to_owned();
     let key = meant(&server, how)?;
+    let there = RunThere::on(&server, &key);
     if context.dry_run() {
-        let record = record::load(context, &key, &name)?.unwrap_or_default();
-        let chain = to_be_claimed(&server, &key, &record, how.steals)?;
+        let chain = to_be_claimed(there, &there.record()?, how.steals)?;
         let Some(end) = chain.and_then(|chain| chain.end()) else {
             return now(&server);
         };
@@ -493,9 +467,9 @@ pub(crate) fn claim_run(context: &Context, how: TakeOver) -> Result<RemoteReport
         return report(&server, &found, Vec::new(), Vec::new());
     }
     if how.steals && !context.says_yes() {
-        return Err(steal_unconfirmed(context, &key, &name));
+        return Err(steal_unconfirmed(there));
     }
-    claim(&server, &key, &Wish::of_user(how, &|_| Ok(())))?;
+    claim(there, &Wish::of_user(how, &|_| Ok(())))?;
     now(&server)
 }
 
@@ -508,8 +482,8 @@ fn now(server: &Server<'_>) -> Result<RemoteReport> {
 /// Gives the claim of the run that is meant back; with `force` that of another machine, which a person agreed to.
 pub(crate) fn release_run(context: &Context, force: bool, how: TakeOver) -> Result<RemoteReport> {
     let server = Server::named(context)?.with_consent()?;
-    let name = server.name().to_owned();
-    let key = meant(&server, how)?;
+    let (name, key) = (server.name(), meant(&server, how)?);
+    let there = RunThere::on(&server, &key);
     // Whoever is at work here gives the claim back at its own end.
     let is_here = context.load()?.state.run(&key).is_some();
     let _driving = if is_here && !context.dry_run() {
@@ -517,54 +491,39 @@ pub(crate) fn release_run(context: &Context, force: bool, how: TakeOver) -> Resu
     } else {
         None
     };
-    let is_own = record::load(context, &key, &name)?
-        .is_some_and(|record| record.nonce.is_some() && record.tip.is_some());
-    if !is_own {
-        let found = match server.look(&key)? {
-            Reached::Yes(found) => found,
-            Reached::Away(away) => return Err(away.error(&name)),
-        };
-        if found.is_none() {
+    let record = there.record()?;
+    if record.nonce.is_none() || record.tip.is_none() {
+        if there.look().map_err(Miss::error)?.is_none() {
             let message = format!("run {key} does not lie on {name}");
             return Err(Error::new(ErrorKind::RunNotFound, message)
-                .hint(Hint::recover(["runs", "--remote", &name])));
+                .hint(Hint::recover(["runs", "--remote", name])));
         }
         refresh(&server)?;
-        let last = last_seen(&server, &key)?.filter(|claim| !claim.released);
-        let Some(holder) = last else {
+        let Some(holder) = last_seen(there)?.filter(|claim| !claim.released) else {
             return now(&server);
         };
         if !force {
-            let mut error = held(&server, &key, &holder);
-            error.message = format!(
+            let message = format!(
                 "run {key} is held by {} on {name}: --force gives its claim back",
                 holder.host
             );
-            return Err(error.hint(
-                Hint::recover(["remote", "release", "--force", "--remote", &name]).run(&key),
-            ));
+            let hint = Hint::recover(["remote", "release", "--force", "--remote", name]);
+            return Err(Error::new(ErrorKind::Claimed, message).hint(hint.run(&key)));
         }
         if !context.says_yes() && !context.dry_run() {
-            return Err(steal_unconfirmed(context, &key, &name));
+            return Err(steal_unconfirmed(there));
         }
         if !context.dry_run() {
             let how = TakeOver {
                 steals: true,
                 ..how
             };
-            claim(&server, &key, &Wish::of_user(how, &|_| Ok(())))?;
+            claim(there, &Wish::of_user(how, &|_| Ok(())))?;
         }
     }
-    if context.dry_run() {
-        return now(&server);
+    if !context.dry_run() {
+        sync(&mut there.lock()?, true).map_err(Miss::error)?;
     }
-    let mut locked = lock(context, &key, &name)?;
-    match sync(&server, &key, &mut locked, true)? {
-        Synced::Done(_) => {}
-        Synced::Lost(claim) => return Err(held(&server, &key, &claim)),
-        Synced::Away(away) => return Err(away.error(&name)),
-    }
-    drop(locked);
     now(&server)
 }
 
@@ -576,7 +535,7 @@ pub(super) fn folded(
 ) -> Result<Option<(Run, Claim)>> {
     let context = server.context;
     let places = places(context);
-    let chain = server::read_chain(context, key, server.name(), tip, None)?;
+    let chain = RunThere::on(server, key).read(tip, None)?;
     let shown = |event: &Event| -> Option<Event> {
         serde_json::from_value(places.show(serde_json::to_value(event).ok()?)).ok()
     };

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::list::{RemoteReport, folded, refresh, report};
-use super::record::forget;
-use super::server::{Server, away};
+use super::record::{RunThere, forget};
+use super::server::{Miss, Server};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::remote::{Answer, Remote, Update};
+use crate::git::remote::{Answer, Remote};
 use crate::model::hint::Hint;
 use crate::model::manifest::ObjectId;
 use crate::model::run::{Run, RunKey, RunStatus};
@@ -96,7 +96,7 @@ pub(crate) fn prune(context: &Context) -> Result<RemoteReport> {
             );
         }
         for (key, tip) in &doomed {
-            remove(&server, key, tip)?;
+            remove(RunThere::on(&server, key), tip)?;
         }
     }
     let left = if context.dry_run() {
@@ -110,34 +110,28 @@ pub(crate) fn prune(context: &Context) -> Result<RemoteReport> {
     })
 }
 
-fn remove(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<()> {
-    let aside = Remote::side_folder(key);
-    let mut updates = vec![Update {
-        name: Remote::run_ref(key),
-        old: Some(tip.clone()),
-        new: None,
-    }];
-    updates.extend(server.below(&aside)?.into_iter().map(|(name, id)| Update {
-        name,
-        old: Some(id),
-        new: None,
-    }));
-    for update in updates {
-        match server.push(update)? {
+fn remove(there: RunThere<'_>, tip: &ObjectId) -> Result<()> {
+    let aside = there
+        .below(&Remote::side_folder(there.key))
+        .map_err(Miss::error)?;
+    let own = (Remote::run_ref(there.key), tip.clone());
+    for (name, id) in [own].into_iter().chain(aside) {
+        match there.push(&name, Some(&id), None)? {
             Answer::Done(()) => {}
             Answer::Moved => {
                 let message = format!(
-                    "run {key} on {} has changed meanwhile: nothing more of it was removed",
-                    server.name()
+                    "run {} on {} has changed meanwhile: nothing more of it was removed",
+                    there.key,
+                    there.name()
                 );
                 return Err(Error::new(ErrorKind::Claimed, message)
-                    .hint(Hint::recover(["remote", "status"]).run(key)));
+                    .hint(Hint::recover(["remote", "status"]).run(there.key)));
             }
-            other => return Err(away(other).error(server.name())),
+            other => return Err(there.away(other).error()),
         }
     }
-    server.repo()?.remove_tracking(&server.tracking(key))?;
-    forget(server.context, key, server.name())
+    there.repo()?.remove_tracking(&there.tracking())?;
+    forget(there.context, there.key, there.name())
 }
 
 #[cfg(test)]

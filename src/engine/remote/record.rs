@@ -1,19 +1,29 @@
-//! What this clone knows of a run on a remote: up to where its events are there, its own claim, and since when it saw no change.
+//! A run on a remote: what this clone knows of it, and its states as they were fetched, verified.
+//!
+//! Known is up to where its events are there, its own claim, and since when it saw no change.
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
+use super::server::{Held, Miss, Reach, SIGNATURE, Server};
 use crate::durable::{FileLock, Sync};
-use crate::engine::base::clock::Moment;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::repo::CheckpointRef;
-use crate::model::manifest::ObjectId;
-use crate::model::remote::{Claim, Link};
-use crate::model::run::RunKey;
+use crate::engine::base::{
+    clock::Moment,
+    context::Context,
+    error::{Error, ErrorKind, Result},
+};
+use crate::git::{Repo, remote::Remote, repo::CheckpointRef};
+use crate::model::{
+    hint::Hint,
+    manifest::ObjectId,
+    remote::{Claim, Link, RemoteState},
+    run::RunKey,
+};
+use crate::policy::remote::{Flaw, RawState, Standing, decode, follow};
 
 /// How long another process that talks to the server about the same run is waited for.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -113,15 +123,6 @@ impl Record {
     }
 }
 
-/// The record of a run on a remote, for one process at a time.
-#[derive(Debug)]
-pub(super) struct Locked {
-    path: PathBuf,
-    /// As it is to be.
-    pub record: Record,
-    _lock: FileLock,
-}
-
 fn path_of(context: &Context, key: &RunKey, remote: &str) -> PathBuf {
     context
         .store()
@@ -159,71 +160,321 @@ pub(super) fn forget(context: &Context, key: &RunKey, remote: &str) -> Result<()
 
 /// The remotes that a run is known to lie on.
 pub(super) fn remotes_of(context: &Context, key: &RunKey) -> Vec<String> {
-    let listed = context
-        .store()
-        .root()
-        .list(&context.store().run_dir(key))
-        .unwrap_or_default();
-    let is_record = |name: &str| {
-        name.strip_prefix("remote-")
-            .is_some_and(|rest| rest.strip_suffix(".json").is_some())
-    };
-    let files = listed
+    let folder = context.store().run_dir(key);
+    let listed = context.store().root().list(&folder).unwrap_or_default();
+    let mut names: Vec<String> = listed
         .iter()
         .filter_map(|(file, _)| file.to_str())
-        .filter(|name| is_record(name));
-    let mut names: Vec<String> = files
-        .filter_map(|file| {
-            read(context, &context.store().run_dir(key).join(file))
-                .ok()??
-                .remote
-                .into()
-        })
+        .filter(|name| name.starts_with("remote-") && name.ends_with(".json"))
+        .filter_map(|name| Some(read(context, &folder.join(name)).ok()??.remote))
         .collect();
     names.sort();
     names
 }
 
-/// Takes it for this process.
-pub(super) fn lock(context: &Context, key: &RunKey, remote: &str) -> Result<Locked> {
-    let path = path_of(context, key, remote);
-    // With its id, so that it is known as made here.
-    context.store().create_dirs()?;
-    context.create_state_dir(&context.store().run_dir(key))?;
-    let lock = FileLock::acquire(
-        context.store().root(),
-        &path.with_extension("lock"),
-        PATIENCE,
-    )?;
-    let record = load(context, key, remote)?.unwrap_or_default();
-    let record = Record {
-        remote: remote.to_owned(),
-        ..record
-    };
-    Ok(Locked {
-        path,
-        record,
-        _lock: lock,
+/// States of a run that follow each other.
+#[derive(Clone, Debug)]
+pub(super) struct Chain {
+    /// The state before the first of them; `None` where they are all there are.
+    pub before: Option<Standing>,
+    /// Oldest first.
+    pub states: Vec<RemoteState>,
+}
+
+impl Chain {
+    /// Where it ends.
+    pub(super) fn end(&self) -> Option<Standing> {
+        self.states
+            .last()
+            .map(Standing::from)
+            .or_else(|| self.before.clone())
+    }
+}
+
+/// Where a run stands with a state that was verified before.
+pub(super) fn chain_standing(
+    repo: &Repo,
+    key: &RunKey,
+    remote: &str,
+    commit: &ObjectId,
+) -> Result<Standing> {
+    let raw = repo.read_run_state(commit)?;
+    let (meta, claim, _) = decode(&raw, key).map_err(|flaw| refused_chain(key, remote, &flaw))?;
+    Ok(Standing {
+        commit: commit.clone(),
+        claim,
+        meta,
     })
 }
 
-impl Locked {
+/// A run on a server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunThere<'a> {
+    server: &'a Server<'a>,
+    pub key: &'a RunKey,
+}
+
+impl<'a> Deref for RunThere<'a> {
+    type Target = Server<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        self.server
+    }
+}
+
+impl<'a> RunThere<'a> {
+    pub(crate) fn on(server: &'a Server<'a>, key: &'a RunKey) -> Self {
+        Self { server, key }
+    }
+
+    /// What is known here of it.
+    pub(super) fn record(self) -> Result<Record> {
+        Ok(load(self.context, self.key, self.name())?.unwrap_or_default())
+    }
+
+    /// The same, locked for this process.
+    pub(super) fn lock(self) -> Result<Locked<'a>> {
+        Locked::acquire(self)
+    }
+
+    /// The reference here of what was seen last of it there; all of it was verified.
+    pub(super) fn tracking(self) -> String {
+        Remote::tracking_ref(self.name(), self.key)
+    }
+
+    /// What was seen last of it there.
+    pub(super) fn seen(self) -> Result<Option<ObjectId>> {
+        Ok(self.repo()?.resolve_ref(&self.tracking()))
+    }
+
+    /// What the server has of it.
+    pub(super) fn look(self) -> Reach<Option<ObjectId>> {
+        let name = Remote::run_ref(self.key);
+        let found = self
+            .below(&name)?
+            .into_iter()
+            .find(|(found, _)| *found == name);
+        Ok(found.map(|(_, commit)| commit))
+    }
+
+    /// Has here what the server has of it, where that was `found`; nothing of it is verified yet. `None`: it is gone meanwhile.
+    pub(super) fn obtain(self, found: &ObjectId) -> Reach<Option<ObjectId>> {
+        let name = Remote::run_ref(self.key);
+        let is_there = self.server.obtain(&[(name.clone(), found.clone())])?;
+        Ok(is_there.then(|| self.obtained(&name, found)).flatten())
+    }
+
+    /// All that the server has of it, fetched and verified. `None`: nothing.
+    pub(super) fn all(self) -> Reach<Option<Chain>> {
+        let Some(found) = self.look()? else {
+            return Ok(None);
+        };
+        let tip = self.obtain(&found)?;
+        Ok(tip.map(|tip| self.read(&tip, None)).transpose()?)
+    }
+
+    /// Where it stands with a state that was verified before.
+    pub(super) fn standing(self, commit: &ObjectId) -> Result<Standing> {
+        chain_standing(self.repo()?, self.key, self.name(), commit)
+    }
+
+    /// Its states up to `tip` that come after `known`; from then on it counts as what was seen last there.
+    ///
+    /// # Errors
+    /// Those of [`Self::read`]: then what was seen last stays what it was.
+    pub(super) fn verify(self, tip: &ObjectId, known: Option<&ObjectId>) -> Result<Chain> {
+        let chain = self.read(tip, known)?;
+        let repo = self.repo()?;
+        repo.set_tracking(&self.tracking(), tip)?;
+        if let Some(incoming) = Remote::incoming_of(self.name(), &Remote::run_ref(self.key)) {
+            repo.remove_tracking(&incoming)?;
+        }
+        Ok(chain)
+    }
+
+    /// Reads and verifies the states up to `tip` that come after `known`, which was verified before; all of them where that is
+    /// none of them. Checkpoints that came with what was seen last there were looked through before.
+    ///
+    /// # Errors
+    /// What does not fit is damage (12); what a newer version wrote is refused (15), and where `[remote] allowed_signers` is
+    /// set what nobody of them signed (13).
+    pub(super) fn read(self, tip: &ObjectId, known: Option<&ObjectId>) -> Result<Chain> {
+        let (repo, key, remote) = (self.repo()?, self.key, self.name());
+        let wrong = |flaw: Flaw| refused_chain(key, remote, &flaw);
+        // First what each is about: a newer one is refused before anything else of it is looked at.
+        let (mut ids, mut at) = (Vec::new(), Some(tip.clone()));
+        let mut before = None;
+        while let Some(commit) = at {
+            if known == Some(&commit) {
+                before = Some(self.standing(&commit)?);
+                break;
+            }
+            let (_, _, previous) = decode(&repo.read_run_state(&commit)?, key).map_err(wrong)?;
+            ids.push(commit);
+            at = previous;
+        }
+        let mut chain = Chain {
+            before,
+            states: Vec::with_capacity(ids.len()),
+        };
+        let unseen = self
+            .seen()?
+            .and_then(|seen| ids.iter().position(|commit| *commit == seen))
+            .unwrap_or(ids.len());
+        let mut names = repo.fetched_names()?;
+        for (number, commit) in ids.into_iter().enumerate().rev() {
+            let state =
+                follow(&repo.read_run_state(&commit)?, key, chain.end().as_ref()).map_err(wrong)?;
+            self.require_signed(&state)?;
+            for checkpoint in state.checkpoints.iter().filter(|_| number < unseen) {
+                if let Some((path, why)) = names.unsafe_in(checkpoint)? {
+                    let state = state.meta.state;
+                    let what =
+                        format!("state {state}: its checkpoint {checkpoint} has {why}, '{path}'");
+                    return Err(wrong(Flaw::Damaged(what)));
+                }
+            }
+            chain.states.push(state);
+        }
+        Ok(chain)
+    }
+
+    /// Refuses (13) a state that none of the allowed keys signed.
+    fn require_signed(self, state: &RemoteState) -> Result<()> {
+        let Some(signers) = &self.context.settings().remote.allowed_signers else {
+            return Ok(());
+        };
+        let (repo, commit) = (self.repo()?, &state.commit);
+        if self.within(SIGNATURE, |limits| repo.is_signed(commit, signers, limits))? {
+            return Ok(());
+        }
+        let message = format!(
+            "state {} of run {} on {} is signed by none of {signers}",
+            state.meta.state,
+            self.key,
+            self.name()
+        );
+        let hint = Hint::git(["verify-commit", "-v", &commit.0]);
+        Err(Error::new(ErrorKind::NotTrusted, message).hint(hint))
+    }
+
+    /// Refuses (13) to take what lies at another URL than the run for its place.
+    pub(super) fn require_same_place(self, record: &Record) -> Result<()> {
+        let Some(url) = record.url.as_ref().filter(|url| **url != self.remote.url) else {
+            return Ok(());
+        };
+        let message = format!(
+            "run {} lies at {url}, and {} is {} now, which does not have it: nothing was sent. A remote of another name keeps \
+             runs of its own",
+            self.key,
+            self.name(),
+            self.remote.url
+        );
+        let hint = Hint::git(["remote", "set-url", self.name(), url]).at(self.context.worktree());
+        Err(Error::new(ErrorKind::RemoteRefused, message).hint(hint))
+    }
+
+    /// The command `recover remote WORD` about it.
+    pub(super) fn hint(self, word: &str) -> Hint {
+        self.server.hint(word).run(self.key)
+    }
+
+    /// Another machine holds it (11).
+    pub(super) fn held(self, claim: Claim, free_in: Duration) -> Miss {
+        let message = format!(
+            "run {} is held by {} on {} (claim {}): it is free when that is done, or has shown no sign of life for a whole lease; \
+             --steal takes it at once",
+            self.key,
+            claim.host,
+            self.name(),
+            claim.fencing
+        );
+        let hint = Hint::recover(["remote", "claim", "--steal", "--remote", self.name()]);
+        Miss::Held(Box::new(Held {
+            claim,
+            free_in,
+            error: Error::new(ErrorKind::Claimed, message).hint(hint.run(self.key)),
+        }))
+    }
+}
+
+/// The record of a run on a server, for one process at a time.
+#[derive(Debug)]
+pub(super) struct Locked<'a> {
+    /// The run.
+    pub there: RunThere<'a>,
+    path: PathBuf,
+    /// As it is to be.
+    pub record: Record,
+    _lock: FileLock,
+}
+
+impl<'a> Locked<'a> {
+    fn acquire(there: RunThere<'a>) -> Result<Self> {
+        let store = there.context.store();
+        let path = path_of(there.context, there.key, there.name());
+        // With its id, so that it is known as made here.
+        store.create_dirs()?;
+        there.context.create_state_dir(&store.run_dir(there.key))?;
+        let lock = FileLock::acquire(store.root(), &path.with_extension("lock"), PATIENCE)?;
+        let record = Record {
+            remote: there.name().to_owned(),
+            ..there.record()?
+        };
+        Ok(Self {
+            there,
+            path,
+            record,
+            _lock: lock,
+        })
+    }
+
     /// Writes it, on disk when this returns.
-    pub(super) fn save(&self, context: &Context) -> Result<()> {
-        let text = serde_json::to_vec(&self.record).map_err(|error| {
-            Error::new(
-                ErrorKind::Failed,
-                format!("cannot encode {}: {error}", self.path.display()),
-            )
-        })?;
-        let written = context.store().root().replace(&self.path, &text, Sync::All);
-        Ok(written.with_context(|| format!("cannot write {}", self.path.display()))?)
+    pub(super) fn save(&self) -> Result<()> {
+        let path = self.path.display();
+        let text =
+            serde_json::to_vec(&self.record).with_context(|| format!("cannot encode {path}"))?;
+        let written = self
+            .there
+            .context
+            .store()
+            .root()
+            .replace(&self.path, &text, Sync::All);
+        Ok(written.with_context(|| format!("cannot write {path}"))?)
+    }
+}
+
+/// What lies under the name of a run and does not say that it is that run.
+pub(super) fn misnamed(key: &RunKey, remote: &str, name: &str, raw: &RawState) -> Error {
+    let flaw = decode(raw, key).err();
+    refused_chain(
+        key,
+        remote,
+        &flaw.unwrap_or_else(|| Flaw::Damaged(format!("{name} is another run's name"))),
+    )
+}
+
+fn refused_chain(key: &RunKey, remote: &str, flaw: &Flaw) -> Error {
+    match flaw {
+        Flaw::Newer(what) => {
+            let message = format!(
+                "run {key} on {remote} was written by a newer version ({what}): nothing was changed, use that one"
+            );
+            Error::new(ErrorKind::Newer, message)
+        }
+        Flaw::Damaged(what) => {
+            let message = format!(
+                "run {key} on {remote} is not as recover writes it: {what}; nothing of it is believed"
+            );
+            Error::new(ErrorKind::Corrupt, message)
+                .hint(Hint::recover(["remote", "status", "--remote", remote]).run(key))
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::process::own_id;
+    use crate::model::run::ProcessId;
 
     use super::*;
 
@@ -232,7 +483,7 @@ mod tests {
         let (one, other) = (ObjectId("1".into()), ObjectId("2".into()));
         let mut record = Record::default();
         assert_eq!(record.see(&one), Duration::ZERO);
-        if own_id().boot_id.is_none() {
+        if ProcessId::own().boot_id.is_none() {
             return;
         }
         record.seen.as_mut().unwrap().since.millis -=

@@ -1,31 +1,31 @@
 //! A git server that runs lie on.
-//!
-//! The states of a run as they were fetched, verified.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::record::Record;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::remote_consent::{refuse_fork, require_consent, require_given};
-use crate::git::remote::{Answer, Limits, NewState, Remote, Update};
-use crate::git::{Error as GitError, Repo};
-use crate::model::hint::Hint;
-use crate::model::id::RunId;
-use crate::model::manifest::ObjectId;
-use crate::model::remote::RemoteState;
-use crate::model::run::RunKey;
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    record::remote_consent::{refuse_fork, require_consent, require_given},
+};
+use crate::git::{
+    Error as GitError, Repo,
+    remote::{Answer, Limits, NewState, Remote, Update},
+};
+use crate::model::{hint::Hint, id::RunId, manifest::ObjectId, remote::Claim};
 use crate::os::since_boot;
-use crate::policy::remote::{Flaw, RawState, Standing, decode, follow};
 
 /// How long a call may take that moves objects.
 const TRANSFER: Duration = Duration::from_secs(30 * 60);
 /// How long one may take that only asks.
 const QUESTION: Duration = Duration::from_secs(60);
 /// How long the program that signs or verifies a state may take.
-const SIGNATURE: Duration = Duration::from_secs(30);
+pub(super) const SIGNATURE: Duration = Duration::from_secs(30);
+/// Said of a run that no try finds at rest.
+pub(super) const CHANGES: &str = "it changes while it is read";
 
 /// A server as a command talks to it.
 #[derive(Debug)]
@@ -49,31 +49,73 @@ enum Stop {
     LastWord { until: Duration, requests: u64 },
 }
 
-/// What came of a call that may have to be made again.
-#[derive(Clone, Debug)]
-pub(crate) enum Reached<T> {
-    /// It was answered.
-    Yes(T),
+/// What came of something that may have to be tried again.
+pub(crate) type Reach<T> = std::result::Result<T, Miss>;
+
+/// Why it did not come about.
+#[derive(Debug)]
+pub(crate) enum Miss {
     /// The server is away.
     Away(Away),
+    /// Another machine holds the run.
+    Held(Box<Held>),
+    /// The run changed meanwhile, or an answer was lost: the next try shows what is there.
+    Moved,
+    /// It failed.
+    Failed(Error),
 }
 
-/// Why a server could not be had.
+/// Why a server cannot be reached.
 #[derive(Clone, Debug)]
 pub(crate) struct Away {
+    /// The remote.
+    pub remote: String,
     /// In git's words, or its own.
     pub said: String,
-    /// When it wants to be asked again.
+    /// When it wants to be called again.
     pub after: Option<Duration>,
+}
+
+/// A run that another machine holds.
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// Its claim.
+    pub claim: Claim,
+    /// When it is free at the latest, if its holder shows no sign of life.
+    pub free_in: Duration,
+    /// As the end of a command that does not wait (11).
+    pub error: Error,
 }
 
 impl Away {
     /// As the end of a command that does not wait (9).
-    pub(crate) fn error(&self, remote: &str) -> Error {
-        Error::new(
-            ErrorKind::GaveUpWaiting,
-            format!("the remote {remote} cannot be reached: {}", self.said),
-        )
+    pub(crate) fn error(&self) -> Error {
+        let message = format!(
+            "the remote {} cannot be reached: {}",
+            self.remote, self.said
+        );
+        Error::new(ErrorKind::GaveUpWaiting, message)
+    }
+}
+
+impl<E> From<E> for Miss
+where
+    Error: From<E>,
+{
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl Miss {
+    /// As the end of a command that does not wait.
+    pub(crate) fn error(self) -> Error {
+        match self {
+            Self::Away(away) => away.error(),
+            Self::Held(held) => held.error,
+            Self::Moved => Error::new(ErrorKind::GaveUpWaiting, CHANGES),
+            Self::Failed(error) => error,
+        }
     }
 }
 
@@ -108,8 +150,8 @@ impl<'a> Server<'a> {
     /// The one that was named, else the one that the user's own configuration names.
     pub(crate) fn named(context: &'a Context) -> Result<Self> {
         let name = context.remote_name().ok_or_else(|| {
-            let message =
-                "no remote is named: --remote NAME, or [remote] name in your own configuration";
+            let message = "no remote is named: --remote NAME, or [remote] name in your own configuration \
+                           (~/.config/recover/config.toml); git remote lists those that git knows";
             Error::new(ErrorKind::Usage, message).hint(Hint::git(["remote", "--verbose"]))
         })?;
         Self::of(context, &name)
@@ -148,21 +190,6 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Refuses (13) to take what lies at another URL than the run for its place.
-    pub(crate) fn require_same_place(&self, key: &RunKey, record: &Record) -> Result<()> {
-        let Some(url) = record.url.as_ref().filter(|url| **url != self.remote.url) else {
-            return Ok(());
-        };
-        let message = format!(
-            "run {key} lies at {url}, and {} is {} now, which does not have it: nothing was sent. A remote of another name keeps \
-             runs of its own",
-            self.name(),
-            self.remote.url
-        );
-        let hint = Hint::git(["remote", "set-url", self.name(), url]).at(self.context.worktree());
-        Err(Error::new(ErrorKind::RemoteRefused, message).hint(hint))
-    }
-
     /// Its name.
     pub(crate) fn name(&self) -> &str {
         &self.remote.name
@@ -174,7 +201,7 @@ impl<'a> Server<'a> {
     }
 
     /// Makes a call. What the server refuses is an error in its own words (1).
-    fn call<T>(
+    fn answer<T>(
         &self,
         limit: Duration,
         call: impl FnOnce(&Limits<'_>) -> Result<Answer<T>, GitError>,
@@ -184,87 +211,93 @@ impl<'a> Server<'a> {
             _ => limit,
         };
         if limit.is_zero() {
-            return Ok(Answer::Away {
-                said: "it took too long".to_owned(),
-                after: None,
-            });
+            let said = "it took too long".to_owned();
+            return Ok(Answer::Away { said, after: None });
         }
         match self.within(limit, call)? {
-            Answer::Refused(said) => Err(Error::new(
-                ErrorKind::Failed,
-                format!("the remote {} refuses: {said}", self.name()),
-            )),
+            Answer::Refused(said) => {
+                let message = format!("the remote {} refuses: {said}", self.name());
+                Err(Error::new(ErrorKind::Failed, message))
+            }
             answer => Ok(answer),
         }
     }
 
-    /// Runs git for as long as that may take.
-    fn within<T>(
+    /// Makes a call of which nothing else is an answer.
+    fn call<T>(
+        &self,
+        limit: Duration,
+        call: impl FnOnce(&Limits<'_>) -> Result<Answer<T>, GitError>,
+    ) -> Reach<T> {
+        match self.answer(limit, call)? {
+            Answer::Done(done) => Ok(done),
+            other => Err(self.away(other)),
+        }
+    }
+
+    /// Runs git for as long as that may take; one that was stopped is the end of the command.
+    pub(super) fn within<T>(
         &self,
         limit: Duration,
         call: impl FnOnce(&Limits<'_>) -> Result<T, GitError>,
     ) -> Result<T> {
         let stopped = || self.is_stopped();
-        limited(self.context, &Limits::new(limit, &stopped), call)
+        match call(&Limits::new(limit, &stopped)) {
+            Err(GitError::Stopped) => {
+                let pending = self.context.interrupts.pending();
+                let code = pending.map_or(130, crate::process::Signal::exit_code);
+                Err(Error::new(ErrorKind::Interrupted(code), "stopped"))
+            }
+            answer => Ok(answer?),
+        }
     }
 
-    /// What the server has of a run.
-    pub(crate) fn look(&self, key: &RunKey) -> Result<Reached<Option<ObjectId>>> {
-        let name = Remote::run_ref(key);
+    /// Why a call has to be made again.
+    pub(super) fn away<T>(&self, answer: Answer<T>) -> Miss {
+        let changed = "what it has changed meanwhile".to_owned();
+        match answer {
+            Answer::Away { said, after } => self.away_for(said, after),
+            Answer::Cut(said) | Answer::Refused(said) => self.away_for(said, None),
+            Answer::Moved | Answer::Done(_) => self.away_for(changed, None),
+        }
+    }
+
+    /// It is away, and this is why.
+    pub(super) fn away_for(&self, said: impl Into<String>, after: Option<Duration>) -> Miss {
+        Miss::Away(Away {
+            remote: self.name().to_owned(),
+            said: said.into(),
+            after,
+        })
+    }
+
+    /// The server's references in a folder, or of that name.
+    pub(crate) fn below(&self, folder: &str) -> Reach<Vec<(String, ObjectId)>> {
         let repo = self.repo()?;
-        Ok(
-            match self.call(QUESTION, |limits| self.remote.list(repo, &[&name], limits))? {
-                Answer::Done(found) => Reached::Yes(
-                    found
-                        .into_iter()
-                        .find(|(found, _)| *found == name)
-                        .map(|(_, id)| id),
-                ),
-                other => Reached::Away(away(other)),
-            },
-        )
+        self.call(QUESTION, |limits| self.remote.list(repo, &[folder], limits))
     }
 
     /// The references of all runs that the server has, or of those with an id.
-    pub(crate) fn list(&self, id: Option<&RunId>) -> Result<Reached<Vec<(String, ObjectId)>>> {
-        let repo = self.repo()?;
-        Ok(
-            match self.call(QUESTION, |limits| {
-                self.remote.list(repo, &[Remote::RUNS], limits)
-            })? {
-                Answer::Done(mut found) => {
-                    // What `remote check` tries there is no run.
-                    found.retain(|(name, _)| {
-                        !name.starts_with(Remote::SCRATCH)
-                            && id.is_none_or(|id| Remote::is_of_run(name, id))
-                    });
-                    Reached::Yes(found)
-                }
-                other => Reached::Away(away(other)),
-            },
-        )
-    }
-
-    /// The server's references in a folder.
-    pub(crate) fn below(&self, folder: &str) -> Result<Vec<(String, ObjectId)>> {
-        let repo = self.repo()?;
-        match self.call(QUESTION, |limits| self.remote.list(repo, &[folder], limits))? {
-            Answer::Done(found) => Ok(found),
-            other => Err(away(other).error(self.name())),
-        }
+    pub(crate) fn list(&self, id: Option<&RunId>) -> Reach<Vec<(String, ObjectId)>> {
+        let mut found = self.below(Remote::RUNS)?;
+        // What `remote check` tries there is no run.
+        found.retain(|(name, _)| {
+            !name.starts_with(Remote::SCRATCH) && id.is_none_or(|id| Remote::is_of_run(name, id))
+        });
+        Ok(found)
     }
 
     /// Fetches references of runs, each to one of its own here that nothing is believed of before it is verified. `false`: one of
     /// them went away meanwhile.
-    fn fetch(&self, names: &[String]) -> Result<Reached<bool>> {
+    fn fetch(&self, names: &[String]) -> Reach<bool> {
         let repo = self.repo()?;
         let pair = |name: &String| Some((name.clone(), Remote::incoming_of(self.name(), name)?));
         let refs: Vec<(String, String)> = names.iter().filter_map(pair).collect();
         if refs.is_empty() {
-            return Ok(Reached::Yes(true));
+            return Ok(true);
         }
         let answer = self
-            .call(TRANSFER, |limits| self.remote.fetch(repo, &refs, limits))
+            .answer(TRANSFER, |limits| self.remote.fetch(repo, &refs, limits))
             .map_err(|mut error| {
                 if error.kind == ErrorKind::Corrupt {
                     error.message = format!(
@@ -272,24 +305,19 @@ impl<'a> Server<'a> {
                         self.name(),
                         names.join(", ")
                     );
-                    return error.hint(Hint::recover([
-                        "remote",
-                        "status",
-                        "--remote",
-                        self.name(),
-                    ]));
+                    return error.hint(self.hint("status"));
                 }
                 error
             })?;
-        Ok(match answer {
-            Answer::Done(()) => Reached::Yes(true),
-            Answer::Moved => Reached::Yes(false),
-            other => Reached::Away(away(other)),
-        })
+        match answer {
+            Answer::Done(()) => Ok(true),
+            Answer::Moved => Ok(false),
+            other => Err(self.away(other)),
+        }
     }
 
     /// Has what references of runs name there here, to be verified; what is here already is not fetched again.
-    pub(crate) fn obtain(&self, found: &[(String, ObjectId)]) -> Result<Reached<bool>> {
+    pub(crate) fn obtain(&self, found: &[(String, ObjectId)]) -> Reach<bool> {
         let is_new = |(name, commit): &&(String, ObjectId)| {
             self.obtained(name, commit).as_ref() != Some(commit)
         };
@@ -309,81 +337,63 @@ impl<'a> Server<'a> {
         seen.or_else(|| at(Remote::incoming_of(self.name(), name)))
     }
 
-    /// A state of a run was verified: it is what was seen last.
-    pub(crate) fn believe(&self, key: &RunKey, tip: &ObjectId) -> Result<()> {
-        let repo = self.repo()?;
-        repo.set_tracking(&self.tracking(key), tip)?;
-        match Remote::incoming_of(self.name(), &Remote::run_ref(key)) {
-            Some(incoming) => Ok(repo.remove_tracking(&incoming)?),
-            None => Ok(()),
-        }
-    }
-
     /// Fetches a commit by its id. `false`: the server does not have it, or does not give it.
-    pub(crate) fn fetch_commit(&self, commit: &ObjectId) -> Result<Reached<bool>> {
-        let repo = self.repo()?;
+    pub(crate) fn fetch_commit(&self, commit: &ObjectId) -> Reach<bool> {
         let place = format!("refs/recover-tracking/base/{commit}");
-        Ok(
-            match self.call(TRANSFER, |limits| {
-                self.remote
-                    .fetch(repo, &[(commit.0.clone(), place)], limits)
-            }) {
-                Ok(Answer::Done(())) => Reached::Yes(true),
-                Ok(Answer::Moved) => Reached::Yes(false),
-                Ok(other) => Reached::Away(away(other)),
-                Err(error) if matches!(error.kind, ErrorKind::Failed | ErrorKind::Corrupt) => {
-                    tracing::debug!(%error, "the commit cannot be had");
-                    Reached::Yes(false)
-                }
-                Err(error) => return Err(error),
-            },
-        )
+        let (repo, refs) = (self.repo()?, [(commit.0.clone(), place)]);
+        match self.answer(TRANSFER, |limits| self.remote.fetch(repo, &refs, limits)) {
+            Ok(Answer::Done(())) => Ok(true),
+            Ok(Answer::Moved) => Ok(false),
+            Ok(other) => Err(self.away(other)),
+            Err(error) if matches!(error.kind, ErrorKind::Failed | ErrorKind::Corrupt) => {
+                tracing::debug!(%error, "the commit cannot be had");
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Gets what a partial clone lacks of a commit's files.
-    pub(crate) fn backfill(&self, commit: &ObjectId) -> Result<Reached<()>> {
+    pub(crate) fn backfill(&self, commit: &ObjectId) -> Reach<()> {
         let repo = self.repo()?;
-        Ok(
-            match self.call(TRANSFER, |limits| {
-                self.remote.backfill(repo, commit, limits)
-            })? {
-                Answer::Done(()) => Reached::Yes(()),
-                other => Reached::Away(away(other)),
-            },
-        )
+        self.call(TRANSFER, |limits| {
+            self.remote.backfill(repo, commit, limits)
+        })
     }
 
     /// Writes a state, signed where the user signs.
-    pub(crate) fn write_state(&self, state: &NewState<'_>) -> Result<ObjectId> {
+    pub(crate) fn write_state(&self, state: &NewState<'_>) -> Reach<ObjectId> {
         let repo = self.repo()?;
-        match self.call(SIGNATURE, |limits| {
+        self.call(SIGNATURE, |limits| {
             repo.write_run_state(state, limits).map(Answer::Done)
-        })? {
-            Answer::Done(commit) => Ok(commit),
-            other => Err(away(other).error(self.name())),
-        }
+        })
     }
 
     /// Pushes one update. Whoever comes here, and on what way: nothing is sent without consent.
-    pub(crate) fn push(&self, update: Update) -> Result<Answer<()>> {
-        if update.new.is_some() {
+    pub(crate) fn push(
+        &self,
+        name: &str,
+        old: Option<&ObjectId>,
+        new: Option<&ObjectId>,
+    ) -> Result<Answer<()>> {
+        if new.is_some() {
             require_given(self.context, &self.remote)?;
         }
+        let update = Update {
+            name: name.to_owned(),
+            old: old.cloned(),
+            new: new.cloned(),
+        };
         let repo = self.repo()?;
-        self.call(TRANSFER, |limits| self.remote.push(repo, &[update], limits))
+        self.answer(TRANSFER, |limits| self.remote.push(repo, &[update], limits))
     }
 
-    /// The reference here of what was seen last of a run there; all of it was verified.
-    pub(crate) fn tracking(&self, key: &RunKey) -> String {
-        Remote::tracking_ref(self.name(), key)
+    /// The command `recover remote WORD` about it.
+    pub(super) fn hint(&self, word: &str) -> Hint {
+        Hint::recover(["remote", word, "--remote", self.name()])
     }
 
-    /// The reference here of what is pushed.
-    pub(crate) fn pending(&self, key: &RunKey) -> String {
-        Remote::pending_ref(self.name(), key)
-    }
-
-    /// Waits before the server is asked again: as long as it wants, else longer each time, and no longer than `most`.
+    /// Waits before the server is called again: as long as it wants, else longer each time, and no longer than `most`.
     ///
     /// # Errors
     /// A request to stop came (130, 143).
@@ -409,177 +419,5 @@ impl<'a> Server<'a> {
                 format!("stopped while the remote {} was away", self.name()),
             )
         })
-    }
-}
-
-/// Whether one of the allowed keys signed a state.
-fn is_signed_by(context: &Context, commit: &ObjectId, signers: &str) -> Result<bool> {
-    let repo = context.repo()?;
-    let stopped = || context.interrupts.pending().is_some();
-    let limits = Limits::new(SIGNATURE, &stopped);
-    limited(context, &limits, |limits| {
-        repo.is_signed(commit, signers, limits)
-    })
-}
-
-/// Runs git; one that was stopped is the end of the command.
-fn limited<T>(
-    context: &Context,
-    limits: &Limits<'_>,
-    call: impl FnOnce(&Limits<'_>) -> Result<T, GitError>,
-) -> Result<T> {
-    match call(limits) {
-        Err(GitError::Stopped) => {
-            let code = context
-                .interrupts
-                .pending()
-                .map_or(130, crate::process::Signal::exit_code);
-            Err(Error::new(ErrorKind::Interrupted(code), "stopped"))
-        }
-        answer => Ok(answer?),
-    }
-}
-
-/// Why a call has to be made again.
-pub(super) fn away<T>(answer: Answer<T>) -> Away {
-    match answer {
-        Answer::Away { said, after } => Away { said, after },
-        Answer::Cut(said) | Answer::Refused(said) => Away { said, after: None },
-        Answer::Moved => Away {
-            said: "what it has changed meanwhile".to_owned(),
-            after: None,
-        },
-        Answer::Done(_) => Away {
-            said: String::new(),
-            after: None,
-        },
-    }
-}
-
-/// States of a run that follow each other.
-#[derive(Clone, Debug)]
-pub(super) struct Chain {
-    /// The state before the first of them; `None` where they are all there are.
-    pub before: Option<Standing>,
-    /// Oldest first.
-    pub states: Vec<RemoteState>,
-}
-
-impl Chain {
-    /// Where it ends.
-    pub(super) fn end(&self) -> Option<Standing> {
-        self.states
-            .last()
-            .map(Standing::from)
-            .or_else(|| self.before.clone())
-    }
-}
-
-/// Where a run stands with a state that was verified before.
-pub(super) fn chain_standing(
-    repo: &Repo,
-    key: &RunKey,
-    remote: &str,
-    commit: &ObjectId,
-) -> Result<Standing> {
-    let raw = repo.read_run_state(commit)?;
-    let (meta, claim, _) = decode(&raw, key).map_err(|flaw| refused_chain(key, remote, &flaw))?;
-    Ok(Standing {
-        commit: commit.clone(),
-        claim,
-        meta,
-    })
-}
-
-/// Reads and verifies the states up to `tip` that come after `known`, which was verified before; all of them where that is
-/// none of them. Checkpoints that came with what was seen last there were looked through before.
-///
-/// # Errors
-/// What does not fit is damage (12); what a newer version wrote is refused (15), and where `[remote] allowed_signers` is set
-/// what nobody of them signed (13).
-pub(super) fn read_chain(
-    context: &Context,
-    key: &RunKey,
-    remote: &str,
-    tip: &ObjectId,
-    known: Option<&ObjectId>,
-) -> Result<Chain> {
-    let repo = context.repo()?;
-    let wrong = |flaw: Flaw| refused_chain(key, remote, &flaw);
-    // First what each is about: a newer one is refused before anything else of it is looked at.
-    let (mut ids, mut at) = (Vec::new(), Some(tip.clone()));
-    let mut before = None;
-    while let Some(commit) = at {
-        if known == Some(&commit) {
-            before = Some(chain_standing(repo, key, remote, &commit)?);
-            break;
-        }
-        let (_, _, previous) = decode(&repo.read_run_state(&commit)?, key).map_err(wrong)?;
-        ids.push(commit);
-        at = previous;
-    }
-    let mut chain = Chain {
-        before,
-        states: Vec::with_capacity(ids.len()),
-    };
-    let seen = repo.resolve_ref(&Remote::tracking_ref(remote, key));
-    let unseen = seen
-        .and_then(|seen| ids.iter().position(|commit| *commit == seen))
-        .unwrap_or(ids.len());
-    let mut names = repo.fetched_names()?;
-    for (number, commit) in ids.into_iter().enumerate().rev() {
-        let state =
-            follow(&repo.read_run_state(&commit)?, key, chain.end().as_ref()).map_err(wrong)?;
-        if let Some(signers) = &context.settings().remote.allowed_signers
-            && !is_signed_by(context, &commit, signers)?
-        {
-            let message = format!(
-                "state {} of run {key} on {remote} is signed by none of {signers}",
-                state.meta.state
-            );
-            return Err(Error::new(ErrorKind::NotTrusted, message).hint(Hint::git([
-                "verify-commit",
-                "-v",
-                &commit.0,
-            ])));
-        }
-        for checkpoint in state.checkpoints.iter().filter(|_| number < unseen) {
-            if let Some((path, why)) = names.unsafe_in(checkpoint)? {
-                let state = state.meta.state;
-                let what =
-                    format!("state {state}: its checkpoint {checkpoint} has {why}, '{path}'");
-                return Err(wrong(Flaw::Damaged(what)));
-            }
-        }
-        chain.states.push(state);
-    }
-    Ok(chain)
-}
-
-/// What lies under the name of a run and does not say that it is that run.
-pub(super) fn misnamed(key: &RunKey, remote: &str, name: &str, raw: &RawState) -> Error {
-    let flaw = decode(raw, key).err();
-    refused_chain(
-        key,
-        remote,
-        &flaw.unwrap_or_else(|| Flaw::Damaged(format!("{name} is another run's name"))),
-    )
-}
-
-fn refused_chain(key: &RunKey, remote: &str, flaw: &Flaw) -> Error {
-    match flaw {
-        Flaw::Newer(what) => {
-            let message = format!(
-                "run {key} on {remote} was written by a newer version ({what}): nothing was changed, use that one"
-            );
-            Error::new(ErrorKind::Newer, message)
-        }
-        Flaw::Damaged(what) => {
-            let message = format!(
-                "run {key} on {remote} is not as recover writes it: {what}; nothing of it is believed"
-            );
-            Error::new(ErrorKind::Corrupt, message)
-                .hint(Hint::recover(["remote", "status", "--remote", remote]).run(key))
-        }
     }
 }

@@ -2,27 +2,37 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Condvar, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::claim::{TakeOver, Wish, claim};
-use super::push::{Synced, leave_aside, sync};
+use super::push::{leave_aside, sync};
 use super::record;
-use super::record::{lock, remotes_of};
-use super::server::Server;
-use crate::engine::base::clock::{Moment, WaitLimit};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::run_settings;
-use crate::model::event::Payload;
-use crate::model::hint::Hint;
-use crate::model::remote::Claim;
-use crate::model::run::{RunKey, RunStatus};
+use super::record::{RunThere, remotes_of};
+use super::server::{Miss, Reach, Server};
+use crate::engine::{
+    base::{
+        clock::{Moment, WaitLimit},
+        context::Context,
+        error::{Error, ErrorKind, Result},
+    },
+    record::run_settings,
+};
+use crate::model::{
+    event::Payload,
+    hint::Hint,
+    remote::Claim,
+    run::{RunKey, RunStatus},
+};
 use crate::os::since_boot;
-use crate::policy::remote::{renewal_after, stop_after};
-use crate::policy::settings::RemoteMode;
+use crate::policy::{
+    remote::{renewal_after, stop_after},
+    settings::RemoteMode,
+};
 use crate::process::{Interrupts, ProcessId, Signal, Watchdog};
 
 /// How often it is looked at the clock.
@@ -59,7 +69,7 @@ struct State {
     /// Whether an agent is at work that has to stop when the claim is too old.
     at_work: bool,
     /// Who has it now.
-    lost: Option<Box<Claim>>,
+    lost: Option<Claim>,
     /// The agent was stopped because no sign of life was confirmed for too long.
     overdue: bool,
 }
@@ -120,7 +130,7 @@ impl Session {
             waits_for_holder: false,
             agrees: &agrees,
         };
-        let claimed = claim(&server, key, &wish)?;
+        let claimed = claim(RunThere::on(&server, key), &wish)?;
         if claimed.is_unsettled {
             release(context, key, false);
             let message = format!(
@@ -180,13 +190,9 @@ impl Session {
         waits: bool,
     ) -> Result<()> {
         self.check(context, key)?;
-        let is_fresh = || {
-            Ok::<_, Error>(
-                self.age(context, key)?
-                    .is_some_and(|age| age < renewal_after(self.lease, 0.0)),
-            )
-        };
-        if self.mode == RemoteMode::Strict || !is_fresh()? {
+        let age = alive(context, key, &self.remote)?.and_then(|alive| alive.age());
+        let is_fresh = age.is_some_and(|age| age < renewal_after(self.lease, 0.0));
+        if self.mode == RemoteMode::Strict || !is_fresh {
             self.reach(context, key, waits)?;
         }
         self.extend_watchdog(context, key)?;
@@ -195,16 +201,10 @@ impl Session {
         Ok(())
     }
 
-    /// How long ago the last confirmed sign of life was sent.
-    fn age(&self, context: &Context, key: &RunKey) -> Result<Option<Duration>> {
-        Ok(record::load(context, key, &self.remote)?.and_then(|record| record.alive?.age()))
-    }
-
     /// The keeper looks at the clock only now and then: a command that starts before it does must not be ended for the sign of life
     /// that was missing before.
     fn extend_watchdog(&self, context: &Context, key: &RunKey) -> Result<()> {
-        let alive = record::load(context, key, &self.remote)?.and_then(|record| record.alive);
-        alive.map_or(Ok(()), |alive| {
+        alive(context, key, &self.remote)?.map_or(Ok(()), |alive| {
             allow(&self.watchdog, &alive, self.lease)
                 .and_then(|()| self.watchdog.begin())
                 .map_err(watchdog_gone)
@@ -225,7 +225,8 @@ impl Session {
     pub(crate) fn ends_attempt(&self, context: &Context, key: &RunKey) -> Option<String> {
         // Without it there is nobody that could end anything.
         let _ = self.watchdog.release();
-        let age = self.age(context, key).ok().flatten();
+        let alive = alive(context, key, &self.remote).ok().flatten();
+        let age = alive.and_then(|alive| alive.age());
         let is_too_old = age.is_some_and(|age| age >= stop_after(self.lease));
         let mut state = self.shared.state();
         state.at_work = false;
@@ -256,27 +257,16 @@ impl Session {
             return Ok(());
         }
         let server = Server::of(context, &self.remote)?;
-        let mut locked = lock(context, key, &self.remote)?;
-        let synced = match sync(&server, key, &mut locked, false) {
-            Err(Error {
-                kind: ErrorKind::Interrupted(_),
-                ..
-            }) => return Ok(()),
-            synced => synced?,
-        };
+        let synced = sync(&mut RunThere::on(&server, key).lock()?, false);
         match synced {
-            Synced::Done(_) => Ok(()),
-            Synced::Lost(claim) => {
-                drop(locked);
-                self.lose(context, key, &claim)
-            }
-            Synced::Away(away) => {
-                context.note(format!(
-                    "the remote {} cannot be reached: {}; what is new is sent later",
-                    self.remote, away.said
-                ));
+            Ok(_) => Ok(()),
+            Err(Miss::Failed(error)) if matches!(error.kind, ErrorKind::Interrupted(_)) => Ok(()),
+            Err(Miss::Away(away)) => {
+                context.note(format!("{}; what is new is sent later", away.error()));
                 Ok(())
             }
+            Err(Miss::Held(held)) => self.lose(context, key, &held.claim),
+            Err(missed) => Err(missed.error()),
         }
     }
 
@@ -286,22 +276,16 @@ impl Session {
         let mut tried = 0;
         loop {
             self.check(context, key)?;
-            let synced = {
-                let mut locked = lock(context, key, &self.remote)?;
-                sync(&server, key, &mut locked, false)?
-            };
+            let synced = sync(&mut RunThere::on(&server, key).lock()?, false);
             match synced {
-                Synced::Done(_) => return Ok(()),
-                Synced::Lost(claim) => return self.lose(context, key, &claim),
-                Synced::Away(away) if !waits => {
-                    let message = format!(
-                        "the remote {} cannot be reached: {}",
-                        self.remote, away.said
-                    );
+                Ok(_) => return Ok(()),
+                Err(Miss::Held(held)) => return self.lose(context, key, &held.claim),
+                Err(Miss::Away(away)) if !waits => {
+                    let message = away.error().message;
                     return Err(Error::new(ErrorKind::Wait, message)
                         .hint(Hint::recover(["resume"]).run(key)));
                 }
-                Synced::Away(away) => {
+                Err(Miss::Away(away)) => {
                     context.note(format!(
                         "waiting for the remote {}: {}; no attempt is charged for it",
                         self.remote, away.said
@@ -309,6 +293,7 @@ impl Session {
                     server.pause(&away, tried, Duration::MAX)?;
                     tried += 1;
                 }
+                Err(missed) => return Err(missed.error()),
             }
         }
     }
@@ -321,7 +306,7 @@ impl Session {
 
     /// What this clone did that nobody else has seen is kept aside on the server, and the run ends here.
     fn lose(&self, context: &Context, key: &RunKey, claim: &Claim) -> Result<()> {
-        self.shared.state().lost = Some(Box::new(claim.clone()));
+        self.shared.state().lost = Some(claim.clone());
         context.interrupts.take_only(Signal::Term);
         let reason = format!("{} holds it on {}", claim.host, self.remote);
         context.record(
@@ -331,15 +316,16 @@ impl Session {
                 reason,
             }],
         )?;
-        let mut locked = lock(context, key, &self.remote)?;
-        let aside = Server::of(context, &self.remote)
-            .and_then(|server| leave_aside(&server, key, &mut locked));
-        let aside = aside.unwrap_or_else(|error| {
-            tracing::warn!(%error, "what this machine did last is not on the remote");
-            None
-        });
+        let server = Server::of(context, &self.remote)?;
+        let mut locked = RunThere::on(&server, key).lock()?;
+        let aside = leave_aside(&locked)
+            .map_err(Miss::error)
+            .unwrap_or_else(|error| {
+                tracing::warn!(%error, "what this machine did last is not on the remote");
+                None
+            });
         locked.record.nonce = None;
-        locked.save(context)?;
+        locked.save()?;
         drop(locked);
         let aside = aside.map_or_else(String::new, |name| {
             format!("; what this machine did last is there as {name}")
@@ -348,8 +334,7 @@ impl Session {
             "run {key} was taken over by {} on {} (claim {}): it stopped here{aside}",
             claim.host, self.remote, claim.fencing
         );
-        let hint = Hint::recover(["remote", "status", "--remote", &self.remote]).run(key);
-        Err(Error::new(ErrorKind::Claimed, message).hint(hint))
+        Err(Error::new(ErrorKind::Claimed, message).hint(server.hint("status").run(key)))
     }
 }
 
@@ -392,20 +377,17 @@ pub(super) fn release_on(
     let server = Server::of(context, remote)?.for_last_word(longest);
     let (begun, mut tried) = (since_boot(), 0);
     loop {
-        let mut locked = lock(context, key, remote)?;
-        match sync(&server, key, &mut locked, true)? {
+        let synced = sync(&mut RunThere::on(&server, key).lock()?, true);
+        match synced {
             // Who lost it has nothing to give back.
-            Synced::Done(_) | Synced::Lost(_) => return Ok(()),
-            Synced::Away(away)
-                if server.is_stopped() || since_boot().saturating_sub(begun) >= longest =>
+            Ok(_) | Err(Miss::Held(_)) => return Ok(()),
+            Err(Miss::Away(away))
+                if !server.is_stopped() && since_boot().saturating_sub(begun) < longest =>
             {
-                return Err(away.error(remote));
-            }
-            Synced::Away(away) => {
-                drop(locked);
                 server.pause(&away, tried, Duration::MAX)?;
                 tried += 1;
             }
+            Err(missed) => return Err(missed.error()),
         }
     }
 }
@@ -466,20 +448,21 @@ impl Keeper {
             }
             spread = fastrand::f64();
             match self.renew(context) {
-                Ok(Synced::Lost(claim)) => {
+                Err(Miss::Held(held)) => {
                     let mut state = self.shared.state();
-                    state.lost = Some(claim);
+                    state.lost = Some(held.claim);
                     self.shared.stop();
                     return;
                 }
-                Ok(Synced::Done(_)) => {}
-                Ok(Synced::Away(away)) => {
+                Ok(_) => {}
+                Err(Miss::Away(away)) => {
                     tracing::debug!(said = away.said, "no sign of life");
                     not_before =
                         since_boot() + away.after.unwrap_or(self.lease / 30).min(self.lease / 10);
                 }
                 Err(_) if self.is_over() => return,
-                Err(error) => {
+                Err(missed) => {
+                    let error = missed.error();
                     tracing::warn!(%error, "no sign of life could be sent to {}", self.remote);
                     not_before = since_boot() + self.lease / 10;
                 }
@@ -491,24 +474,25 @@ impl Keeper {
         self.shared.is_over.load(Ordering::Relaxed)
     }
 
-    /// When the last confirmed sign of life was sent.
     fn alive(&self, context: &Context) -> Option<Moment> {
-        record::load(context, &self.key, &self.remote)
-            .ok()
-            .flatten()
-            .and_then(|record| record.alive)
+        alive(context, &self.key, &self.remote).ok().flatten()
     }
 
-    fn renew(&self, context: &Context) -> Result<Synced> {
+    fn renew(&self, context: &Context) -> Reach<usize> {
         let server =
             Server::of(context, &self.remote)?.stopped_by(Arc::clone(&self.shared.is_over));
-        let mut locked = lock(context, &self.key, &self.remote)?;
-        sync(&server, &self.key, &mut locked, false)
+        let mut locked = RunThere::on(&server, &self.key).lock()?;
+        sync(&mut locked, false)
     }
 }
 
 fn watchdog_gone(error: io::Error) -> Error {
     Error::io("the watchdog of the run's claim is gone", error)
+}
+
+/// When the last confirmed sign of life was sent.
+fn alive(context: &Context, key: &RunKey, remote: &str) -> Result<Option<Moment>> {
+    Ok(record::load(context, key, remote)?.and_then(|record| record.alive))
 }
 
 /// Has what works under the claim go on until the last confirmed sign of life is too old.

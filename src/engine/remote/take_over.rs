@@ -9,32 +9,33 @@ use super::claim::{TakeOver, Waiting, Wish, claim, to_be_claimed};
 use super::incoming::{at_home, gives_way, planned};
 use super::push::places;
 use super::record;
-use super::record::lock;
-use super::server::{Chain, Reached, Server, misnamed};
+use super::record::{Chain, RunThere, misnamed};
+use super::server::{Miss, Server};
 use super::session::{release, remote_for};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::runs::{named, run_of};
-use crate::engine::record::liveness::Driving;
-use crate::engine::record::run_settings::shell_of;
-use crate::engine::record::select;
-use crate::engine::recovery;
-use crate::engine::restore::request::{Commits, Options, RestoreRequest, Restorer};
-use crate::engine::trust::agreed::{not_agreed, note_agreed, print, require_agreed, trusted};
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+        runs::{named, run_of},
+    },
+    record::{liveness::Driving, run_settings::shell_of, select},
+    recovery,
+    restore::request::{Commits, Options, RestoreRequest, Restorer},
+    trust::agreed::{not_agreed, note_agreed, print, require_agreed, trusted},
+};
 use crate::git::remote::Remote;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::event::Payload;
-use crate::model::hint::{Hint, join};
-use crate::model::id::RunId;
-use crate::model::manifest::ObjectId;
-use crate::model::operation::OperationKind;
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::remote::ChainedEvent;
-use crate::model::run::{RunKey, RunSpec};
-use crate::model::state::State;
-use crate::policy::remote::key_of;
-use crate::policy::restore::Edits;
-use crate::policy::settings::CommandLine;
+use crate::model::{
+    checkpoint::Checkpoint,
+    event::Payload,
+    hint::{Hint, join},
+    id::RunId,
+    manifest::ObjectId,
+    operation::OperationKind,
+    path::{PathReason, RepoPath},
+    run::{RunKey, RunSpec},
+    state::State,
+};
+use crate::policy::{remote::key_of, restore::Edits, settings::CommandLine};
 use crate::process::{Program, Show, Supervised};
 
 /// Claims the run that is meant, where it lies on a remote, and has its events here and its files in place; nobody else in this
@@ -53,18 +54,18 @@ pub(crate) fn take_over(
     let Some((server, key)) = meant_on(context, &state, id, how)? else {
         return Ok(None);
     };
-    let remote = server.name().to_owned();
-    if record::load(context, &key, &remote)?.is_none() && state.run(&key).is_some() {
+    let there = RunThere::on(&server, &key);
+    if record::load(context, &key, server.name())?.is_none() && state.run(&key).is_some() {
         // It was never there: it is claimed when it goes on.
         return Ok(None);
     }
     if how.steals && !context.says_yes() {
-        return Err(steal_unconfirmed(context, &key, &remote));
+        return Err(steal_unconfirmed(there));
     }
     // The claim of a run that is at work here is that process's.
     let driving = Driving::take(context, &key)?;
     // Where its files were never in place, what is here is not its own.
-    let record = record::load(context, &key, &remote)?.unwrap_or_default();
+    let record = there.record()?;
     let is_known =
         state.run(&key).is_some() && !record.is_unsettled && !gives_way(&state, &key, &record);
     if is_known {
@@ -75,19 +76,15 @@ pub(crate) fn take_over(
         if is_known && !chain.states.is_empty() {
             refuse_edited(context, &key, restore)?;
         }
-        agree(context, &key, &remote, chain)
+        agree(there, chain)
     };
     // What was claimed by hand before stays so.
-    let was_held =
-        record::load(context, &key, &remote)?.is_some_and(|record| record.nonce.is_some());
-    let claimed = claim(&server, &key, &Wish::of_user(how, &agrees))?;
-    if let Err(error) = go_on_here(&server, &key, (is_known, claimed.is_unsettled), restore) {
+    let was_held = there.record()?.nonce.is_some();
+    let claimed = claim(there, &Wish::of_user(how, &agrees))?;
+    if let Err(error) = go_on_here(there, (is_known, claimed.is_unsettled), restore) {
         if !was_held {
-            release(
-                context,
-                &key,
-                matches!(error.kind, ErrorKind::Interrupted(_)),
-            );
+            let is_hurried = matches!(error.kind, ErrorKind::Interrupted(_));
+            release(context, &key, is_hurried);
         }
         return Err(error);
     }
@@ -137,12 +134,12 @@ pub(crate) fn plan_take_over(
     let Some((server, key)) = meant_on(context, &state, id, how)? else {
         return Ok(None);
     };
-    let remote = server.name().to_owned();
-    let record = record::load(context, &key, &remote)?.unwrap_or_default();
+    let there = RunThere::on(&server, &key);
+    let record = there.record()?;
     if record.tip.is_none() && state.run(&key).is_some() && !gives_way(&state, &key, &record) {
         return Ok(None);
     }
-    let Some(chain) = to_be_claimed(&server, &key, &record, how.steals)? else {
+    let Some(chain) = to_be_claimed(there, &record, how.steals)? else {
         return Ok(None);
     };
     if record.tip == chain.end().map(|end| end.commit) {
@@ -156,31 +153,32 @@ pub(crate) fn plan_take_over(
 
 /// What was claimed is agreed to, and has its files in place.
 fn go_on_here(
-    server: &Server<'_>,
-    key: &RunKey,
+    there: RunThere<'_>,
     (is_known, is_unsettled): (bool, bool),
     restore: Restorer,
 ) -> Result<()> {
-    let context = server.context;
+    let context = there.context;
     // What was claimed before, and agreed to by nobody, is here as well.
-    let run = run_of(&context.load()?.state, key)?;
+    let run = run_of(&context.load()?.state, there.key)?;
     require_agreed(context, &run)?;
     note_agreed(context, &run)?;
     if is_unsettled {
-        settle_here(server, key, is_known, restore)?;
-        let mut locked = lock(context, key, server.name())?;
+        settle_here(there, is_known, restore)?;
+        let mut locked = there.lock()?;
         locked.record.is_unsettled = false;
-        locked.save(context)?;
+        locked.save()?;
     }
     Ok(())
 }
 
 /// What is to be confirmed before a living holder's run is taken.
-pub(super) fn steal_unconfirmed(context: &Context, key: &RunKey, remote: &str) -> Error {
+pub(super) fn steal_unconfirmed(there: RunThere<'_>) -> Error {
     let message = format!(
-        "run {key} on {remote} may be at work elsewhere; its holder would stop with its next push: --yes takes it"
+        "run {} on {} may be at work elsewhere; its holder would stop with its next push: --yes takes it",
+        there.key,
+        there.name()
     );
-    Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"]))
+    Error::new(ErrorKind::ConfirmationNeeded, message).hint(there.context.rerun(&["--yes"]))
 }
 
 /// The run that is meant, here or on the server.
@@ -194,7 +192,11 @@ pub(super) fn meant(server: &Server<'_>, how: TakeOver) -> Result<RunKey> {
 }
 
 /// The run of this clone that is meant.
-fn local(context: &Context, state: &State, id: Option<&RunId>) -> Result<Option<RunKey>> {
+pub(super) fn local(
+    context: &Context,
+    state: &State,
+    id: Option<&RunId>,
+) -> Result<Option<RunKey>> {
     let naming = context.naming();
     match id {
         Some(id) => match named(state, id, naming.phase.as_deref(), naming.lane.as_deref()) {
@@ -208,25 +210,18 @@ fn local(context: &Context, state: &State, id: Option<&RunId>) -> Result<Option<
 
 /// The run on the server that is meant: of that id, else the only one.
 fn there(server: &Server<'_>, id: Option<&RunId>, how: TakeOver) -> Result<RunKey> {
-    let naming = server.context.naming();
     let mut waiting = Waiting::begin(how);
     let found = loop {
-        match server.list(id)? {
-            Reached::Yes(found) => break found,
-            Reached::Away(away) => waiting.for_server(server, &away)?,
+        match server.list(id) {
+            Ok(found) => break found,
+            Err(Miss::Away(away)) => waiting.for_server(server, &away)?,
+            Err(missed) => return Err(missed.error()),
         }
     };
-    let mut keys: Vec<RunKey> = keys_of(server, &found, id)?
+    let keys: Vec<RunKey> = keys_of(server, &found, id)?
         .into_iter()
         .map(|(key, _)| key)
         .collect();
-    keys.retain(|key| {
-        naming
-            .phase
-            .as_ref()
-            .is_none_or(|phase| key.phase == *phase)
-            && naming.lane.as_ref().is_none_or(|lane| key.lane == *lane)
-    });
     let hint = || Hint::recover(["runs", "--remote", server.name()]);
     match keys.as_slice() {
         [key] => Ok(key.clone()),
@@ -250,7 +245,7 @@ fn there(server: &Server<'_>, id: Option<&RunId>, how: TakeOver) -> Result<RunKe
     }
 }
 
-/// The keys of runs that a server has, by what they say of themselves, each with what it has of the run: fetched, where that is
+/// The keys of runs that a server has and the command may be about, by what they say of themselves, each with what it has of the run: fetched, where that is
 /// not here yet, and not verified. One that git does not take, or that does not say what it is, keeps nobody from the others.
 ///
 /// # Errors
@@ -261,10 +256,7 @@ pub(super) fn keys_of(
     meant: Option<&RunId>,
 ) -> Result<Vec<(RunKey, ObjectId)>> {
     let repo = server.repo()?;
-    let obtain = |found: &[(String, ObjectId)]| match server.obtain(found)? {
-        Reached::Yes(_) => Ok(()),
-        Reached::Away(away) => Err(away.error(server.name())),
-    };
+    let obtain = |found: &[(String, ObjectId)]| server.obtain(found).map_err(Miss::error);
     let mut refused = BTreeSet::new();
     match obtain(found) {
         Err(error) if error.kind == ErrorKind::Corrupt && meant.is_none() => {
@@ -274,12 +266,13 @@ pub(super) fn keys_of(
                         server.context.warn(error.to_string());
                         refused.insert(&one.0);
                     }
-                    obtained => obtained?,
+                    obtained => drop(obtained?),
                 }
             }
         }
-        obtained => obtained?,
+        obtained => drop(obtained?),
     }
+    let naming = server.context.naming();
     let mut keys = Vec::new();
     let is_run =
         |(name, _): &&(String, ObjectId)| name.starts_with(Remote::RUNS) && !refused.contains(name);
@@ -300,46 +293,49 @@ pub(super) fn keys_of(
                 server.name()
             )),
             (None, Some(id)) => {
-                let naming = server.context.naming();
                 let key = RunKey::new(id.as_str(), naming.phase.as_deref(), naming.lane.as_deref());
                 return Err(misnamed(&key, server.name(), name, &raw?));
             }
         }
     }
+    keys.retain(|(key, _)| {
+        naming
+            .phase
+            .as_ref()
+            .is_none_or(|phase| key.phase == *phase)
+            && naming.lane.as_ref().is_none_or(|lane| key.lane == *lane)
+    });
     Ok(keys)
 }
 
 /// What a run executes, by the last word in its chain, with the places of this machine.
 fn spec_in(context: &Context, chain: &Chain) -> Result<Option<RunSpec>> {
-    let says_it = |one: &&ChainedEvent| {
-        matches!(
+    for one in chain.states.iter().flat_map(|state| &state.events).rev() {
+        if !matches!(
             one.event.payload,
             Payload::RunCreated { .. } | Payload::RunSpecChanged { .. }
-        )
-    };
-    let last = chain
-        .states
-        .iter()
-        .flat_map(|state| &state.events)
-        .rfind(says_it);
-    let event = last
-        .map(|one| at_home(&places(context), &one.event))
-        .transpose()?;
-    Ok(event.and_then(|event| match event.payload {
-        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => Some(*spec),
-        _ => None,
-    }))
+        ) {
+            continue;
+        }
+        if let Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } =
+            at_home(&places(context), &one.event)?.payload
+        {
+            return Ok(Some(*spec));
+        }
+    }
+    Ok(None)
 }
 
 /// Whoever may push to that repository may have written what would be run here: it is shown once.
-fn agree(context: &Context, key: &RunKey, remote: &str, chain: &Chain) -> Result<()> {
+fn agree(there: RunThere<'_>, chain: &Chain) -> Result<()> {
+    let context = there.context;
     let Some(spec) = spec_in(context, chain)? else {
         return Ok(());
     };
-    if trusted(context, key)?.as_ref() == Some(&print(&spec)) || context.trusts_call() {
+    if trusted(context, there.key)?.as_ref() == Some(&print(&spec)) || context.trusts_call() {
         return Ok(());
     }
-    Err(not_agreed(context, key, remote, &spec))
+    Err(not_agreed(context, there.key, there.name(), &spec))
 }
 
 /// The latest checkpoint of what counts of a run.
@@ -402,14 +398,12 @@ fn refuse_uncommitted(
 }
 
 /// Puts the files of the latest checkpoint in place, and prepares what no checkpoint holds.
-fn settle_here(server: &Server<'_>, key: &RunKey, is_known: bool, restore: Restorer) -> Result<()> {
-    let context = server.context;
+fn settle_here(there: RunThere<'_>, is_known: bool, restore: Restorer) -> Result<()> {
+    let (context, key) = (there.context, there.key);
     let state = context.load()?.state;
     if let Some(latest) = latest(&state, key) {
-        fetch_base(server, latest.base_commit.as_ref())?;
-        if let Reached::Away(away) = server.backfill(&latest.commit)? {
-            return Err(away.error(server.name()));
-        }
+        fetch_base(&there, latest.base_commit.as_ref())?;
+        there.backfill(&latest.commit).map_err(Miss::error)?;
         if latest.partial {
             let paths: Vec<String> = latest
                 .skipped
@@ -432,7 +426,7 @@ fn settle_here(server: &Server<'_>, key: &RunKey, is_known: bool, restore: Resto
         let restored = restore(context, &request)?;
         context.note(format!(
             "run {key} taken up from {}: {} files written, {} deleted, by checkpoint {}",
-            server.name(),
+            there.name(),
             restored.result.written.len(),
             restored.result.deleted.len(),
             latest.id
@@ -447,10 +441,10 @@ fn fetch_base(server: &Server<'_>, base: Option<&ObjectId>) -> Result<()> {
     let Some(base) = base.filter(|base| !repo.commit_exists(base)) else {
         return Ok(());
     };
-    if let Reached::Yes(true) = server.fetch_commit(base)?
-        && repo.commit_exists(base)
-    {
-        return Ok(());
+    match server.fetch_commit(base) {
+        Err(Miss::Failed(error)) => return Err(error),
+        Ok(true) if repo.commit_exists(base) => return Ok(()),
+        _ => {}
     }
     let message = format!(
         "the run began on commit {base}, which is neither here nor on {}: fetch it first",
@@ -486,18 +480,14 @@ fn set_up(context: &Context, key: &RunKey) -> Result<()> {
             "stopped",
         ));
     }
-    match (exit.spawn_error, exit.exit_code) {
-        (None, Some(0)) => Ok(()),
-        (Some(error), _) => Err(Error::new(
-            ErrorKind::Failed,
-            format!("[remote] setup: {line}: {}", error.message),
-        )),
-        (None, code) => {
-            let code = code.map_or_else(|| "a signal".to_owned(), |code| format!("exit {code}"));
-            Err(Error::new(
-                ErrorKind::Failed,
-                format!("[remote] setup: {line} ended with {code}"),
-            ))
-        }
-    }
+    let why = match (exit.spawn_error, exit.exit_code) {
+        (None, Some(0)) => return Ok(()),
+        (Some(error), _) => format!("{line}: {}", error.message),
+        (None, Some(code)) => format!("{line} ended with exit {code}"),
+        (None, None) => format!("{line} ended with a signal"),
+    };
+    Err(Error::new(
+        ErrorKind::Failed,
+        format!("[remote] setup: {why}"),
+    ))
 }

@@ -34,6 +34,21 @@ pub(crate) struct Check {
     pub message: String,
 }
 
+impl Check {
+    fn new(name: &'static str, ok: bool, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { name, ok, message }
+    }
+
+    /// Of a command that a problem keeps from being started.
+    fn of_command(name: &'static str, problem: Option<Problem>, command: &str) -> Self {
+        let message = problem
+            .as_ref()
+            .map_or_else(|| command.to_owned(), Problem::text);
+        Self::new(name, problem.is_none(), message)
+    }
+}
+
 /// What a resume depends on, examined before it goes on.
 pub(super) fn validate(
     context: &Context,
@@ -41,66 +56,37 @@ pub(super) fn validate(
     run: &Run,
     request: &ResumeRequest,
 ) -> Vec<Check> {
-    let mut checks = Vec::new();
-    let worktree = &run.worktree.path();
-    checks.push(Check {
-        name: "worktree",
-        ok: worktree.is_dir(),
-        message: run.worktree.to_string(),
-    });
+    let is_there = run.worktree.path().is_dir();
+    let mut checks = vec![Check::new("worktree", is_there, run.worktree.to_string())];
     let (command, dir) = request.command_of(run);
     if let Some(program) = command.first() {
         let problem = problem_of(context, command, &folder_of(context, dir));
-        let ok = problem.is_none();
-        let message = problem.map_or_else(|| program.clone(), |problem| problem.text());
-        checks.push(Check {
-            name: "command",
-            ok,
-            message,
-        });
+        checks.push(Check::of_command("command", problem, program));
     }
-    // It keeps its own, whatever the file says now.
-    if run
-        .spec
-        .configured
-        .as_ref()
-        .is_some_and(|own| *own != configured_checks(context))
-    {
-        let message =
-            "the checks of the configuration are not those that the run began with, which it keeps; resume --feedback \
-                       NAME=CMD gives it others"
-                .to_owned();
-        checks.push(Check {
-            name: "configuration",
-            ok: false,
-            message,
-        });
+    // It has its own, whatever the file says now.
+    let configured = run.spec.configured.as_ref();
+    if configured.is_some_and(|own| *own != configured_checks(context)) {
+        let message = "the checks of the configuration are not those that the run began with, which it keeps; resume \
+                       --feedback NAME=CMD gives it others";
+        checks.push(Check::new("configuration", false, message));
     }
     let missing = missing_checks(context, run);
     for feedback in loops_of(context, run) {
         let problem = missing.iter().find(|(name, _)| *name == feedback.name);
         let message = problem.map_or(&feedback.command, |(_, why)| why);
-        checks.push(Check {
-            name: "feedback",
-            ok: problem.is_none(),
-            message: format!("{}: {message}", feedback.name),
-        });
+        let message = format!("{}: {message}", feedback.name);
+        checks.push(Check::new("feedback", problem.is_none(), message));
     }
-    let base = run.initial_checkpoint.as_ref();
-    if let Some(id) = base {
-        let there = context
+    if let Some(id) = &run.initial_checkpoint {
+        let is_there = context
             .load()
             .is_ok_and(|loaded| loaded.state.checkpoint(id).is_some());
-        let message = if there {
-            id.to_string()
-        } else {
-            format!("{id} is gone")
-        };
-        checks.push(Check {
-            name: "initial_checkpoint",
-            ok: there,
-            message,
-        });
+        let gone = if is_there { "" } else { " is gone" };
+        checks.push(Check::new(
+            "initial_checkpoint",
+            is_there,
+            format!("{id}{gone}"),
+        ));
     }
     checks.extend(lane_checks(context, state, run));
     checks.extend(head_checks(context, state, run));
@@ -132,19 +118,15 @@ fn head_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
         .and_then(|entry| entry.head.after.as_ref())
         .or(latest.base_commit.as_ref());
 
-    let short_name = |branch: &String| {
-        branch
+    let name = |branch: &Option<String>| match branch {
+        None => "a detached HEAD".to_owned(),
+        Some(branch) => branch
             .strip_prefix("refs/heads/")
             .unwrap_or(branch)
-            .to_owned()
+            .to_owned(),
     };
-    let name = |branch: &Option<String>| {
-        branch
-            .as_ref()
-            .map_or_else(|| "a detached HEAD".to_owned(), short_name)
-    };
-    let same_branch = head.branch == latest.head_ref;
-    let branch = if same_branch {
+    let is_same_branch = head.branch == latest.head_ref;
+    let branch = if is_same_branch {
         name(&head.branch)
     } else {
         format!(
@@ -153,33 +135,22 @@ fn head_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
             name(&latest.head_ref)
         )
     };
-    let same_commit = head.commit.as_ref() == last;
-    let short = |commit: Option<&ObjectId>| {
-        commit
-            .map_or("no commit", |commit| commit.short())
-            .to_owned()
-    };
-    let commit = if same_commit {
-        "as it was".to_owned()
-    } else {
-        format!(
-            "HEAD is {}, it was {} when the run was last at work",
-            short(head.commit.as_ref()),
-            short(last)
-        )
-    };
-    let mut checks = vec![Check {
-        name: "branch",
-        ok: same_branch,
-        message: branch,
-    }];
+    let mut checks = vec![Check::new("branch", is_same_branch, branch)];
     // Whoever works in a lane commits there between its steps.
     if state.lane_stands(&run.key).is_none() {
-        checks.push(Check {
-            name: "head",
-            ok: same_commit,
-            message: commit,
-        });
+        let is_same_commit = head.commit.as_ref() == last;
+        let short =
+            |commit: Option<&ObjectId>| commit.map_or("no commit", ObjectId::short).to_owned();
+        let commit = if is_same_commit {
+            "as it was".to_owned()
+        } else {
+            format!(
+                "HEAD is {}, it was {} when the run was last at work",
+                short(head.commit.as_ref()),
+                short(last)
+            )
+        };
+        checks.push(Check::new("head", is_same_commit, commit));
     }
     checks
 }
@@ -191,55 +162,32 @@ fn lane_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
         return checks;
     };
     if let Some(base) = state.lane_base(&run.key) {
-        let ok = branch_commit(context, &base).is_some();
-        let message = if ok {
-            base
-        } else {
-            format!("{base} is not there")
-        };
-        checks.push(Check {
-            name: "base_branch",
-            ok,
-            message,
-        });
+        let is_there = branch_commit(context, &base).is_some();
+        let gone = if is_there { "" } else { " is not there" };
+        checks.push(Check::new("base_branch", is_there, format!("{base}{gone}")));
     }
-    if let Some(checkpoint) = record.checkpoint() {
+    checks.push(if let Some(checkpoint) = record.checkpoint() {
         let read = context
             .repo()
             .and_then(|repo| Ok(repo.load_checkpoint(&checkpoint.commit)?));
-        let message = read
-            .as_ref()
-            .map_or_else(ToString::to_string, |_| checkpoint.id.to_string());
-        checks.push(Check {
-            name: "checkpoint",
-            ok: read.is_ok(),
-            message,
-        });
+        let error = read.as_ref().err().map(ToString::to_string);
+        let message = error.unwrap_or_else(|| checkpoint.id.to_string());
+        Check::new("checkpoint", read.is_ok(), message)
     } else {
         let message = format!("{} was imported: its content is not here", record.stage);
-        checks.push(Check {
-            name: "checkpoint",
-            ok: false,
-            message,
-        });
-    }
+        Check::new("checkpoint", false, message)
+    });
     for step in run
         .steps
         .iter()
         .filter(|step| step.status != StepStatus::Done)
     {
-        let Some(program) = step.start.command.first() else {
-            continue;
-        };
-        let problem = problem_of(context, &step.start.command, &step.start.cwd.path());
-        let message = problem
-            .as_ref()
-            .map_or_else(|| program.clone(), Problem::text);
-        checks.push(Check {
-            name: "step",
-            ok: problem.is_none(),
-            message: format!("{}: {message}", step.start.name),
-        });
+        if let Some(program) = step.start.command.first() {
+            let problem = problem_of(context, &step.start.command, &step.start.cwd.path());
+            let mut check = Check::of_command("step", problem, program);
+            check.message = format!("{}: {}", step.start.name, check.message);
+            checks.push(check);
+        }
     }
     checks
 }
@@ -268,24 +216,19 @@ pub(super) fn refuse(
         if let Some(refused) = refuse_for_gone(context, state, run)? {
             return Err(refused);
         }
-        let there = run.worktree.path();
-        let message = format!("run {} belongs to the work tree {}", run.key, run.worktree);
-        let message = if there.exists() {
-            message
-        } else {
-            format!("{message}, which is gone")
-        };
+        let is_there = run.worktree.path().exists();
+        let gone = if is_there { "" } else { ", which is gone" };
+        let (key, worktree) = (&run.key, &run.worktree);
+        let message = format!("run {key} belongs to the work tree {worktree}{gone}");
         // It says how a work tree that is gone comes back.
         return Err(
             Error::new(ErrorKind::RunNotFound, message).hint(resume_hint(run, context.store()))
         );
     }
     if run.is_being_fixed() && !matches!(request.strategy, Some(Strategy::ManualThenContinue)) {
-        return Err(Error::new(
-            ErrorKind::NeedsPerson,
-            format!("a manual fix of run {} is open", run.key),
-        )
-        .hint(Hint::recover(end_of_fix(is_unchecked(context, run))).run(&run.key)));
+        let message = format!("a manual fix of run {} is open", run.key);
+        let hint = Hint::recover(end_of_fix(is_unchecked(context, run))).run(&run.key);
+        return Err(Error::new(ErrorKind::NeedsPerson, message).hint(hint));
     }
     let only_holds = only_holds_checkpoints(state, run);
     if request.restart && only_holds {

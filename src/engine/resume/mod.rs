@@ -5,42 +5,49 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::engine::attempt::preconditions::reconsider;
-use crate::engine::attempt::run_summary::{self, night, outlook};
-use crate::engine::base::clock::WaitLimit;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::progress::WakeReason;
-use crate::engine::base::runs::{self, run_of};
-use crate::engine::record::events::apply_speculatively;
-use crate::engine::record::liveness::Driving;
-use crate::engine::record::select;
-use crate::engine::recovery;
-use crate::engine::remote::{TakeOver, plan_take_over, release, take_over};
-use crate::engine::rollback::on_request::restore;
-use crate::engine::run::{
-    self, DriveOptions, Driven, Outcome, drive, fix_session, prompt_of, retry,
+use checks::{refuse, validate};
+use prepare::{Way, spec_of};
+
+use crate::engine::{
+    attempt::{
+        preconditions::reconsider,
+        run_summary::{night, outlook, run_retry_status},
+    },
+    base::{
+        clock::WaitLimit,
+        context::Context,
+        error::{Error, ErrorKind, Result},
+        progress::WakeReason,
+        runs::{self, run_of},
+    },
+    record::{events::apply_speculatively, liveness::Driving, select},
+    recovery,
+    remote::{TakeOver, plan_take_over, release, take_over},
+    rollback::on_request::restore,
+    run::{self, DriveOptions, Driven, Outcome, drive, fix_session, prompt_of, retry},
+    trust::{
+        self,
+        agreed::{self, note_agreed},
+    },
 };
-use crate::engine::trust::agreed::{self, note_agreed};
-use crate::engine::trust::{self};
-use crate::model::decision::{Action, Standing, Strategy};
-use crate::model::event::Payload;
-use crate::model::feedback::FeedbackLoop;
-use crate::model::hint::Hint;
-use crate::model::id::RunId;
-use crate::model::path::FolderId;
-use crate::model::run::{Run, RunKey, RunStatus, SessionMode};
-use crate::model::state::State;
+use crate::model::{
+    decision::{Action, Standing, Strategy},
+    event::Payload,
+    feedback::FeedbackLoop,
+    hint::Hint,
+    id::RunId,
+    path::FolderId,
+    run::{Run, RunKey, RunStatus, SessionMode},
+    state::State,
+};
 use crate::policy::retry::{Outlook, ToAccept, next_command};
 use crate::store::NewEvent;
-use checks::{refuse, validate};
-use prepare::{plan, planned, prepare, spec_of};
-
-mod checks;
-mod prepare;
 
 pub(crate) use checks::Check;
 pub(crate) use prepare::Plan;
+
+mod checks;
+mod prepare;
 
 /// How to take it up.
 #[derive(Clone, Debug, Default)]
@@ -85,55 +92,42 @@ impl ResumeRequest {
         }
     }
 
-    /// What is asked of the next attempt, as it is typed.
+    /// What is requested of the next attempt, as it is typed.
     fn words(&self) -> Vec<String> {
-        let flag = |name: &str, value: Option<String>| {
-            value
-                .map(|value| [name.to_owned(), value])
-                .into_iter()
-                .flatten()
-        };
-        flag(
-            "--strategy",
-            self.strategy.map(|strategy| strategy.as_str().to_owned()),
-        )
-        .chain(flag(
-            "--from-iteration",
-            self.from_iteration.map(|number| number.to_string()),
-        ))
-        .chain(flag("--instructions", self.instructions.clone()))
-        .chain(
+        let flags = [
+            (
+                "--strategy",
+                self.strategy.map(|strategy| strategy.as_str().to_owned()),
+            ),
+            (
+                "--from-iteration",
+                self.from_iteration.map(|number| number.to_string()),
+            ),
+            ("--instructions", self.instructions.clone()),
+        ];
+        let mut words = Vec::new();
+        for (name, value) in flags {
+            words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+        }
+        words.extend(
             self.no_error_context
                 .then(|| "--no-error-context".to_owned()),
-        )
-        .collect()
+        );
+        words
     }
-}
-
-/// What a resume changed in its run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// Nothing.
-    Nothing,
-    /// It was closed, and stands again where it stood.
-    Reopened,
-    /// It is prepared for another attempt.
-    Prepared,
 }
 
 /// What a resume did.
 #[derive(Debug)]
 pub(crate) struct Resumed {
-    /// What it changed in the run.
-    pub change: Change,
+    /// Whether the run was changed, or would be: opened again, prepared for another attempt.
+    pub changed: bool,
     /// The run afterwards.
     pub run: Run,
     /// How it was taken up.
     pub strategy: Option<Strategy>,
     /// The prompt of the attempt that came or comes next.
     pub prompt: Option<String>,
-    /// Whether the command was run.
-    pub executed: bool,
     /// What was examined.
     pub validation: Vec<Check>,
     /// What came of it; `None` where nothing was run.
@@ -146,14 +140,6 @@ pub(crate) struct Resumed {
     pub has_good_checkpoint: bool,
     /// What a dry run says that would be done; `None` where nothing would be.
     pub plan: Option<Plan>,
-}
-
-/// How far it came without an attempt.
-enum Ready {
-    /// Nothing is to be run.
-    Done(Resumed),
-    /// The command is to be run; the rest is said.
-    ToDrive(Driving, Resumed),
 }
 
 /// Takes the run up; one that lies on a remote is claimed first, and its claim given back at the end.
@@ -184,60 +170,48 @@ pub(crate) fn resume(
         planned.as_ref().map(|planned| &planned.state),
     );
     // What is driven is released with its last word.
-    if let Some(key) = taken.filter(|_| !matches!(ready, Ok(Ready::ToDrive(..)))) {
+    if let Some(key) = taken.filter(|_| !matches!(ready, Ok((_, Some(_))))) {
         let is_hurried = ready
             .as_ref()
             .is_err_and(|error| matches!(error.kind, ErrorKind::Interrupted(_)));
         release(context, &key, is_hurried);
     }
-    match ready? {
-        Ready::Done(resumed) => Ok(resumed),
-        Ready::ToDrive(driving, resumed) => {
-            let driven = drive(context, &driving, drive_options)?;
-            let (run, standing) = (driven.run.clone(), driven.standing);
-            Ok(Resumed {
-                executed: true,
-                driven: Some(driven),
-                run,
-                standing,
-                ..resumed
-            })
-        }
+    let (mut resumed, driving) = ready?;
+    if let Some(driving) = driving {
+        let driven = drive(context, &driving, drive_options)?;
+        resumed.run = driven.run.clone();
+        resumed.standing = driven.standing;
+        resumed.driven = Some(driven);
     }
+    Ok(resumed)
 }
 
-/// Takes the run up as it is recorded here, or for a plan in `there`, as it is on its remote.
+/// Takes the run up as it is recorded here, or for a plan in `there`, as it is on its remote. With the right to drive it, its
+/// command is to be run.
 fn get_ready(
     context: &Context,
     request: &ResumeRequest,
     driving: Option<Driving>,
     there: Option<&Arc<State>>,
-) -> Result<Ready> {
+) -> Result<(Resumed, Option<Driving>)> {
     if !context.dry_run() {
         recovery::recover(context)?;
     }
-    let load = || {
-        there.map_or_else(
-            || recovery::load_recovered(context),
-            |there| Ok(Arc::clone(there)),
-        )
+    let load = || match there {
+        None => recovery::load_recovered(context),
+        Some(there) => Ok(Arc::clone(there)),
     };
     let mut state = load()?;
-    let key = chosen(context, &state, request)?;
+    let key = chosen(context, &state, request.run_id.as_ref())?;
     let mut run = run_of(&state, &key)?;
-    let reopened = run.status == RunStatus::Closed;
-    if reopened {
+    let is_reopened = run.status == RunStatus::Closed;
+    if is_reopened {
         reopen(context, &mut state, &run)?;
         run = run_of(&state, &key)?;
     }
-    let mut ready = take_up(context, request, driving, &load, (state, run))?;
-    if let Ready::Done(resumed) = &mut ready
-        && reopened
-        && resumed.change == Change::Nothing
-    {
-        resumed.change = Change::Reopened;
-    }
-    Ok(ready)
+    let (mut resumed, driving) = take_up(context, request, driving, &load, (state, run))?;
+    resumed.changed |= is_reopened;
+    Ok((resumed, driving))
 }
 
 /// Takes up a run that is open. `load` reads the state again, after a wait.
@@ -247,22 +221,25 @@ fn take_up(
     driving: Option<Driving>,
     load: &dyn Fn() -> Result<Arc<State>>,
     (mut state, run): (Arc<State>, Run),
-) -> Result<Ready> {
+) -> Result<(Resumed, Option<Driving>)> {
     let key = run.key.clone();
     if request.command.is_empty() && run.spec.command.is_empty() && !request.prepare_only {
         trust::require(context, |key| key == "runner.command")?;
     }
     let request = &with_configured_command(context, &run, request);
-    if run.status.is_done() && !request.restart {
-        let validation = if is_lane(&state, &key) {
-            validated(context, &state, &run, request)
-        } else {
-            Vec::new()
-        };
-        return Ok(Ready::Done(Resumed {
+    let lane = || {
+        let validation = validated(context, &state, &run, request);
+        Resumed {
             validation,
-            ..untouched(context, &state, run)
-        }));
+            ..untouched(context, &state, run.clone())
+        }
+    };
+    if run.status.is_done() && !request.restart {
+        return Ok(if is_lane(&state, &key) {
+            (lane(), None)
+        } else {
+            (untouched(context, &state, run), None)
+        });
     }
     let driving = match driving {
         None if !context.dry_run() => Some(Driving::take(context, &key)?),
@@ -271,102 +248,78 @@ fn take_up(
     match refuse(context, &state, &run, request) {
         // A lane's place is printed whatever its state (C4, C6).
         Err(error) if error.kind == ErrorKind::NotFailed && is_lane(&state, &key) => {
-            let validation = validated(context, &state, &run, request);
-            return Ok(Ready::Done(Resumed {
-                validation,
-                ..untouched(context, &state, run)
-            }));
+            return Ok((lane(), None));
         }
         refused => refused?,
     }
 
-    let starts = !request.prepare_only
-        && request.strategy != Some(Strategy::ManualThenContinue)
-        && !context.dry_run();
+    let hands_over = request.strategy == Some(Strategy::ManualThenContinue);
+    let starts = !request.prepare_only && !hands_over && !context.dry_run();
     if starts && !request.command_of(&run).0.is_empty() {
         trust::require_to_drive(context, &run)?;
     }
     if !request.restart
         && let Some(stop) = stop_early(context, &key, request, &state)?
     {
-        return Ok(Ready::Done(stop));
+        return Ok((stop, None));
     }
     state = load()?;
     let mut run = run_of(&state, &key)?;
     // What an attempt needed has changed since: that is as good as a person's word.
     let has_changed = reconsider(context, &mut run);
-    let run = run;
-    let standing = standing_of(context, &state, &run);
+    let standing = run_retry_status(context, &state, &run).standing;
     let held_up = matches!(standing, Standing::Exhausted | Standing::NeedsPerson);
-    let asked = request.strategy.is_some() && held_up;
     // What was granted and not used yet stays.
-    let granted = asked || run.granted > 0 || (has_changed && standing == Standing::Allowed);
-    let strategy = effective_strategy(&run, request);
-    let validation = validated(context, &state, &run, request);
-
-    let prepared = |run, prompt, standing| Resumed {
-        change: Change::Prepared,
-        run,
-        strategy,
-        prompt,
-        executed: false,
-        validation,
-        driven: None,
-        standing,
-        again: Vec::new(),
-        has_good_checkpoint: state.last_good(&key).is_some(),
-        plan: None,
+    let granted = (request.strategy.is_some() && held_up)
+        || run.granted > 0
+        || (has_changed && standing == Standing::Allowed);
+    let way = Way {
+        context,
+        state: &state,
+        run: &run,
+        request,
+        strategy: effective_strategy(&run, request),
     };
-
-    if strategy == Some(Strategy::ManualThenContinue) {
+    let mut resumed = Resumed {
+        changed: true,
+        strategy: way.strategy,
+        validation: validated(context, &state, &run, request),
+        ..untouched(context, &state, run.clone())
+    };
+    if way.strategy == Some(Strategy::ManualThenContinue) {
         if !context.dry_run() {
             fix_session::open(context, &key)?;
+            resumed.run = run_of(&context.load()?.state, &key)?;
         }
-        let run = if context.dry_run() {
-            run
-        } else {
-            run_of(&context.load()?.state, &key)?
-        };
-        return Ok(Ready::Done(prepared(run, None, Standing::NeedsPerson)));
+        resumed.standing = Standing::NeedsPerson;
+        return Ok((resumed, None));
     }
-    let Some(driving) = driving else {
-        if !request.prepare_only {
-            require_command(context, &run, request)?;
-        }
-        let plan = plan(context, &state, &run, request, strategy)?;
-        let planned = planned(&run, request, strategy);
-        let prompt = if plan.none_left {
-            None
-        } else {
-            prompt_of(context, &planned, &run.next_subtask(run.current_iteration))
-        };
-        let standing = if request.restart || granted {
-            Standing::Allowed
-        } else {
-            standing
-        };
-        return Ok(Ready::Done(Resumed {
-            plan: Some(plan),
-            ..prepared(run, prompt, standing)
-        }));
-    };
     if !request.prepare_only {
         require_command(context, &run, request)?;
     }
-    prepare(context, &state, &run, request, strategy, granted)?;
+    let subtask = |run: &Run| run.next_subtask(run.current_iteration);
+    let Some(driving) = driving else {
+        let plan = way.plan()?;
+        if !plan.none_left {
+            resumed.prompt = prompt_of(context, &way.planned(), &subtask(&run));
+        }
+        resumed.plan = Some(plan);
+        if request.restart || granted {
+            resumed.standing = Standing::Allowed;
+        }
+        return Ok((resumed, None));
+    };
+    way.prepare(granted)?;
     let run = run_of(&context.load()?.state, &key)?;
     if starts {
         // What was typed now needs nobody's word, and the rest was agreed to.
         note_agreed(context, &run)?;
     }
-    let prompt = prompt_of(context, &run, &run.next_subtask(run.current_iteration));
-    if request.prepare_only || run.spec.command.is_empty() {
-        return Ok(Ready::Done(prepared(run, prompt, Standing::Allowed)));
-    }
-    Ok(Ready::ToDrive(
-        driving,
-        prepared(run, prompt, Standing::Allowed),
-    ))
+    resumed.prompt = prompt_of(context, &run, &subtask(&run));
+    resumed.standing = Standing::Allowed;
+    let is_driven = !request.prepare_only && !run.spec.command.is_empty();
+    resumed.run = run;
+    Ok((resumed, is_driven.then_some(driving)))
 }
 
 /// What a resume depends on; what is not as it was is said, before anything is spent on it.
@@ -410,12 +363,8 @@ pub(crate) fn home_of_lane(context: &Context, run_id: Option<&RunId>) -> Result<
         return Ok(None);
     }
     let state = context.load()?.state;
-    let request = ResumeRequest {
-        run_id: run_id.cloned(),
-        ..ResumeRequest::default()
-    };
     // Whatever is wrong with the name, the resume itself says it.
-    let Some(run) = chosen(context, &state, &request)
+    let Some(run) = chosen(context, &state, run_id)
         .ok()
         .and_then(|key| state.run(&key).cloned())
     else {
@@ -458,42 +407,30 @@ fn is_lane(state: &State, key: &RunKey) -> bool {
     state.lane_stands(key).is_some()
 }
 
-fn chosen(context: &Context, state: &State, request: &ResumeRequest) -> Result<RunKey> {
-    if let Some(id) = &request.run_id {
-        let naming = context.naming();
-        if naming.run_id.as_ref().is_some_and(|named| named != id) {
-            return Err(Error::new(
-                ErrorKind::Usage,
-                "RUN and --run name different runs",
-            ));
-        }
-        return Ok(
-            runs::named(state, id, naming.phase.as_deref(), naming.lane.as_deref())?
-                .key
-                .clone(),
-        );
+fn chosen(context: &Context, state: &State, run_id: Option<&RunId>) -> Result<RunKey> {
+    let naming = context.naming();
+    let Some(id) = run_id else {
+        return Ok(select::require(context, state)?.key.clone());
+    };
+    if naming.run_id.as_ref().is_some_and(|named| named != id) {
+        let message = "RUN and --run name different runs";
+        return Err(Error::new(ErrorKind::Usage, message));
     }
-    Ok(select::require(context, state)?.key.clone())
-}
-
-fn standing_of(context: &Context, state: &State, run: &Run) -> Standing {
-    run_summary::run_retry_status(context, state, run).standing
+    let run = runs::named(state, id, naming.phase.as_deref(), naming.lane.as_deref())?;
+    Ok(run.key.clone())
 }
 
 fn untouched(context: &Context, state: &State, run: Run) -> Resumed {
-    let standing = standing_of(context, state, &run);
-    let has_good_checkpoint = state.last_good(&run.key).is_some();
     Resumed {
-        change: Change::Nothing,
+        changed: false,
+        standing: run_retry_status(context, state, &run).standing,
+        has_good_checkpoint: state.last_good(&run.key).is_some(),
         run,
         strategy: None,
         prompt: None,
-        executed: false,
         validation: Vec::new(),
         driven: None,
-        standing,
         again: Vec::new(),
-        has_good_checkpoint,
         plan: None,
     }
 }
@@ -523,7 +460,7 @@ fn stop_early(
 ) -> Result<Option<Resumed>> {
     let mut run = run_of(state, key)?;
     reconsider(context, &mut run);
-    match standing_of(context, state, &run) {
+    match run_retry_status(context, state, &run).standing {
         Standing::Allowed => Ok(None),
         // Handing over is no attempt: a person need not wait.
         Standing::Wait(_) if request.strategy == Some(Strategy::ManualThenContinue) => Ok(None),
@@ -604,41 +541,31 @@ pub(crate) fn next_actions(context: &Context, resumed: &Resumed) -> Vec<Hint> {
 }
 
 fn ways_on(context: &Context, resumed: &Resumed, outlook: Outlook) -> Vec<Hint> {
-    let line = |words: Vec<&str>| context.hint_about(&resumed.run, &words);
+    let line = |words: &[&str]| context.hint_about(&resumed.run, words);
     let is_fixed = resumed.run.is_being_fixed();
-    match resumed.standing {
+    let ways: &[&[&str]] = match resumed.standing {
         Standing::Wait(_) => {
-            vec![line(
-                ["resume", "--wait"]
-                    .into_iter()
-                    .chain(resumed.again.iter().map(String::as_str))
-                    .collect(),
-            )]
+            let again = resumed.again.iter().map(String::as_str);
+            let words: Vec<&str> = ["resume", "--wait"].into_iter().chain(again).collect();
+            return vec![line(&words)];
         }
-        Standing::Exhausted | Standing::NeedsPerson if is_fixed && outlook.unchecked => {
-            vec![
-                line(vec!["manual-fix", "abort"]),
-                line(vec!["resume", "--strategy", "continue_next"]),
-            ]
-        }
-        Standing::Exhausted | Standing::NeedsPerson if is_fixed => {
-            vec![
-                line(vec!["manual-fix", "verify"]),
-                line(vec!["manual-fix", "continue"]),
-            ]
-        }
+        Standing::Allowed => &[&["resume"]],
+        _ if is_fixed && outlook.unchecked => &[
+            &["manual-fix", "abort"],
+            &["resume", "--strategy", "continue_next"],
+        ],
+        _ if is_fixed => &[&["manual-fix", "verify"], &["manual-fix", "continue"]],
         Standing::Exhausted | Standing::NeedsPerson => {
-            let recommended = next_command(&resumed.run, outlook);
             let with_context = vec!["resume", "--strategy", "retry_with_context"];
-            let mut ways: Vec<_> = recommended.into_iter().collect();
+            let mut ways: Vec<_> = next_command(&resumed.run, outlook).into_iter().collect();
             if !outlook.unchecked {
                 ways.push(vec!["manual-fix", "start"]);
             }
             if !ways.contains(&with_context) {
                 ways.push(with_context);
             }
-            ways.into_iter().map(line).collect()
+            return ways.iter().map(|words| line(words)).collect();
         }
-        Standing::Allowed => vec![line(vec!["resume"])],
-    }
+    };
+    ways.iter().map(|words| line(words)).collect()
 }

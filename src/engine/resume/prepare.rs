@@ -19,28 +19,14 @@ use crate::model::state::{Named, State};
 use crate::policy::checkpoint_events::still_masked;
 use crate::policy::restore::Edits;
 
-/// The iteration that an attempt would be made of.
-fn iteration_of(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) -> u32 {
-    if request.restart {
-        return 1;
-    }
-    if let Some(from) = request.from_iteration {
-        return from;
-    }
-    let failed = run.failure.as_ref().and_then(|failure| failure.iteration);
-    let at = match run.status {
-        // All iterations are through: what was given up is what is left to do.
-        RunStatus::Escalated => failed.or_else(|| run.given_up().next()),
-        _ => None,
-    };
-    let at = at.unwrap_or(run.current_iteration);
-    // What has not failed is not skipped.
-    let is_failed = || failed == Some(at) || run.iterations.get(at).is_some_and(was_tried);
-    if strategy == Some(Strategy::ContinueNext) && is_failed() {
-        run.iteration_after(at)
-    } else {
-        at
-    }
+/// How a run is taken up.
+pub(super) struct Way<'a> {
+    pub context: &'a Context,
+    pub state: &'a State,
+    pub run: &'a Run,
+    pub request: &'a ResumeRequest,
+    /// `None` where it starts afresh.
+    pub strategy: Option<Strategy>,
 }
 
 /// Whether there is something to give up: an iteration that is yet to come, or to come again, is not.
@@ -49,24 +35,6 @@ fn was_tried(iteration: &Iteration) -> bool {
         iteration.status,
         IterationStatus::Pending | IterationStatus::Superseded
     )
-}
-
-/// Whether an attempt is granted and prepared, and nothing else is asked for now: its files and its prompt stand.
-fn is_prepared(run: &Run, request: &ResumeRequest) -> bool {
-    run.granted > 0 && run.resumed_with.is_some() && !request.restart && request.words().is_empty()
-}
-
-/// The run as it would stand after [`prepare`], for a dry run.
-pub(super) fn planned(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) -> Run {
-    let mut run = run.clone();
-    if is_prepared(&run, request) {
-        return run;
-    }
-    run.current_iteration = iteration_of(&run, request, strategy);
-    run.next_instructions.clone_from(&request.instructions);
-    run.next_error_context = error_context(&run, request, strategy);
-    run.resumed_with = strategy;
-    run
 }
 
 /// What a resume would do, as its dry run says.
@@ -99,125 +67,184 @@ fn only_result<S: Serializer>(
         .serialize(to)
 }
 
-/// Plans it, and refuses what the resume itself would. What another machine holds the checkpoints of is not planned in full.
-pub(super) fn plan(
-    context: &Context,
-    state: &State,
-    run: &Run,
-    request: &ResumeRequest,
-    strategy: Option<Strategy>,
-) -> Result<Plan> {
-    let planned = planned(run, request, strategy);
-    // What a killed attempt left is in a checkpoint by then, and nobody's edit.
-    let recorded = context.load()?.state;
-    let was_killed = run.live.is_none()
-        && recorded
-            .run(&run.key)
-            .is_some_and(|recorded| recorded.live.is_some());
-    let edits = if was_killed {
-        Edits::Discard
-    } else {
-        Edits::Refuse
-    };
-    let here = recovery::load_recovered(context)?;
-    let is_here = here
-        .run(&run.key)
-        .is_some_and(|here| here.last_seq >= run.last_seq);
-    let restore = if is_here && !is_prepared(run, request) {
-        restore_files(context, state, run, request, (strategy, edits))?
-    } else {
-        None
-    };
-    let total = spec_of(run, request, planned.current_iteration).iterations_total;
-    let iteration = total.map_or(planned.current_iteration, |total| {
-        planned.current_iteration.min(total)
-    });
-    let none_left = iteration < planned.current_iteration;
-    Ok(Plan {
-        iteration,
-        none_left,
-        error_context: planned.next_error_context,
-        command: if request.prepare_only || none_left {
-            Vec::new()
+impl Way<'_> {
+    /// The iteration that an attempt would be made of.
+    fn iteration(&self) -> u32 {
+        let run = self.run;
+        if self.request.restart {
+            return 1;
+        }
+        if let Some(from) = self.request.from_iteration {
+            return from;
+        }
+        let failed = run.failure.as_ref().and_then(|failure| failure.iteration);
+        let at = match run.status {
+            // All iterations are through: what was given up is what is left to do.
+            RunStatus::Escalated => failed.or_else(|| run.given_up().next()),
+            _ => None,
+        };
+        let at = at.unwrap_or(run.current_iteration);
+        // What has not failed is not skipped.
+        let is_failed = || failed == Some(at) || run.iterations.get(at).is_some_and(was_tried);
+        if self.strategy == Some(Strategy::ContinueNext) && is_failed() {
+            run.iteration_after(at)
         } else {
-            request.command_of(run).0.to_vec()
-        },
-        restore,
-    })
-}
-
-/// Whether the next prompt says how the last attempt ended. One that was only interrupted hears of that, unless it is
-/// asked for in so many words that nothing is different.
-fn error_context(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) -> bool {
-    let goes_on = request.strategy.is_none()
-        && strategy == Some(Strategy::RetrySame)
-        && run.was_interrupted();
-    !request.no_error_context
-        && !request.restart
-        && (goes_on
-            || matches!(
-                strategy,
-                Some(Strategy::RetryWithContext | Strategy::RollbackAndRetry)
-            ))
-}
-
-/// Files first (that may be refused), then the ledger.
-pub(super) fn prepare(
-    context: &Context,
-    state: &State,
-    run: &Run,
-    request: &ResumeRequest,
-    strategy: Option<Strategy>,
-    granted: bool,
-) -> Result<()> {
-    let key = &run.key;
-    if !is_prepared(run, request) {
-        restore_files(context, state, run, request, (strategy, Edits::Refuse))?;
-    }
-    let events = announced(context, run, request, strategy, granted);
-    context.record(key, events)
-}
-
-/// A fresh start goes back to the initial checkpoint, a rollback to the one that its cause asks for, with these edits. `None`
-/// where no files go back.
-fn restore_files(
-    context: &Context,
-    state: &State,
-    run: &Run,
-    request: &ResumeRequest,
-    (strategy, edits): (Option<Strategy>, Edits),
-) -> Result<Option<Restore>> {
-    let key = &run.key;
-    let initial = || state.initial(key).and_then(Named::kept);
-    let restore = |target: &Checkpoint, edits: Edits| {
-        if edits != Edits::Discard {
-            tell_of_edits(context, state, target)?;
+            at
         }
-        let restored = restore_checkpoint(context, key, target, edits)?;
-        if !context.dry_run() {
-            refuse_mixed(context, run, target, &restored)?;
+    }
+
+    /// Whether an attempt is granted and prepared, and nothing else is requested now: its files and its prompt stand.
+    fn is_prepared(&self) -> bool {
+        self.run.granted > 0
+            && self.run.resumed_with.is_some()
+            && !self.request.restart
+            && self.request.words().is_empty()
+    }
+
+    /// The run as it would stand after [`Self::prepare`], for a dry run.
+    pub(super) fn planned(&self) -> Run {
+        let mut run = self.run.clone();
+        if !self.is_prepared() {
+            run.current_iteration = self.iteration();
+            run.next_instructions.clone_from(&self.request.instructions);
+            run.next_error_context = self.error_context();
+            run.resumed_with = self.strategy;
         }
-        Ok(Some(restored))
-    };
-    if request.restart {
-        // Starting fresh is asked for, losing somebody's edits is not.
-        return initial().map_or(Ok(None), |initial| restore(initial, Edits::Keep));
+        run
     }
-    if strategy != Some(Strategy::RollbackAndRetry) {
-        return Ok(None);
+
+    /// Plans it, and refuses what the resume itself would. What another machine holds the checkpoints of is not planned in full.
+    pub(super) fn plan(&self) -> Result<Plan> {
+        let (context, run) = (self.context, self.run);
+        let planned = self.planned();
+        // What a killed attempt left is in a checkpoint by then, and nobody's edit.
+        let recorded = context.load()?.state;
+        let was_killed = run.live.is_none()
+            && recorded
+                .run(&run.key)
+                .is_some_and(|recorded| recorded.live.is_some());
+        let edits = if was_killed {
+            Edits::Discard
+        } else {
+            Edits::Refuse
+        };
+        let here = recovery::load_recovered(context)?;
+        let is_here = here
+            .run(&run.key)
+            .is_some_and(|here| here.last_seq >= run.last_seq);
+        let restore = if is_here && !self.is_prepared() {
+            self.restore_files(edits)?
+        } else {
+            None
+        };
+        let next = planned.current_iteration;
+        let total = spec_of(run, self.request, next).iterations_total;
+        let iteration = total.map_or(next, |total| next.min(total));
+        let none_left = iteration < next;
+        let (argv, _) = self.request.command_of(run);
+        Ok(Plan {
+            iteration,
+            none_left,
+            error_context: planned.next_error_context,
+            command: if self.request.prepare_only || none_left {
+                Vec::new()
+            } else {
+                argv.to_vec()
+            },
+            restore,
+        })
     }
-    let cause = run.failure.as_ref().map(|failure| failure.cause);
-    // Who asks for it takes an initial checkpoint whose checks failed already as well.
-    let target = rollback_target(state, key, cause)
-        .or_else(initial)
-        .ok_or_else(|| {
-            Error::new(
-                ErrorKind::NoCheckpoint,
-                "No checkpoint available to roll back to",
-            )
-            .hint(Hint::recover(["resume", "--restart"]).run(key))
-        })?;
-    restore(target, edits)
+
+    /// Whether the next prompt says how the last attempt ended. One that was only interrupted hears of that, unless an explicit
+    /// strategy says that nothing is different.
+    fn error_context(&self) -> bool {
+        let goes_on = self.request.strategy.is_none()
+            && self.strategy == Some(Strategy::RetrySame)
+            && self.run.was_interrupted();
+        let is_told = matches!(
+            self.strategy,
+            Some(Strategy::RetryWithContext | Strategy::RollbackAndRetry)
+        );
+        !self.request.no_error_context && !self.request.restart && (goes_on || is_told)
+    }
+
+    /// Files first (that may be refused), then the ledger.
+    pub(super) fn prepare(&self, granted: bool) -> Result<()> {
+        if !self.is_prepared() {
+            self.restore_files(Edits::Refuse)?;
+        }
+        self.context.record(&self.run.key, self.events(granted))
+    }
+
+    /// A fresh start goes back to the initial checkpoint, a rollback to the one that its cause asks for, with these edits. `None`
+    /// where no files go back.
+    fn restore_files(&self, edits: Edits) -> Result<Option<Restore>> {
+        let (context, state, run) = (self.context, self.state, self.run);
+        let initial = || state.initial(&run.key).and_then(Named::kept);
+        let restore = |target: &Checkpoint, edits: Edits| {
+            if edits != Edits::Discard {
+                tell_of_edits(context, state, target)?;
+            }
+            let restored = restore_checkpoint(context, &run.key, target, edits)?;
+            if !context.dry_run() {
+                refuse_mixed(context, run, target, &restored)?;
+            }
+            Ok(Some(restored))
+        };
+        if self.request.restart {
+            // Starting fresh is asked for, losing somebody's edits is not.
+            return initial().map_or(Ok(None), |initial| restore(initial, Edits::Keep));
+        }
+        if self.strategy != Some(Strategy::RollbackAndRetry) {
+            return Ok(None);
+        }
+        let cause = run.failure.as_ref().map(|failure| failure.cause);
+        // Who asks for it takes an initial checkpoint whose checks failed already as well.
+        let Some(target) = rollback_target(state, &run.key, cause).or_else(initial) else {
+            let message = "No checkpoint available to roll back to";
+            return Err(Error::new(ErrorKind::NoCheckpoint, message)
+                .hint(Hint::recover(["resume", "--restart"]).run(&run.key)));
+        };
+        restore(target, edits)
+    }
+
+    /// What is recorded: another command, the iterations that are left behind, and how the run goes on.
+    fn events(&self, granted: bool) -> Vec<Payload> {
+        let (run, request, strategy) = (self.run, self.request, self.strategy);
+        let iteration = self.iteration();
+        let mut events = Vec::new();
+        let mut spec = spec_of(run, request, iteration);
+        if !request.prepare_only && !spec.command.is_empty() {
+            spec.configured
+                .get_or_insert_with(|| configured_checks(self.context));
+        }
+        if spec != run.spec || !request.command.is_empty() {
+            events.push(Payload::RunSpecChanged {
+                spec: Box::new(spec),
+            });
+        }
+        if self.is_prepared() {
+            return events;
+        }
+        // What is left behind undone is left behind on request.
+        events.extend(
+            (run.current_iteration..iteration).map(|left| Payload::IterationChanged {
+                iteration: left,
+                status: IterationStatus::Skipped,
+                reason: Some("skipped on request: the current state was accepted".to_owned()),
+            }),
+        );
+        events.push(Payload::RunResumed {
+            strategy,
+            iteration,
+            supersede: request.restart || request.from_iteration.is_some(),
+            instructions: request.instructions.clone(),
+            error_context: self.error_context(),
+            granted: granted || (strategy == Some(Strategy::ContinueNext)),
+            restart: request.restart,
+        });
+        events
+    }
 }
 
 /// What the run executes from now on.
@@ -243,47 +270,4 @@ pub(super) fn spec_of(run: &Run, request: &ResumeRequest, iteration: u32) -> Run
     }
     spec.masked = still_masked(&spec);
     spec
-}
-
-/// What the ledger is told: another command, the iterations that are left behind, and how the run goes on.
-fn announced(
-    context: &Context,
-    run: &Run,
-    request: &ResumeRequest,
-    strategy: Option<Strategy>,
-    granted: bool,
-) -> Vec<Payload> {
-    let iteration = iteration_of(run, request, strategy);
-    let mut events = Vec::new();
-    let mut spec = spec_of(run, request, iteration);
-    if !request.prepare_only && !spec.command.is_empty() {
-        spec.configured
-            .get_or_insert_with(|| configured_checks(context));
-    }
-    if spec != run.spec || !request.command.is_empty() {
-        events.push(Payload::RunSpecChanged {
-            spec: Box::new(spec),
-        });
-    }
-    if is_prepared(run, request) {
-        return events;
-    }
-    // What is left behind undone is left behind on request.
-    events.extend(
-        (run.current_iteration..iteration).map(|left| Payload::IterationChanged {
-            iteration: left,
-            status: IterationStatus::Skipped,
-            reason: Some("skipped on request: the current state was accepted".to_owned()),
-        }),
-    );
-    events.push(Payload::RunResumed {
-        strategy,
-        iteration,
-        supersede: request.restart || request.from_iteration.is_some(),
-        instructions: request.instructions.clone(),
-        error_context: error_context(run, request, strategy),
-        granted: granted || (strategy == Some(Strategy::ContinueNext)),
-        restart: request.restart,
-    });
-    events
 }

@@ -15,6 +15,7 @@ use crate::git::tree::TreeLookup;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
+use crate::model::operation::BaselineLayer;
 use crate::model::path::RepoPath;
 use crate::model::run::{Iteration, NO_CHECKPOINT, OnFailure, Run, RunKey};
 use crate::model::state::State;
@@ -46,53 +47,39 @@ fn try_capture(context: &Context, key: &RunKey) -> Result<()> {
         return Ok(());
     };
     let prepared = checkpoint::prepare(context)?;
-    let baseline = state
-        .worktrees
-        .get(&context.worktree_id())
-        .map(|worktree| worktree.baseline.as_slice());
     // What a rollback could not replace is as the run left it.
-    let left: &[RepoPath] = baseline
-        .and_then(|layers| layers.last())
-        .map_or(&[], |layer| &layer.left);
+    let layer = baseline(context, &state).last();
+    let left: &[RepoPath] = layer.map_or(&[], |layer| &layer.left);
     // A checkpoint that is damaged cannot be compared with: another one is taken.
     if is_as(context, &prepared, known, left).unwrap_or(false) {
         return Ok(());
     }
     let iteration = run.current_iteration;
-    let begins = run
-        .iterations
-        .get(iteration)
-        .is_none_or(|begun| begun.attempts.is_empty());
+    let begun = run.iterations.get(iteration);
+    let begins = begun.is_none_or(|begun| begun.attempts.is_empty());
     let ledger = context.store().lock()?;
     let request = Request {
         description: format!("Found changed before an attempt of iteration {iteration}"),
         trigger: trigger::EDITED.to_owned(),
         kind: trigger::kind_of(trigger::EDITED),
-        after_iteration: Some(if begins {
-            iteration.saturating_sub(1)
-        } else {
-            iteration
-        }),
+        after_iteration: Some(iteration.saturating_sub(u32::from(begins))),
         ..Request::default()
     };
     let taken = checkpoint::record(context, &ledger, key, &prepared, request)?;
-    events::append(
-        ledger,
-        key,
-        taken.created_at,
-        vec![checkpoint::event(&taken)],
-    )
-    .map(drop)
+    let event = checkpoint::event(&taken);
+    events::append(ledger, key, taken.created_at, vec![event]).map(drop)
+}
+
+/// What edits by hand in this work tree are compared with.
+fn baseline<'a>(context: &Context, state: &'a State) -> &'a [BaselineLayer] {
+    let worktree = state.worktrees.get(&context.worktree_id());
+    worktree.map_or(&[], |worktree| worktree.baseline.as_slice())
 }
 
 /// What the run last left: what was restored since, else its latest checkpoint.
 fn known<'a>(context: &Context, state: &'a State, run: &Run) -> Option<&'a Checkpoint> {
-    let baseline = state
-        .worktrees
-        .get(&context.worktree_id())
-        .map(|worktree| worktree.baseline.as_slice());
-    let whole = match baseline {
-        Some([layer]) if layer.paths.is_empty() => state.checkpoint(&layer.checkpoint_id),
+    let whole = match baseline(context, state) {
+        [layer] if layer.paths.is_empty() => state.checkpoint(&layer.checkpoint_id),
         _ => None,
     };
     whole
@@ -126,16 +113,9 @@ const NAMED: usize = 20;
 /// What comes along where they are not.
 const AS_THEN: &str = ", and everything else as it was then";
 
-/// What became of an iteration that was given up.
-pub(super) enum RolledBack {
-    /// The run goes on.
-    Done,
-    /// Nothing was touched, and why: edits by hand, commits of others, commits that were pushed.
-    Refused(String),
-}
-
-/// Rolls the files of the iteration back that was given up last, where that is still to be done.
-pub(super) fn roll_back(context: &Context, run: &Run) -> Result<RolledBack> {
+/// Rolls the files of the iteration back that was given up last, where that is still to be done. Returns why nothing was touched,
+/// where it was refused: edits by hand, commits of others, commits that were pushed.
+pub(super) fn roll_back(context: &Context, run: &Run) -> Result<Option<String>> {
     let keeps = settings_of(context, run).retry.on_give_up == OnGiveUp::Keep
         || run.spec.on_failure == OnFailure::Retry;
     let given_up = run
@@ -145,7 +125,7 @@ pub(super) fn roll_back(context: &Context, run: &Run) -> Result<RolledBack> {
     let Some((given_up, began)) =
         given_up.and_then(|given_up| Some((given_up, given_up.began.as_ref()?)))
     else {
-        return Ok(RolledBack::Done);
+        return Ok(None);
     };
     let number = given_up.number;
     match try_roll_back(context, &context.load()?.state, run, began) {
@@ -177,19 +157,17 @@ pub(super) fn roll_back(context: &Context, run: &Run) -> Result<RolledBack> {
                      back{also}: {work}"
                 ));
             }
-            Ok(RolledBack::Done)
+            Ok(None)
         }
         Err(refused) if refused.kind.is_refusal() || refused.kind == ErrorKind::NoCheckpoint => {
-            let hint = refused
-                .hint
-                .map(|hint| format!("; {}", context.line(hint)))
-                .unwrap_or_default();
+            let hint = refused.hint.map(|hint| format!("; {}", context.line(hint)));
+            let hint = hint.unwrap_or_default();
             let why = format!(
                 "iteration {number} was given up, and its files stay as they are, so that the run stops here: {}{hint}",
                 refused.message
             );
             context.note(why.clone());
-            Ok(RolledBack::Refused(why))
+            Ok(Some(why))
         }
         Err(error) => Err(error),
     }

@@ -21,7 +21,7 @@ use crate::policy::program::first_program;
 use crate::policy::restore::Selection;
 use crate::policy::settings::UserRule;
 use crate::policy::text::misspelt;
-use crate::process::{SpawnError, find_program, names_beside};
+use crate::process::{Program, SpawnError};
 
 /// Refuses (2) to begin with a command that cannot be started, with the nearest name that could be; `argv` is the command
 /// and starts in `dir`.
@@ -30,10 +30,8 @@ pub(crate) fn require_command(context: &Context, argv: &[String], dir: &FolderId
     let Some(problem) = problem_of(context, argv, &folder) else {
         return Ok(());
     };
-    let error = Error::new(
-        ErrorKind::Usage,
-        format!("cannot start the command: {}", problem.text()),
-    );
+    let message = format!("cannot start the command: {}", problem.text());
+    let error = Error::new(ErrorKind::Usage, message);
     Err(match problem.near.zip(argv.first()) {
         Some((near, program)) if *program == problem.program => {
             error.hint(context.rerun_with(program, &near))
@@ -55,23 +53,11 @@ pub(super) fn require_reachable_bounds(context: &Context, spec: &RunSpec) -> Res
         None => ("a command without an agent's records", false, false),
     };
     let is_known = kind.is_some() || spec.agent.as_deref() == Some("none");
-    let bounds = [
-        (
-            "max_cost_usd",
-            "cost",
-            retry.max_cost_usd.is_some() && !tells_cost,
-        ),
-        (
-            "max_tokens",
-            "tokens",
-            retry.max_tokens.is_some() && !tells_tokens,
-        ),
-    ];
-    let Some((key, what, _)) = bounds
-        .into_iter()
-        .find(|(.., unreachable)| *unreachable && is_known)
-    else {
-        return Ok(());
+    let (key, what) = match () {
+        () if !is_known => return Ok(()),
+        () if retry.max_cost_usd.is_some() && !tells_cost => ("max_cost_usd", "cost"),
+        () if retry.max_tokens.is_some() && !tells_tokens => ("max_tokens", "tokens"),
+        () => return Ok(()),
     };
     let message = format!("[retry] {key} can never be reached: {who} reports no {what}");
     Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["config", "--origins"])))
@@ -155,12 +141,11 @@ pub(crate) struct Problem {
 impl Problem {
     /// In one line.
     pub(crate) fn text(&self) -> String {
-        let near = self
-            .near
-            .as_ref()
-            .map(|near| format!("; did you mean '{near}'?"))
-            .unwrap_or_default();
-        format!("{}{near}", self.error.message)
+        let message = &self.error.message;
+        match &self.near {
+            Some(near) => format!("{message}; did you mean '{near}'?"),
+            None => message.clone(),
+        }
     }
 }
 
@@ -168,11 +153,11 @@ impl Problem {
 pub(crate) fn problem_of(context: &Context, argv: &[String], folder: &Path) -> Option<Problem> {
     let path = context.env("PATH").map(std::ffi::OsString::from);
     let look = |program: &str| {
-        let error = find_program(program, folder, path.as_deref()).err()?;
+        let error = Program::find(program, folder, path.as_deref()).err()?;
         // What lies in the folder is started by its path.
         let here = (!program.contains('/')).then(|| format!("./{program}"));
-        let here = here.filter(|here| find_program(here, folder, None).is_ok());
-        let names = names_beside(program, folder, path.as_deref());
+        let here = here.filter(|here| Program::find(here, folder, None).is_ok());
+        let names = Program::names_beside(program, folder, path.as_deref());
         let near =
             here.or_else(|| misspelt(program, names.iter().map(String::as_str)).map(str::to_owned));
         Some(Problem {
@@ -199,45 +184,28 @@ fn shell_argv(context: &Context, spec: &RunSpec, line: &str) -> Vec<String> {
 /// What aider says where it makes git ignore its notes.
 const IGNORES: &[u8] = b"Added .aider* to .gitignore";
 
-/// What is known of the command's end.
-pub(super) struct CommandEvidence<'a> {
-    /// Its output and exit.
-    pub evidence: &'a FailureEvidence,
-    /// What its agent recorded.
-    pub record: Option<&'a AgentRecord>,
-    /// The command.
-    pub argv: &'a [String],
-}
-
-impl CommandEvidence<'_> {
-    /// Why it failed; `None` where it is for the checks to judge.
-    pub(super) fn failure(
-        &self,
-        context: &Context,
-        key: &RunKey,
-        launch: Option<&Launch>,
-    ) -> Option<Failure> {
-        let (evidence, record) = (self.evidence, self.record);
-        let says_error =
-            record.is_some_and(|record| record.final_error.is_some() && !record.is_success);
-        if evidence.exit_code == Some(0)
-            && !evidence.timed_out
-            && !evidence.cancelled
-            && !says_error
-        {
-            let is_agent = evidence.stage == Some(CheckKind::Agent);
-            return is_agent
-                .then(|| hidden_failure(context, key, (evidence, record), self.argv))
-                .flatten();
-        }
-        let now = context.clock.now();
-        let failure = classify(evidence, record, &context.settings().rules, now);
-        let untold = failure.cause == Cause::Unknown && failure.detail.is_none();
-        let by_code = launch
-            .filter(|_| untold)
-            .and_then(|launch| by_exit_code(evidence, launch, now));
-        Some(by_code.unwrap_or(failure))
+/// Why a command failed, by its output and exit, and by what its agent recorded; `None` where it is for the checks to judge.
+pub(super) fn failure_of(
+    context: &Context,
+    key: &RunKey,
+    (evidence, record): (&FailureEvidence, Option<&AgentRecord>),
+    (argv, launch): (&[String], Option<&Launch>),
+) -> Option<Failure> {
+    let says_error =
+        record.is_some_and(|record| record.final_error.is_some() && !record.is_success);
+    if evidence.exit_code == Some(0) && !evidence.timed_out && !evidence.cancelled && !says_error {
+        let is_agent = evidence.stage == Some(CheckKind::Agent);
+        return is_agent
+            .then(|| hidden_failure(context, key, (evidence, record), argv))
+            .flatten();
     }
+    let now = context.clock.now();
+    let failure = classify(evidence, record, &context.settings().rules, now);
+    let is_unexplained = failure.cause == Cause::Unknown && failure.detail.is_none();
+    let by_code = launch
+        .filter(|_| is_unexplained)
+        .and_then(|launch| by_exit_code(evidence, launch, now));
+    Some(by_code.unwrap_or(failure))
 }
 
 /// What went wrong with an agent that says it ended well and changed nothing: its API's error is all that it printed last,

@@ -1,53 +1,76 @@
 //! The loop: attempts until nothing is left to do, nothing is allowed, or somebody says stop.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::path::Path;
 
 use anyhow::Context as _;
 
-use super::between_attempts::RolledBack;
 use super::execute::{begin_of, execute};
-use super::notify::{Happened, notify, notify_of_error, notify_with};
-use super::{DriveOptions, Driven, Outcome, between_attempts, commands, feedback, retry};
-use crate::engine::attempt;
-use crate::engine::attempt::run_summary::{self, night, outlook};
-use crate::engine::base::clock::WaitLimit;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::progress::{ProgressEvent, WakeReason};
-use crate::engine::base::runs::run_of;
-use crate::engine::record::attempt_record::{Ended, Ending, Started};
-use crate::engine::record::liveness::Driving;
-use crate::engine::record::{git_state, run_settings};
-use crate::engine::remote::{Session, release};
-use crate::engine::rollback::{refuse_mixed, restore_checkpoint, rollback_target};
-use crate::engine::run::fix_session;
-use crate::engine::runs::prune;
-use crate::model::decision::{Action, Decision, Standing, Strategy};
-use crate::model::event::{AttemptEnd, Payload};
-use crate::model::failure::{Cause, Condition, Failure};
-use crate::model::hint::Hint;
-use crate::model::path::FolderId;
-use crate::model::run::{IterationStatus, OnFailure, Run, RunKey, RunStatus};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
-use crate::policy::changes::of_tampering;
-use crate::policy::classify;
-use crate::policy::restore::Edits;
-use crate::policy::retry::{Fallback, RetryStatus, fallback_of, witnessed_status};
-use crate::policy::settings::{NotifyEvent, Settings};
+use super::notify::{Happened, notify, notify_of_error};
+use super::{DriveOptions, Driven, Outcome, between_attempts, commands, execute, feedback, retry};
+use crate::engine::{
+    attempt::{
+        self,
+        run_summary::{self, night, outlook},
+    },
+    base::{
+        clock::WaitLimit,
+        context::Context,
+        error::{Error, ErrorKind, Result},
+        progress::{ProgressEvent, WakeReason},
+        runs::run_of,
+    },
+    record::{
+        attempt_record::{Ended, Ending, Started},
+        git_state,
+        liveness::Driving,
+        run_settings,
+    },
+    remote::{Session, release},
+    rollback::{refuse_mixed, restore_checkpoint, rollback_target},
+    run::fix_session,
+    runs::prune,
+};
+use crate::model::{
+    decision::{Action, Decision, Standing, Strategy},
+    event::Payload,
+    failure::{Cause, Condition, Failure},
+    hint::Hint,
+    path::FolderId,
+    run::{IterationStatus, OnFailure, Run, RunKey, RunStatus},
+    state::State,
+    time::Timestamp,
+};
+use crate::policy::{
+    changes::of_tampering,
+    classify,
+    restore::Edits,
+    retry::{Fallback, RetryStatus, fallback_of, witnessed_status},
+    settings::{NotifyEvent, Settings},
+};
 use crate::process::{Program, Show, Supervised};
 use crate::store::views::write_views;
 
-/// What follows an attempt.
-enum Next {
-    /// Another attempt, of this or of the next iteration.
-    GoOn,
-    /// The run stops here.
-    Stop(Outcome),
+/// Why the loop ends.
+enum Halt {
+    At(Outcome),
+    Failed(Error),
 }
 
-/// Drives a run from where it stands.
+impl<E> From<E> for Halt
+where
+    Error: From<E>,
+{
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// A part of the loop: what is not an error goes on.
+type Step<T = ()> = std::result::Result<T, Halt>;
+
+/// Drives a run from its present state.
 pub(crate) fn drive(
     context: &Context,
     driving: &Driving,
@@ -65,7 +88,7 @@ pub(crate) fn drive(
         Ok(driven) => driven.interrupted.is_some(),
         Err(error) => matches!(error.kind, ErrorKind::Interrupted(_)),
     };
-    // Whatever became of it: nobody has to wait for a claim that is of no use any more.
+    // Whatever became of it: nobody has to wait for a claim that is unused.
     release(context, key, is_hurried);
     driven
 }
@@ -91,11 +114,13 @@ fn drive_held(
         session,
         witnessed: Vec::new(),
     };
-    let ended = driver.run().and_then(|outcome| {
-        // What ended a wait may have been that somebody else has the run.
-        session.map_or(Ok(()), |session| session.check(context, key))?;
-        Ok(outcome)
-    });
+    let ended = match driver.run() {
+        // What ended a wait may have been that another process has the run.
+        Err(Halt::At(outcome)) => session
+            .map_or(Ok(()), |session| session.check(context, key))
+            .map(|()| outcome),
+        Err(Halt::Failed(error)) => Err(error),
+    };
     let ended = ended.or_else(|error| driver.pause(error));
     let outcome = ended.inspect_err(|error| notify_of_error(context, key, error))?;
     driver.finish(outcome)
@@ -124,120 +149,110 @@ struct Driver<'a> {
 }
 
 impl Driver<'_> {
-    fn run(&mut self) -> Result<Outcome> {
+    fn run(&mut self) -> Step<Infallible> {
         if let Some(code) =
             feedback::verify_baseline(self.context, self.key, self.options, self.session)?
         {
-            self.interrupted = Some(code);
-            return Ok(Outcome::Cancelled);
+            return Err(self.interrupted_by(code));
         }
         self.missing = self.missing_checks()?;
         loop {
-            let run = self.load()?;
-            // Nothing is complete, and nothing is rolled back, of which there is no checkpoint.
-            if run
-                .attempts()
-                .last()
-                .is_some_and(|(_, attempt)| attempt.checkpoint_id.is_none())
-                && let Some(outcome) = self.capture()?
-            {
-                return Ok(outcome);
-            }
-            if let Some(outcome) = self.is_done(&run)? {
-                return Ok(outcome);
-            }
-            match between_attempts::roll_back(self.context, &run)? {
-                RolledBack::Done => {}
-                RolledBack::Refused(why) => {
-                    self.stand_for(RunStatus::Escalated, why)?;
-                    return Ok(Outcome::Escalated);
-                }
-            }
-            if let Some(outcome) = self.wait(&run)? {
-                return Ok(outcome);
-            }
-            if let Some(outcome) = self.capture()? {
-                return Ok(outcome);
-            }
-            let Some((before, started)) = self.claim()? else {
-                continue;
-            };
-            if let Some(session) = self.session
-                && let Err(error) =
-                    session.before_attempt(self.context, self.key, !self.options.no_wait)
-            {
-                return Err(self.abandon(&started, error));
-            }
-            git_state::note_settings(self.context, self.key, started.iteration);
-            let executed = execute(
-                self.context,
-                self.key,
-                &before,
-                &started,
-                (self.options, self.session),
-            );
-            self.context.refuse_replaced(self.key)?;
-            let ended_by = self
-                .session
-                .and_then(|session| session.ends_attempt(self.context, self.key));
-            let is_stopped = ended_by.is_some();
-            let mut executed = match executed {
-                Ok(executed) => executed,
-                Err(error) => return Err(self.abandon(&started, error)),
-            };
-            if let Some(message) = ended_by {
-                executed.ending.end.failure = Some(Failure {
-                    message,
-                    ..classify::cancelled()
-                });
-                executed.interrupted = None;
-            }
-            if let Some(failure) = &mut executed.ending.end.failure
-                && let Some(locked) = git_state::in_the_way(self.context)
-            {
-                failure.message = format!("{locked}: {}", failure.message);
-            }
-            self.has_attempted = true;
-            self.interrupted = executed.interrupted;
-            self.child_exit_code = executed.child_exit_code;
-            let ended = self.end(&started, executed.ending)?;
-            if self.interrupted.is_none() && !is_stopped {
-                self.unstartable = self.still_missing(&ended);
-            }
-            self.tell(&ended, &started);
-            if let Some(session) = self.session {
-                if is_stopped {
-                    session.reach(self.context, self.key, !self.options.no_wait)?;
-                    self.go_on(&ended)?;
-                    continue;
-                }
-                session.after_attempt(self.context, self.key)?;
-            }
-            match self.follow(&ended, &started)? {
-                Next::GoOn => {}
-                Next::Stop(outcome) => return Ok(outcome),
-            }
-            if self.context.progress.is_to_stop() {
-                let run = self.load()?;
-                let done = self.is_done(&run)?;
-                return Ok(done.unwrap_or_else(|| stopped(&run)));
-            }
+            self.go_on()?;
         }
     }
 
-    /// Takes a checkpoint of what others changed since the last attempt; where that fails, the run stops.
-    fn capture(&mut self) -> Result<Option<Outcome>> {
-        match between_attempts::capture_edits(self.context, self.key) {
-            Ok(()) => Ok(None),
-            Err(Error {
-                kind: ErrorKind::Interrupted(code),
-                ..
-            }) => {
-                self.interrupted = Some(code);
-                Ok(Some(Outcome::Cancelled))
-            }
-            Err(error) => Err(error),
+    /// Makes one attempt, with what comes before and after it.
+    fn go_on(&mut self) -> Step {
+        let run = self.load()?;
+        // Nothing is complete, and nothing is rolled back, of which there is no checkpoint.
+        let mut attempts = run.attempts();
+        if attempts
+            .next_back()
+            .is_some_and(|(_, attempt)| attempt.checkpoint_id.is_none())
+        {
+            self.capture()?;
         }
+        self.stop_if_done(&run)?;
+        if let Some(why) = between_attempts::roll_back(self.context, &run)? {
+            self.set_status(RunStatus::Escalated, why)?;
+            return Err(Halt::At(Outcome::Escalated));
+        }
+        self.wait(&run)?;
+        self.capture()?;
+        let Some((before, started)) = self.claim()? else {
+            return Ok(());
+        };
+        if let Some(session) = self.session
+            && let Err(error) =
+                session.before_attempt(self.context, self.key, !self.options.no_wait)
+        {
+            return Err(self.abandon(&started, error).into());
+        }
+        git_state::note_settings(self.context, self.key, started.iteration);
+        let executed = execute(
+            self.context,
+            self.key,
+            &before,
+            &started,
+            (self.options, self.session),
+        );
+        self.context.refuse_replaced(self.key)?;
+        let ended_by = self
+            .session
+            .and_then(|session| session.ends_attempt(self.context, self.key));
+        let is_stopped = ended_by.is_some();
+        let mut executed = match executed {
+            Ok(executed) => executed,
+            Err(error) => return Err(self.abandon(&started, error).into()),
+        };
+        if let Some(message) = ended_by {
+            executed.ending.end.failure = Some(Failure {
+                message,
+                ..classify::cancelled()
+            });
+            executed.interrupted = None;
+        }
+        if let Some(failure) = &mut executed.ending.end.failure
+            && let Some(locked) = git_state::in_the_way(self.context)
+        {
+            failure.message = format!("{locked}: {}", failure.message);
+        }
+        self.has_attempted = true;
+        self.interrupted = executed.interrupted;
+        self.child_exit_code = executed.child_exit_code;
+        let ended = self.end(&started, executed.ending)?;
+        if self.interrupted.is_none() && !is_stopped {
+            self.unstartable = self.still_missing(&ended);
+        }
+        self.tell(&ended, &started);
+        if let Some(session) = self.session {
+            if is_stopped {
+                session.reach(self.context, self.key, !self.options.no_wait)?;
+                return Ok(self.resume_after(&ended)?);
+            }
+            session.after_attempt(self.context, self.key)?;
+        }
+        self.follow(&ended, &started)?;
+        if self.context.progress.is_to_stop() {
+            let run = self.load()?;
+            self.stop_if_done(&run)?;
+            return Err(Halt::At(stopped(&run)));
+        }
+        Ok(())
+    }
+
+    /// It ends because of a signal.
+    fn interrupted_by(&mut self, code: i32) -> Halt {
+        self.interrupted = Some(code);
+        Halt::At(Outcome::Cancelled)
+    }
+
+    /// Takes a checkpoint of what others changed since the last attempt; where that fails, the run stops.
+    fn capture(&mut self) -> Step {
+        between_attempts::capture_edits(self.context, self.key).map_err(|error| match error.kind {
+            ErrorKind::Interrupted(code) => self.interrupted_by(code),
+            _ => error.into(),
+        })
     }
 
     /// What is done after an attempt failed or was refused: the run stops here, and says why. Not where a user
@@ -269,7 +284,7 @@ impl Driver<'_> {
         let hint = hint.map_or_else(String::new, |hint| format!("; {}", self.context.line(hint)));
         error.message = error.explained();
         let reason = format!("{}{hint}", error.message);
-        if let Err(unrecorded) = self.stand_for(RunStatus::Paused, reason) {
+        if let Err(unrecorded) = self.set_status(RunStatus::Paused, reason) {
             tracing::error!(error = %unrecorded, "the end of the run was not recorded");
             return Err(error);
         }
@@ -315,31 +330,26 @@ impl Driver<'_> {
         run_of(&self.context.load()?.state, self.key)
     }
 
-    /// Whether no iteration is left, or the goal is reached.
-    fn is_done(&mut self, run: &Run) -> Result<Option<Outcome>> {
+    /// Stops where no iteration is left, or the goal is reached.
+    fn stop_if_done(&mut self, run: &Run) -> Step {
         let ended = if run.given_up().next().is_some() {
             Outcome::Escalated
         } else {
             Outcome::Complete
         };
-        let between = run.failure.is_none() && run.current_iteration > 1;
-        if between && let Some(until) = &run.spec.until {
-            let reached = self.passes(run, until, &run.spec.until_dir)?;
-            if self.interrupted.is_some() {
-                return Ok(Some(Outcome::Cancelled));
-            }
-            if reached {
-                return Ok(Some(ended));
-            }
+        let is_between = run.failure.is_none() && run.current_iteration > 1;
+        if is_between
+            && let Some(until) = &run.spec.until
+            && self.passes(run, until, &run.spec.until_dir)?
+        {
+            return Err(Halt::At(ended));
         }
-        let left = run
-            .spec
-            .iterations_total
-            .is_none_or(|total| run.current_iteration <= total);
-        if left && !run.is_out_of_iterations() {
-            return Ok(None);
+        let total = run.spec.iterations_total;
+        let is_left = total.is_none_or(|total| run.current_iteration <= total);
+        if is_left && !run.is_out_of_iterations() {
+            return Ok(());
         }
-        Ok(Some(
+        Err(Halt::At(
             if run.spec.until.is_some() && ended == Outcome::Complete {
                 Outcome::Failed
             } else {
@@ -348,7 +358,7 @@ impl Driver<'_> {
         ))
     }
 
-    fn passes(&mut self, run: &Run, command: &str, dir: &FolderId) -> Result<bool> {
+    fn passes(&mut self, run: &Run, command: &str, dir: &FolderId) -> Step<bool> {
         let shell = run_settings::shell_of(self.context, &run.spec);
         let program = Program::Argv(vec![shell.into(), "-c".into(), command.into()]);
         let folder = run_settings::start_folder(self.context.worktree(), dir)?;
@@ -359,69 +369,54 @@ impl Driver<'_> {
         let exit = supervised
             .run(&self.context.interrupts, |_| Ok(()))
             .with_context(|| format!("cannot run --until '{command}'"))?;
-        self.interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
-        Ok(exit.exit_code == Some(0))
+        match exit.cancelled {
+            Some(signal) => Err(self.interrupted_by(signal.exit_code())),
+            None => Ok(exit.exit_code == Some(0)),
+        }
     }
 
     /// Waits for the earliest time, or says that the run stops here.
-    fn wait(&mut self, run: &Run) -> Result<Option<Outcome>> {
+    fn wait(&mut self, run: &Run) -> Step {
         let state = self.context.load()?.state;
         let settings = run_settings::settings_of(self.context, run);
         match self.status(&state, run, &settings).standing {
-            Standing::Allowed => Ok(None),
-            Standing::Exhausted => Ok(Some(Outcome::Failed)),
-            Standing::NeedsPerson => Ok(Some(Outcome::Escalated)),
-            Standing::Wait(until) if self.context.progress.skips_wait(until) => Ok(None),
+            Standing::Allowed => Ok(()),
+            Standing::Exhausted => Err(Halt::At(Outcome::Failed)),
+            Standing::NeedsPerson => Err(Halt::At(Outcome::Escalated)),
+            Standing::Wait(until) if self.context.progress.skips_wait(until) => Ok(()),
             Standing::Wait(until) => self.wait_until(run, until),
         }
     }
 
-    fn wait_until(&mut self, run: &Run, until: Timestamp) -> Result<Option<Outcome>> {
+    fn wait_until(&mut self, run: &Run, until: Timestamp) -> Step {
         let outcome = stopped(run);
-        if let Some(parked) = run
-            .parked
-            .as_ref()
-            .filter(|_| self.parked_until != Some(until))
+        if let Some(parked) = &run.parked
+            && self.parked_until != Some(until)
         {
             self.parked_until = Some(until);
-            let happened = Happened::new(NotifyEvent::Parked, Some(parked.reason.clone()));
-            notify(
-                self.context,
-                self.key,
-                Happened {
-                    until: Some(until),
-                    ..happened
-                },
-            );
+            let happened = Happened {
+                until: Some(until),
+                ..Happened::new(NotifyEvent::Parked, Some(parked.reason.clone()))
+            };
+            notify(self.context, self.key, happened, None);
         }
         if self.options.no_wait {
-            return Ok(Some(outcome));
+            return Err(Halt::At(outcome));
         }
         tracing::info!(%until, "waiting for the next attempt");
-        let deadline = self
-            .options
-            .longest_wait
-            .map(|longest| self.context.clock.now().plus(longest));
+        let longest = self.options.longest_wait;
+        let deadline = longest.map(|longest| self.context.clock.now().plus(longest));
         match retry::sleep(self.context, Some(run), until, deadline) {
-            Ok(WakeReason::InTime | WakeReason::Now) => Ok(None),
-            Ok(WakeReason::Stop) => Ok(Some(outcome)),
-            Err(Error {
-                kind: ErrorKind::Interrupted(code),
-                message,
-                ..
-            }) => {
-                self.interrupted = Some(code);
-                let status = if outcome == Outcome::Parked {
-                    RunStatus::Parked
-                } else {
-                    RunStatus::Paused
-                };
-                self.stand_for(status, message)?;
-                Ok(Some(outcome))
-            }
+            Ok(WakeReason::InTime | WakeReason::Now) => Ok(()),
+            Ok(WakeReason::Stop) => Err(Halt::At(outcome)),
             Err(error) => {
-                self.stand(RunStatus::Paused)?;
-                Err(error)
+                let ErrorKind::Interrupted(code) = error.kind else {
+                    self.stand(RunStatus::Paused)?;
+                    return Err(error.into());
+                };
+                self.interrupted = Some(code);
+                self.set_status(outcome.status(), error.message)?;
+                Err(Halt::At(outcome))
             }
         }
     }
@@ -436,19 +431,15 @@ impl Driver<'_> {
         let status = self.status(ledger.state(), &before, &settings);
         match status.standing {
             Standing::Allowed => {}
-            // Somebody who watches did not want to wait for that.
+            // The user who watches did not want to wait for that.
             Standing::Wait(until) if self.context.progress.skips_wait(until) => {}
             _ => return Ok(None),
         }
         if before.granted == 0 {
             retry::leave_to_others(self.context, ledger.state(), &before, &status)?;
         }
-        let started = attempt::begin(
-            self.context,
-            &mut ledger,
-            self.key,
-            &begin_of(self.context, &before),
-        )?;
+        let begin = begin_of(self.context, &before);
+        let started = attempt::begin(self.context, &mut ledger, self.key, &begin)?;
         write_views(ledger, &[self.key])?;
         let default = settings
             .retry
@@ -466,8 +457,8 @@ impl Driver<'_> {
         Ok(Some((before, started)))
     }
 
-    /// The run goes on after an attempt that was stopped for its claim, as if somebody had taken it up again.
-    fn go_on(&self, ended: &Ended) -> Result<()> {
+    /// The run goes on after an attempt that was stopped for its claim, as if it had been resumed.
+    fn resume_after(&self, ended: &Ended) -> Result<()> {
         let resumed = Payload::RunResumed {
             strategy: Some(Strategy::RetrySame),
             iteration: ended.end.iteration,
@@ -482,18 +473,9 @@ impl Driver<'_> {
 
     /// The attempt could not even be run: it is recorded as cancelled, so that nothing is charged for it.
     fn abandon(&self, started: &Started, error: Error) -> Error {
-        let failure = Failure {
-            message: error.explained(),
-            ..classify::cancelled()
-        };
-        let end = AttemptEnd {
-            failure: Some(failure),
-            ..AttemptEnd::default()
-        };
         let ending = Ending {
-            end,
             witnessed: self.witnessed_at(&started.subtask),
-            ..Ending::default()
+            ..execute::never_run(error.explained())
         };
         match attempt::end(self.context, self.key, started, ending) {
             Ok(_) => error,
@@ -565,33 +547,30 @@ impl Driver<'_> {
         ))
     }
 
-    fn follow(&mut self, ended: &Ended, started: &Started) -> Result<Next> {
+    /// What follows an attempt: another one, or the end.
+    fn follow(&mut self, ended: &Ended, started: &Started) -> Step {
+        let stop = |outcome| Err(Halt::At(outcome));
         if self.interrupted.is_some() {
-            return Ok(Next::Stop(Outcome::Cancelled));
+            return stop(Outcome::Cancelled);
         }
         if let Some(why) = &self.unstartable {
             self.context.warn(why.clone());
-            return Ok(Next::Stop(Outcome::Failed));
+            return stop(Outcome::Failed);
         }
         if let Some(why) = &ended.checkpoint_error {
-            let error =
-                between_attempts::not_captured(why, Hint::recover(["resume"]).run(self.key));
-            return Err(error);
+            let hint = Hint::recover(["resume"]).run(self.key);
+            return Err(between_attempts::not_captured(why, hint).into());
         }
         let Some(decision) = &ended.end.decision else {
-            return Ok(Next::GoOn);
+            return Ok(());
         };
-        if ended
-            .end
-            .failure
-            .as_ref()
-            .is_some_and(|failure| failure.cause == Cause::Cancelled)
-        {
-            return Ok(Next::Stop(Outcome::Cancelled));
+        let failure = ended.end.failure.as_ref();
+        if failure.is_some_and(|failure| failure.cause == Cause::Cancelled) {
+            return stop(Outcome::Cancelled);
         }
         tracing::info!(actions = ?decision.actions, reason = %decision.reason, "decided");
         if ended.run.spec.on_failure == OnFailure::Stop {
-            return Ok(Next::Stop(Outcome::Failed));
+            return stop(Outcome::Failed);
         }
         // Who stops it here wants to see what the attempt left; taking the run up again does what was decided.
         let stays = decision.leads_to_attempt() && self.context.progress.is_to_stop();
@@ -599,20 +578,20 @@ impl Driver<'_> {
             self.roll_back(&ended.run, started.attempt, decision)?;
         }
         if decision.has(Action::Skip) {
-            self.skip(started.iteration, &decision.reason)?;
-            return Ok(Next::GoOn);
-        }
-        if decision.has(Action::ManualFix) && !decision.has(Action::Escalate) {
-            fix_session::open(self.context, self.key)?;
-            return Ok(Next::Stop(Outcome::Paused));
+            return Ok(self.skip(started.iteration, &decision.reason)?);
         }
         if decision.has(Action::Escalate) {
-            return Ok(Next::Stop(Outcome::Escalated));
+            return stop(Outcome::Escalated);
         }
-        if !decision.leads_to_attempt() {
-            return Ok(Next::Stop(Outcome::Failed));
+        if decision.has(Action::ManualFix) {
+            fix_session::open(self.context, self.key)?;
+            return stop(Outcome::Paused);
         }
-        Ok(Next::GoOn)
+        if decision.leads_to_attempt() {
+            Ok(())
+        } else {
+            stop(Outcome::Failed)
+        }
     }
 
     fn skip(&self, iteration: u32, reason: &str) -> Result<()> {
@@ -622,15 +601,11 @@ impl Driver<'_> {
             reason: Some(reason.to_owned()),
         };
         self.context.record(self.key, vec![payload])?;
-        let happened = Happened::new(NotifyEvent::GaveUp, Some(reason.to_owned()));
-        notify(
-            self.context,
-            self.key,
-            Happened {
-                iteration: Some(iteration),
-                ..happened
-            },
-        );
+        let happened = Happened {
+            iteration: Some(iteration),
+            ..Happened::new(NotifyEvent::GaveUp, Some(reason.to_owned()))
+        };
+        notify(self.context, self.key, happened, None);
         Ok(())
     }
 
@@ -670,10 +645,10 @@ impl Driver<'_> {
         if self.load()?.status == status {
             return Ok(());
         }
-        self.stand_for(status, status.unexplained())
+        self.set_status(status, status.unexplained())
     }
 
-    fn stand_for(&self, status: RunStatus, reason: String) -> Result<()> {
+    fn set_status(&self, status: RunStatus, reason: String) -> Result<()> {
         self.context
             .record(self.key, vec![Payload::RunStatusChanged { status, reason }])
     }
@@ -696,7 +671,7 @@ impl Driver<'_> {
         let stopped = self.stopped.as_ref().map(|error| error.message.clone());
         let stopped = self.unstartable.clone().or(stopped);
         let reason = stopped.or_else(|| Some(decided?.reason.clone()));
-        notify_with(self.context, self.key, Happened::new(event, reason), report);
+        notify(self.context, self.key, Happened::new(event, reason), report);
     }
 
     fn finish(&mut self, outcome: Outcome) -> Result<Driven> {
@@ -708,24 +683,15 @@ impl Driver<'_> {
         } else {
             outcome
         };
-        let status = match outcome {
-            Outcome::Complete => RunStatus::Complete,
-            Outcome::Failed => RunStatus::Failed,
-            Outcome::Paused => RunStatus::Paused,
-            Outcome::Parked => RunStatus::Parked,
-            Outcome::Escalated => RunStatus::Escalated,
-            Outcome::Cancelled => RunStatus::Cancelled,
-        };
+        let status = outcome.status();
         self.stand(status)?;
         if status.is_over() {
             prune::tidy_up_due(self.context);
         }
-        let badly = matches!(status, RunStatus::Failed | RunStatus::Escalated);
-        let report = if badly {
-            run_summary::keep_report(self.context, self.key)
-        } else {
-            None
-        };
+        let is_bad = matches!(status, RunStatus::Failed | RunStatus::Escalated);
+        let report = is_bad
+            .then(|| run_summary::keep_report(self.context, self.key))
+            .flatten();
         let state = self.context.load()?.state;
         let run = run_of(&state, self.key)?;
         let settings = run_settings::settings_of(self.context, &run);

@@ -14,42 +14,49 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::commands::CommandEvidence;
+use super::commands::failure_of;
 use super::feedback::{LoopSetting, evidence_of, log_file, run_loops};
 use super::{Digest, DriveOptions};
+use crate::agent;
 use crate::agent::Stream;
 use crate::durable::Sync;
-use crate::engine::base::clock::millis;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::runs::run_of;
-use crate::engine::checkpoint::{create_automatic, due};
-use crate::engine::record::attempt_record::{Begin, Ending, Started};
-use crate::engine::record::run_settings::{
-    attempt_folder, identity, loops_of, shell_of, start_folder,
+use crate::engine::{
+    base::{
+        clock::millis,
+        context::Context,
+        error::{Error, ErrorKind, Result},
+        runs::run_of,
+    },
+    checkpoint::{create_automatic, due},
+    record::{
+        attempt_record::{Begin, Ending, Started},
+        git_state, lane,
+        run_settings::{attempt_folder, identity, loops_of, shell_of, start_folder},
+    },
+    recovery::lost,
+    remote::Session,
+    trust,
 };
-use crate::engine::record::{git_state, lane};
-use crate::engine::recovery::lost;
-use crate::engine::remote::Session;
-use crate::engine::trust;
 use crate::git::repo::ForeignLock;
-use crate::model::agent_record::{AgentKind, AgentRecord, Usage};
-use crate::model::event::{AttemptEnd, Payload};
-use crate::model::feedback::CheckKind;
-use crate::model::path::FolderId;
-use crate::model::run::{Leftover, ProcessId, Run, RunKey};
-use crate::model::spec::{Launch, PromptMode};
-use crate::os::own_program;
-use crate::policy::classify::{self, classify, stage_of_command};
-use crate::policy::prompt::{PromptParts, prompt};
-use crate::policy::secrets::{redact, redact_json};
-use crate::policy::settings::Leftovers;
-use crate::policy::text::headline;
-use crate::process::{
-    Exit, MARK, Mark, Program, SpawnErrorKind, Stray, Supervised, Watch, Watcher,
+use crate::model::{
+    agent_record::{AgentKind, AgentRecord, Usage},
+    event::{AttemptEnd, Payload},
+    failure::Failure,
+    feedback::CheckKind,
+    path::FolderId,
+    run::{Leftover, ProcessId, Run, RunKey},
+    spec::{Launch, PromptMode},
 };
+use crate::os::own_program;
+use crate::policy::{
+    classify::{self, classify, stage_of_command},
+    prompt::{PromptParts, prompt},
+    secrets::{redact, redact_json},
+    settings::Leftovers,
+    text::headline,
+};
+use crate::process::{Exit, Mark, Program, SpawnErrorKind, Supervised, Watch, Watcher};
 use crate::store::NewEvent;
-use crate::{agent, process};
 
 /// So many characters of a command line are enough to know a process by.
 const LONGEST_COMMAND: usize = 200;
@@ -64,6 +71,21 @@ pub(super) struct Executed {
     pub child_exit_code: Option<i32>,
 }
 
+/// How an attempt ends that was not even run: as cancelled, so that nothing is charged for it.
+pub(super) fn never_run(message: String) -> Ending {
+    let failure = Failure {
+        message,
+        ..classify::cancelled()
+    };
+    Ending {
+        end: AttemptEnd {
+            failure: Some(failure),
+            ..AttemptEnd::default()
+        },
+        ..Ending::default()
+    }
+}
+
 /// What an attempt of `run` is begun with.
 pub(super) fn begin_of(context: &Context, run: &Run) -> Begin {
     Begin {
@@ -76,12 +98,11 @@ pub(super) fn begin_of(context: &Context, run: &Run) -> Begin {
 
 /// The prompt of the attempt that comes next; `before` is the run as it stood before the attempt was begun.
 pub(crate) fn prompt_of(context: &Context, before: &Run, subtask: &str) -> Option<String> {
-    let strategy = before.resumed_with.or_else(|| {
-        before
-            .decision
-            .as_ref()
-            .and_then(|decision| decision.strategy)
-    });
+    let decided = before
+        .decision
+        .as_ref()
+        .and_then(|decision| decision.strategy);
+    let strategy = before.resumed_with.or(decided);
     prompt(&PromptParts {
         run: before,
         subtask,
@@ -109,7 +130,7 @@ pub(super) fn execute(
         supervised.log = Some(log_file(context, &log)?);
     }
     let mark = Mark::new(trust::attempt_places(context));
-    let mut marked = vec![(MARK.into(), mark.value().into())];
+    let mut marked = vec![(Mark::VARIABLE.into(), mark.value().into())];
     marked.extend(session.map(Session::variable));
     supervised.env_set.extend(marked.iter().cloned());
     let kind = agent::detect(Some(&command.line()), command.agent.as_deref(), b"");
@@ -124,26 +145,23 @@ pub(super) fn execute(
     let run = || run_watched(context, key, supervised, watched.as_ref(), session);
     let exit = with_checkpoints(context, key, run)
         .with_context(|| format!("cannot run {}", command.line()))?;
-    if let Some(error) = exit
-        .spawn_error
-        .as_ref()
-        .filter(|error| error.kind != SpawnErrorKind::Other)
+    if let Some(error) = &exit.spawn_error
+        && error.kind != SpawnErrorKind::Other
         && !command.is_fallback
     {
         // It was there when the run began: the attempt is not charged.
-        return Err(Error::new(
-            ErrorKind::Usage,
-            format!("cannot start the command: {}", error.message),
-        ));
+        let message = format!("cannot start the command: {}", error.message);
+        return Err(Error::new(ErrorKind::Usage, message));
     }
     let interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
     // What an atomic step left that was killed within the attempt is no part of its result.
-    match lost::recover_steps(context) {
-        Ok(done) => done.into_iter().for_each(|what| context.note(what)),
-        Err(error) => {
-            tracing::warn!(%error, "a step of the attempt was cut off and is not settled");
-        }
-    }
+    let settled = lost::recover_steps(context).inspect_err(
+        |error| tracing::warn!(%error, "a step of the attempt was cut off and is not settled"),
+    );
+    settled
+        .into_iter()
+        .flatten()
+        .for_each(|what| context.note(what));
     if exit.leaked {
         tracing::warn!("processes of the attempt outlived it and were ended");
     }
@@ -155,21 +173,17 @@ pub(super) fn execute(
     settle_strays(context, &mark, &mut leftovers);
     settle_locks(context, &locks);
     let child_exit_code = exit.exit_code;
-    let end = AttemptEnd {
-        duration_ms: millis(exit.duration),
-        exit_code: exit.exit_code,
-        signal: exit.signal.clone(),
-        timed_out: exit.timed_out,
-        log_path: Some(log.to_string_lossy().into_owned()),
-        ..AttemptEnd::default()
-    };
-    let resumed = before
-        .session_to_resume()
-        .filter(|_| !command.is_fallback)
-        .map(str::to_owned);
+    let session = before.session_to_resume().filter(|_| !command.is_fallback);
     let mut ending = Ending {
-        end,
-        resumed,
+        end: AttemptEnd {
+            duration_ms: millis(exit.duration),
+            exit_code: exit.exit_code,
+            signal: exit.signal.clone(),
+            timed_out: exit.timed_out,
+            log_path: Some(log.to_string_lossy().into_owned()),
+            ..AttemptEnd::default()
+        },
+        resumed: session.map(str::to_owned),
         ..Ending::default()
     };
     let stage = command.stage(before);
@@ -178,11 +192,8 @@ pub(super) fn execute(
     evidence.agent.clone_from(&command.agent);
     evidence.is_merged = before.spec.pty;
     evidence.is_check = stage != CheckKind::Agent;
-    let kind = agent::detect(
-        Some(&command.line()),
-        command.agent.as_deref(),
-        &evidence.stdout,
-    );
+    let named = command.agent.as_deref();
+    let kind = agent::detect(Some(&command.line()), named, &evidence.stdout);
     let record = kind.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));
     if let Some(record) = &record {
         take_record(&mut ending, record, before);
@@ -191,13 +202,14 @@ pub(super) fn execute(
             ending.end.agent_session = None;
         }
     }
-    let own = CommandEvidence {
-        evidence: &evidence,
-        record: record.as_ref(),
-        argv: &command.argv,
-    };
-    if let Some(failure) = own.failure(context, key, command.launch.as_ref()) {
-        ending.end.failure = Some(failure);
+    let failure = failure_of(
+        context,
+        key,
+        (&evidence, record.as_ref()),
+        (&command.argv, command.launch.as_ref()),
+    );
+    if failure.is_some() {
+        ending.end.failure = failure;
         ending.end.leftovers = leftovers;
         return Ok(Executed {
             ending,
@@ -223,12 +235,8 @@ pub(super) fn execute(
     if interrupted.is_some() {
         ending.end.failure = Some(classify::cancelled());
     } else if let Some((feedback, evidence)) = report.first_failure {
-        let mut failure = classify(
-            &evidence,
-            None,
-            &context.settings().rules,
-            context.clock.now(),
-        );
+        let (rules, now) = (&context.settings().rules, context.clock.now());
+        let mut failure = classify(&evidence, None, rules, now);
         failure.message = format!("{}: {}", feedback.name, failure.message);
         ending.end.failure = Some(failure);
         ending.in_feedback_loop = true;
@@ -243,29 +251,28 @@ pub(super) fn execute(
 }
 
 /// Deals with what the attempt left behind outside its session, and says so of each process once.
-fn settle_strays(context: &Context, mark: &Mark, told: &mut Vec<Leftover>) {
+fn settle_strays(context: &Context, mark: &Mark, known: &mut Vec<Leftover>) {
     let policy = context.settings().run.leftovers;
     let is_to_end = |folder: &Path| match policy {
         Leftovers::Auto => folder.starts_with(context.worktree()),
         Leftovers::End => true,
         Leftovers::Keep => false,
     };
-    let strays = process::settle_strays(mark, is_to_end, context.settings().runner.grace)
-        .unwrap_or_else(|error| {
-            tracing::warn!(%error, "what the attempt left behind is not known");
-            Vec::new()
-        });
-    for Stray {
-        pid,
-        command,
-        ended,
-    } in strays
-    {
-        if told.iter().any(|known| known.pid == pid) {
+    let strays = mark.settle(is_to_end, context.settings().runner.grace);
+    let strays = strays.unwrap_or_else(|error| {
+        tracing::warn!(%error, "what the attempt left behind is not known");
+        Vec::new()
+    });
+    for mut stray in strays {
+        if known.iter().any(|one| one.pid == stray.pid) {
             continue;
         }
-        let command: String = redact(&command).chars().take(LONGEST_COMMAND).collect();
-        let end = if ended {
+        stray.command = redact(&stray.command)
+            .chars()
+            .take(LONGEST_COMMAND)
+            .collect();
+        let (pid, command) = (stray.pid, &stray.command);
+        let end = if stray.ended {
             "it was ended"
         } else {
             "it was left running"
@@ -273,11 +280,7 @@ fn settle_strays(context: &Context, mark: &Mark, told: &mut Vec<Leftover>) {
         tracing::warn!(
             "process {pid} ({command}) left the attempt's session and outlived it: {end}"
         );
-        told.push(Leftover {
-            pid,
-            command,
-            ended,
-        });
+        known.push(stray);
     }
 }
 
@@ -319,34 +322,24 @@ struct Command {
 impl Command {
     /// The agent, or a check of the kind that was given or that its programs are.
     fn stage(&self, run: &Run) -> CheckKind {
-        let is_agent = self.launch.is_some()
-            || self
-                .agent
-                .as_deref()
-                .and_then(AgentKind::from_name)
-                .is_some();
-        let known = is_agent.then_some(CheckKind::Agent);
-        let given = run.spec.kind.filter(|_| !self.is_fallback).or(known);
-        given.unwrap_or_else(|| stage_of_command(&self.argv))
+        let named = self.agent.as_deref().and_then(AgentKind::from_name);
+        let is_agent = self.launch.is_some() || named.is_some();
+        let given = run.spec.kind.filter(|_| !self.is_fallback);
+        given
+            .or(is_agent.then_some(CheckKind::Agent))
+            .unwrap_or_else(|| stage_of_command(&self.argv))
     }
 
     /// Whether what is shown of its records is text for people.
     fn is_read(&self, run: &Run, digest: Digest) -> bool {
-        let is_wanted = match digest {
-            Digest::All => true,
-            Digest::Profile => self.launch.is_some(),
-            Digest::None => false,
-        };
-        is_wanted && !run.spec.pty
+        let is_by_profile = digest == Digest::Profile && self.launch.is_some();
+        (digest == Digest::All || is_by_profile) && !run.spec.pty
     }
 
     fn of(started: &Started) -> Self {
         let spec = &started.run.spec;
-        let begun = started
-            .run
-            .iterations
-            .get(started.iteration)
-            .and_then(|iteration| iteration.attempts.last());
+        let iteration = started.run.iterations.get(started.iteration);
+        let begun = iteration.and_then(|iteration| iteration.attempts.last());
         if begun.is_some_and(|attempt| attempt.fallback) {
             return Self {
                 argv: spec.fallback.clone(),
@@ -437,17 +430,9 @@ fn supervised(
     }
     supervised.env_remove = remove.into_iter().map(Into::into).collect();
     // An agent that takes its prompt elsewhere would take what is on its input for more of it.
-    let mode = command
-        .launch
-        .as_ref()
-        .map_or(PromptMode::Stdin, |launch| launch.prompt);
-    supervised.stdin = prompt.map(|text| {
-        if mode == PromptMode::Stdin {
-            text.as_bytes().to_vec()
-        } else {
-            Vec::new()
-        }
-    });
+    let launch = command.launch.as_ref();
+    let is_read = launch.is_none_or(|launch| launch.prompt == PromptMode::Stdin);
+    supervised.stdin = prompt.map(|text| if is_read { text.into() } else { Vec::new() });
     let argv = match &command.launch {
         Some(launch) => launch.argv(&command.argv, session, prompt, file.as_deref()),
         None => command.argv,
@@ -584,12 +569,8 @@ impl Watch for Records {
     }
 
     fn end(&mut self) -> Vec<u8> {
-        let rest = self
-            .stream
-            .take()
-            .filter(|_| self.is_read)
-            .map(|mut stream| stream.end());
-        rest.unwrap_or_default()
+        let rest = self.stream.take().filter(|_| self.is_read);
+        rest.map(|mut stream| stream.end()).unwrap_or_default()
     }
 }
 
@@ -619,12 +600,8 @@ fn record_child(
 ) -> Result<()> {
     session.map_or(Ok(()), |session| session.guard(child))?;
     let mut ledger = context.store().lock()?;
-    let event = NewEvent::about(
-        key,
-        Payload::ChildStarted {
-            child: child.clone(),
-        },
-    );
+    let child = child.clone();
+    let event = NewEvent::about(key, Payload::ChildStarted { child });
     Ok(ledger.append(context.clock.now(), vec![event])?)
 }
 
@@ -672,9 +649,9 @@ fn take_if_due(context: &Context, key: &RunKey, interval: Duration) -> Result<Du
         return Ok(interval);
     }
     // Somebody else took one meanwhile.
-    let age = state
-        .latest(key)
-        .map(|latest| context.clock.now().since(latest.created_at))
-        .unwrap_or_default();
-    Ok(interval.saturating_sub(age).max(SHORTEST))
+    let latest = state.latest(key);
+    let age = latest.map(|latest| context.clock.now().since(latest.created_at));
+    Ok(interval
+        .saturating_sub(age.unwrap_or_default())
+        .max(SHORTEST))
 }

@@ -19,25 +19,29 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{FileLock, LockError};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::runs;
-use crate::engine::record::liveness::Driving;
-use crate::engine::record::run_settings::configured_checks;
-use crate::engine::record::storage;
-use crate::engine::record::{checkpoint, events, lane, select};
-use crate::engine::recovery;
-use crate::engine::remote::{Server, require_new};
-use crate::engine::runs::refuse_driven;
-use crate::engine::trust::{self, Reach};
-use crate::model::checkpoint::trigger;
-use crate::model::decision::{Decision, Standing};
-use crate::model::hint::Hint;
-use crate::model::run::{NONE, ProcessId, Run, RunKey, RunSpec};
-use crate::model::state::State;
-use crate::policy::report::Night;
-use crate::policy::retry::Outlook;
-use crate::process;
+use crate::engine::{
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+        runs,
+    },
+    record::{
+        checkpoint, events, lane, liveness::Driving, run_settings::configured_checks, select,
+        storage,
+    },
+    recovery,
+    remote::{Server, require_new},
+    runs::refuse_driven,
+    trust::{self, Reach},
+};
+use crate::model::{
+    checkpoint::trigger,
+    decision::{Decision, Standing},
+    hint::Hint,
+    run::{NONE, ProcessId, Run, RunKey, RunSpec, RunStatus},
+    state::State,
+};
+use crate::policy::{report::Night, retry::Outlook};
 use crate::process::Show;
 use crate::store::NewEvent;
 
@@ -67,6 +71,20 @@ pub(crate) enum Outcome {
     Escalated,
     /// It was interrupted.
     Cancelled,
+}
+
+impl Outcome {
+    /// What the run is recorded as.
+    fn status(self) -> RunStatus {
+        match self {
+            Self::Complete => RunStatus::Complete,
+            Self::Failed => RunStatus::Failed,
+            Self::Paused => RunStatus::Paused,
+            Self::Parked => RunStatus::Parked,
+            Self::Escalated => RunStatus::Escalated,
+            Self::Cancelled => RunStatus::Cancelled,
+        }
+    }
 }
 
 /// Whose records are shown as text that people read. The log has them as they are.
@@ -124,12 +142,10 @@ pub(crate) struct Driven {
 
 /// The run of this work tree in whose attempt this process is.
 fn run_around<'a>(context: &Context, state: &'a State) -> Option<&'a Run> {
-    let above = process::ancestors();
-    let is_above = |id: &ProcessId| {
-        above
-            .iter()
-            .any(|one| (one.pid, one.start_time) == (id.pid, id.start_time))
-    };
+    let above = ProcessId::ancestors();
+    let is_same =
+        |one: &ProcessId, id: &ProcessId| (one.pid, one.start_time) == (id.pid, id.start_time);
+    let is_above = |id: &ProcessId| above.iter().any(|one| is_same(one, id));
     state
         .runs_of(&context.worktree_id())
         .find(|run| runs::driver(context.store(), run).is_some_and(is_above))
@@ -144,23 +160,19 @@ fn claim_worktree(context: &Context, state: &State, key: &RunKey) -> Result<Opti
     if run_around(context, state).is_some() {
         return Ok(None);
     }
-    let at_work = || {
-        state
-            .runs_of(&context.worktree_id())
-            .filter_map(|run| Some((run, runs::driver(context.store(), run)?)))
-    };
     let is_lane = |key: &RunKey| key.lane != NONE;
     let refused = |who: &str, way: &str, hint: Hint| {
         let message = format!("{who} is at work in this work tree: {way}");
         Error::new(ErrorKind::Locked, message).hint(hint)
     };
-    if let Some((run, id)) = at_work().find(|(run, _)| !(is_lane(key) && is_lane(&run.key))) {
-        let who = format!("run {} (pid {})", run.key, id.pid);
-        return Err(refused(
-            &who,
-            &runs::way_to_stop(id),
-            Hint::recover(["status"]).run(&run.key),
-        ));
+    for run in state.runs_of(&context.worktree_id()) {
+        if let Some(id) = runs::driver(context.store(), run)
+            && !(is_lane(key) && is_lane(&run.key))
+        {
+            let who = format!("run {} (pid {})", run.key, id.pid);
+            let hint = Hint::recover(["status"]).run(&run.key);
+            return Err(refused(&who, &runs::way_to_stop(id), hint));
+        }
     }
     if is_lane(key) {
         return Ok(None);
@@ -169,20 +181,14 @@ fn claim_worktree(context: &Context, state: &State, key: &RunKey) -> Result<Opti
         "worktree-{:08x}.lock",
         crc32fast::hash(context.worktree_id().to_string().as_bytes())
     );
-    match FileLock::acquire(
-        context.store().root(),
-        &context.store().private_dir().join(name),
-        Duration::ZERO,
-    ) {
+    let place = context.store().private_dir().join(name);
+    match FileLock::acquire(context.store().root(), &place, Duration::ZERO) {
         Ok(lock) => Ok(Some(lock)),
         Err(LockError::Held { holder, .. }) => {
             let pid = holder.split_whitespace().nth(1).unwrap_or_default();
             let way = format!("wait for it, or stop it first with kill -INT {pid}");
-            Err(refused(
-                &format!("another run ({holder})"),
-                &way,
-                Hint::recover(["status"]),
-            ))
+            let who = format!("another run ({holder})");
+            Err(refused(&who, &way, Hint::recover(["status"])))
         }
         Err(error) => Err(error.into()),
     }
@@ -206,10 +212,8 @@ pub(crate) fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) 
         let server = Server::of(context, &remote)?.with_consent()?;
         let naming = context.naming();
         if let Some(id) = &naming.run_id {
-            require_new(
-                &server,
-                &RunKey::new(id.clone(), naming.phase.as_deref(), naming.lane.as_deref()),
-            )?;
+            let key = RunKey::new(id.clone(), naming.phase.as_deref(), naming.lane.as_deref());
+            require_new(&server, &key)?;
         }
         let retry =
             serde_json::to_value(&context.settings().retry).context("cannot encode the budgets")?;
@@ -226,15 +230,11 @@ pub(crate) fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) 
     let _worktree = claim_worktree(context, ledger.state(), &key)?;
     let driving = Driving::take(context, &key)?;
     ledger.append(now, events)?;
+    let beginning = lane::of_beginning(ledger.state(), &key);
     let request = storage::Request {
         trigger: trigger::INITIAL.to_owned(),
         after_iteration: Some(0),
-        lane_fields: lane::fill(
-            context,
-            ledger.state(),
-            &key,
-            lane::of_beginning(ledger.state(), &key),
-        ),
+        lane_fields: lane::fill(context, ledger.state(), &key, beginning),
         ..storage::Request::default()
     };
     let initial = checkpoint::record(context, &ledger, &key, &prepared, request)?;

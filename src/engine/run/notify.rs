@@ -1,6 +1,7 @@
 //! Notifying a person of what happened in a run, by a command of theirs.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -58,20 +59,14 @@ impl Happened {
     pub(crate) fn at_end(ended: &Ended, before: &Run) -> Option<Self> {
         let failure = ended.end.failure.as_ref();
         let happened = Self::decided(ended.end.decision.as_ref()?, failure)?;
-        let last = before
-            .decision
-            .as_ref()
-            .and_then(|decision| Self::decided(decision, before.failure.as_ref()));
-        let what = |one: &Self, failure: Option<&Failure>| {
-            (
-                one.event,
-                one.iteration,
-                one.until,
-                failure.map(|failure| failure.cause),
-            )
-        };
-        let known = last.map(|last| what(&last, before.failure.as_ref()));
-        Some(happened).filter(|happened| known != Some(what(happened, failure)))
+        let earlier = before.failure.as_ref();
+        let last = before.decision.as_ref();
+        let last = last.and_then(|decision| Self::decided(decision, earlier));
+        let cause = |failure: Option<&Failure>| failure.map(|failure| failure.cause);
+        let what = |one: &Self| (one.event, one.iteration, one.until);
+        let is_known = last.is_some_and(|last| what(&last) == what(&happened))
+            && cause(earlier) == cause(failure);
+        (!is_known).then_some(happened)
     }
 
     fn decided(decision: &Decision, failure: Option<&Failure>) -> Option<Self> {
@@ -83,14 +78,10 @@ impl Happened {
             () if decision.has(Action::Park) => NotifyEvent::Parked,
             () => return None,
         };
-        let reason = Some(decision.reason.clone());
-        let iteration = failure.and_then(|failure| failure.iteration);
-        let until = decision.not_before.filter(|_| event == NotifyEvent::Parked);
         Some(Self {
-            event,
-            reason,
-            iteration,
-            until,
+            iteration: failure.and_then(|failure| failure.iteration),
+            until: decision.not_before.filter(|_| event == NotifyEvent::Parked),
+            ..Self::new(event, Some(decision.reason.clone()))
         })
     }
 }
@@ -129,17 +120,13 @@ struct Document<'a> {
     notification: &'a Notification,
 }
 
-/// Notifies whoever wants to hear of it. Nothing waits for that, and what goes wrong with it changes nothing else.
-pub(in crate::engine) fn notify(context: &Context, key: &RunKey, happened: Happened) {
-    notify_with(context, key, happened, None);
-}
-
-/// The same, with the report that was written for it.
-pub(super) fn notify_with(
+/// Notifies whoever wants to hear of it, with the report that was written for it. Nothing waits for that, and what goes wrong
+/// with it changes nothing else.
+pub(in crate::engine) fn notify(
     context: &Context,
     key: &RunKey,
     happened: Happened,
-    report: Option<&std::path::Path>,
+    report: Option<&Path>,
 ) {
     let wanted = context.settings().notify.on.contains(&happened.event) && !context.dry_run();
     if !wanted {
@@ -156,11 +143,8 @@ pub(super) fn notify_of_error(context: &Context, key: &RunKey, error: &Error) {
         ErrorKind::Interrupted(_) => NotifyEvent::Ended,
         _ => NotifyEvent::NeedsPerson,
     };
-    notify(
-        context,
-        key,
-        Happened::new(event, Some(error.message.clone())),
-    );
+    let happened = Happened::new(event, Some(error.message.clone()));
+    notify(context, key, happened, None);
 }
 
 /// The words of the command that notifies; `None` where there is none.
@@ -185,12 +169,7 @@ fn command(context: &Context, run: &Run) -> Option<Vec<String>> {
     }
 }
 
-fn start(
-    context: &Context,
-    key: &RunKey,
-    happened: Happened,
-    report: Option<&std::path::Path>,
-) -> Result<()> {
+fn start(context: &Context, key: &RunKey, happened: Happened, report: Option<&Path>) -> Result<()> {
     let state = context.load()?.state;
     let run = run_of(&state, key)?;
     let Some(argv) = command(context, &run) else {
@@ -220,13 +199,9 @@ fn start(
         .map_err(anyhow::Error::from)?;
     let folder = context.store().run_dir(key);
     context.create_state_dir(&folder)?;
-    let log = folder.join(LOG);
     let failed = |what: &str, error| Error::io(format!("cannot {what}"), error);
-    let log = context
-        .store()
-        .root()
-        .open_or_create(&log)
-        .map_err(|error| failed("write the log", error))?;
+    let log = context.store().root().open_or_create(&folder.join(LOG));
+    let log = log.map_err(|error| failed("write the log", error))?;
     let env = [
         ("RECOVER_EVENT", event),
         ("RECOVER_RUN_ID", key.run_id.as_str()),
@@ -260,33 +235,26 @@ fn summary(context: &Context, run: &Run, happened: &Happened, night: Option<&Nig
     let project = context
         .worktree()
         .file_name()
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_default();
+        .unwrap_or_default()
+        .to_string_lossy();
     let what = match happened.event {
         NotifyEvent::NeedsPerson => "needs a person".to_owned(),
-        NotifyEvent::Parked => {
-            format!(
-                "is parked{}",
-                happened
-                    .until
-                    .map(|until| format!(" until {until}"))
-                    .unwrap_or_default()
-            )
-        }
+        NotifyEvent::Parked => match happened.until {
+            Some(until) => format!("is parked until {until}"),
+            None => "is parked".to_owned(),
+        },
         NotifyEvent::GaveUp => match happened.iteration {
             Some(iteration) => format!("gave up iteration {iteration}"),
             None => "gave up an iteration".to_owned(),
         },
         NotifyEvent::Ended => format!("ended: {}", run.status.as_str().replace('_', " ")),
     };
-    let reason = happened
-        .reason
-        .as_ref()
-        .map(|reason| format!(" ({reason})"))
-        .unwrap_or_default();
-    let night = night
-        .map(|night| format!("; {}", night.summary))
-        .unwrap_or_default();
-    let told = format!("{project}: run {} {what}{reason}{night}", run.key.run_id);
-    escape(&redact(&local_times(&told)))
+    let mut text = format!("{project}: run {} {what}", run.key.run_id);
+    if let Some(reason) = &happened.reason {
+        text += &format!(" ({reason})");
+    }
+    if let Some(night) = night {
+        text += &format!("; {}", night.summary);
+    }
+    escape(&redact(&local_times(&text)))
 }

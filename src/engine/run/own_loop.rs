@@ -4,32 +4,38 @@
 
 use std::sync::Arc;
 
-use super::notify::{Happened, notify_with};
+use super::execute::never_run;
+use super::notify::{Happened, notify};
 use super::{between_attempts, retry};
-use crate::engine::attempt::{
-    begin, beginning, conditions, end as end_attempt, end_locked, judge, random, recovery_result,
-    run_summary,
+use crate::engine::{
+    attempt::{
+        begin, beginning, conditions, end as end_attempt, end_locked, judge, random,
+        recovery_result, run_summary,
+    },
+    base::{
+        context::Context,
+        error::{Error, ErrorKind, Result},
+        heartbeat::is_alive,
+        runs::run_of,
+    },
+    record::{
+        checkpoint, events, select,
+        storage::{Prepared, Request},
+    },
+    recovery,
+    remote::{before_own_attempt, before_own_end, send_own_beginning, send_own_end},
+    restore::automatic,
 };
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::heartbeat::is_alive;
-use crate::engine::base::runs::run_of;
-pub(crate) use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
-use crate::engine::record::storage::{Prepared, Request};
-use crate::engine::record::{checkpoint, events, select};
-use crate::engine::recovery;
-use crate::engine::remote::{before_own_attempt, before_own_end, send_own_beginning, send_own_end};
-use crate::engine::restore::automatic;
-use crate::model::checkpoint::trigger;
-use crate::model::event::AttemptEnd;
-use crate::model::failure::Failure;
-use crate::model::hint::Hint;
-use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
-use crate::policy::classify;
+use crate::model::{
+    checkpoint::trigger,
+    hint::Hint,
+    run::{Run, RunKey},
+    state::State,
+};
 use crate::policy::settings::SafeMode;
-use crate::store::views::write_views;
-use crate::store::{Exclusive, NewEvent};
+use crate::store::{Exclusive, NewEvent, views::write_views};
+
+pub(crate) use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
 
 /// `attempt start`: records the beginning of an attempt of a loop that runs its own commands; before it, where the run has
 /// no checkpoint yet, what it begins with.
@@ -81,23 +87,7 @@ pub(crate) fn start(context: &Context, request: &Begin) -> Result<Started> {
     write_views(ledger, &[&key])?;
     if let Err(error) = send_own_beginning(context, &key) {
         // Nobody else knows of it: it was none.
-        let failure = Failure {
-            message: error.to_string(),
-            ..classify::cancelled()
-        };
-        let end = AttemptEnd {
-            failure: Some(failure),
-            ..AttemptEnd::default()
-        };
-        end_attempt(
-            context,
-            &key,
-            &started,
-            Ending {
-                end,
-                ..Ending::default()
-            },
-        )?;
+        end_attempt(context, &key, &started, never_run(error.to_string()))?;
         return Err(error);
     }
     Ok(started)
@@ -155,7 +145,7 @@ pub(crate) fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
     drop(prepared);
     let ended = run_summary::report_after(context, &key, ended);
     if let Some(happened) = Happened::at_end(&ended, &run) {
-        notify_with(context, &key, happened, ended.report.as_deref());
+        notify(context, &key, happened, ended.report.as_deref());
     }
     send_own_end(context, &ended.run)?;
     Ok(ended)
@@ -169,32 +159,20 @@ fn detect(
     ending: &Ending,
     prepared: Option<&Prepared>,
 ) -> conditions::Detected {
+    let next = run.current_iteration;
     let (iteration, subtask) = match open(run) {
         Some(started) => (started.iteration, started.subtask),
-        None => (
-            run.current_iteration,
-            run.next_subtask(run.current_iteration),
-        ),
+        None => (next, run.next_subtask(next)),
     };
-    conditions::detect(
-        context,
-        state,
-        &run.key,
-        (iteration, &subtask),
-        ending,
-        prepared,
-    )
+    let about = (iteration, subtask.as_str());
+    conditions::detect(context, state, &run.key, about, ending, prepared)
 }
 
 /// The attempt that was started and has not ended.
 fn open(run: &Run) -> Option<Started> {
     let live = run.live.as_ref()?;
-    let attempt = run
-        .iterations
-        .get(live.iteration)?
-        .attempts
-        .iter()
-        .rfind(|a| a.number == live.attempt)?;
+    let mut attempts = run.iterations.get(live.iteration)?.attempts.iter();
+    let attempt = attempts.rfind(|attempt| attempt.number == live.attempt)?;
     Some(Started {
         run: run.clone(),
         iteration: live.iteration,
@@ -206,24 +184,22 @@ fn open(run: &Run) -> Option<Started> {
 
 /// An attempt that a live `recover run` supervises is that one's to end.
 fn refuse_supervised(context: &Context, state: &State, key: &RunKey) -> Result<()> {
-    match state
-        .run(key)
-        .and_then(|run| run.live.as_ref())
-        .and_then(|live| live.supervisor.as_ref())
-    {
-        Some(supervisor) if is_alive(context.store(), supervisor) => {
-            let message = format!(
-                "an attempt of run {key} is under way (pid {})",
-                supervisor.pid
-            );
-            Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
-        }
-        _ => match state.run(key) {
-            // A success of another run of the task would clear its count.
-            Some(run) if run.task_id.is_some() => retry::refuse_at_work(context, state, run, false),
-            _ => Ok(()),
-        },
+    let Some(run) = state.run(key) else {
+        return Ok(());
+    };
+    let supervisor = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
+    if let Some(supervisor) = supervisor.filter(|id| is_alive(context.store(), id)) {
+        let message = format!(
+            "an attempt of run {key} is under way (pid {})",
+            supervisor.pid
+        );
+        return Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)));
     }
+    // A success of another run of the task would clear its count.
+    if run.task_id.is_some() {
+        retry::refuse_at_work(context, state, run, false)?;
+    }
+    Ok(())
 }
 
 /// The run that an attempt would be recorded in, made in memory where there is none, and the state with it.
@@ -251,15 +227,8 @@ pub(crate) fn preview(context: &Context, mut ending: Ending) -> Result<Ended> {
     let prepared = checkpoint::prepare(context).ok();
     let about = (started.iteration, started.subtask.as_str());
     let found = conditions::detect(context, &state, &run.key, about, &ending, prepared.as_ref());
-    judge(
-        context,
-        &state,
-        &run,
-        &started,
-        &mut ending,
-        found,
-        random(context),
-    );
+    let spread = random(context);
+    judge(context, &state, &run, &started, &mut ending, found, spread);
     let mode = context.settings().rollback.safe_mode;
     let asks =
         mode == SafeMode::ReadOnly || (mode == SafeMode::Conservative && !context.says_yes());

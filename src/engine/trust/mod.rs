@@ -36,7 +36,7 @@ use crate::model::run::{Run, RunKey};
 use crate::model::time::format_duration;
 use crate::policy::secrets::redact;
 use crate::policy::text::escape;
-use crate::process::{self, ProcessId};
+use crate::process::{Mark, ProcessId};
 use crate::store::{Origin, StoreError};
 
 /// What became of a value since the project's configuration was last trusted.
@@ -578,21 +578,18 @@ pub(crate) fn refuse_to_agent(context: &Context, command: &str, reach: Reach) ->
 fn attempts(context: &Context, command: &str) -> Vec<Attempt> {
     let anywhere = command == "trust" || command == "init";
     let [state, tree] = attempt_places(context);
-    let marks = process::marks().into_iter().filter(|marked| {
-        let [of_state, of_tree] = marked.mark.places;
+    let marks = Mark::all().into_iter().filter(|(mark, _)| {
+        let [of_state, of_tree] = mark.places;
         anywhere || of_state == state || of_tree == tree
     });
     let mut found: Vec<Attempt> = marks
-        .map(|marked| {
-            let is_here = marked.mark.places[1] == tree;
-            Attempt {
-                run_id: marked.run_id,
-                supervisor: marked.mark.supervisor,
-                is_here,
-            }
+        .map(|(mark, run_id)| Attempt {
+            run_id,
+            is_here: mark.places[1] == tree,
+            supervisor: mark.supervisor,
         })
         .collect();
-    let above = LazyCell::new(process::ancestors);
+    let above = LazyCell::new(ProcessId::ancestors);
     // A ledger that cannot be read names nobody; what a command does with it is its own to say.
     for run in context
         .load()

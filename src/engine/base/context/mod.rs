@@ -5,10 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use place::{
-    Discovered, Location, check_owners, discover, is_home_project, lane_root, last_head, roots,
-    task_of_run,
-};
+use place::{Discovered, Location, check_owners, discover, is_home_project, lane_root, last_head, roots, task_of_run};
 
 use super::clock::Clock;
 use super::error::{Error, ErrorKind, Result};
@@ -20,14 +17,8 @@ use super::trust::TrustRecord;
 use crate::config::{Around, Config, ConfigError, Guarded, UserConfig, is_mask};
 use crate::durable::Root;
 use crate::git::{Error as GitError, Repo};
-use crate::model::hint::Hint;
-use crate::model::id::RunId;
-use crate::model::manifest::CaptureRules;
-use crate::model::path::FolderId;
-use crate::model::run::RunKey;
-use crate::model::time::Timestamp;
+use crate::model::{hint::Hint, id::RunId, manifest::CaptureRules, path::FolderId, run::RunKey, time::Timestamp};
 use crate::policy::settings::{DEFAULT_LANE_FILE, SafeMode, Settings};
-use crate::process;
 use crate::process::{Interrupts, ProcessId};
 use crate::store::{Loaded, Store};
 
@@ -390,7 +381,7 @@ impl Context {
                     .to_owned(),
             );
         }
-        heartbeat.map_or_else(process::own_id, |heartbeat| heartbeat.id().clone())
+        heartbeat.map_or_else(ProcessId::own, |heartbeat| heartbeat.id().clone())
     }
 
     /// Refuses to go on with `key` where another process took this one for dead and has it now (11).

@@ -24,21 +24,13 @@ use anyhow::Context as _;
 use super::{Context, Setup};
 use crate::config::{Config, ConfigError, MAX_FILE, Place, UserConfig};
 use crate::durable::{Root, TemporaryFolder};
-use crate::engine::base::error::{Error, ErrorKind as Kind, Result};
-use crate::engine::base::runs::{self, Wanted};
-use crate::git::base::{RepositoryState, Unusable};
-use crate::git::repo::owner;
-use crate::git::{Error as GitError, Repo, WorktreeLock};
-use crate::model::hint::Hint;
-use crate::model::id::TaskId;
-use crate::model::manifest::Head;
-use crate::model::path::FolderId;
-use crate::model::state::State;
-use crate::model::time::Timestamp;
-use crate::policy::secrets::{Fingerprints, Redactor};
-use crate::policy::settings::RedactSettings;
+use crate::engine::base::{error::{Error, ErrorKind as Kind, Result}, runs::{self, Wanted}};
+use crate::git::{Error as GitError, Repo, WorktreeLock, base::{RepositoryState, Unusable}, repo::owner};
+use crate::model::{hint::Hint, id::TaskId, manifest::Head, path::FolderId, state::State, time::Timestamp};
+use crate::policy::{secrets::{Fingerprints, Redactor}, settings::RedactSettings};
 use crate::store::{Foreign, Origin, Registry, Store};
-use crate::{config, process, store};
+use crate::{config, store};
+use crate::process::Mark;
 
 /// The task of the run that a command without `--task` works on, where the file has settings of its own for it (B16).
 pub(super) fn task_of_run(
@@ -563,9 +555,9 @@ pub(super) fn warn_if_foreign(context: &Context) {
 /// Whether this process is part of an attempt that is about this state directory or this work tree, by its marks alone.
 pub(in crate::engine) fn is_part_of_attempt(state_dir: &Path, worktree: &Path) -> bool {
     let [state, tree] = attempt_numbers(state_dir, worktree);
-    let is_here =
-        |marked: &process::Marked| marked.mark.places[0] == state || marked.mark.places[1] == tree;
-    process::marks().iter().any(is_here)
+    let all = Mark::all();
+    all.iter()
+        .any(|(mark, _)| mark.places[0] == state || mark.places[1] == tree)
 }
 
 pub(in crate::engine) fn attempt_numbers(state_dir: &Path, worktree: &Path) -> [u32; 2] {
