@@ -13,45 +13,36 @@ use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::{
-    attempt::{
-        preconditions::reconsider,
-        run_summary::{night, outlook},
-    },
-    base::{clock::millis, context::Context, error::Result, runs},
-    exchange::views,
-    record::{
-        git_state,
-        lane::Hints,
-        liveness,
-        run_settings::{attempt_folder, log_name, loops_of},
-        select,
-    },
-    recovery,
-    remote::{RunRemote, run_remotes},
-    run::retry,
-    runs::size_of,
-};
-use crate::model::{
-    agent_record::{Usage, UsageFields},
-    decision::{Budget, Decision, Wait},
-    failure::Failure,
-    feedback::{FeedbackLoop, FeedbackResults},
-    hint::Place,
-    id::{CheckpointId, RunId},
-    manual_fix::{ManualFixSession, ManualFixStatus},
-    run::{Parked, ProcessId, Run, RunKey},
-    run_line::{IterationLine, RunLine},
-    state::State,
-    step::ToldStep,
-    time::Timestamp,
-};
-use crate::policy::{
-    report::Night,
-    retry::{Outlook, ResumeOption, end_of_fix, manual_steps, resume_options},
-    secrets::redact,
-    text::escape,
-};
+use crate::engine::attempt::preconditions::reconsider;
+use crate::engine::attempt::run_summary::{night, outlook};
+use crate::engine::base::clock::millis;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::engine::base::runs;
+use crate::engine::exchange::views;
+use crate::engine::record::lane::Hints;
+use crate::engine::record::run_settings::{attempt_folder, log_name, loops_of};
+use crate::engine::record::{git_state, liveness, select};
+use crate::engine::recovery;
+use crate::engine::remote::{RunRemote, run_remotes};
+use crate::engine::run::retry;
+use crate::engine::runs::size_of;
+use crate::model::agent_record::{Usage, UsageFields};
+use crate::model::decision::{Budget, Decision, Wait};
+use crate::model::failure::Failure;
+use crate::model::feedback::{FeedbackLoop, FeedbackResults};
+use crate::model::hint::Place;
+use crate::model::id::{CheckpointId, RunId};
+use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
+use crate::model::run::{Parked, ProcessId, Run, RunKey};
+use crate::model::run_line::{IterationLine, RunLine};
+use crate::model::state::State;
+use crate::model::step::ToldStep;
+use crate::model::time::Timestamp;
+use crate::policy::report::Night;
+use crate::policy::retry::{Outlook, ResumeOption, end_of_fix, manual_steps, resume_options};
+use crate::policy::secrets::redact;
+use crate::policy::text::escape;
 use crate::watch::Watcher;
 
 pub(crate) use crate::engine::attempt::run_summary::Retry;

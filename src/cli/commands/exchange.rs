@@ -1,10 +1,8 @@
 //! Runs `import` and `sync`.
 
 use super::super::args::{ImportArgs, SyncArgs};
-use super::super::{
-    replies::PlanReply,
-    ui::{Reply, Ui, escape, verb},
-};
+use super::super::replies::PlanReply;
+use super::super::ui::{Reply, Ui, escape, verb};
 use crate::engine::{Context, Result, exchange, inspect};
 use crate::policy::text::count;
 

@@ -6,8 +6,10 @@ use super::super::ui::{Ui, escape};
 use super::attempts::iterations_text;
 use super::moment;
 use super::status::look_at_text;
-use crate::engine::{Context, answers, base::clock, run};
-use crate::model::{decision::Standing, hint::Hint};
+use crate::engine::base::clock;
+use crate::engine::{Context, answers, run};
+use crate::model::decision::Standing;
+use crate::model::hint::Hint;
 use crate::policy::retry::{next_command, way_back};
 
 /// Says where the report is that a bad end left (A6, S13).

@@ -19,7 +19,8 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{Root, Sync};
-use crate::process::{ProcessId, Supervised};
+use crate::model::run::ProcessId;
+use crate::process::Supervised;
 use crate::store::Store;
 
 use super::clock::{Moment, millis};

@@ -150,14 +150,13 @@ fn views(context: &Context, to: Option<&Path>) -> Result<Vec<(PathBuf, Vec<u8>)>
         let mut imported = run.imported.iter();
         let is_battle =
             run.imported.is_empty() || imported.any(|one| one.imported.kind == ImportKind::Battle);
-        let mut place = battle_path(run);
-        if is_elsewhere {
-            if !is_battle {
-                continue;
-            }
-            place = place.strip_prefix("recover").unwrap_or(&place).to_owned();
+        if is_elsewhere && !is_battle {
+            continue;
         }
-        all.push((root.join(place), encode(&battle(&state, run))?));
+        let own = battle_path(run);
+        let elsewhere = own.strip_prefix("recover").unwrap_or(&own);
+        let place = root.join(if is_elsewhere { elsewhere } else { &own });
+        all.push((place, encode(&battle(&state, run))?));
     }
     if is_elsewhere {
         all.extend(sessions(context, &state, &root)?);

@@ -13,16 +13,17 @@ use serde::{Deserialize, Serialize};
 use super::install::{Installed, Place, installed_in};
 use crate::agent::detect;
 use crate::durable::{Root, Sync};
-use crate::engine::base::{context::Context, error::Result};
-use crate::model::{
-    hint::{Advice, Hint},
-    hook::HookAgent,
-    run::{Attempt, AttemptOutcome, Run},
-    state::State,
-    time::Timestamp,
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::model::hint::{Advice, Hint};
+use crate::model::hook::HookAgent;
+use crate::model::run::{Attempt, AttemptOutcome, Run};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
 use crate::os::own_program;
-use crate::policy::{program::first_program, settings::AgentProfile, text::escape};
+use crate::policy::program::first_program;
+use crate::policy::settings::AgentProfile;
+use crate::policy::text::escape;
 use crate::process::{Interrupts, Program, Show, Supervised};
 
 /// One agent's hook.

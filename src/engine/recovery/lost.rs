@@ -24,34 +24,26 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{FileLock, Sync};
-use crate::engine::{
-    attempt::{self, conditions::Detected},
-    base::{
-        clock::millis,
-        context::Context,
-        error::{ErrorKind, Result},
-        heartbeat::{is_alive, mark_replaced},
-        runs::{self, run_of},
-    },
-    record::{
-        attempt_record::{self, Ending, Started},
-        events::{self, apply_speculatively},
-        liveness::{
-            is_driven, is_orphaned, is_step_orphaned, left_running, orphaned_baseline,
-            orphaned_steps,
-        },
-    },
-    restore::automatic::restore_covered_files,
+use crate::engine::attempt;
+use crate::engine::attempt::conditions::Detected;
+use crate::engine::base::clock::millis;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{ErrorKind, Result};
+use crate::engine::base::heartbeat::{is_alive, mark_replaced};
+use crate::engine::base::runs::{self, run_of};
+use crate::engine::record::attempt_record::{self, Ending, Started};
+use crate::engine::record::events::{self, apply_speculatively};
+use crate::engine::record::liveness::{
+    is_driven, is_orphaned, is_step_orphaned, left_running, orphaned_baseline, orphaned_steps,
 };
-use crate::model::{
-    checkpoint::trigger,
-    decision::Action,
-    event::{AttemptEnd, Payload},
-    hint::Hint,
-    run::{IterationStatus, OnFailure, ProcessId, Run, RunKey, RunStatus},
-    state::State,
-    step::{Step, StepEnd, StepStatus},
-};
+use crate::engine::restore::automatic::restore_covered_files;
+use crate::model::checkpoint::trigger;
+use crate::model::decision::Action;
+use crate::model::event::{AttemptEnd, Payload};
+use crate::model::hint::Hint;
+use crate::model::run::{IterationStatus, OnFailure, ProcessId, Run, RunKey, RunStatus};
+use crate::model::state::State;
+use crate::model::step::{Step, StepEnd, StepStatus};
 use crate::policy::classify;
 use crate::store::NewEvent;
 

@@ -15,30 +15,23 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
 
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-        runs::run_of,
-    },
-    record::{
-        events::adopt_one,
-        git_state,
-        liveness::{is_orphaned, orphaned_baseline, orphaned_steps},
-        stored::record_of,
-    },
-    restore::execute,
-};
-use crate::git::{
-    Repo, WorktreeLock, checkpoint::StoredCheckpoint, program::CommitJournal, repo::CheckpointRef,
-};
-use crate::model::{
-    checkpoint::{Checkpoint, trigger},
-    event::{Event, Payload},
-    hint::Hint,
-    run::{Run, RunKey, RunStatus},
-    state::State,
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::engine::record::events::adopt_one;
+use crate::engine::record::git_state;
+use crate::engine::record::liveness::{is_orphaned, orphaned_baseline, orphaned_steps};
+use crate::engine::record::stored::record_of;
+use crate::engine::restore::execute;
+use crate::git::checkpoint::StoredCheckpoint;
+use crate::git::program::CommitJournal;
+use crate::git::repo::CheckpointRef;
+use crate::git::{Repo, WorktreeLock};
+use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::event::{Event, Payload};
+use crate::model::hint::Hint;
+use crate::model::run::{Run, RunKey, RunStatus};
+use crate::model::state::State;
 use crate::os::processes::boot_id;
 use crate::store::salvage;
 

@@ -13,21 +13,16 @@ use super::record;
 use super::record::{Chain, RunThere, remotes_of};
 use super::server::{Miss, Server};
 use super::session::{LAST_WORD, release, release_on};
-use crate::engine::{
-    base::{
-        clock::Moment,
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    record::select,
-    recovery,
-    runs::Chosen,
-};
-use crate::model::{
-    hint::Hint,
-    run::{Run, RunKey},
-};
-use crate::policy::{remote::stop_after, settings::RemoteMode};
+use crate::engine::base::clock::Moment;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::select;
+use crate::engine::recovery;
+use crate::engine::runs::Chosen;
+use crate::model::hint::Hint;
+use crate::model::run::{Run, RunKey};
+use crate::policy::remote::stop_after;
+use crate::policy::settings::RemoteMode;
 
 /// Refuses to change runs that another machine holds (11), and returns those that may be. The server is asked where this clone
 /// has ever been in touch with it about the run; where it is away, what was seen last counts.

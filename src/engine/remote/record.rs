@@ -11,18 +11,16 @@ use serde::{Deserialize, Serialize};
 
 use super::server::{Held, Miss, Reach, SIGNATURE, Server};
 use crate::durable::{FileLock, Sync};
-use crate::engine::base::{
-    clock::Moment,
-    context::Context,
-    error::{Error, ErrorKind, Result},
-};
-use crate::git::{Repo, remote::Remote, repo::CheckpointRef};
-use crate::model::{
-    hint::Hint,
-    manifest::ObjectId,
-    remote::{Claim, Link, RemoteState},
-    run::RunKey,
-};
+use crate::engine::base::clock::Moment;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::git::Repo;
+use crate::git::remote::Remote;
+use crate::git::repo::CheckpointRef;
+use crate::model::hint::Hint;
+use crate::model::manifest::ObjectId;
+use crate::model::remote::{Claim, Link, RemoteState};
+use crate::model::run::RunKey;
 use crate::policy::remote::{Flaw, RawState, Standing, decode, follow};
 
 /// How long another process that talks to the server about the same run is waited for.
@@ -161,11 +159,12 @@ pub(super) fn forget(context: &Context, key: &RunKey, remote: &str) -> Result<()
 /// The remotes that a run is known to lie on.
 pub(super) fn remotes_of(context: &Context, key: &RunKey) -> Vec<String> {
     let folder = context.store().run_dir(key);
+    let is_document = |name: &str| name.strip_suffix(".json").is_some();
     let listed = context.store().root().list(&folder).unwrap_or_default();
     let mut names: Vec<String> = listed
         .iter()
         .filter_map(|(file, _)| file.to_str())
-        .filter(|name| name.starts_with("remote-") && name.ends_with(".json"))
+        .filter(|name| name.strip_prefix("remote-").is_some_and(is_document))
         .filter_map(|name| Some(read(context, &folder.join(name)).ok()??.remote))
         .collect();
     names.sort();

@@ -4,19 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    record::remote_consent::{refuse_fork, require_consent, require_given},
-};
-use crate::git::{
-    Error as GitError, Repo,
-    remote::{Answer, Limits, NewState, Remote, Update},
-};
-use crate::model::{hint::Hint, id::RunId, manifest::ObjectId, remote::Claim};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::remote_consent::{refuse_fork, require_consent, require_given};
+use crate::git::remote::{Answer, Limits, NewState, Remote, Update};
+use crate::git::{Error as GitError, Repo};
+use crate::model::hint::Hint;
+use crate::model::id::RunId;
+use crate::model::manifest::ObjectId;
+use crate::model::remote::Claim;
 use crate::os::since_boot;
+use crate::process::Signal;
 
 /// How long a call may take that moves objects.
 const TRANSFER: Duration = Duration::from_secs(30 * 60);
@@ -245,7 +243,7 @@ impl<'a> Server<'a> {
         match call(&Limits::new(limit, &stopped)) {
             Err(GitError::Stopped) => {
                 let pending = self.context.interrupts.pending();
-                let code = pending.map_or(130, crate::process::Signal::exit_code);
+                let code = pending.map_or(130, Signal::exit_code);
                 Err(Error::new(ErrorKind::Interrupted(code), "stopped"))
             }
             answer => Ok(answer?),

@@ -14,25 +14,17 @@ use super::push::{leave_aside, sync};
 use super::record;
 use super::record::{RunThere, remotes_of};
 use super::server::{Miss, Reach, Server};
-use crate::engine::{
-    base::{
-        clock::{Moment, WaitLimit},
-        context::Context,
-        error::{Error, ErrorKind, Result},
-    },
-    record::run_settings,
-};
-use crate::model::{
-    event::Payload,
-    hint::Hint,
-    remote::Claim,
-    run::{RunKey, RunStatus},
-};
+use crate::engine::base::clock::{Moment, WaitLimit};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::run_settings;
+use crate::model::event::Payload;
+use crate::model::hint::Hint;
+use crate::model::remote::Claim;
+use crate::model::run::{RunKey, RunStatus};
 use crate::os::since_boot;
-use crate::policy::{
-    remote::{renewal_after, stop_after},
-    settings::RemoteMode,
-};
+use crate::policy::remote::{renewal_after, stop_after};
+use crate::policy::settings::RemoteMode;
 use crate::process::{Interrupts, ProcessId, Signal, Watchdog};
 
 /// How often it is looked at the clock.

@@ -12,30 +12,28 @@ use super::record;
 use super::record::{Chain, RunThere, misnamed};
 use super::server::{Miss, Server};
 use super::session::{release, remote_for};
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-        runs::{named, run_of},
-    },
-    record::{liveness::Driving, run_settings::shell_of, select},
-    recovery,
-    restore::request::{Commits, Options, RestoreRequest, Restorer},
-    trust::agreed::{not_agreed, note_agreed, print, require_agreed, trusted},
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::{named, run_of};
+use crate::engine::record::liveness::Driving;
+use crate::engine::record::run_settings::shell_of;
+use crate::engine::record::select;
+use crate::engine::recovery;
+use crate::engine::restore::request::{Commits, Options, RestoreRequest, Restorer};
+use crate::engine::trust::agreed::{not_agreed, note_agreed, print, require_agreed, trusted};
 use crate::git::remote::Remote;
-use crate::model::{
-    checkpoint::Checkpoint,
-    event::Payload,
-    hint::{Hint, join},
-    id::RunId,
-    manifest::ObjectId,
-    operation::OperationKind,
-    path::{PathReason, RepoPath},
-    run::{RunKey, RunSpec},
-    state::State,
-};
-use crate::policy::{remote::key_of, restore::Edits, settings::CommandLine};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::event::Payload;
+use crate::model::hint::{Hint, join};
+use crate::model::id::RunId;
+use crate::model::manifest::ObjectId;
+use crate::model::operation::OperationKind;
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::{RunKey, RunSpec};
+use crate::model::state::State;
+use crate::policy::remote::key_of;
+use crate::policy::restore::Edits;
+use crate::policy::settings::CommandLine;
 use crate::process::{Program, Show, Supervised};
 
 /// Claims the run that is meant, where it lies on a remote, and has its events here and its files in place; nobody else in this

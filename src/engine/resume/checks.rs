@@ -41,10 +41,8 @@ impl Check {
     }
 
     /// Of a command that a problem keeps from being started.
-    fn of_command(name: &'static str, problem: Option<Problem>, command: &str) -> Self {
-        let message = problem
-            .as_ref()
-            .map_or_else(|| command.to_owned(), Problem::text);
+    fn of_command(name: &'static str, problem: Option<&Problem>, command: &str) -> Self {
+        let message = problem.map_or_else(|| command.to_owned(), Problem::text);
         Self::new(name, problem.is_none(), message)
     }
 }
@@ -61,7 +59,7 @@ pub(super) fn validate(
     let (command, dir) = request.command_of(run);
     if let Some(program) = command.first() {
         let problem = problem_of(context, command, &folder_of(context, dir));
-        checks.push(Check::of_command("command", problem, program));
+        checks.push(Check::of_command("command", problem.as_ref(), program));
     }
     // It has its own, whatever the file says now.
     let configured = run.spec.configured.as_ref();
@@ -184,7 +182,7 @@ fn lane_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
     {
         if let Some(program) = step.start.command.first() {
             let problem = problem_of(context, &step.start.command, &step.start.cwd.path());
-            let mut check = Check::of_command("step", problem, program);
+            let mut check = Check::of_command("step", problem.as_ref(), program);
             check.message = format!("{}: {}", step.start.name, check.message);
             checks.push(check);
         }

@@ -8,38 +8,32 @@ use std::sync::Arc;
 use checks::{refuse, validate};
 use prepare::{Way, spec_of};
 
-use crate::engine::{
-    attempt::{
-        preconditions::reconsider,
-        run_summary::{night, outlook, run_retry_status},
-    },
-    base::{
-        clock::WaitLimit,
-        context::Context,
-        error::{Error, ErrorKind, Result},
-        progress::WakeReason,
-        runs::{self, run_of},
-    },
-    record::{events::apply_speculatively, liveness::Driving, select},
-    recovery,
-    remote::{TakeOver, plan_take_over, release, take_over},
-    rollback::on_request::restore,
-    run::{self, DriveOptions, Driven, Outcome, drive, fix_session, prompt_of, retry},
-    trust::{
-        self,
-        agreed::{self, note_agreed},
-    },
+use crate::engine::attempt::preconditions::reconsider;
+use crate::engine::attempt::run_summary::{night, outlook, run_retry_status};
+use crate::engine::base::clock::WaitLimit;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::progress::WakeReason;
+use crate::engine::base::runs::{self, run_of};
+use crate::engine::record::events::apply_speculatively;
+use crate::engine::record::liveness::Driving;
+use crate::engine::record::select;
+use crate::engine::recovery;
+use crate::engine::remote::{TakeOver, plan_take_over, release, take_over};
+use crate::engine::rollback::on_request::restore;
+use crate::engine::run::{
+    self, DriveOptions, Driven, Outcome, drive, fix_session, prompt_of, retry,
 };
-use crate::model::{
-    decision::{Action, Standing, Strategy},
-    event::Payload,
-    feedback::FeedbackLoop,
-    hint::Hint,
-    id::RunId,
-    path::FolderId,
-    run::{Run, RunKey, RunStatus, SessionMode},
-    state::State,
-};
+use crate::engine::trust;
+use crate::engine::trust::agreed::{self, note_agreed};
+use crate::model::decision::{Action, Standing, Strategy};
+use crate::model::event::Payload;
+use crate::model::feedback::FeedbackLoop;
+use crate::model::hint::Hint;
+use crate::model::id::RunId;
+use crate::model::path::FolderId;
+use crate::model::run::{Run, RunKey, RunStatus, SessionMode};
+use crate::model::state::State;
 use crate::policy::retry::{Outlook, ToAccept, next_command};
 use crate::store::NewEvent;
 

@@ -9,46 +9,33 @@ use anyhow::Context as _;
 use super::execute::{begin_of, execute};
 use super::notify::{Happened, notify, notify_of_error};
 use super::{DriveOptions, Driven, Outcome, between_attempts, commands, execute, feedback, retry};
-use crate::engine::{
-    attempt::{
-        self,
-        run_summary::{self, night, outlook},
-    },
-    base::{
-        clock::WaitLimit,
-        context::Context,
-        error::{Error, ErrorKind, Result},
-        progress::{ProgressEvent, WakeReason},
-        runs::run_of,
-    },
-    record::{
-        attempt_record::{Ended, Ending, Started},
-        git_state,
-        liveness::Driving,
-        run_settings,
-    },
-    remote::{Session, release},
-    rollback::{refuse_mixed, restore_checkpoint, rollback_target},
-    run::fix_session,
-    runs::prune,
-};
-use crate::model::{
-    decision::{Action, Decision, Standing, Strategy},
-    event::Payload,
-    failure::{Cause, Condition, Failure},
-    hint::Hint,
-    path::FolderId,
-    run::{IterationStatus, OnFailure, Run, RunKey, RunStatus},
-    state::State,
-    time::Timestamp,
-};
-use crate::policy::{
-    changes::of_tampering,
-    classify,
-    restore::Edits,
-    retry::{Fallback, RetryStatus, fallback_of, witnessed_status},
-    settings::{NotifyEvent, Settings},
-};
+use crate::engine::attempt;
+use crate::engine::attempt::run_summary::{self, night, outlook};
+use crate::engine::base::clock::WaitLimit;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::progress::{ProgressEvent, WakeReason};
+use crate::engine::base::runs::run_of;
+use crate::engine::record::attempt_record::{Ended, Ending, Started};
+use crate::engine::record::liveness::Driving;
+use crate::engine::record::{git_state, run_settings};
+use crate::engine::remote::{Session, release};
+use crate::engine::rollback::{refuse_mixed, restore_checkpoint, rollback_target};
+use crate::engine::run::fix_session;
+use crate::engine::runs::prune;
+use crate::model::decision::{Action, Decision, Standing, Strategy};
+use crate::model::event::Payload;
+use crate::model::failure::{Cause, Condition, Failure};
+use crate::model::hint::Hint;
+use crate::model::path::FolderId;
+use crate::model::run::{IterationStatus, OnFailure, Run, RunKey, RunStatus};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::changes::of_tampering;
+use crate::policy::classify;
+use crate::policy::restore::Edits;
+use crate::policy::retry::{Fallback, RetryStatus, fallback_of, witnessed_status};
+use crate::policy::settings::{NotifyEvent, Settings};
 use crate::process::{Program, Show, Supervised};
 use crate::store::views::write_views;
 

@@ -20,42 +20,34 @@ use super::{Digest, DriveOptions};
 use crate::agent;
 use crate::agent::Stream;
 use crate::durable::Sync;
-use crate::engine::{
-    base::{
-        clock::millis,
-        context::Context,
-        error::{Error, ErrorKind, Result},
-        runs::run_of,
-    },
-    checkpoint::{create_automatic, due},
-    record::{
-        attempt_record::{Begin, Ending, Started},
-        git_state, lane,
-        run_settings::{attempt_folder, identity, loops_of, shell_of, start_folder},
-    },
-    recovery::lost,
-    remote::Session,
-    trust,
+use crate::engine::base::clock::millis;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::engine::checkpoint::{create_automatic, due};
+use crate::engine::record::attempt_record::{Begin, Ending, Started};
+use crate::engine::record::run_settings::{
+    attempt_folder, identity, loops_of, shell_of, start_folder,
 };
+use crate::engine::record::{git_state, lane};
+use crate::engine::recovery::lost;
+use crate::engine::remote::Session;
+use crate::engine::trust;
 use crate::git::repo::ForeignLock;
-use crate::model::{
-    agent_record::{AgentKind, AgentRecord, Usage},
-    event::{AttemptEnd, Payload},
-    failure::Failure,
-    feedback::CheckKind,
-    path::FolderId,
-    run::{Leftover, ProcessId, Run, RunKey},
-    spec::{Launch, PromptMode},
-};
+use crate::model::agent_record::{AgentKind, AgentRecord, Usage};
+use crate::model::event::{AttemptEnd, Payload};
+use crate::model::failure::Failure;
+use crate::model::feedback::CheckKind;
+use crate::model::path::FolderId;
+use crate::model::run::{Leftover, ProcessId, Run, RunKey};
+use crate::model::spec::{Launch, PromptMode};
 use crate::os::own_program;
-use crate::policy::{
-    classify::{self, classify, stage_of_command},
-    prompt::{PromptParts, prompt},
-    secrets::{redact, redact_json},
-    settings::Leftovers,
-    text::headline,
-};
-use crate::process::{Exit, Mark, Program, SpawnErrorKind, Supervised, Watch, Watcher};
+use crate::policy::classify::{self, classify, stage_of_command};
+use crate::policy::prompt::{PromptParts, prompt};
+use crate::policy::secrets::{redact, redact_json};
+use crate::policy::settings::Leftovers;
+use crate::policy::text::headline;
+use crate::process::{Exit, Mark, Program, Signal, SpawnErrorKind, Supervised, Watch, Watcher};
 use crate::store::NewEvent;
 
 /// So many characters of a command line are enough to know a process by.
@@ -153,7 +145,7 @@ pub(super) fn execute(
         let message = format!("cannot start the command: {}", error.message);
         return Err(Error::new(ErrorKind::Usage, message));
     }
-    let interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
+    let interrupted = exit.cancelled.map(Signal::exit_code);
     // What an atomic step left that was killed within the attempt is no part of its result.
     let settled = lost::recover_steps(context).inspect_err(
         |error| tracing::warn!(%error, "a step of the attempt was cut off and is not settled"),

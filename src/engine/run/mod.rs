@@ -19,29 +19,23 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{FileLock, LockError};
-use crate::engine::{
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-        runs,
-    },
-    record::{
-        checkpoint, events, lane, liveness::Driving, run_settings::configured_checks, select,
-        storage,
-    },
-    recovery,
-    remote::{Server, require_new},
-    runs::refuse_driven,
-    trust::{self, Reach},
-};
-use crate::model::{
-    checkpoint::trigger,
-    decision::{Decision, Standing},
-    hint::Hint,
-    run::{NONE, ProcessId, Run, RunKey, RunSpec, RunStatus},
-    state::State,
-};
-use crate::policy::{report::Night, retry::Outlook};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs;
+use crate::engine::record::liveness::Driving;
+use crate::engine::record::run_settings::configured_checks;
+use crate::engine::record::{checkpoint, events, lane, select, storage};
+use crate::engine::recovery;
+use crate::engine::remote::{Server, require_new};
+use crate::engine::runs::refuse_driven;
+use crate::engine::trust::{self, Reach};
+use crate::model::checkpoint::trigger;
+use crate::model::decision::{Decision, Standing};
+use crate::model::hint::Hint;
+use crate::model::run::{NONE, ProcessId, Run, RunKey, RunSpec, RunStatus};
+use crate::model::state::State;
+use crate::policy::report::Night;
+use crate::policy::retry::Outlook;
 use crate::process::Show;
 use crate::store::NewEvent;
 

@@ -7,33 +7,26 @@ use std::sync::Arc;
 use super::execute::never_run;
 use super::notify::{Happened, notify};
 use super::{between_attempts, retry};
-use crate::engine::{
-    attempt::{
-        begin, beginning, conditions, end as end_attempt, end_locked, judge, random,
-        recovery_result, run_summary,
-    },
-    base::{
-        context::Context,
-        error::{Error, ErrorKind, Result},
-        heartbeat::is_alive,
-        runs::run_of,
-    },
-    record::{
-        checkpoint, events, select,
-        storage::{Prepared, Request},
-    },
-    recovery,
-    remote::{before_own_attempt, before_own_end, send_own_beginning, send_own_end},
-    restore::automatic,
+use crate::engine::attempt::{
+    begin, beginning, conditions, end as end_attempt, end_locked, judge, random, recovery_result,
+    run_summary,
 };
-use crate::model::{
-    checkpoint::trigger,
-    hint::Hint,
-    run::{Run, RunKey},
-    state::State,
-};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::heartbeat::is_alive;
+use crate::engine::base::runs::run_of;
+use crate::engine::record::storage::{Prepared, Request};
+use crate::engine::record::{checkpoint, events, select};
+use crate::engine::recovery;
+use crate::engine::remote::{before_own_attempt, before_own_end, send_own_beginning, send_own_end};
+use crate::engine::restore::automatic;
+use crate::model::checkpoint::trigger;
+use crate::model::hint::Hint;
+use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
 use crate::policy::settings::SafeMode;
-use crate::store::{Exclusive, NewEvent, views::write_views};
+use crate::store::views::write_views;
+use crate::store::{Exclusive, NewEvent};
 
 pub(crate) use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
 

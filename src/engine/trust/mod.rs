@@ -32,11 +32,11 @@ use crate::engine::recovery::{self, rebuild};
 use crate::engine::runs::Planned;
 use crate::model::hint::{Hint, join};
 use crate::model::id::RunId;
-use crate::model::run::{Run, RunKey};
+use crate::model::run::{ProcessId, Run, RunKey};
 use crate::model::time::format_duration;
 use crate::policy::secrets::redact;
 use crate::policy::text::escape;
-use crate::process::{Mark, ProcessId};
+use crate::process::Mark;
 use crate::store::{Origin, StoreError};
 
 /// What became of a value since the project's configuration was last trusted.

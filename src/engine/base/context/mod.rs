@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use place::{Discovered, Location, check_owners, discover, is_home_project, lane_root, last_head, roots, task_of_run};
+use place::{
+    Discovered, Location, check_owners, discover, is_home_project, lane_root, last_head, roots,
+    task_of_run,
+};
 
 use super::clock::Clock;
 use super::error::{Error, ErrorKind, Result};
@@ -17,9 +20,14 @@ use super::trust::TrustRecord;
 use crate::config::{Around, Config, ConfigError, Guarded, UserConfig, is_mask};
 use crate::durable::Root;
 use crate::git::{Error as GitError, Repo};
-use crate::model::{hint::Hint, id::RunId, manifest::CaptureRules, path::FolderId, run::RunKey, time::Timestamp};
+use crate::model::hint::Hint;
+use crate::model::id::RunId;
+use crate::model::manifest::CaptureRules;
+use crate::model::path::FolderId;
+use crate::model::run::{ProcessId, RunKey};
+use crate::model::time::Timestamp;
 use crate::policy::settings::{DEFAULT_LANE_FILE, SafeMode, Settings};
-use crate::process::{Interrupts, ProcessId};
+use crate::process::Interrupts;
 use crate::store::{Loaded, Store};
 
 pub(crate) use place::mask_secrets;

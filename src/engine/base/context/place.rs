@@ -24,13 +24,22 @@ use anyhow::Context as _;
 use super::{Context, Setup};
 use crate::config::{Config, ConfigError, MAX_FILE, Place, UserConfig};
 use crate::durable::{Root, TemporaryFolder};
-use crate::engine::base::{error::{Error, ErrorKind as Kind, Result}, runs::{self, Wanted}};
-use crate::git::{Error as GitError, Repo, WorktreeLock, base::{RepositoryState, Unusable}, repo::owner};
-use crate::model::{hint::Hint, id::TaskId, manifest::Head, path::FolderId, state::State, time::Timestamp};
-use crate::policy::{secrets::{Fingerprints, Redactor}, settings::RedactSettings};
+use crate::engine::base::error::{Error, ErrorKind as Kind, Result};
+use crate::engine::base::runs::{self, Wanted};
+use crate::git::base::{RepositoryState, Unusable};
+use crate::git::repo::owner;
+use crate::git::{Error as GitError, Repo, WorktreeLock};
+use crate::model::hint::Hint;
+use crate::model::id::TaskId;
+use crate::model::manifest::Head;
+use crate::model::path::FolderId;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::secrets::{Fingerprints, Redactor};
+use crate::policy::settings::RedactSettings;
+use crate::process::Mark;
 use crate::store::{Foreign, Origin, Registry, Store};
 use crate::{config, store};
-use crate::process::Mark;
 
 /// The task of the run that a command without `--task` works on, where the file has settings of its own for it (B16).
 pub(super) fn task_of_run(
