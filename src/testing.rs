@@ -29,21 +29,127 @@ pub mod durable {
 }
 
 pub mod engine {
-    pub use crate::engine::Context;
-    pub use crate::engine::Error;
-    pub use crate::engine::ErrorKind;
-    pub use crate::engine::base::context::BrokenConfig;
-    pub use crate::engine::base::context::Setup;
-    pub use crate::engine::base::runs::Naming;
-    pub use crate::engine::checkpoint;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use crate::engine::base::context::{BrokenConfig, Setup};
+    use crate::engine::base::runs::Naming;
+    use crate::engine::record::storage::Request;
+    use crate::engine::rollback::{self, Options, Restore, Target, undo};
+    use crate::engine::{Context, Error, ErrorKind, checkpoint};
+    use crate::model::selector::Selector;
+    use crate::policy::restore::Edits;
+    use crate::process::Interrupts;
+
     pub use crate::engine::hook::session_run;
-    pub use crate::engine::record::storage::Request;
-    pub use crate::engine::restore::request::Commits;
-    pub use crate::engine::restore::request::Options;
-    pub use crate::engine::restore::request::Restore;
-    pub use crate::engine::rollback;
-    pub use crate::engine::rollback::Target;
-    pub use crate::engine::rollback::undo;
+
+    /// The operations of one project as functions, for tests that do thousands of them.
+    #[derive(Debug)]
+    pub struct Project(Context);
+
+    /// What came of a restore.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Outcome {
+        /// Files were changed and verified.
+        Changed,
+        /// There was nothing to do.
+        Unchanged,
+        /// Something is in the way.
+        Conflicts,
+        /// A user edited something.
+        HandEdits,
+    }
+
+    impl Project {
+        /// The project in `root`, with its defaults.
+        pub fn open(root: &Path, home: &Path) -> Self {
+            let setup = Setup {
+                cwd: root.to_owned(),
+                home: Some(home.to_owned()),
+                state_dir: None,
+                naming: Naming::default(),
+                remote: None,
+                lock_timeout: Duration::from_secs(5),
+                allow_home: false,
+                dry_run: false,
+                yes: false,
+                asked: None,
+                broken_config: BrokenConfig::Refuses,
+                known_config: None,
+                begins_run: false,
+                reads: false,
+                writes: false,
+                trust: true,
+                trusted: None,
+                needs_user_config: false,
+                settings_only: false,
+                env: |_| None,
+                note: |_| {},
+            };
+            Self(Context::new(setup, Interrupts::disconnected()).expect("a project"))
+        }
+
+        /// Takes a checkpoint: whether it is a new one, and its id.
+        pub fn create(&self, if_changed: bool) -> (bool, String) {
+            let options = checkpoint::Options {
+                skip_if_unchanged: if_changed,
+                ..checkpoint::Options::default()
+            };
+            let created = checkpoint::create(&self.0, Request::default(), options);
+            let created = created.expect("a checkpoint");
+            let made = created.checkpoint;
+            assert!(!made.partial, "{:?}", made.skipped);
+            (created.changed, made.id.into())
+        }
+
+        /// Rolls back to the checkpoint `id`, all of it or what fits the glob `path`.
+        pub fn rollback(
+            &self,
+            id: &str,
+            path: Option<&str>,
+            edits: Edits,
+            restore_index: bool,
+        ) -> Outcome {
+            let options = Options {
+                paths: path.into_iter().map(str::to_owned).collect(),
+                restore_index,
+                ..with(edits)
+            };
+            let target = Target::Checkpoint(Selector::Id(id.to_owned()));
+            outcome(rollback::rollback(&self.0, &target, &options))
+        }
+
+        /// Reverts the last restore.
+        pub fn undo(&self, edits: Edits) -> Outcome {
+            outcome(undo::undo(&self.0, &with(edits), false))
+        }
+
+        /// Does again what was reverted.
+        pub fn redo(&self, edits: Edits) -> Outcome {
+            outcome(undo::redo(&self.0, &with(edits)))
+        }
+    }
+
+    fn with(edits: Edits) -> Options {
+        Options {
+            edits,
+            ..Options::default()
+        }
+    }
+
+    fn outcome(restored: Result<Restore, Error>) -> Outcome {
+        match restored {
+            Ok(restore) if restore.changed => {
+                let result = restore.result;
+                assert!(result.verified && result.success, "{result:?}");
+                Outcome::Changed
+            }
+            Ok(_) => Outcome::Unchanged,
+            Err(error) if error.kind == ErrorKind::Conflicts => Outcome::Conflicts,
+            Err(error) if error.kind == ErrorKind::HandEdits => Outcome::HandEdits,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
 }
 
 pub mod git {

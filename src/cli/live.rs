@@ -429,7 +429,7 @@ struct StoryLines {
 }
 
 impl Story {
-    /// Tells what `context` does from now on, or with `sparing` only what nobody expects; `None` where somebody watches,
+    /// Tells what `context` does from now on, or with `sparing` only what nobody expects; `None` where a user watches,
     /// or nobody wants to know.
     pub(super) fn start(context: &Context, ui: &Ui, sparing: bool) -> Option<Self> {
         if ui.stderr_terminal || ui.quiet || context.dry_run() {

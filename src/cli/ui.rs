@@ -155,13 +155,13 @@ pub(super) struct Ui {
     pub color: bool,
     /// Columns of the terminal; `None` where stdout is not one.
     pub width: Option<u16>,
-    /// Whether somebody is there to answer a question.
+    /// Whether a user is there to answer a question.
     pub interactive: bool,
     /// Colour on stderr.
     pub stderr_color: bool,
     /// Whether stderr is a terminal.
     pub stderr_terminal: bool,
-    /// Whether a terminal's cursor may be moved: not where somebody wants no escape codes at all.
+    /// Whether a terminal's cursor may be moved: not where a user wants no escape codes at all.
     pub moves: bool,
     /// Whether a line on stderr can be overwritten: not where stdout goes to a program that may use the terminal itself.
     pub redraws: bool,
@@ -343,7 +343,7 @@ impl Ui {
         reader.unwrap_or_default()
     }
 
-    /// What stands for a checkpoint on stdout: its number for people, its id for scripts.
+    /// What represents a checkpoint on stdout: its number for people, its id for scripts.
     pub(super) fn id(&self, id: &CheckpointId) -> String {
         self.word(id.as_str())
     }

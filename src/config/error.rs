@@ -17,8 +17,6 @@ pub enum Place {
     },
     /// In an environment variable.
     Environment(String),
-    /// In a flag of the command line.
-    Flag(String),
 }
 
 impl fmt::Display for Place {
@@ -30,7 +28,6 @@ impl fmt::Display for Place {
                 at: Some((line, column)),
             } => write!(f, "{}:{line}:{column}", path.display()),
             Self::Environment(name) => write!(f, "environment variable {name}"),
-            Self::Flag(name) => write!(f, "{name}"),
         }
     }
 }
@@ -63,7 +60,7 @@ impl ConfigError {
     pub fn file(&self) -> Option<&Path> {
         match &self.place {
             Place::File { path, .. } => Some(path),
-            _ => None,
+            Place::Environment(_) => None,
         }
     }
 
@@ -80,7 +77,7 @@ impl ConfigError {
     fn position(&self) -> Option<(usize, usize)> {
         match self.place {
             Place::File { at, .. } => at,
-            _ => None,
+            Place::Environment(_) => None,
         }
     }
 }

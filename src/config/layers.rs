@@ -47,14 +47,12 @@ pub enum Origin {
     },
     /// The environment variable of that name.
     Environment(String),
-    /// The flag of that name.
-    Flag(String),
     /// A list to which each of these adds, the weakest first.
     Several(Vec<Self>),
 }
 
 impl Origin {
-    /// Whether somebody has decided it, rather than left it to a default.
+    /// Whether a user has decided it, rather than left it to a default.
     pub fn is_explicit(&self) -> bool {
         match self {
             Self::Default | Self::Preset(_) => false,
@@ -83,7 +81,6 @@ impl fmt::Display for Origin {
             Self::File { path, line } => write!(f, "{}:{line}", path.display()),
             Self::Task { name, path, line } => write!(f, "task {name} {}:{line}", path.display()),
             Self::Environment(name) => write!(f, "env {name}"),
-            Self::Flag(name) => write!(f, "flag {name}"),
             Self::Several(all) => {
                 let all: Vec<String> = all.iter().map(Self::to_string).collect();
                 f.write_str(&all.join(", "))

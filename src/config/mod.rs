@@ -220,25 +220,6 @@ impl Config {
         Ok(config)
     }
 
-    /// Lays a flag's value on top: `set_flag("runner.timeout", "--timeout", "10m")`.
-    pub fn set_flag(&mut self, key: &str, flag: &str, text: &str) -> Result<(), ConfigError> {
-        self.say(key, text, Origin::Flag(flag.to_owned()))?;
-        self.settle()
-    }
-
-    /// `--attempts N`, `--retries N−1`: overrides every configured limit of this run but the task's and the session's.
-    pub fn override_attempts(&mut self, flag: &str, attempts: u32) -> Result<(), ConfigError> {
-        let value = Json::from(attempts);
-        self.said.insert(
-            OVERRIDE.to_owned(),
-            Entry {
-                value,
-                origin: Origin::Flag(flag.to_owned()),
-            },
-        );
-        self.settle()
-    }
-
     /// The agents that can be started, by name: the built-in ones with what the file changes of them, and the file's own.
     ///
     /// # Errors
@@ -320,7 +301,6 @@ impl Config {
     fn say(&mut self, path: &str, text: &str, origin: Origin) -> Result<(), ConfigError> {
         let place = match &origin {
             Origin::Environment(name) => Place::Environment(name.clone()),
-            Origin::Flag(name) => Place::Flag(name.clone()),
             _ => self.place(),
         };
         let error = |message: String, hint| ConfigError::new(place.clone(), message, hint);

@@ -24,7 +24,7 @@ enum Files {
     User,
 }
 
-/// A path, which stands for all below it, and the files that it may stand in. The longest that fits decides; what none
+/// A path, which includes all below it, and the files that it may stand in. The longest that fits decides; what none
 /// fits belongs into a project's file.
 const FILES: &[(&str, Files)] = &[
     ("agent", Files::Both),

@@ -289,7 +289,7 @@ fn limits_a_cause_then_the_general_one_then_the_preset_then_the_default() {
 }
 
 #[test]
-fn flag_environment_task_file_preset_default() {
+fn environment_task_file_preset_default() {
     let text = r#"
 preset = "loop"
 [retry]
@@ -314,7 +314,7 @@ max_attempts = 9
         "RECOVER_TIMEOUT" => Some(" ".to_owned()),
         _ => None,
     };
-    let mut config = parse(file(), text, &env, Some(&"T-1".into())).unwrap();
+    let config = parse(file(), text, &env, Some(&"T-1".into())).unwrap();
     assert_eq!(
         config.settings.cooldown.duration,
         Duration::from_millis(500)
@@ -326,21 +326,9 @@ max_attempts = 9
     );
     assert_eq!(config.settings.feedback.len(), 1);
     assert_eq!(config.settings.retry.max_attempts, 4);
-    config
-        .set_flag("runner.timeout", "--timeout", "3m")
-        .unwrap();
-    config.override_attempts("--attempts", 8).unwrap();
-    assert_eq!(
-        config.settings.runner.timeout,
-        Some(Duration::from_secs(180))
-    );
-    assert_eq!(
-        config.settings.retry.limit_for(Cause::NetworkError, None),
-        Some(8)
-    );
     for (key, from) in [
         ("cooldown.duration", "env RECOVER_COOLDOWN"),
-        ("runner.timeout", "flag --timeout"),
+        ("runner.timeout", "task T-1 .ultraplan/recover.toml:9"),
         ("retry.max_attempts", ".ultraplan/recover.toml:4"),
         (
             "retry.causes.NETWORK_ERROR.max_attempts",
@@ -349,7 +337,6 @@ max_attempts = 9
         ("retry.causes.NETWORK_ERROR.delay", "preset loop"),
         ("retry.causes.DISK_FULL.max_attempts", "default"),
         ("feedback", "task T-1 .ultraplan/recover.toml:13"),
-        ("retry.override_attempts", "flag --attempts"),
         ("preset", ".ultraplan/recover.toml:2"),
     ] {
         assert_eq!(origin(&config, key), from, "{key}");
@@ -361,14 +348,7 @@ max_attempts = 9
         .unwrap();
     assert_eq!(
         (timeout.value, timeout.toml),
-        (json!("3m"), "\"3m\"".to_owned())
-    );
-    assert!(
-        config
-            .set_flag("runner.timeout", "--timeout", "soon")
-            .unwrap_err()
-            .to_string()
-            .starts_with("--timeout: ")
+        (json!("2m"), "\"2m\"".to_owned())
     );
     let other = parse(file(), text, &nothing, Some(&"another".into())).unwrap();
     assert_eq!(

@@ -33,7 +33,7 @@ pub(super) enum Kind {
     Count { least: u64, most: u64 },
     /// A whole number, stored as one more (retries as attempts).
     Retries,
-    /// A number of a unit of time of so many milliseconds each, at least `least`; stored as a duration.
+    /// A number of a unit of time of this many milliseconds each, at least `least`; stored as a duration.
     Units {
         unit: &'static str,
         millis: u64,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::exclusive::{Exclusive, has_no_locks};
 use super::root::{Root, present};
 
-/// So many times the wait begins anew because the lock was taken by somebody meanwhile.
+/// How often the wait begins anew because the lock was taken by another process meanwhile.
 const LONGEST_QUEUE: u32 = 24;
 
 /// How long to sleep between two tries, and after a long wait.
@@ -25,7 +25,7 @@ const LONGEST_LINE: u64 = 2 << 20;
 /// Why a lock was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Somebody else holds it (exit 11).
+    /// Another process holds it (exit 11).
     #[error("{} is locked by {holder}", file.display())]
     Held {
         /// The lock file.

@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
     }
 
-    /// A lock that goes from hand to hand is waited for longer than one that somebody keeps.
+    /// A lock that goes from hand to hand is waited for longer than one that a process keeps.
     #[test]
     fn whoever_waits_for_a_lock_that_changes_hands_gets_it() {
         let folder = tempfile::tempdir().unwrap();
@@ -271,7 +271,7 @@ mod tests {
             let (root, path) = (root.clone(), path.clone());
             move || FileLock::acquire(&root, &path, timeout).map(drop)
         });
-        // Somebody else has it by what the file says.
+        // Another process has it by what the file says.
         for number in 1..=6 {
             std::thread::sleep(Duration::from_millis(120));
             std::fs::write(&path, format!("{number} another recover\n")).unwrap();

@@ -55,7 +55,7 @@ impl Refused {
         self.found == FileType::Directory
     }
 
-    /// Where a link in the state directory's place leads, if state lies there: somebody's who put it elsewhere, which is
+    /// Where a link in the state directory's place leads, if state lies there: a user's who put it elsewhere, which is
     /// named with `--state-dir` or `RECOVER_STATE_DIR`.
     pub fn state_elsewhere(&self) -> Option<PathBuf> {
         let is_state = self.found == FileType::Symlink && self.path.ends_with(".ultraplan/state");

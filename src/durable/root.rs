@@ -1,6 +1,6 @@
 //! Files beneath a folder that is known: no link is followed on the way to one, and none that waits is opened.
 //!
-//! Whoever gives somebody a repository may have put a symbolic link, a FIFO, a socket or a device in a place of ours. A
+//! Whoever hands over a repository may have put a symbolic link, a FIFO, a socket or a device in a place of ours. A
 //! [`Root`] goes down to a file one folder at a time, each opened by the descriptor of the one above it without following
 //! links, and hands out regular files only. Anything else is [`Refused`].
 
@@ -364,7 +364,7 @@ impl Root {
         give_to_sudo_caller(&self.anchor)
     }
 
-    /// Takes from a file or folder of ours what it allows others. Best effort: what is not there, or belongs to somebody
+    /// Takes from a file or folder of ours what it allows others. Best effort: what is not there, or belongs to another user
     /// else, stays.
     pub fn tighten(&self, path: &Path) {
         let open = || {

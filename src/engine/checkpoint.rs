@@ -24,7 +24,7 @@ pub(crate) use crate::engine::record::storage::Request;
 
 /// How a checkpoint on request is taken, and when it is not: the run's latest one is the answer then.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub(crate) struct Options {
     /// Not if nothing has changed since the latest one, and that says as much ([`trigger::covers`]).
     pub skip_if_unchanged: bool,
     /// Not if none is due: see [`due()`] (S10). A request of the trigger `operation` counts as an operation then.
@@ -36,7 +36,7 @@ pub struct Options {
 
 /// A checkpoint on request.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Created {
+pub(crate) struct Created {
     /// Whether it is a new one.
     pub changed: bool,
     /// The new one, or the one that makes it superfluous.
@@ -44,7 +44,7 @@ pub struct Created {
 }
 
 /// Takes a checkpoint unless the options say that none is needed.
-pub fn create(context: &Context, request: Request, options: Options) -> Result<Created> {
+pub(crate) fn create(context: &Context, request: Request, options: Options) -> Result<Created> {
     let unneeded = |checkpoint| Created {
         changed: false,
         checkpoint,
@@ -136,7 +136,7 @@ fn label_of(request: &Request) -> String {
 }
 
 /// One that nobody waits for, of a run that the context names; `None` where nothing has changed since the latest.
-pub fn create_automatic(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
+pub(crate) fn create_automatic(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
     let request = Request {
         trigger: why.to_owned(),
         kind: trigger::kind_of(why),
@@ -155,7 +155,7 @@ pub fn create_automatic(context: &Context, why: &str) -> Result<Option<Checkpoin
 
 /// What `checkpoint create` would do.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct CreatePlan {
+pub(crate) struct CreatePlan {
     changed: bool,
     /// The one that is young enough.
     pub checkpoint: Option<Checkpoint>,
@@ -170,13 +170,13 @@ struct CapturePlan {
 
 impl CreatePlan {
     /// What it would capture.
-    pub fn captured(&self) -> Option<CapturedTotals> {
+    pub(crate) fn captured(&self) -> Option<CapturedTotals> {
         self.plan.as_ref().map(|plan| plan.captured)
     }
 }
 
 /// What a dry run of [`create`] answers.
-pub fn plan(context: &Context, why: &str, options: Options) -> Result<CreatePlan> {
+pub(crate) fn plan(context: &Context, why: &str, options: Options) -> Result<CreatePlan> {
     let checkpoint = if options.skip_if_not_due {
         not_due(context, why)?
     } else {
@@ -196,7 +196,7 @@ pub fn plan(context: &Context, why: &str, options: Options) -> Result<CreatePlan
 }
 
 /// What `create` would take.
-pub fn preview(context: &Context) -> Result<CapturedTotals> {
+pub(crate) fn preview(context: &Context) -> Result<CapturedTotals> {
     let prepared = prepare(context)?;
     Ok(prepared.capture.totals())
 }
@@ -225,12 +225,12 @@ fn unchanged_since(
 
 /// A checkpoint that was pinned or unpinned, or would be.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Pinned {
+pub(crate) struct Pinned {
     pub checkpoint: Checkpoint,
 }
 
 /// Pins or unpins.
-pub fn pin(
+pub(crate) fn pin(
     context: &Context,
     selector: &Selector,
     pinned: bool,
@@ -276,7 +276,12 @@ fn not_due(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
 
 /// Why a checkpoint of a run is due (S10): its latest one is as old as the interval, or with `more` of them so many
 /// operations were recorded since. One dated in the future says nothing.
-pub fn due(context: &Context, state: &State, key: &RunKey, more: u32) -> Option<&'static str> {
+pub(crate) fn due(
+    context: &Context,
+    state: &State,
+    key: &RunKey,
+    more: u32,
+) -> Option<&'static str> {
     let (settings, now) = (&context.settings().checkpoint, context.clock.now());
     let Some(latest) = state.latest(key) else {
         return Some(trigger::INTERVAL);
@@ -289,7 +294,12 @@ pub fn due(context: &Context, state: &State, key: &RunKey, more: u32) -> Option<
 }
 
 /// Whether, with `more` of them, as many operations as are configured were recorded since the latest one.
-pub fn is_due_by_operations(context: &Context, state: &State, key: &RunKey, more: u32) -> bool {
+pub(crate) fn is_due_by_operations(
+    context: &Context,
+    state: &State,
+    key: &RunKey,
+    more: u32,
+) -> bool {
     let operations = state
         .run(key)
         .map_or(0, |run| run.operations)
@@ -302,7 +312,7 @@ pub fn is_due_by_operations(context: &Context, state: &State, key: &RunKey, more
 }
 
 /// Records that something was done in a run.
-pub fn record_operation(context: &Context, key: &RunKey, name: &str) -> Result<()> {
+pub(crate) fn record_operation(context: &Context, key: &RunKey, name: &str) -> Result<()> {
     let payload = Payload::OperationRecorded {
         name: name.to_owned(),
     };

@@ -366,7 +366,7 @@ fn remove_everything(context: &Context, commits: &[ObjectId]) -> Result<()> {
     for context in others.iter().chain([context]) {
         if let Some(file) = own_configuration(context) {
             remove(&Root::shared(context.worktree()), &file)?;
-            // One that holds somebody else's files stays.
+            // One that holds another user's files stays.
             let _ = file.parent().map(remove_empty);
         }
     }
@@ -387,7 +387,7 @@ fn remove_everything(context: &Context, commits: &[ObjectId]) -> Result<()> {
             .parent()
             .filter(|parent| parent.ends_with(".ultraplan")),
     ] {
-        // One that holds somebody else's files stays.
+        // One that holds another user's files stays.
         let _ = folder.map(remove_empty);
     }
     if context.has_git() {

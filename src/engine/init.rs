@@ -11,7 +11,7 @@ use crate::engine::trust;
 use crate::model::hint::Hint;
 use crate::policy::project::{Found, Project, READ, configuration, recognise};
 
-/// A file of this many bytes is one that somebody wrote; a longer one is not looked at.
+/// A file of this many bytes is one that a user wrote; a longer one is not looked at.
 const LONGEST: u64 = 1024 * 1024;
 
 /// A configuration that was written, or would be.

@@ -325,7 +325,7 @@ impl Repo {
     }
 }
 
-/// What stands for no commit.
+/// What represents no commit.
 const NONE: &str = "0000000000000000000000000000000000000000";
 
 /// Appends to the log of HEAD or of a branch, unless the repository keeps none.

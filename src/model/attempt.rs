@@ -293,11 +293,6 @@ impl Iterations {
         self.0.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The one with this number.
     pub fn get(&self, number: u32) -> Option<&Iteration> {
         self.0.get(&number).map(Arc::as_ref)

@@ -76,13 +76,6 @@ pub struct Head {
     pub branch: Option<String>,
 }
 
-impl Head {
-    /// Whether HEAD names a commit rather than a branch.
-    pub fn is_detached(&self) -> bool {
-        self.branch.is_none() && self.commit.is_some()
-    }
-}
-
 /// A path and its permission bits (`0o7777`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PathMode {

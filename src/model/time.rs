@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::time::Duration;
 
-use chrono::{DateTime, NaiveDate, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -52,11 +52,6 @@ impl Timestamp {
     pub fn since(self, earlier: Self) -> Duration {
         let millis = self.millis().saturating_sub(earlier.millis());
         Duration::from_millis(u64::try_from(millis).unwrap_or(0))
-    }
-
-    /// The signed distance from `other` to this instant.
-    pub fn delta(self, other: Self) -> TimeDelta {
-        self.0 - other.0
     }
 }
 

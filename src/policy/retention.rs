@@ -24,11 +24,11 @@ pub(crate) struct Limits {
     pub keep_last: Option<u32>,
     /// Keep what is not older.
     pub keep_within: Option<Duration>,
-    /// Keep the last one of each of so many hours.
+    /// Keep the last one of each of this many hours.
     pub keep_hourly: Option<u32>,
-    /// Keep the last one of each of so many days.
+    /// Keep the last one of each of this many days.
     pub keep_daily: Option<u32>,
-    /// Keep the last one of each of so many weeks.
+    /// Keep the last one of each of this many weeks.
     pub keep_weekly: Option<u32>,
     /// Remove what is older.
     pub max_age: Option<Duration>,
@@ -268,10 +268,10 @@ fn is_fresh_way_back(checkpoint: &Checkpoint, now: Timestamp) -> bool {
         && now.since(checkpoint.created_at) <= LEAST
 }
 
-/// How long what was taken before an edit or before what may destroy work stays at least: until somebody has looked at it.
+/// How long what was taken before an edit or before what may destroy work stays at least: until a user has looked at it.
 const LEAST: Duration = Duration::from_secs(24 * 3600);
 
-/// The reasons that make a milestone: nothing needs it, somebody wants to have it.
+/// The reasons that make a milestone: nothing needs it, a user wants to have it.
 const MILESTONE: [&str; 2] = ["pinned", "milestone"];
 
 /// What a run's end means for its checkpoints (S13).

@@ -1,4 +1,4 @@
-//! A line below everything that is printed on the terminal, for as long as somebody keeps it there.
+//! A line below everything that is printed on the terminal, for as long as a user keeps it there.
 //!
 //! Whatever this process prints on the terminal goes [through](pass) here: the line is taken away, what is to be printed
 //! comes in its place, and the line is drawn again below it. No escape codes are needed for that: the line is
@@ -239,7 +239,7 @@ impl State {
                     self.escape = Escape::Begun;
                     self.column
                 }
-                // What is on this line is still there, and somebody may yet write behind it.
+                // What is on this line is still there, and a user may yet write behind it.
                 (Escape::None, b'\r') => self.column.filter(|column| *column == 0),
                 (Escape::None, b' '..=b'~') => self.column.map(|column| column + 1),
                 // Anything else may have moved the cursor anywhere.

@@ -22,7 +22,7 @@ pub enum GroupEnd {
     Gone,
     /// It was alive and is not any more.
     Ended,
-    /// Some of it is still alive: it belongs to somebody else, or the kernel does not let it go.
+    /// Some of it is still alive: it belongs to another process, or the kernel does not let it go.
     Remains,
 }
 

@@ -48,7 +48,7 @@ impl Captured {
     }
 }
 
-/// The line that stands for `omitted` dropped bytes; it starts a new line unless `before` ended one.
+/// The line that represents `omitted` dropped bytes; it starts a new line unless `before` ended one.
 pub(super) fn marker(before: Option<u8>, omitted: u64) -> String {
     let line_break = if before.is_none_or(|byte| byte == b'\n') {
         ""

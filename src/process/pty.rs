@@ -159,7 +159,7 @@ impl Drop for Link {
     }
 }
 
-/// Whether somebody types on a terminal here.
+/// Whether a user types on a terminal here.
 pub(super) fn is_typed_on() -> bool {
     io::stdin().is_terminal()
 }

@@ -7,7 +7,7 @@
 //! [taken](Interrupts::take), so that a signal that comes between two children is not lost.
 //!
 //! SIGHUP stays ignored where it was when the process started (`nohup`). SIGINT and SIGTERM are always taken: a shell
-//! starts background jobs of a script with SIGINT ignored, and there it is how somebody stops exactly this run.
+//! starts background jobs of a script with SIGINT ignored, and there it is how a user stops exactly this run.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -26,7 +26,7 @@ use signal_hook::{flag, low_level};
 use super::suspend;
 use crate::os::since_boot;
 
-/// So many signals that nobody heeds show that something hangs.
+/// This many signals that nobody heeds show that something hangs.
 const UNHEARD_LIMIT: u32 = 3;
 
 /// What else ends a process by default and may come from outside; each is a request to stop like SIGTERM.
@@ -146,7 +146,7 @@ impl Interrupts {
     }
 
     /// The same for as long as a question is asked. After that a signal ends the process as it would have without this,
-    /// unless somebody installed it.
+    /// unless a user installed it.
     pub fn while_asking() -> io::Result<Asking> {
         let interrupts = Self::started(true)?;
         interrupts.state().asking += 1;
@@ -343,7 +343,7 @@ impl Drop for Asking {
 /// Whether anybody will act on a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivery {
-    /// Somebody was woken, or will ask soon.
+    /// A user was woken, or will ask soon.
     Heard,
     /// Nobody seems to ask.
     Unheard,

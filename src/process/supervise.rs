@@ -231,7 +231,7 @@ impl Supervision<'_> {
     }
 
     fn take(&self, step: &Step) {
-        // The number of a child that was reaped is still its group's while somebody is in it.
+        // The number of a child that was reaped is still its group's while a process is in it.
         if let Step::Send(signal) = step
             && (self.status.is_none() || self.target.outlived())
         {

@@ -1,6 +1,6 @@
 //! Ctrl-Z and `fg`: the terminal is as it was while this process stands still, and so does what it supervises.
 //!
-//! Somebody who changes the terminal's modes [says](on_suspend) how to put them back and how to set them again. Before
+//! A user who changes the terminal's modes [says](on_suspend) how to put them back and how to set them again. Before
 //! this process stops, modes are restored and the supervised groups are stopped; when it goes on, so do they, and the
 //! time in between counts against no deadline. The same way back is taken before a signal ends the process at once.
 
@@ -20,7 +20,7 @@ use super::{Supervised, table};
 /// What is about to happen to the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Suspension {
-    /// Somebody else gets the terminal: put it back as it was.
+    /// Another process gets the terminal: put it back as it was.
     Begins,
     /// It is ours again.
     Ends,
@@ -100,7 +100,7 @@ fn leave_terminal() {
         tell(Suspension::Begins);
         let _ = done.send(());
     };
-    // A terminal that takes nothing more, because somebody pressed Ctrl-S, must not hold the end up.
+    // A terminal that takes nothing more, because a user pressed Ctrl-S, must not hold the end up.
     if thread::Builder::new().spawn(tell).is_ok() {
         let _ = told.recv_timeout(Duration::from_millis(500));
     }
@@ -197,7 +197,7 @@ fn stop() {
     let groups = with(|state| state.groups.clone());
     signal(&groups, Signal::STOP);
     with(|state| state.stopped_since = Some(Instant::now()));
-    // Returns when somebody continues us; SIGCONT comes then.
+    // Returns when another process continues us; SIGCONT comes then.
     let _ = low_level::raise(signal_hook::consts::SIGSTOP);
     with(|state| {
         state.stood_still = state.stood_still(Instant::now());

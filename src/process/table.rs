@@ -36,7 +36,7 @@ pub(super) enum Target {
 
 impl Target {
     /// Sends `signal`. A stopped process is woken so that it sees it. That nobody is left is no error, and that
-    /// somebody may not be signalled changes nothing about the others.
+    /// a process may not be signalled changes nothing about the others.
     pub(super) fn signal(self, signal: Signal) {
         for signal in [signal, Signal::CONT] {
             let _ = match self {
@@ -46,7 +46,7 @@ impl Target {
         }
     }
 
-    /// Whether, after the child itself was reaped, somebody of its group lives. Zombies do not count: where nobody
+    /// Whether, after the child itself was reaped, a process of its group lives. Zombies do not count: where nobody
     /// reaps orphans, as in many containers, they stay for ever.
     pub(super) fn outlived(self) -> bool {
         let Self::Group(group) = self else {

@@ -164,7 +164,7 @@ fn own_handle() -> Option<OwnedFd> {
     open("/dev/tty", flags, Mode::empty()).ok()
 }
 
-/// What is typed, without waiting: somebody else may have taken what `poll` saw.
+/// What is typed, without waiting: another process may have taken what `poll` saw.
 fn read_typed(own: Option<&OwnedFd>, bytes: &mut [u8]) -> rustix::io::Result<usize> {
     // Not through the standard library's buffer: what that holds is seen neither here nor by the next reader.
     match own {
@@ -205,7 +205,7 @@ fn next(modes: &Mutex<Modes>, stopped: &UnixStream, own: Option<&OwnedFd>) -> Op
             Err(Errno::AGAIN) if seen.intersects(PollFlags::HUP | PollFlags::ERR) => {
                 return Some(Vec::new());
             }
-            // Somebody else was faster.
+            // Another process was faster.
             Err(Errno::INTR | Errno::AGAIN) => {}
             Ok(0) if !seen.intersects(PollFlags::HUP | PollFlags::ERR) => {}
             Ok(count) => return Some(bytes[..count].to_vec()),
@@ -234,7 +234,7 @@ pub(super) struct TerminalModes {
     attributes: bool,
     /// The keypad sends codes of its own.
     keypad: bool,
-    /// So many keyboard protocols were pushed.
+    /// This many keyboard protocols were pushed.
     keyboards: u32,
     /// Where in a sequence the bytes ended.
     sequence: Sequence,

@@ -1,6 +1,6 @@
 //! Whether all references of checkpoints are known to have their event, without reading each of them.
 //!
-//! A kill may come between a reference and its event; the next command that writes takes such a checkpoint in. Where there
+//! A kill may come between a reference and its event; the next command that writes imports such a checkpoint. Where there
 //! are thousands of them, to list the references takes longer than all the rest of a short command. So it is noted, before
 //! a reference is set, whose that is, and when all of them were found to be recorded: as long as the noted one is recorded
 //! and that was a moment ago, none of ours can lack its event. What others bring is found a minute later.

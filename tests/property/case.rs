@@ -142,7 +142,10 @@ impl Case<'_> {
                 .any(|(side, rules)| side.ignores(rules, path, is_dir))
         };
         let outcome = act(self.how.edits);
-        assert!(outcome != Outcome::Edited, "{what}: nobody edited anything");
+        assert!(
+            outcome != Outcome::HandEdits,
+            "{what}: nobody edited anything"
+        );
         match (
             &outcome,
             after(&now, target, &keep, &|path| self.selected(path)),
@@ -154,7 +157,7 @@ impl Case<'_> {
                 self.assert_is(what, &world, &before.index, &before.git);
                 Err(outcome)
             }
-            (Outcome::Refused, None) => {
+            (Outcome::Conflicts, None) => {
                 self.assert_is(what, &before.world, &before.index, &before.git);
                 Err(outcome)
             }

@@ -2,20 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use recover::testing::engine::Naming;
-use recover::testing::engine::Request;
-use recover::testing::engine::Restore;
-use recover::testing::engine::checkpoint;
-use recover::testing::engine::undo;
-use recover::testing::engine::{BrokenConfig, Setup};
-use recover::testing::engine::{Context, Error, ErrorKind};
-use recover::testing::engine::{Options, Target, rollback};
-use recover::testing::model::Selector;
+use recover::testing::engine::Project;
 use recover::testing::policy::Edits;
-use recover::testing::process::Interrupts;
 use serde_json::Value;
+
+pub use recover::testing::engine::Outcome;
 
 /// How a rollback is asked for.
 #[derive(Clone, Debug)]
@@ -23,17 +15,6 @@ pub struct How {
     pub path: Option<String>,
     pub edits: Edits,
     pub restore_index: bool,
-}
-
-/// What came of a restore.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Outcome {
-    Changed,
-    Unchanged,
-    /// Something stands in the way.
-    Refused,
-    /// Something was edited by a person.
-    Edited,
 }
 
 /// Where the operations take place.
@@ -62,18 +43,7 @@ impl Driver {
             let id = document["checkpoint"]["id"].as_str().unwrap().to_owned();
             return (document["changed"].as_bool().unwrap(), id);
         }
-        let created = checkpoint::create(
-            &self.context(),
-            Request::default(),
-            checkpoint::Options {
-                skip_if_unchanged: if_changed,
-                ..checkpoint::Options::default()
-            },
-        )
-        .unwrap();
-        let made = created.checkpoint;
-        assert!(!made.partial, "{:?}", made.skipped);
-        (created.changed, made.id.into())
+        self.project().create(if_changed)
     }
 
     pub fn rollback(&self, id: &str, how: &How) -> Outcome {
@@ -84,58 +54,26 @@ impl Driver {
             args.extend(how.path.iter().flat_map(|path| ["--path", path]));
             return restored(&self.run(&args));
         }
-        let options = Options {
-            paths: how.path.iter().cloned().collect(),
-            edits: how.edits,
-            restore_index: how.restore_index,
-            ..Options::default()
-        };
-        outcome(rollback::rollback(
-            &self.context(),
-            &Target::Checkpoint(Selector::Id(id.to_owned())),
-            &options,
-        ))
+        self.project()
+            .rollback(id, how.path.as_deref(), how.edits, how.restore_index)
     }
 
     pub fn undo(&self, edits: Edits) -> Outcome {
         if self.program {
             return restored(&self.run(&with_edits("undo", edits)));
         }
-        outcome(undo::undo(&self.context(), &how(edits), false))
+        self.project().undo(edits)
     }
 
     pub fn redo(&self, edits: Edits) -> Outcome {
         if self.program {
             return restored(&self.run(&with_edits("redo", edits)));
         }
-        outcome(undo::redo(&self.context(), &how(edits)))
+        self.project().redo(edits)
     }
 
-    fn context(&self) -> Context {
-        let setup = Setup {
-            cwd: self.root.clone(),
-            home: Some(self.home.clone()),
-            state_dir: None,
-            naming: Naming::default(),
-            remote: None,
-            lock_timeout: Duration::from_secs(5),
-            allow_home: false,
-            dry_run: false,
-            yes: false,
-            asked: None,
-            broken_config: BrokenConfig::Refuses,
-            known_config: None,
-            begins_run: false,
-            reads: false,
-            writes: false,
-            trust: true,
-            trusted: None,
-            needs_user_config: false,
-            settings_only: false,
-            env: |_| None,
-            note: |_| {},
-        };
-        Context::new(setup, Interrupts::disconnected()).unwrap()
+    fn project(&self) -> Project {
+        Project::open(&self.root, &self.home)
     }
 
     fn run(&self, args: &[&str]) -> (i32, Value) {
@@ -171,32 +109,8 @@ fn restored((code, document): &(i32, Value)) -> Outcome {
             Outcome::Changed
         }
         0 => Outcome::Unchanged,
-        13 if document["error"]["code"] == "conflicts" => Outcome::Refused,
-        13 if document["error"]["code"] == "hand_edits" => Outcome::Edited,
+        13 if document["error"]["code"] == "conflicts" => Outcome::Conflicts,
+        13 if document["error"]["code"] == "hand_edits" => Outcome::HandEdits,
         code => panic!("ended with {code}: {document}"),
-    }
-}
-
-fn how(edits: Edits) -> Options {
-    Options {
-        edits,
-        ..Options::default()
-    }
-}
-
-fn outcome(result: Result<Restore, Error>) -> Outcome {
-    match result {
-        Ok(Restore {
-            changed: true,
-            result,
-            ..
-        }) => {
-            assert!(result.verified && result.success, "{result:?}");
-            Outcome::Changed
-        }
-        Ok(_) => Outcome::Unchanged,
-        Err(error) if error.kind == ErrorKind::Conflicts => Outcome::Refused,
-        Err(error) if error.kind == ErrorKind::HandEdits => Outcome::Edited,
-        Err(error) => panic!("{error:?}"),
     }
 }

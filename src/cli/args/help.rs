@@ -28,7 +28,7 @@ pub(super) const STYLES: Styles = Styles::styled()
     .invalid(AnsiColor::Yellow.on_default().bold())
     .error(AnsiColor::Red.on_default().bold());
 
-/// The commands by what they are for, in the order in which somebody meets them.
+/// The commands by what they are for, in the order in which a user meets them.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["run", "init"]),
     ("Look", &["status", "log", "report", "runs", "browse"]),

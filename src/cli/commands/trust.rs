@@ -8,7 +8,7 @@ use super::super::ui::{Reply, Ui, escape};
 use crate::engine::{Context, Error, ErrorKind, Result, remote, runs, trust};
 use crate::policy::text::size;
 
-/// So many recorded commands are shown to people; the document has all.
+/// This many recorded commands are shown to people; the document has all.
 const SHOWN: usize = 20;
 
 /// `recover trust`.

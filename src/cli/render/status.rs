@@ -262,7 +262,7 @@ pub(super) fn look_at_text(ui: &Ui, all: &[ToLookAt]) -> String {
     text
 }
 
-/// Whether a budget may be what stops the run: a limit that somebody set, or the one that is reached first.
+/// Whether a budget may be what stops the run: a limit that a user set, or the one that is reached first.
 fn matters(run: &Run, budget: &Budget, all: &[Budget]) -> bool {
     match budget.scope {
         BudgetScope::WallTime | BudgetScope::Cost | BudgetScope::Tokens => true,

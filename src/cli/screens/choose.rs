@@ -336,7 +336,7 @@ fn preview(talk: &Talk<'_>, checkpoint: &Checkpoint, patch: bool) -> Result<()> 
     talk.any_key()
 }
 
-/// So many paths of a kind are named.
+/// This many paths of a kind are named.
 const NAMED: usize = 6;
 
 /// What would be done, and how.

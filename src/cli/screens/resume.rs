@@ -21,7 +21,7 @@ use crate::model::hint::Hint;
 use crate::policy::secrets::redact;
 use crate::process::Interrupts;
 
-/// So many lines of an error are shown: all of it fits on a small terminal.
+/// This many lines of an error are shown: all of it fits on a small terminal.
 const DETAILS: usize = 3;
 
 /// What a person chose.

@@ -102,8 +102,8 @@ fn every_word_of_every_choice_is_a_value() {
             continue;
         };
         for word in words {
-            let mut config = parse(file(), "", &nothing, None).unwrap();
-            config.set_flag(&path, "--flag", word).unwrap();
+            let text = format!("{path} = \"{word}\"");
+            let config = parse(file(), &text, &nothing, None).unwrap();
             let now = config
                 .origins()
                 .into_iter()

@@ -42,7 +42,7 @@ pub(crate) use choice::explained;
 /// The id of the tree without anything.
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
-/// So many of a run's latest checkpoints are read for what the run had in the index.
+/// This many of a run's latest checkpoints are read for what the run had in the index.
 const LOOKED_AT: usize = 200;
 
 /// What counts of files that had uncommitted changes before the run, and that it changed.

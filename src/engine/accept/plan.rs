@@ -194,7 +194,7 @@ pub(super) fn rest<'a>(
         None => began_at(run),
     };
     let since = commits_since(context, accepted.or(planned.begun.as_ref()), head, &what)?;
-    // What somebody took out of git again since stays out of it.
+    // What a user took out of git again since stays out of it.
     let mut committed = repo.differs_between(None, head.commit.as_ref())?;
     for commit in since.iter().chain(accepted) {
         committed.extend(repo.differs_between(None, Some(commit))?);
@@ -280,7 +280,7 @@ impl Plan<'_> {
     }
 }
 
-/// Refuses where the index would lose what somebody staged since the run ended.
+/// Refuses where the index would lose what a user staged since the run ended.
 pub(super) fn refuse_staged(paths: BTreeSet<RepoPath>) -> Result<()> {
     let Some(first) = paths.first() else {
         return Ok(());
@@ -534,7 +534,7 @@ fn to_look_at(
         .collect())
 }
 
-/// The run's own commits on top of the branch, newest first, and what is below them. Somebody else's commit and a merge end
+/// The run's own commits on top of the branch, newest first, and what is below them. Another user's commit and a merge end
 /// that.
 fn fold(
     context: &Context,

@@ -1,5 +1,5 @@
 //! Records the file, credential or variable that a permission or login failure depends on, and detects its change.
-//! It is recorded when the attempt ends, and compared again whenever somebody asks.
+//! It is recorded when the attempt ends, and compared again whenever a user asks.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

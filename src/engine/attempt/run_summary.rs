@@ -40,7 +40,7 @@ use crate::store::views::attempt_history_of;
 /// Over so many files no line is counted: everyone of them would be read.
 const LINES_OF: usize = 5_000;
 
-/// So many commits from outside are read, the newest; the rest is counted.
+/// This many commits from outside are read, the newest; the rest is counted.
 const OUTSIDE_OF: usize = 100;
 
 /// From so many changed files on what was found is noted: reading them again would take longer than all else that is shown.
@@ -547,7 +547,7 @@ pub(crate) fn decision_seen(context: &Context, run: &Run) -> Option<Timestamp> {
     strange.map(|decision| first_seen(context, decision.decided_at, now))
 }
 
-/// When somebody first noticed that what was decided at `decided_at` was decided in the future: who asks again and again
+/// When a user first noticed that what was decided at `decided_at` was decided in the future: who asks again and again
 /// must not wait from then on each time. Where that cannot be noted, it is now.
 fn first_seen(context: &Context, decided_at: Timestamp, now: Timestamp) -> Timestamp {
     let root = context.store().root();

@@ -13,7 +13,7 @@ use crate::process::{Interrupts, Signal};
 
 /// The present moment.
 #[derive(Debug)]
-pub enum Clock {
+pub(crate) enum Clock {
     /// The machine's.
     System,
     /// A clock that stands still but for the waits that are asked of it, which it takes at once.
@@ -42,7 +42,7 @@ impl WaitLimit {
 /// A wait that is never longer than it looked when it began: what ends it first, the wall clock or a monotonic one. A
 /// wall clock that is set back does not prolong it, and a machine that slept meanwhile is not waited for twice.
 #[derive(Debug)]
-pub struct Wait {
+pub(crate) struct Wait {
     until: Timestamp,
     length: Duration,
     begun: Instant,
@@ -65,12 +65,12 @@ pub(crate) fn local_times(text: &str) -> String {
 
 impl Clock {
     /// The machine's clock; with `fixed` (`RECOVER_TEST_NOW`) one that stands at that moment.
-    pub fn new(fixed: Option<Timestamp>) -> Self {
+    pub(crate) fn new(fixed: Option<Timestamp>) -> Self {
         fixed.map_or(Self::System, |at| Self::Fixed(Cell::new(at)))
     }
 
     /// Now.
-    pub fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         match self {
             Self::System => Timestamp::new(Utc::now()),
             Self::Fixed(at) => at.get(),
@@ -78,7 +78,7 @@ impl Clock {
     }
 
     /// A wait until `until` that begins now.
-    pub fn wait(&self, until: Timestamp) -> Wait {
+    pub(crate) fn wait(&self, until: Timestamp) -> Wait {
         Wait {
             until,
             length: until.since(self.now()),
@@ -87,7 +87,7 @@ impl Clock {
     }
 
     /// What is left of a wait.
-    pub fn left(&self, wait: &Wait) -> Duration {
+    pub(crate) fn left(&self, wait: &Wait) -> Duration {
         let by_wall_clock = wait.until.since(self.now());
         match self {
             Self::System => by_wall_clock.min(wait.length.saturating_sub(wait.begun.elapsed())),
@@ -96,7 +96,7 @@ impl Clock {
     }
 
     /// Sleeps so long, or until a signal comes.
-    pub fn sleep(&self, length: Duration, interrupts: &Interrupts) -> Result<(), Signal> {
+    pub(crate) fn sleep(&self, length: Duration, interrupts: &Interrupts) -> Result<(), Signal> {
         match self {
             Self::System => interrupts.sleep(length),
             Self::Fixed(at) => {

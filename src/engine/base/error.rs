@@ -17,7 +17,7 @@ pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why an operation did not do what was asked. Each kind has one code in JSON and one exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorKind {
+pub(crate) enum ErrorKind {
     /// Failed for another reason (1).
     Failed,
     /// Wrong arguments (2).
@@ -54,7 +54,7 @@ pub enum ErrorKind {
     UnsupportedRepository,
     /// Another process holds a lock, or a live run is under way (11).
     Locked,
-    /// Somebody else holds the run, which lies on a remote (11).
+    /// Another user holds the run, which lies on a remote (11).
     Claimed,
     /// Not for a process that is part of a supervised attempt (11).
     InsideAttempt,
@@ -90,7 +90,7 @@ pub enum ErrorKind {
     AlreadyExists,
     /// Git is not told who commits (13).
     NoIdentity,
-    /// The project or its state belongs to somebody else (13).
+    /// The project or its state belongs to another user (13).
     ForeignOwner,
     /// The state came from elsewhere, and is only read (13).
     ForeignState,
@@ -107,8 +107,8 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether nothing was done because it is unsafe, or somebody would have to allow it (13).
-    pub fn is_refusal(self) -> bool {
+    /// Whether nothing was done because it is unsafe, or a user would have to allow it (13).
+    pub(crate) fn is_refusal(self) -> bool {
         matches!(
             self,
             Self::HeadMoved
@@ -134,7 +134,7 @@ impl ErrorKind {
 
 /// An error with what a person needs to go on.
 #[derive(Debug)]
-pub struct Error {
+pub(crate) struct Error {
     /// What kind it is.
     pub kind: ErrorKind,
     /// What happened.
@@ -150,7 +150,7 @@ pub struct Error {
 
 impl Error {
     /// An error of this kind.
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
             message: message.into(),
@@ -162,7 +162,7 @@ impl Error {
     }
 
     /// A failure of the operating system with what was being done.
-    pub fn io(message: impl Into<String>, source: std::io::Error) -> Self {
+    pub(crate) fn io(message: impl Into<String>, source: std::io::Error) -> Self {
         anyhow::Error::new(source).context(message.into()).into()
     }
 
@@ -178,19 +178,19 @@ impl Error {
 
     /// With the command to copy.
     #[must_use]
-    pub fn hint(mut self, hint: Hint) -> Self {
+    pub(crate) fn hint(mut self, hint: Hint) -> Self {
         self.hint = Some(hint);
         self
     }
 
     /// With the command to copy, where there is one.
     #[must_use]
-    pub fn with(self, hint: Option<Hint>) -> Self {
+    pub(crate) fn with(self, hint: Option<Hint>) -> Self {
         Self { hint, ..self }
     }
 
     /// The message and what caused it, in one line.
-    pub fn explained(&self) -> String {
+    pub(crate) fn explained(&self) -> String {
         let mut text = self.message.clone();
         let mut source = std::error::Error::source(self);
         while let Some(cause) = source {
@@ -206,7 +206,7 @@ impl Error {
 
     /// With the paths it is about.
     #[must_use]
-    pub fn paths(mut self, paths: Vec<PathReason>) -> Self {
+    pub(crate) fn paths(mut self, paths: Vec<PathReason>) -> Self {
         self.paths = paths;
         self
     }

@@ -15,7 +15,7 @@ use crate::process::Signal;
 
 /// What is going on.
 #[derive(Clone, Copy, Debug)]
-pub enum ProgressEvent<'a> {
+pub(crate) enum ProgressEvent<'a> {
     /// The feedback loops run before the first attempt.
     Baseline {
         /// The run.
@@ -86,7 +86,7 @@ pub enum ProgressEvent<'a> {
 }
 
 /// Receives what is going on, at once and on the thread that does it: it must not take long.
-pub trait Observer: Send + Sync {
+pub(crate) trait Observer: Send + Sync {
     /// Takes note of what is going on at `now`.
     fn on_event(&self, now: Timestamp, event: ProgressEvent<'_>);
 }
@@ -96,15 +96,15 @@ pub trait Observer: Send + Sync {
 pub(crate) enum WakeReason {
     /// It is time.
     InTime,
-    /// Somebody asked for the next attempt now.
+    /// A user asked for the next attempt now.
     Now,
-    /// Somebody asked to stop.
+    /// A user asked to stop.
     Stop,
 }
 
 /// The connection to an observer, and what is said beside the answer. Clones are handles to the same.
 #[derive(Clone, Default)]
-pub struct Progress {
+pub(crate) struct Progress {
     shared: Arc<Mutex<Shared>>,
 }
 
@@ -124,12 +124,12 @@ impl Progress {
     }
 
     /// Reports everything to `observer` from now on, and to nobody else.
-    pub fn observe(&self, observer: Arc<dyn Observer>) {
+    pub(crate) fn observe(&self, observer: Arc<dyn Observer>) {
         self.shared().observer = Some(observer);
     }
 
     /// Whether anybody watches.
-    pub fn is_observed(&self) -> bool {
+    pub(crate) fn is_observed(&self) -> bool {
         self.shared().observer.is_some()
     }
 
@@ -143,19 +143,19 @@ impl Progress {
     }
 
     /// Asks for the next attempt now: the wait under way is cut short. Budgets hold.
-    pub fn retry_now(&self) {
+    pub(crate) fn retry_now(&self) {
         self.shared().now = true;
     }
 
     /// Asks to stop after the attempt under way, or not any more; answers what holds now.
-    pub fn toggle_stop(&self) -> bool {
+    pub(crate) fn toggle_stop(&self) -> bool {
         let mut shared = self.shared();
         shared.stop = !shared.stop;
         shared.stop
     }
 
     /// Whether it was asked to stop after the attempt under way.
-    pub fn is_to_stop(&self) -> bool {
+    pub(crate) fn is_to_stop(&self) -> bool {
         self.shared().stop
     }
 
@@ -176,7 +176,7 @@ impl Progress {
         })
     }
 
-    /// Whether somebody said that this very wait need not be taken. A later attempt's own wait is another, also where it
+    /// Whether a user said that this very wait need not be taken. A later attempt's own wait is another, also where it
     /// is over sooner.
     pub(in crate::engine) fn skips_wait(&self, until: Timestamp) -> bool {
         self.shared().waived == Some(until)
@@ -192,7 +192,7 @@ impl Progress {
     }
 
     /// What was warned of so far.
-    pub fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         self.shared().warnings.clone()
     }
 
@@ -202,7 +202,7 @@ impl Progress {
     }
 
     /// That request: the program ends with its code.
-    pub fn stopped_late(&self) -> Option<Signal> {
+    pub(crate) fn stopped_late(&self) -> Option<Signal> {
         self.shared().stopped_late
     }
 }

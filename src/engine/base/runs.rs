@@ -13,7 +13,7 @@ use super::heartbeat::is_alive;
 
 /// How the run to work on is named.
 #[derive(Clone, Debug, Default)]
-pub struct Naming {
+pub(crate) struct Naming {
     /// `--run`, else `RECOVER_RUN_ID`.
     pub run_id: Option<RunId>,
     /// `--phase`.

@@ -25,7 +25,7 @@ const DEFAULT: &str = ".local/state";
 /// The version of the files' form.
 const SCHEMA: u32 = 1;
 
-/// So many sets are remembered of a repository: as many branches as differ in what they start.
+/// This many sets are remembered of a repository: as many branches as differ in what they start.
 const SETS: usize = 32;
 
 /// Names the repository itself, in its own folder: another one at the same path has another one, or none.
@@ -39,7 +39,7 @@ const MAX_FILE: u64 = 16 << 20;
 
 /// What was trusted in one repository, or in one project without one.
 #[derive(Clone, Debug)]
-pub struct TrustRecord {
+pub(crate) struct TrustRecord {
     /// The folder of the user's state; `None` where there is none to keep anything in.
     root: Option<Root>,
     /// What the work trees of a repository share, or the project's folder.
@@ -79,7 +79,7 @@ struct TrustedSet {
 impl TrustRecord {
     /// The record of `subject` in the folder `home` of the user's state.
     /// `common` is the folder that the work trees of a repository share.
-    pub fn new(home: Option<PathBuf>, subject: PathBuf, common: Option<&Path>) -> Self {
+    pub(crate) fn new(home: Option<PathBuf>, subject: PathBuf, common: Option<&Path>) -> Self {
         let repository = common.map(|common| Root::with_own(common, OWN));
         Self {
             root: home.map(|home| Root::with_own(home, OWN)),
@@ -89,7 +89,7 @@ impl TrustRecord {
     }
 
     /// Where it is kept.
-    pub fn path(&self) -> Option<PathBuf> {
+    pub(crate) fn path(&self) -> Option<PathBuf> {
         Some(self.root.as_ref()?.path().join(self.name()))
     }
 
@@ -101,7 +101,7 @@ impl TrustRecord {
 
     /// Whether these values, all of them and no others, are trusted. What is masked starts nothing: it is, once it was
     /// trusted with whatever else.
-    pub fn holds(&self, values: &Guarded) -> bool {
+    pub(crate) fn holds(&self, values: &Guarded) -> bool {
         let only_mask = values.keys().all(|key| is_mask(key));
         let held = |set: &TrustedSet| {
             values
@@ -115,32 +115,32 @@ impl TrustRecord {
     }
 
     /// The set that was trusted last.
-    pub fn latest(&self) -> Option<Guarded> {
+    pub(crate) fn latest(&self) -> Option<Guarded> {
         self.readable().trusted.pop().map(|set| set.values)
     }
 
     /// Whether the user consented to send what is recorded here to this URL.
-    pub fn consents_to(&self, url: &str) -> bool {
+    pub(crate) fn consents_to(&self, url: &str) -> bool {
         lists(&self.readable().consented, url)
     }
 
     /// Remembers that the user consents to send there, on disk when this returns.
-    pub fn add_consent(&self, url: &str, now: Timestamp) -> io::Result<()> {
+    pub(crate) fn add_consent(&self, url: &str, now: Timestamp) -> io::Result<()> {
         self.change(|stored| list(&mut stored.consented, url, now))
     }
 
     /// Whether the server at this URL was found to have what a run needs.
-    pub fn is_checked(&self, url: &str) -> bool {
+    pub(crate) fn is_checked(&self, url: &str) -> bool {
         lists(&self.readable().checked, url)
     }
 
     /// Remembers that the server there has what a run needs, on disk when this returns.
-    pub fn add_checked(&self, url: &str, now: Timestamp) -> io::Result<()> {
+    pub(crate) fn add_checked(&self, url: &str, now: Timestamp) -> io::Result<()> {
         self.change(|stored| list(&mut stored.checked, url, now))
     }
 
     /// Remembers that these values are trusted, on disk when this returns.
-    pub fn add(&self, values: &Guarded, now: Timestamp) -> io::Result<()> {
+    pub(crate) fn add(&self, values: &Guarded, now: Timestamp) -> io::Result<()> {
         self.change(|stored| {
             stored.trusted.retain(|set| set.values != *values);
             stored.trusted.push(TrustedSet {
@@ -172,7 +172,7 @@ impl TrustRecord {
     }
 
     /// Forgets all that was trusted; whether there was anything.
-    pub fn revoke(&self) -> io::Result<bool> {
+    pub(crate) fn revoke(&self) -> io::Result<bool> {
         let Some(root) = &self.root else {
             return Ok(false);
         };

@@ -42,11 +42,11 @@ pub(crate) struct Synced {
     pub written: Vec<String>,
     /// Files that held just that already.
     pub unchanged: Vec<String>,
-    /// Those among the written ones that were somebody else's, and where what they said is kept.
+    /// Those among the written ones that were another user's, and where what they said is kept.
     pub kept_aside: Vec<KeptAside>,
 }
 
-/// A file of somebody else's in a view's place.
+/// A file of another user's in a view's place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct KeptAside {
     /// The file, absolute.
@@ -228,7 +228,7 @@ impl Ours {
         context.store().private_dir().join("synced.json")
     }
 
-    /// Without it every file is somebody else's: kept once too often.
+    /// Without it every file is another user's: kept once too often.
     fn read(context: &Context) -> Self {
         let read = context.store().root().read(&Self::place(context)).ok();
         read.and_then(|bytes| serde_json::from_slice(&bytes).ok())

@@ -142,7 +142,7 @@ pub(in crate::engine) fn settings_file(agent: HookAgent, place: Place) -> Option
 pub(super) struct Installed {
     /// The file.
     pub path: PathBuf,
-    /// What is called there, as a shell reads it; `None` where somebody made something else of it.
+    /// What is called there, as a shell reads it; `None` where a user made something else of it.
     pub program: Option<String>,
 }
 
@@ -490,7 +490,7 @@ impl Plan {
                 }
                 self.root.remove_file(&self.path).map_err(failed)?;
                 let folders = self.path.ancestors().skip(1).take(self.folders);
-                // One that holds something else, or is somebody else's, stays.
+                // One that holds something else, or is another user's, stays.
                 let _gone: usize = folders
                     .take_while(|folder| self.root.remove_dir(folder).is_ok())
                     .count();
@@ -627,7 +627,7 @@ fn of_settings(
 fn of_plugin(context: &Context, place: Place, task: Task, program: &str) -> Result<Plan> {
     let (root, path) = place_of_settings(context, HookAgent::Opencode, place)?;
     let before = read(&root, &path)?;
-    // Taken out is the link, and the file stays where somebody keeps it.
+    // Taken out is the link, and the file stays where a user keeps it.
     let file = settings_path(context, HookAgent::Opencode, place)?;
     let link = (task == Task::Uninstall && file.is_symlink()).then_some(file);
     if before

@@ -48,7 +48,7 @@ const TURNED_OFF: &str = "checkpoints are turned off: [checkpoint] enabled = fal
 pub(super) enum Owner {
     /// The hook's own: a session's, or one that the settings name.
     Hook,
-    /// Somebody else's, who makes its attempts: the environment names it.
+    /// Another user's, who makes its attempts: the environment names it.
     Others,
 }
 

@@ -339,7 +339,7 @@ pub(crate) fn agents(context: &Context) -> Result<Agents> {
     let interrupts = &context.interrupts;
     let look = |(name, profile): (&String, &AgentProfile)| {
         let path = Program::find(&profile.program, &worktree, search.as_deref()).ok();
-        // What comes with a project is started when somebody asks for it, and not to be examined.
+        // What comes with a project is started when a user asks for it, and not to be examined.
         let asked = path.as_deref().filter(|_| !profile.program.contains('/'));
         Agent {
             name: name.clone(),

@@ -45,7 +45,7 @@ pub(crate) enum Step {
     Judged(Box<Judged>),
     /// Each time they ran, files changed meanwhile: it may be the loops that write them.
     Restless,
-    /// Somebody asked something through an [`Asker`].
+    /// A user asked something through an [`Asker`].
     Asked(char),
     /// The session has ended otherwise.
     Ended,
@@ -372,11 +372,11 @@ pub(crate) enum Wake {
     Look,
     /// A signal came.
     Signal,
-    /// Somebody asked.
+    /// A user asked.
     Asked(char),
 }
 
-/// Hands what somebody asks to a watch.
+/// Hands what a user asks to a watch.
 #[derive(Clone, Debug)]
 pub(crate) struct Asker {
     sender: Sender<Wake>,
@@ -384,7 +384,7 @@ pub(crate) struct Asker {
     interrupts: Interrupts,
 }
 
-/// Whether the feedback loops run just now, and whether somebody does not want to wait for them.
+/// Whether the feedback loops run just now, and whether a user does not want to wait for them.
 #[derive(Debug, Default)]
 struct Judging {
     runs: bool,
@@ -421,7 +421,7 @@ impl Asker {
         self.judging().runs = true;
     }
 
-    /// They ran; answers whether somebody did not want to wait for them.
+    /// They ran; answers whether a user did not want to wait for them.
     fn judging_ended(&self) -> bool {
         std::mem::take(&mut *self.judging()).cut_short
     }
@@ -435,13 +435,13 @@ impl Asker {
 const CALM: Duration = Duration::from_millis(80);
 /// But no look waits longer for calm.
 const RESTLESS: Duration = Duration::from_millis(300);
-/// The tree is examined without a reason after so many times the poll interval.
+/// The tree is examined without a reason after this many times the poll interval.
 const SELDOM: u32 = 12;
-/// After a look there is a pause of so many times as long as it took.
+/// After a look there is a pause of this many times as long as it took.
 const SHARE: u32 = 3;
 /// But where something changed a pause is no longer than this, or than the look was.
 const PAUSE: Duration = Duration::from_millis(500);
-/// So many results in a row were outdated when they came: a note is printed about it.
+/// This many results in a row were outdated when they came: a note is printed about it.
 const SUSPICIOUS: u32 = 3;
 /// The longest pause before the loops run again after that.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);

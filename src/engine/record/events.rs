@@ -16,13 +16,13 @@ use crate::store::{Exclusive, NewEvent};
 
 impl Context {
     /// Records what happened in a run now, and writes its views.
-    pub fn record(&self, key: &RunKey, payloads: Vec<Payload>) -> Result<()> {
+    pub(crate) fn record(&self, key: &RunKey, payloads: Vec<Payload>) -> Result<()> {
         self.record_in(self.store().lock()?, key, payloads)
             .map(drop)
     }
 
     /// [`Context::record`] under a lock that is held already, because of what was looked up under it; it is given back.
-    pub fn record_in(
+    pub(crate) fn record_in(
         &self,
         ledger: Exclusive,
         key: &RunKey,

@@ -22,7 +22,7 @@ use crate::policy::foreign_pull_request::{event_file, foreign_pull_request};
 use crate::policy::settings::FilteredFiles;
 use crate::policy::text::{count, size};
 
-/// So many of the files that would leave are named.
+/// This many of the files that would leave are named.
 const NAMED: usize = 10;
 /// How long it may take to find out whether anybody can read a remote.
 const GLANCE: Duration = Duration::from_secs(20);

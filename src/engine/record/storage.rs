@@ -218,7 +218,7 @@ pub(crate) fn patch_of(
 
 /// What a checkpoint says beside what it captures.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub(crate) struct Request {
     /// The headline; made from the rest where it is empty.
     pub description: String,
     /// Why it is taken.

@@ -105,7 +105,7 @@ pub(in crate::engine) fn load_latest<'s>(
 /// Paths that a message names at most.
 const NAMED: usize = 6;
 
-/// Files that somebody else changed, and the checkpoint that has them.
+/// Files that others changed, and the checkpoint that has them.
 #[derive(Debug)]
 pub(crate) struct Edits<'a> {
     /// The checkpoint.
@@ -146,7 +146,7 @@ pub(in crate::engine) fn words_back(selector: &str, paths: &BTreeSet<RepoPath>) 
     words.into_iter().chain(paths).collect()
 }
 
-/// What somebody else changed since a checkpoint of a run, of which that has not the same; the latest first.
+/// What others changed since a checkpoint of a run, of which that has not the same; the latest first.
 pub(crate) fn since<'a>(
     context: &Context,
     state: &'a State,

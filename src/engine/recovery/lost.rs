@@ -350,7 +350,7 @@ fn left_alone(context: &Context, run: &Run) -> Option<String> {
 }
 
 /// The iteration that a `recover` which is gone had decided to give up, and why. Between that and the iteration's event a run
-/// stands as one that a person is needed for. One that stands there again because somebody undid what followed is theirs.
+/// stands as one that a person is needed for. One that is there again because a user undid what followed is theirs.
 fn undone_skip(context: &Context, state: &State, run: &Run) -> Option<(u32, String)> {
     let undone = state
         .worktrees

@@ -109,7 +109,7 @@ pub(crate) fn recover_into(context: &Context, done: &mut Vec<String>) -> Result<
         done.extend(set_again(context, &state)?);
         done.extend(adopt(context, &state)?);
         sweep_forgotten(context, &state)?;
-        // What is taken in is no work under way: that there is none is known without another look.
+        // What is imported is no work under way: that there is none is known without another look.
         if is_any_orphaned(context, &state) {
             recover_orphaned(context, done)?;
         }
@@ -460,7 +460,7 @@ fn recover_commits(context: &Context) -> Result<Option<String>> {
         .conclude(repo, &lock, context.lock_timeout())
         .map_err(Error::from)
     {
-        // The branch is begun, and somebody is on another one by now.
+        // The branch is begun, and HEAD is on another one by now.
         Err(error) if error.kind == ErrorKind::HeadMoved => {}
         concluded => concluded?,
     }

@@ -88,7 +88,7 @@ pub(super) fn require(context: &Context, key: &RunKey) -> Result<()> {
 /// the claim from then on.
 ///
 /// # Errors
-/// Somebody else holds it (11).
+/// Another machine holds it (11).
 pub(crate) fn renew(context: &Context, key: &RunKey) -> Result<Option<u64>> {
     let mut fencing = None;
     for remote in remotes_of(context, key) {
@@ -199,7 +199,7 @@ fn require_on(context: &Context, key: &RunKey, remote: &str) -> Result<()> {
 /// Before an attempt begins: in strict mode this clone holds the run.
 ///
 /// # Errors
-/// Somebody else holds it (11), or went on with it (13); the server is away (9).
+/// Another machine holds it (11), or went on with it (13); the server is away (9).
 pub(crate) fn before_own_attempt(context: &Context, key: &RunKey) -> Result<()> {
     if context.settings().remote.mode == RemoteMode::Lazy {
         return require(context, key);
@@ -226,7 +226,7 @@ pub(crate) fn before_own_attempt(context: &Context, key: &RunKey) -> Result<()> 
 /// Sends the beginning of an attempt: in strict mode it is there when this returns.
 ///
 /// # Errors
-/// Somebody else holds the run (11); the server is away (9).
+/// Another machine holds the run (11); the server is away (9).
 pub(crate) fn send_own_beginning(context: &Context, key: &RunKey) -> Result<()> {
     if context.settings().remote.mode == RemoteMode::Lazy {
         Ok(())
@@ -235,7 +235,7 @@ pub(crate) fn send_own_beginning(context: &Context, key: &RunKey) -> Result<()> 
     }
 }
 
-/// Refuses the end of an attempt where somebody else holds the run (11).
+/// Refuses the end of an attempt where another machine holds the run (11).
 pub(crate) fn before_own_end(context: &Context, key: &RunKey) -> Result<()> {
     require(context, key)
 }
@@ -243,7 +243,7 @@ pub(crate) fn before_own_end(context: &Context, key: &RunKey) -> Result<()> {
 /// Sends the end of an attempt, if the server can be had; the claim is given back where the run has ended.
 ///
 /// # Errors
-/// Somebody else holds the run (11).
+/// Another machine holds the run (11).
 pub(crate) fn send_own_end(context: &Context, run: &Run) -> Result<()> {
     if run.status.is_over() {
         release(context, &run.key, false);

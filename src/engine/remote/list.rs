@@ -308,7 +308,7 @@ pub(crate) fn run_remotes(context: &Context, run: &Run) -> Result<Vec<RunRemote>
     Ok(all)
 }
 
-/// Whether this clone holds a run, by what was seen last of it: somebody else may have taken it since it was claimed.
+/// Whether this clone holds a run, by what was seen last of it: another machine may have taken it since it was claimed.
 fn is_held(context: &Context, key: &RunKey, remote: &str, record: &Record) -> Result<bool> {
     if record.nonce.is_none() || !context.has_git() {
         return Ok(false);

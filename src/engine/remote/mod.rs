@@ -2,14 +2,14 @@
 //!
 //! One reference a run. Each of its commits is a state: who holds the run, and what happened since the state before. A push from
 //! the state that this clone knows is a compare-and-swap, so claim, events and checkpoints cannot disagree, and whoever is
-//! refused has lost the run to somebody else.
+//! refused has lost the run to another machine.
 //!
 //! - `server` is one server; it reads the states of a run and believes none of them before it is verified. `record` is what this
 //!   clone knows of a run there.
 //! - `incoming` takes states into the ledger; `push` makes the next one of what the ledger has, and sends it.
 //! - `claim` takes and gives back the right to speak for a run, `take_over` goes on with one here, `session` holds it while it is
 //!   driven.
-//! - `guard` keeps local writers away from a run that somebody else holds and sends what they did, also the attempts of a loop that
+//! - `guard` keeps local writers away from a run that another machine holds and sends what they did, also the attempts of a loop that
 //!   runs its own commands; `list`, `prune` and `check` are for people.
 
 pub(crate) mod check;

@@ -34,7 +34,7 @@ fn stays(
     let is_due = match run.status {
         RunStatus::Closed | RunStatus::Accepted => true,
         RunStatus::Complete => age >= settings.after_end,
-        // What failed is somebody's to look at.
+        // What failed is a user's to look at.
         _ => age >= settings.after_end.max(FAILED),
     };
     (!is_due && !is_named).then_some("it ended not long ago")

@@ -77,7 +77,7 @@ pub(crate) struct Pending {
     /// Files that stayed here so far.
     #[serde(default)]
     pub withheld: u64,
-    /// It took the run from somebody else: the ledger does not have all that came before it yet.
+    /// It took the run from another machine: the ledger does not have all that came before it yet.
     #[serde(default)]
     pub takes: bool,
 }

@@ -29,7 +29,7 @@ use crate::process::{Interrupts, ProcessId, Signal, Watchdog};
 
 /// How often it is looked at the clock.
 const TICK: Duration = Duration::from_millis(500);
-/// How long the last word waits for a server that is away, and where somebody waits for the end.
+/// How long the last word waits for a server that is away, and where a user waits for the end.
 pub(super) const LAST_WORD: Duration = Duration::from_secs(60);
 const HURRIED_WORD: Duration = Duration::from_secs(5);
 
@@ -290,7 +290,7 @@ impl Session {
         }
     }
 
-    /// Ends here when somebody else has the run.
+    /// Ends here when another machine has the run.
     pub(crate) fn check(&self, context: &Context, key: &RunKey) -> Result<()> {
         let lost = self.shared.state().lost.clone();
         lost.map_or(Ok(()), |claim| self.lose(context, key, &claim))
@@ -343,7 +343,7 @@ impl Drop for Session {
     }
 }
 
-/// Gives the claim of a run back, with all that is not there yet: the run ended here, or stopped, in a hurry on somebody's
+/// Gives the claim of a run back, with all that is not there yet: the run ended here, or stopped, in a hurry on a user's
 /// request. Where that cannot be said in time the claim expires by itself.
 pub(crate) fn release(context: &Context, key: &RunKey, is_hurried: bool) {
     let is_hurried = is_hurried || context.interrupts.pending().is_some();

@@ -40,7 +40,7 @@ use crate::process::{Program, Show, Supervised};
 /// clone drives it then. `None`: none that is meant lies on a remote.
 ///
 /// # Errors
-/// Somebody else holds it, or is at work on it here (11); its command was never agreed to here, or files that were edited here
+/// Another machine holds it, or is at work on it here (11); its command was never agreed to here, or files that were edited here
 /// stand in the way (13): then the claim is given back.
 pub(crate) fn take_over(
     context: &Context,

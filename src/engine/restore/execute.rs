@@ -509,7 +509,7 @@ impl Interruption {
         }
     }
 
-    /// Says that it was finished although somebody asked to stop. The program ends with that signal's code.
+    /// Says that it was finished although a user asked to stop. The program ends with that signal's code.
     fn tell_finished(&self, context: &Context, kind: OperationKind) {
         if let Some(signal) = self.shield.pending() {
             let (name, done, back) = (signal.name(), kind.as_str(), kind.taken_back_by());
@@ -518,7 +518,7 @@ impl Interruption {
         }
     }
 
-    /// Refuses what comes after a restore that was finished although somebody asked to stop.
+    /// Refuses what comes after a restore that was finished although a user asked to stop.
     pub(crate) fn go_on(&self) -> Result<()> {
         self.shield.pending().map_or(Ok(()), |signal| {
             let message = format!("{}: nothing else was done", signal.name());

@@ -123,7 +123,7 @@ pub(super) fn is_before_lane(
 }
 
 /// Whether the branch that is checked out is one that the lane made at the checkpoint's commit, on the way to its next stage: one
-/// that had commits of its own then is somebody else's.
+/// that had commits of its own then is foreign.
 fn is_before_branch(state: &State, target: &Checkpoint, now: &Head) -> bool {
     let mut later = state
         .checkpoints_of(&target.run)
@@ -365,7 +365,7 @@ fn index_target(
     })
 }
 
-/// Takes back what became of the index. It is left alone where it is as before: somebody may hold its lock, which may be
+/// Takes back what became of the index. It is left alone where it is as before: another process may hold its lock, which may be
 /// why it was not restored.
 fn revert_index(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
     if !journal.restore_index && journal.index_paths.is_empty() {

@@ -18,7 +18,7 @@ use crate::policy::settings::RollbackSettings;
 
 /// What to do about commits made since the checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Commits {
+pub(crate) enum Commits {
     /// Take the run's own off the branch, refuse where others are among them.
     #[default]
     Refuse,
@@ -32,7 +32,7 @@ pub enum Commits {
 
 impl Commits {
     /// Its word on the command line.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Refuse => "refuse",
             Self::Keep => "keep",
@@ -58,7 +58,7 @@ pub(crate) enum Initiator {
 /// What the user says of a restore, whichever command it is.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
-pub struct Options {
+pub(crate) struct Options {
     /// What it covers.
     pub scope: Scope,
     /// Only these paths (globs); empty for all.
@@ -103,7 +103,7 @@ pub(crate) struct RestoreRequest {
 /// A rollback or a restore, as reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "operation")]
-pub struct OperationReport {
+pub(crate) struct OperationReport {
     /// `rollback`, `restore` or `accept`.
     #[schemars(extend("enum" = ["rollback", "restore", "accept"]))]
     pub command: &'static str,
@@ -205,7 +205,7 @@ impl RestoreRequest {
 
 /// What a restore did, or would do.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct RestoreResult {
+pub(crate) struct RestoreResult {
     /// Whether all of it was done.
     pub success: bool,
     /// The iteration after which the checkpoint was taken.
@@ -250,7 +250,7 @@ pub struct RestoreResult {
 
 /// What becomes of a nested repository that is not as the checkpoint has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct NestedOutcome {
+pub(crate) struct NestedOutcome {
     /// Its folder.
     #[serde(flatten)]
     pub path: RepoPath,
@@ -264,7 +264,7 @@ pub struct NestedOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-pub enum NestedAction {
+pub(crate) enum NestedAction {
     /// Its files are restored in it.
     Restored,
     /// Its folder was gone and belongs to its repository again, which was kept elsewhere.
@@ -277,22 +277,9 @@ pub enum NestedAction {
     Kept,
 }
 
-impl NestedAction {
-    /// The name in documents.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Restored => "restored",
-            Self::Relinked => "relinked",
-            Self::FilesRestored => "files_restored",
-            Self::Removed => "removed",
-            Self::Kept => "kept",
-        }
-    }
-}
-
 /// What a restore does with git's index.
 #[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
-pub struct IndexOutcome {
+pub(crate) struct IndexOutcome {
     /// How many paths get the checkpoint's entries.
     pub restored: usize,
     /// How many paths keep what was staged for them since the run last wrote the index.
@@ -304,7 +291,7 @@ pub(crate) type Restorer = fn(&Context, &RestoreRequest) -> Result<Restore>;
 
 /// A restore that was planned or done.
 #[derive(Clone, Debug)]
-pub struct Restore {
+pub(crate) struct Restore {
     /// Which command it was.
     pub kind: OperationKind,
     /// Whether anything changed (or would).
@@ -317,7 +304,7 @@ pub struct Restore {
 
 /// A step whose effect stays although a restore goes back to before it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct CrossedStep {
+pub(crate) struct CrossedStep {
     /// The step.
     #[serde(flatten)]
     pub step: ToldStep,
@@ -328,7 +315,7 @@ pub struct CrossedStep {
 /// A step whose effect was taken back, or would be.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "compensated_step")]
-pub struct Compensated {
+pub(crate) struct Compensated {
     /// The step.
     #[serde(flatten)]
     pub step: ToldStep,

@@ -192,7 +192,7 @@ impl Way<'_> {
             Ok(Some(restored))
         };
         if self.request.restart {
-            // Starting fresh is asked for, losing somebody's edits is not.
+            // Starting fresh is asked for, losing a user's edits is not.
             return initial().map_or(Ok(None), |initial| restore(initial, Edits::Keep));
         }
         if self.strategy != Some(Strategy::RollbackAndRetry) {

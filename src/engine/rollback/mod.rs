@@ -5,10 +5,10 @@
 //! Work trees whose folder is missing: the commands that restore one from what git still has of it, its branch and its checkpoints.
 //!
 //! Only shown, not done: what git keeps of such a work tree (a detached `HEAD`, the index, the reflog, the journal of a
-//! restore) may be the last name of somebody's work. The commands that are printed take nothing of it away.
+//! restore) may be the last name of a user's work. The commands that are printed take nothing of it away.
 
 pub(crate) mod on_request;
-pub mod undo;
+pub(crate) mod undo;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -40,7 +40,7 @@ pub(crate) use on_request::COPIED;
 
 /// Where to go back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub(crate) enum Target {
     /// To before this iteration.
     Iteration(u32),
     /// To this checkpoint.
@@ -53,7 +53,7 @@ pub enum Target {
 
 /// What there is to choose from.
 #[derive(Clone, Debug)]
-pub struct Targets {
+pub(crate) struct Targets {
     /// The run that a command works on.
     pub run: Run,
     /// Its checkpoints, those before restores included, oldest first.
@@ -67,7 +67,7 @@ pub struct Targets {
 }
 
 /// The checkpoints of the run that a command works on.
-pub fn targets(context: &Context) -> Result<Targets> {
+pub(crate) fn targets(context: &Context) -> Result<Targets> {
     let state = recovery::load_recovered(context)?;
     let run = match find(context, &state, &Target::Safest)? {
         Some(run) => run.clone(),
@@ -88,7 +88,7 @@ pub fn targets(context: &Context) -> Result<Targets> {
 }
 
 /// The checkpoints of all runs of this work tree, oldest first: an id names one whatever run it is of.
-pub fn targets_of_worktree(context: &Context) -> Result<Vec<Checkpoint>> {
+pub(crate) fn targets_of_worktree(context: &Context) -> Result<Vec<Checkpoint>> {
     let state = recovery::load_recovered(context)?;
     let worktree = context.worktree_id();
     let here: BTreeSet<&RunKey> = state.runs_of(&worktree).map(|run| &run.key).collect();
@@ -115,7 +115,7 @@ pub(crate) fn restore_files(
 }
 
 /// Rolls back.
-pub fn rollback(context: &Context, target: &Target, options: &Options) -> Result<Restore> {
+pub(crate) fn rollback(context: &Context, target: &Target, options: &Options) -> Result<Restore> {
     restore_with(context, OperationKind::Rollback, |state| {
         request(context, state, target, options)
     })
@@ -242,7 +242,7 @@ fn is_lane(state: &State, run: &Run) -> bool {
 }
 
 /// Whether a rollback that names no target is one of a lane, which has a place of its own to go back to (C5).
-pub fn is_of_lane(context: &Context) -> Result<bool> {
+pub(crate) fn is_of_lane(context: &Context) -> Result<bool> {
     let state = context.load()?.state;
     Ok(find(context, &state, &Target::Safest)?.is_some_and(|run| is_lane(&state, run)))
 }
@@ -400,7 +400,7 @@ pub(crate) fn refuse_gone(project: &Context, path: &Path) -> Result<Option<Error
 }
 
 /// The refusal to roll a run back here whose own work tree, a linked one of this repository, is gone: what is here is
-/// somebody else's. `None`: its folder is there, or it is this one that was moved.
+/// another user's. `None`: its folder is there, or it is this one that was moved.
 pub(crate) fn refuse_for_gone(
     context: &Context,
     state: &State,

@@ -1,4 +1,4 @@
-//! Restoring on request: who may, what is refused while somebody is at work, steps that it crosses.
+//! Restoring on request: who may, what is refused while a run is at work, steps that it crosses.
 //!
 //! The restore itself is `engine::restore`, what it writes and deletes `policy::restore`, the files `git::restore`.
 //!

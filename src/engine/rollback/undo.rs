@@ -15,12 +15,12 @@ use crate::policy::text::{count, first_few};
 
 /// Takes back what was last done in this work tree: a rollback, a restore or an accept; with `of_run` what a run did by
 /// itself. Of the options those count that are about what is in the way.
-pub fn undo(context: &Context, how: &Options, of_run: bool) -> Result<Restore> {
+pub(crate) fn undo(context: &Context, how: &Options, of_run: bool) -> Result<Restore> {
     step(context, OperationKind::Undo, how, of_run)
 }
 
 /// Does again what the last undo took back.
-pub fn redo(context: &Context, how: &Options) -> Result<Restore> {
+pub(crate) fn redo(context: &Context, how: &Options) -> Result<Restore> {
     step(context, OperationKind::Redo, how, false)
 }
 

@@ -1,4 +1,4 @@
-//! The loop: attempts until nothing is left to do, nothing is allowed, or somebody says stop.
+//! The loop: attempts until nothing is left to do, nothing is allowed, or a user says stop.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -127,7 +127,7 @@ struct Driver<'a> {
     stopped: Option<Error>,
     /// Whether it has made an attempt.
     has_attempted: bool,
-    /// The wait that somebody was notified of.
+    /// The wait that a user was notified of.
     parked_until: Option<Timestamp>,
     /// The claim of a run that lies on a remote.
     session: Option<&'a Session>,

@@ -50,7 +50,7 @@ use crate::policy::text::headline;
 use crate::process::{Exit, Mark, Program, Signal, SpawnErrorKind, Supervised, Watch, Watcher};
 use crate::store::NewEvent;
 
-/// So many characters of a command line are enough to know a process by.
+/// This many characters of a command line are enough to know a process by.
 const LONGEST_COMMAND: usize = 200;
 
 /// What was executed.
@@ -640,7 +640,7 @@ fn take_if_due(context: &Context, key: &RunKey, interval: Duration) -> Result<Du
         create_automatic(context, why)?;
         return Ok(interval);
     }
-    // Somebody else took one meanwhile.
+    // Another user took one meanwhile.
     let latest = state.latest(key);
     let age = latest.map(|latest| context.clock.now().since(latest.created_at));
     Ok(interval

@@ -33,7 +33,7 @@ use crate::process::{Exit, Program, Show, SpawnErrorKind, Supervised};
 /// What the summary of a loop begins with that is missing.
 const CANNOT_START: &str = "cannot be started: ";
 
-/// So many characters of an error are enough to know it by.
+/// This many characters of an error are enough to know it by.
 const LONGEST_LINE: usize = 200;
 
 /// What the loops said.

@@ -132,7 +132,7 @@ fn sleep_until(
 
 /// Sleeps until `wake`; the wait is one until `until`.
 fn interruptible(context: &Context, wake: Timestamp, until: Timestamp) -> Result<WakeReason> {
-    /// So soon it is noticed that somebody asked for something.
+    /// How soon it is noticed that a user asked for something.
     const GLANCE: Duration = Duration::from_millis(100);
     /// So soon it is noticed that the machine slept.
     const LONGEST_SLICE: Duration = Duration::from_secs(5);

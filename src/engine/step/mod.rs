@@ -333,7 +333,7 @@ fn execute(
     }
 }
 
-/// A step is an operation: after so many of them the run gets a checkpoint (S10).
+/// A step is an operation: after this many of them the run gets a checkpoint (S10).
 fn keep_if_due(context: &Context, key: &RunKey) -> Result<()> {
     if !context.settings().checkpoint.enabled {
         return Ok(());

@@ -342,7 +342,7 @@ pub(crate) struct StateReport {
     pub id: Option<String>,
     /// The state directory, absolute.
     pub path: String,
-    /// Whether it still counts as somebody else's.
+    /// Whether it still counts as another user's.
     pub foreign: bool,
     /// Why it does, or did.
     pub reason: Option<&'static str>,

@@ -39,7 +39,7 @@ pub enum Error {
         /// Where git knows it.
         known: PathBuf,
     },
-    /// The project, or something of it, belongs to somebody else (exit 13).
+    /// The project, or something of it, belongs to another user (exit 13).
     #[error("{} belongs to another user{}", path.display(), if *owner == u32::MAX { String::new() } else { format!(" (uid {owner})") })]
     ForeignOwner {
         /// The folder.
@@ -90,7 +90,7 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// Somebody wanted it to stop, and it did.
+    /// A user wanted it to stop, and it did.
     #[error("stopped")]
     Stopped,
     /// The branch is not where it was (exit 13). Nothing was moved.

@@ -325,10 +325,10 @@ pub(in crate::git) fn sync_folder(folder: &Path) -> Result<()> {
 
 /// Fewer files are synced each by itself, whatever else waits for the disk.
 pub(in crate::git) const MANY: usize = 16;
-/// So many bytes the disk takes in the time of one sync more, about.
+/// This many bytes the disk takes in the time of one sync more, about.
 const BYTES_A_SYNC: u64 = 256 << 10;
 
-/// Whether one sync of the whole file system, which waits for everybody's data, is cheaper than one for each of so many
+/// Whether one sync of the whole file system, which waits for everybody's data, is cheaper than one for each of this many
 /// files or folders: not where a build has just written a gigabyte.
 pub(in crate::git) fn whole_is_cheaper(count: usize) -> bool {
     let is_cheaper = |dirty: u64| dirty <= count as u64 * BYTES_A_SYNC;
@@ -346,7 +346,7 @@ pub(in crate::git) enum OnDisk {
 }
 
 impl OnDisk {
-    /// Whether it is this kind and content; `None` stands for nothing.
+    /// Whether it is this kind and content; `None` represents nothing.
     pub(crate) fn is(&self, entry: Option<&Entry>) -> bool {
         match (self, entry) {
             (Self::Nothing, None) => true,

@@ -61,7 +61,7 @@ fn without_hfs_ignorable(name: &[u8]) -> Vec<u8> {
         .into_bytes()
 }
 
-/// A set of globs over paths of the work tree. `*` does not cross `/`; a pattern also stands for all below a match.
+/// A set of globs over paths of the work tree. `*` does not cross `/`; a pattern also matches all below a match.
 #[derive(Debug)]
 pub(in crate::git) struct Globs {
     set: GlobSet,

@@ -40,7 +40,7 @@ use crate::model::time::Timestamp;
 use cache_writer::{CacheInTheMaking, CaptureCacheBuilder, RecordedCheckpoint};
 use tree_builder::{BuiltTree, stored};
 
-/// An index with so many entries is worth a thread for its tree.
+/// An index with this many entries is worth a thread for its tree.
 const WORTH_A_THREAD: usize = 2048;
 
 /// Pack size in bytes at which objects are published early, so that a killed capture keeps its progress: a second of work

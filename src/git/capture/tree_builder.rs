@@ -41,7 +41,7 @@ enum State {
     Out,
     /// It holds something captured.
     Holding,
-    /// It stands for itself.
+    /// It represents itself.
     Empty,
 }
 

@@ -29,7 +29,7 @@ use crate::model::path::RepoPath;
 const MANIFEST: &[u8] = b"manifest.json";
 const FILES: &[u8] = b"tree";
 const BLOB: u32 = 0o100_644;
-/// A loose object of so many bytes is copied as it is and not held in memory.
+/// A loose object of this many bytes is copied as it is and not held in memory.
 const LARGE: u64 = 1 << 20;
 
 /// The files of a nested repository, as a checkpoint of the one around it holds them.
@@ -276,7 +276,7 @@ impl Bringing<'_> {
 /// How many digits of the path's hash stand in the name.
 const DIGITS: usize = 10;
 
-/// What stands for a path in a name.
+/// What represents a path in a name.
 pub(in crate::git) fn digits(path: &RepoPath) -> Result<String> {
     let hash =
         Oid::hash_object(ObjectType::Blob, path.as_bytes()).map_err(Error::git("hash a path"))?;

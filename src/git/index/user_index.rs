@@ -122,7 +122,7 @@ pub(in crate::git) struct UserIndex {
     /// Which file it was read from; `None` if there is none.
     pub identity: Option<Identity>,
     names: Vec<u8>,
-    /// Every path once, sorted, by the stage that stands for it.
+    /// Every path once, sorted, by the stage that represents it.
     entries: Vec<Tracked>,
     /// For each folder that holds an entry, itself or deeper, the entries directly in it.
     folders: HashMap<Vec<u8>, Vec<u32>>,

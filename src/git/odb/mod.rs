@@ -1,5 +1,5 @@
 //! The object database: reads objects and writes them so that a crash, a full disk or a `git gc` leaves nothing half-written.
-//! It knows blobs, trees and packs, but not what a tree stands for: commits, indexes and work trees have rooms of their own.
+//! It knows blobs, trees and packs, but not what a tree represents: commits, indexes and work trees have rooms of their own.
 
 pub(super) mod database;
 pub(super) mod format;

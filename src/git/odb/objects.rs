@@ -84,7 +84,7 @@ pub(in crate::git) struct ObjectWriter {
     health: Health,
     /// How many objects that were there already were read back.
     read_back: AtomicUsize,
-    /// A pack of so many bytes, or of a quarter of what was published so far, is published before the rest is written: no
+    /// A pack of this many bytes, or of a quarter of what was published so far, is published before the rest is written: no
     /// more than that is lost, and there are not many packs.
     portion: Option<u64>,
 }
@@ -186,7 +186,7 @@ impl ObjectWriter {
         let held = if rehearsal {
             owned_objects::try_lock_shared_readonly(repo)?
         } else {
-            // What is there beside objects an earlier process left, or somebody planted.
+            // What is there beside objects an earlier process left, or another process planted.
             publish::empty_but_objects(repo.own(), &quarantine).at(&quarantine)?;
             // From here on git's library and others go there by its path.
             for folder in ["", "objects", "objects/pack"] {
@@ -240,7 +240,7 @@ impl ObjectWriter {
         })
     }
 
-    /// From now on what was written becomes part of the real database whenever it is a pack of so many bytes. Should the
+    /// From now on what was written becomes part of the real database whenever it is a pack of this many bytes. Should the
     /// process end before the rest is written, the next one finds that; nothing refers to it, so that git removes it in
     /// time where it is not wanted any more.
     pub(crate) fn publish_from(&mut self, bytes: u64) {

@@ -11,7 +11,7 @@
 //! that nothing needs it is found out anew each time, from what refers to what at that moment. So one that is older than
 //! it should be (with objects that were taken off it since, or back although it was removed) asks for too much and gets no
 //! more than the others. Two things have to be durable in their order: a checkpoint's reference is gone before its
-//! objects are (`refs` syncs that), and a list that was settled does not come back for long, as somebody may write an
+//! objects are (`refs` syncs that), and a list that was settled does not come back for long, as another process may write an
 //! object of it again that nothing refers to yet; `prune` ends with a sync of the folder for that.
 
 use std::collections::{BTreeMap, BTreeSet};

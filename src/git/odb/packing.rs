@@ -34,9 +34,9 @@ use crate::git::repo::repository::Repo;
 
 /// This number of small packs become one.
 const FEW: usize = 16;
-/// With so many small packs no more are made.
+/// With this many small packs no more are made.
 pub(super) const MOST: usize = 32;
-/// So many objects are a small pack at most: the list of what a checkpoint added names each of them.
+/// This many objects are a small pack at most: the list of what a checkpoint added names each of them.
 pub(super) const SMALL: usize = 2000;
 /// A pack is published at the latest so long after it was noted.
 const SOON: Duration = Duration::from_secs(60);
@@ -388,7 +388,7 @@ impl Ours {
         self.pack.file.with_extension("keep").exists()
     }
 
-    /// Whether somebody keeps it, or needs something of it as it seems.
+    /// Whether a process keeps it, or needs something of it as it seems.
     fn stays(&self) -> bool {
         self.is_kept() || touched_until(&self.pack.file, self.at).is_some()
     }

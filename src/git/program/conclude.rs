@@ -32,7 +32,7 @@ impl CommitJournal {
             repo,
             self.new_branch.as_ref().or(self.before.branch.as_ref()),
         )?;
-        // Somebody may have gone on since.
+        // A user may have gone on since.
         at.map_or(Ok(false), |at| repo.is_ancestor(after, &at))
     }
 }
@@ -63,7 +63,7 @@ impl CommitJournal {
     /// nothing more.
     ///
     /// Of the index only those paths change that the commits changed, and those of commits that went off the branch, which are
-    /// staged again as they were when the run began. What somebody staged since stays staged.
+    /// staged again as they were when the run began. What a user staged since stays staged.
     pub(crate) fn conclude(
         &self,
         repo: &Repo,
@@ -209,7 +209,7 @@ pub(crate) struct CommitJournal {
     /// The tree of the index as the run began.
     pub index_tree: Option<ObjectId>,
     /// Trees that hold what the run had in the index, and what is committed before hooks change it: what is staged otherwise
-    /// somebody staged since. `None` where that is not known.
+    /// a user staged since. `None` where that is not known.
     #[serde(default)]
     pub seen: Option<Vec<ObjectId>>,
     /// Whether new files of the run are left out, which can be asked for still.

@@ -71,7 +71,7 @@ const UNREACHABLE: [&str; 14] = [
     "kex_exchange_identification",
 ];
 
-/// Somebody was there, and the connection ended before its time.
+/// A user was there, and the connection ended before its time.
 const LOST: [&str; 33] = [
     "bad packet length",
     "banner exchange",
@@ -139,7 +139,7 @@ const OVERTAKEN: [&str; 9] = [
     "unable to resolve reference",
 ];
 
-/// How often somebody is asked to wait, at most: a day. A server's clock may be wrong.
+/// How long a caller is asked to wait, at most: a day. A server's clock may be wrong.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn has(text: &str, words: &[&str]) -> bool {

@@ -20,7 +20,7 @@ pub(super) const PROTOCOLS: [&str; 5] = ["file", "git", "http", "https", "ssh"];
 
 /// A call in which nothing moves for so long is over.
 const STALLED: Duration = Duration::from_secs(60);
-/// How often it is seen whether somebody wants the call to stop.
+/// How often it is seen whether a user wants the call to stop.
 const GLANCE: Duration = Duration::from_millis(50);
 /// How long a call that is ended may tidy up.
 const GRACE: Duration = Duration::from_secs(2);
@@ -42,7 +42,7 @@ impl<'a> Limits<'a> {
         Self { timeout, stopped }
     }
 
-    /// The same, stopped by somebody else.
+    /// The same, stopped on request.
     pub(super) fn with<'b>(&self, stopped: &'b dyn Fn() -> bool) -> Limits<'b> {
         Limits {
             timeout: self.timeout,
@@ -50,7 +50,7 @@ impl<'a> Limits<'a> {
         }
     }
 
-    /// Whether somebody wants the call to stop.
+    /// Whether a user wants the call to stop.
     pub(super) fn is_stopped(&self) -> bool {
         (self.stopped)()
     }

@@ -302,7 +302,7 @@ impl Trial<'_> {
         Ok((late, between.into_inner().transpose()?))
     }
 
-    /// Writes a commit with nothing in it, or with a file of so many bytes.
+    /// Writes a commit with nothing in it, or with a file of this many bytes.
     fn commit(&self, what: &str, parent: Option<&ObjectId>, size: Option<u64>) -> Result<ObjectId> {
         let failed = || Error::git("write a commit for the moment");
         let odb = self.repo.inner.odb().map_err(failed())?;

@@ -17,7 +17,7 @@ fn is_ours(owner: u32) -> bool {
     owner == ours || owner == 0 || sudo_caller() == Some(owner)
 }
 
-/// Refuses a folder or file of somebody else's. What is not there belongs to nobody. `project` is the folder that the user
+/// Refuses a folder or file of another user's. What is not there belongs to nobody. `project` is the folder that the user
 /// may have declared safe (`safe.directory`).
 pub(crate) fn check(path: &Path, project: &Path) -> Result<()> {
     match foreign(path) {

@@ -151,7 +151,7 @@ impl Repo {
                 reason: format!("it leads to the repository of {}", known.display()),
             });
         }
-        // What leads to the repository is somebody's word, too.
+        // What leads to the repository is not trusted either.
         let folders = [
             Some(workdir.as_path()),
             entry.as_deref(),

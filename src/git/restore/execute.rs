@@ -45,7 +45,7 @@ const OWNERS: u32 = 0o700;
 /// What the owner of a folder needs to read what is in it.
 const READABLE_FOLDER: u32 = 0o500;
 
-/// Whether somebody wants the restore to stop.
+/// Whether a user wants the restore to stop.
 pub(crate) type Stop<'s> = &'s (dyn Fn() -> bool + std::marker::Sync);
 
 /// What a restore did.

@@ -19,9 +19,9 @@ use crate::policy::restore::PlannedWrite;
 pub(super) const BATCH: usize = if SYNCS_FILE_SYSTEMS { 4096 } else { 64 };
 /// And how many bytes.
 pub(super) const BATCH_BYTES: u64 = 64 << 20;
-/// So many files are worth a thread of their own.
+/// This many files are worth a thread of their own.
 pub(super) const FILES_PER_THREAD: usize = 128;
-/// So many descriptors are left to each thread, and as many for the folders that it goes through and the objects it reads.
+/// This many descriptors are left to each thread, and as many for the folders that it goes through and the objects it reads.
 const OPEN_PER_THREAD: usize = 32;
 
 /// A file that is written beside its place.

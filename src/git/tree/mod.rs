@@ -493,7 +493,7 @@ impl Opened<'_> {
     }
 }
 
-/// Trees that were read. What an id stands for never changes, so that several lookups may share them.
+/// Trees that were read. What an id represents never changes, so that several lookups may share them.
 pub(super) type KnownTrees = Rc<RefCell<HashMap<Oid, Rc<Tree>>>>;
 
 /// What a capture leaves out as ignored: what its rules exclude, and what the `.gitignore` files in its tree ignore and is

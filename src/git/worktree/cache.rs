@@ -146,7 +146,7 @@ impl Cache {
     }
 }
 
-/// So many files are examined to find out whether a cache is of this place.
+/// This many files are examined to find out whether a cache is of this place.
 const LOOKED_AT: usize = 10_000;
 
 impl Repo {
@@ -265,7 +265,7 @@ pub(in crate::git) struct CachedFolder<'a> {
     ctime: i64,
 }
 
-/// What a name in a folder stands for that is no item.
+/// What a name in a folder represents that is no item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::git) enum Other {
     /// The ignore rules left a file out.

@@ -178,7 +178,7 @@ struct Pattern {
     kind: Kind,
 }
 
-/// What a pattern stands for.
+/// What a pattern represents.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     /// A path below its file's folder.

@@ -81,7 +81,7 @@ pub(in crate::git) struct Scan {
     pub folders: Vec<Folder>,
     /// The files and symlinks of all folders, those of one side by side.
     pub items: Vec<FileEntry>,
-    /// What is no item: where its name is, and what it stands for.
+    /// What is no item: where its name is, and what it represents.
     others: Vec<(u32, u8, Other)>,
     /// Names, one after the other.
     names: Vec<u8>,
@@ -156,7 +156,7 @@ impl Scan {
         folder.items.end = self.items.len();
     }
 
-    /// Notes what a name that is no item stands for in the folder that is being read.
+    /// Notes what a name that is no item represents in the folder that is being read.
     pub(crate) fn add_other(&mut self, folder: &mut Folder, name: &[u8], what: Other) {
         let (begin, length) = self.add_name(name);
         self.others.push((begin, length, what));

@@ -31,7 +31,7 @@ use crate::model::manifest::{CaptureRules, ObjectId};
 use crate::model::path::{PathReason, RepoPath, TOO_MANY};
 use crate::os::keeps_folder_times;
 
-/// So many untracked files of a folder are counted at a time.
+/// This many untracked files of a folder are counted at a time.
 const PORTION: u64 = 1024;
 
 /// A folder that waits for its turn. Its parent stays open until then, so that no path is followed twice.

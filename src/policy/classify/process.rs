@@ -125,7 +125,7 @@ pub(super) fn cancelled() -> Conclusion {
     Conclusion::bare("process.cancelled", CANCELLED, "Cancelled")
 }
 
-/// Step 2: somebody stopped it.
+/// Step 2: a user stopped it.
 pub(super) fn cancellation(evidence: &FailureEvidence, signal: Option<&str>) -> Option<Conclusion> {
     if evidence.cancelled {
         return Some(cancelled());

@@ -309,7 +309,7 @@ fn is_our_hook(hook: &Value, agent: HookAgent) -> bool {
         .is_some_and(|command| is_ours(command, agent))
 }
 
-/// Whether a command is one of ours, also where somebody gave it a flag or took the `|| true` off.
+/// Whether a command is one of ours, also where a user gave it a flag or took the `|| true` off.
 fn is_ours(command: &str, agent: HookAgent) -> bool {
     let Some((program, rest)) = command.split_once(&call_of(agent)) else {
         return false;
@@ -540,7 +540,7 @@ mod tests {
                 settings(agent, "recover")
             );
         }
-        // Another agent's, and what somebody wrote by hand, are not ours to take.
+        // Another agent's, and what a user wrote by hand, are not ours to take.
         let hand = "{\"hooks\": {\"Stop\": [{\"hooks\": [{\"command\": \"recover checkpoint create\"}]}], \"Empty\": []}}";
         assert_eq!(without_ours(hand, HookAgent::Claude).as_deref(), Some(hand));
     }

@@ -116,7 +116,7 @@ impl<'a> Place<'a> {
         self.field(name).map(|field| read(&field)).transpose()
     }
 
-    /// What a text of these stands for.
+    /// What a text of these represents.
     pub(super) fn word<T: Copy>(&self, known: &[(&str, T)], what: &str) -> Result<T, Problem> {
         let text = self.text()?;
         let found = known.iter().find(|(word, _)| *word == text);

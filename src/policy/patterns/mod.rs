@@ -210,7 +210,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// A match with so many groups, where the whole is group 0.
+    /// A match with this many groups, where the whole is group 0.
     fn of(groups: usize, group: impl Fn(usize) -> Option<Range<usize>>) -> Option<Self> {
         Some(Self {
             whole: group(0)?,

@@ -1,6 +1,6 @@
 //! Runs on a git server: who may speak for one, and which places and names of this machine are replaced in what is sent.
 //!
-//! Everything that was fetched is somebody else's word until [`decode`] and [`follow`] found nothing wrong with it.
+//! Everything that was fetched is unverified until [`decode`] and [`follow`] found nothing wrong with it.
 //!
 //! No machine's clock is believed but the observer's own, and of that only how long it saw nothing change. A holder stops
 //! after two thirds of a lease without a confirmed sign of life, counted from when that was *sent*; whoever watches waits for a
@@ -43,16 +43,16 @@ pub fn sha256(bytes: &[u8]) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }
 
-/// How a run stands for who looks.
+/// The status of a run, as it is printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Hold {
     /// Nobody holds it.
     Free,
     /// The observer does.
     Ours,
-    /// Somebody else does, and may be at work.
+    /// Another machine does, and may be at work.
     Held,
-    /// Somebody else did, and has shown no sign of life for a whole lease.
+    /// Another machine did, and has shown no sign of life for a whole lease.
     Expired,
 }
 
@@ -115,7 +115,7 @@ impl Claim {
 /// What marks a process of another machine, before the id of that machine's boot.
 const ELSEWHERE: &str = "elsewhere:";
 
-/// The places of a machine, each with the word that stands for it.
+/// The places of a machine, each with the word that represents it.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     /// The longest first, so that what lies in another one is found as itself.

@@ -1,4 +1,4 @@
-//! What of a fetched state is believed: everything in it is somebody else's word until it was found to fit.
+//! What of a fetched state is believed: everything in it is unverified until it was found to fit.
 //!
 //! Its events are a line each, with the SHA-256 of the line before.
 

@@ -120,7 +120,7 @@ fn push_checks(text: &mut String, run: &Run, iteration: Option<u32>) {
     }
 }
 
-/// So many files are listed.
+/// This many files are listed.
 const FILES: usize = 50;
 
 /// What a person pastes, or `gh pr create` takes, of what is to be merged: the run's last `good` checkpoint, which differs from

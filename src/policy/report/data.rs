@@ -226,7 +226,7 @@ pub(crate) struct FailureLine {
     pub at: Option<Timestamp>,
     /// One line for people.
     pub message: String,
-    /// Whether the run can go on without somebody mending the machine.
+    /// Whether the run can go on without a user mending the machine.
     pub recoverable: bool,
     /// What to do about it.
     pub suggested_action: SuggestedAction,

@@ -84,7 +84,7 @@ pub(crate) enum LookAtKind {
     Weakened,
     /// An iteration was given up.
     GivenUp,
-    /// A commit was made by somebody else meanwhile.
+    /// A commit was made by others meanwhile.
     OutsideCommit,
     /// An attempt changed git's settings or hooks.
     GitSettings,
@@ -161,7 +161,7 @@ impl ToLookAt {
         })
     }
 
-    /// So many more commits that the run did not make; `None` for none.
+    /// This many more commits that the run did not make; `None` for none.
     pub(crate) fn earlier_commits(count: usize) -> Option<Self> {
         let text = format!(
             "{} before them, made outside of the run",

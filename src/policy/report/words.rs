@@ -14,10 +14,10 @@ use crate::policy::text::{Text, escape, escape_lines};
 /// What every written report holds, so that a file can be recognised as one.
 pub(crate) const MARK: &str = "recover report";
 
-/// How long a line of somebody's text may get, in characters.
+/// How long a line of foreign text may get, in characters.
 const MAX_LINE: usize = 400;
 
-/// Somebody's text as one line: redacted, bounded, nothing in it that could steer a terminal.
+/// A user's text as one line: redacted, bounded, nothing in it that could steer a terminal.
 pub(super) fn line(text: &str) -> String {
     // Without colours first: they could hide a secret from the patterns.
     let plain: Vec<String> = Text::new(text.as_bytes())
@@ -76,7 +76,7 @@ pub(super) fn recoverable(is_recoverable: bool) -> &'static str {
     }
 }
 
-/// Somebody's text with its lines.
+/// A user's text with its lines.
 pub(super) fn lines(text: &str) -> String {
     escape_lines(&redact(text).replace("\r\n", "\n"))
 }

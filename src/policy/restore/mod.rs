@@ -117,7 +117,7 @@ pub struct RestorePlan {
     /// Those of them that are unlike the target and could not be replaced, as they could not be captured first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<PathReason>,
-    /// Paths that somebody edited since the run last wrote them.
+    /// Paths that a user edited since the run last wrote them.
     pub hand_edits: Vec<RepoPath>,
     /// What stands in the way; a plan with conflicts must not be carried out.
     pub conflicts: Vec<PathReason>,
@@ -333,7 +333,7 @@ impl Selection {
     }
 }
 
-/// A glob that selects a path: what would mean something in it stands for any one byte.
+/// A glob that selects a path: what would mean something in it represents any one byte.
 pub(crate) fn glob_of(path: &RepoPath) -> String {
     let mut glob = String::new();
     for chunk in path.as_bytes().utf8_chunks() {

@@ -138,7 +138,7 @@ pub(crate) fn budgets(
     if let Some(failure) = failure {
         let own = retry.limit_for(failure.cause, failure.detail);
         budgets.extend(own.map(|limit| match retry.override_attempts {
-            // What somebody asked for holds whatever the causes are; a cause that is never retried has 0.
+            // What a user asked for holds whatever the causes are; a cause that is never retried has 0.
             Some(_) if limit > 0 => Budget::new(BudgetScope::Global, counts.subtask, limit),
             _ => Budget::new(BudgetScope::Cause, counts.cause, limit),
         }));

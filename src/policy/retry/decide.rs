@@ -72,7 +72,7 @@ fn decide_itself(failure: &Failure, input: &DecisionInput<'_>) -> Decision {
     decider.within_time(decision)
 }
 
-/// Whether a failure uses up an attempt: not when the run is parked for a known time, when somebody stopped it, or when
+/// Whether a failure uses up an attempt: not when the run is parked for a known time, when a user stopped it, or when
 /// nothing was tried because the agent had lost the session that it was to go on in.
 pub(crate) fn is_charged(failure: &Failure, decision: &Decision, resumed: Option<&str>) -> bool {
     !decision.has(Action::Park)
@@ -86,7 +86,7 @@ fn is_session_lost(failure: &Failure, resumed: Option<&str>) -> bool {
     resumed.is_some() && failure.detail == Some(CauseDetail::SessionNotFound)
 }
 
-/// The budget of the failure itself: its cause's, or what somebody asked for.
+/// The budget of the failure itself: its cause's, or what a user asked for.
 const OWN: [BudgetScope; 2] = [BudgetScope::Cause, BudgetScope::Global];
 /// Budgets that stop whatever failed.
 const SHARED: [BudgetScope; 5] = [
@@ -242,7 +242,7 @@ impl<'a> Decider<'a> {
         }
     }
 
-    /// Trying again helps only when somebody changed something first.
+    /// Trying again helps only when a user changed something first.
     fn conditional(&self) -> Decision {
         let is_auth = self.failure.cause == Cause::AuthFailed;
         let what = if is_auth {
@@ -470,7 +470,7 @@ pub(crate) enum Fallback<'a> {
     },
 }
 
-/// How it stands for the failure of attempt `number`, which has not ended in the ledger yet.
+/// What is decided about the failure of attempt `number`, which has not ended in the ledger yet.
 pub(crate) fn fallback_of(run: &Run, iteration: u32, number: u32) -> Fallback<'_> {
     let known = run.iterations.get(iteration);
     let attempts = known.map_or(&[][..], |known| known.attempts.as_slice());

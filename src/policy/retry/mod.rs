@@ -206,7 +206,7 @@ fn is_own(budget: &Budget) -> bool {
 /// How many paths are taken out of a message.
 const MAX_CANDIDATES: usize = 64;
 
-/// Whether a failure with this cause depends on something that somebody has to change.
+/// Whether a failure with this cause depends on something that a user has to change.
 pub(crate) fn is_conditional(cause: Cause) -> bool {
     matches!(cause, Cause::PermissionDenied | Cause::AuthFailed)
 }

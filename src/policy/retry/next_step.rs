@@ -80,7 +80,7 @@ impl Outlook {
 }
 
 /// The words of the command that goes on with a run, without those that name it; what can be accepted, is. `None` where
-/// there is nothing to go on with: it is done, or somebody is at work on it.
+/// there is nothing to go on with: it is done, or a user is at work on it.
 pub(crate) fn next_command(run: &Run, outlook: Outlook) -> Option<Vec<&'static str>> {
     if run.is_being_fixed() {
         let is_verified = run

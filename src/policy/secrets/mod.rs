@@ -245,7 +245,7 @@ fn is_secret_file_name(name: &str) -> bool {
         || KEYS.contains(&name.as_str())
 }
 
-/// So many bytes show whether content is text, as git has it.
+/// This many bytes show whether content is text, as git has it.
 const HEAD: usize = 8000;
 
 /// Whether content has what is masked wherever it is shown. What is no text has nothing.

@@ -256,9 +256,6 @@ fn text() -> String {
 }
 
 impl AgentProfile {
-    /// The `output` of a program that prints no records.
-    pub const TEXT: &str = "text";
-
     /// Whose records it prints.
     pub fn kind(&self) -> Option<AgentKind> {
         AgentKind::from_name(&self.output)

@@ -100,7 +100,7 @@ pub(crate) fn misspelt<'a>(
         .filter(|near| strsim::damerau_levenshtein(text, near) <= slips)
 }
 
-/// So many characters of it are enough.
+/// This many characters of it are enough.
 const LONGEST: usize = 100;
 
 /// The first line that says something, without the marks of Markdown, and cut between words; `None` where there is none.
@@ -134,7 +134,7 @@ const TAIL_BYTES: usize = 192 << 10;
 const BLOCK_BYTES: usize = 4 << 20;
 /// How much is kept of the lines between.
 const MIDDLE_BYTES: usize = 256 << 10;
-/// How many lines that are left out keep their place; after so many, numbers no longer matter.
+/// How many lines that are left out keep their place; after this many, numbers no longer matter.
 const MAX_BLANKS: usize = 6 << 20;
 /// Longer lines are cut.
 const MAX_LINE_BYTES: usize = 4 << 10;

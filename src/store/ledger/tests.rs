@@ -354,7 +354,7 @@ enum Fate {
     Append(u8, u8),
     /// A part of a line, in percent.
     Torn(u8),
-    /// The second name of a file that begins with so many of the same lines and goes on with others.
+    /// The second name of a file that begins with this many of the same lines and goes on with others.
     Replace(u8, u8, u8),
     /// Rewritten in place.
     Rewrite(u8, u8, u8),
@@ -362,7 +362,7 @@ enum Fate {
     Truncate(u8),
     /// A line becomes one of another kind, as long as it.
     Exchange(u8, u8),
-    /// A byte at so many percent.
+    /// A byte at this many percent.
     Flip(u8),
     Remove,
     /// By the program.

@@ -27,10 +27,10 @@ use crate::process::{Show, Signal};
 const KEYS: &str = "Keys: v verify now, c continue once verified, a abort, q leave it open";
 /// What Ctrl-D sends.
 const END_OF_INPUT: char = '\u{4}';
-/// So many lines of an error are shown.
+/// This many lines of an error are shown.
 const LINES: usize = 10;
 
-/// Opens or takes up a session and stays with it until somebody says how to go on.
+/// Opens or takes up a session and stays with it until a user says how to go on.
 pub(super) fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Result<Reply> {
     let fix = manual_fix::start(context)?;
     if context.dry_run() {

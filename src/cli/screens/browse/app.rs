@@ -1,4 +1,4 @@
-//! Where somebody is who browses, and what each key does. Pure: nothing is read or drawn here.
+//! Where a user is who browses, and what each key does. Pure: nothing is read or drawn here.
 
 use std::collections::BTreeSet;
 
@@ -77,7 +77,7 @@ pub(super) enum Prompt {
     Note(String),
 }
 
-/// So many of the latest iterations are more than a screen shows.
+/// This many of the latest iterations are more than a screen shows.
 const FIRST: u32 = 200;
 
 /// Everything that a key can change.
@@ -85,7 +85,7 @@ const FIRST: u32 = 200;
 pub(super) struct App {
     pub recorded: inspect::Recorded,
     pub rows: Vec<Row>,
-    /// So many of the latest iterations of a run are among the rows: the first screen does not wait for older ones.
+    /// This many of the latest iterations of a run are among the rows: the first screen does not wait for older ones.
     listed: u32,
     pub at: usize,
     pub open: BTreeSet<RunKey>,
@@ -146,7 +146,7 @@ impl App {
     /// Takes over what was recorded meanwhile; the same row stays selected while it is there.
     pub(super) fn update(&mut self, recorded: inspect::Recorded) {
         let selected = self.rows.get(self.at).cloned();
-        // A run that began meanwhile is what somebody who watches wants to see.
+        // A run that began meanwhile is what a user who watches wants to see.
         let is_new = |key: &RunKey| self.recorded.state.run(key).is_none();
         self.open.extend(
             recorded

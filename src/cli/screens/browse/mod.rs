@@ -39,7 +39,7 @@ const GLANCE: Duration = Duration::from_millis(250);
 /// How often the page of a run at work is made again: times pass.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// Shows it until somebody leaves.
+/// Shows it until a user leaves.
 ///
 /// # Errors
 /// There is nobody to show it to (2).
@@ -66,7 +66,7 @@ struct Made {
     fitted: (usize, Vec<String>),
 }
 
-/// Shows everything until a command is to be run; `None` where somebody leaves.
+/// Shows everything until a command is to be run; `None` where a user leaves.
 fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<Hint>> {
     let (_taken, keys) = Keys::channel().context("cannot talk to the terminal")?;
     let mut terminal = Ansi::enter()

@@ -16,9 +16,9 @@ use crate::model::time::Timestamp;
 use crate::policy::report::{markdown, outcome};
 use crate::policy::secrets::redact;
 
-/// So many lines of a page are shown; commands show the rest.
+/// This many lines of a page are shown; commands show the rest.
 const MOST: usize = 5000;
-/// So many characters of a line.
+/// This many characters of a line.
 const LONGEST: usize = 4000;
 
 /// The lines of a page, with control characters and secrets masked; what cannot be read is said.

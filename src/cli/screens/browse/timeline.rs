@@ -12,7 +12,7 @@ use crate::model::time::Timestamp;
 use super::super::super::render::{in_words, when};
 use super::super::super::ui::escape;
 
-/// What a row stands for.
+/// What a row represents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     /// The run itself.

@@ -14,12 +14,12 @@ use crate::policy::secrets::redact;
 
 impl Context {
     /// This work tree, with the state directory where that was named.
-    pub fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Place {
         self.place_of(self.worktree())
     }
 
     /// Another folder with the same state directory.
-    pub fn place_of(&self, folder: impl Into<PathBuf>) -> Place {
+    pub(crate) fn place_of(&self, folder: impl Into<PathBuf>) -> Place {
         let state_dir = self
             .setup
             .state_dir
@@ -32,7 +32,7 @@ impl Context {
     }
 
     /// The work tree of this repository that a run works in, where that is another one than this.
-    pub fn elsewhere(&self, run: &Run) -> Option<Place> {
+    pub(crate) fn elsewhere(&self, run: &Run) -> Option<Place> {
         let is_other = run.worktree != self.worktree_id()
             && self.has_git()
             && self.is_worktree_of_repo(&run.worktree);
@@ -40,23 +40,23 @@ impl Context {
     }
 
     /// `recover` with these words about a run; it works from any folder.
-    pub fn hint_about(&self, run: &Run, words: &[&str]) -> Hint {
+    pub(crate) fn hint_about(&self, run: &Run, words: &[&str]) -> Hint {
         let place = self.elsewhere(run).unwrap_or_else(|| self.place());
         Hint::recover(words).run(&run.key).at(place)
     }
 
     /// The hint with the place that it is about, so that it works from any folder.
-    pub fn placed(&self, hint: Hint) -> Hint {
+    pub(crate) fn placed(&self, hint: Hint) -> Hint {
         hint.at(self.place())
     }
 
     /// The hint as a line that works from any folder.
-    pub fn line(&self, hint: Hint) -> String {
+    pub(crate) fn line(&self, hint: Hint) -> String {
         self.placed(hint).to_string()
     }
 
     /// The error with a hint that works from any folder.
-    pub fn locate(&self, mut error: Error) -> Error {
+    pub(crate) fn locate(&self, mut error: Error) -> Error {
         if error.hint.is_none() && error.kind == ErrorKind::Locked {
             // Another process holds the lock: the same once more, with more patience.
             error.hint = Some(self.rerun(&["--lock-timeout", "60s"]));
@@ -76,7 +76,7 @@ impl Context {
     }
 
     /// The command that was given once more, where it was, with another program after the `--`.
-    pub fn rerun_with(&self, program: &str, other: &str) -> Hint {
+    pub(crate) fn rerun_with(&self, program: &str, other: &str) -> Hint {
         let mut words = self.setup.asked.clone().unwrap_or_default();
         let command = words
             .iter()
@@ -90,7 +90,7 @@ impl Context {
 
     /// The command that was given once more, from any folder: with these flags, each in the place of the same one where it
     /// was given. A word after a flag that is none itself is its value.
-    pub fn rerun(&self, flags: &[&str]) -> Hint {
+    pub(crate) fn rerun(&self, flags: &[&str]) -> Hint {
         self.again(self.setup.asked.as_deref().unwrap_or(&[]), flags)
     }
 
@@ -147,7 +147,7 @@ const DEPTH: usize = 5;
 
 /// Places of ours in which something is another user's.
 #[derive(Debug)]
-pub struct Left {
+pub(crate) struct Left {
     places: Vec<PathBuf>,
     /// The first of it.
     pub path: PathBuf,
@@ -172,7 +172,7 @@ impl Left {
 
     /// The command that makes it the user's again; where it is a project of another user's above the folder `start`, that
     /// makes one of the user's own there.
-    pub fn hint(&self, start: &Path) -> Hint {
+    pub(crate) fn hint(&self, start: &Path) -> Hint {
         if let [own] = self.places.as_slice()
             && own.ends_with(PROJECT)
             && let Some(project) = own
@@ -197,7 +197,7 @@ fn of_git(common: &Path) -> [PathBuf; 4] {
 
 impl Context {
     /// Looks for it where this project is written to.
-    pub fn left_by_another(&self) -> Option<Left> {
+    pub(crate) fn left_by_another(&self) -> Option<Left> {
         Left::find(self.written_to())
     }
 

@@ -38,7 +38,7 @@ pub(in crate::engine) mod place;
 
 /// What happens where the project's configuration is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BrokenConfig {
+pub(crate) enum BrokenConfig {
     /// Nothing.
     Refuses,
     /// The file does not count where something is recorded that one can look at or go back to; what the environment says has
@@ -51,7 +51,7 @@ pub enum BrokenConfig {
 /// What the caller knows; the rest of the [`Context`] is found from it.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
-pub struct Setup {
+pub(crate) struct Setup {
     /// The folder to work from, absolute.
     pub cwd: PathBuf,
     /// The user's home folder, which is never captured.
@@ -105,7 +105,7 @@ impl Setup {
 
 /// Where a command works, what is set for it, and what watches it.
 #[derive(Debug)]
-pub struct Context {
+pub(crate) struct Context {
     setup: Setup,
     location: Location,
     configuration: Configuration,
@@ -186,7 +186,7 @@ fn configured(
 
 impl Context {
     /// Finds work tree, state directory and settings.
-    pub fn new(setup: Setup, interrupts: Interrupts) -> Result<Self> {
+    pub(crate) fn new(setup: Setup, interrupts: Interrupts) -> Result<Self> {
         let start = setup.cwd.clone();
         Self::find(setup, interrupts).map_err(|error| hint::explained(error, &start))
     }
@@ -312,7 +312,7 @@ impl Context {
 
     /// A context of this place for another thread, with its own view of the repository, to take checkpoints of a run there. What
     /// this one was allowed to do, that one is.
-    pub fn for_run(&self, key: &RunKey) -> Result<Self> {
+    pub(crate) fn for_run(&self, key: &RunKey) -> Result<Self> {
         let mut setup = self.setup.clone();
         setup.naming.run_id = Some(key.run_id.clone());
         setup.naming.phase = Some(key.phase.clone());
@@ -324,7 +324,7 @@ impl Context {
     }
 
     /// A context for the same command in another work tree of the repository.
-    pub fn at(&self, folder: &Path) -> Result<Self> {
+    pub(crate) fn at(&self, folder: &Path) -> Result<Self> {
         let state_dir = &self.setup.state_dir;
         self.derived(Setup {
             cwd: folder.to_owned(),
@@ -334,7 +334,7 @@ impl Context {
     }
 
     /// A context of this place in which what this one's configuration asks for is trusted, and nothing that came since.
-    pub fn trusting(&self) -> Result<Self> {
+    pub(crate) fn trusting(&self) -> Result<Self> {
         self.derived(Setup {
             trusted: Some(self.config().guarded().clone()),
             ..self.setup.clone()
@@ -342,12 +342,12 @@ impl Context {
     }
 
     /// A context of this place as it is now.
-    pub fn reopened(&self) -> Result<Self> {
+    pub(crate) fn reopened(&self) -> Result<Self> {
         self.derived(self.setup.clone())
     }
 
     /// A context of this place in which everything is only planned, as in a dry run.
-    pub fn rehearsal(&self) -> Result<Self> {
+    pub(crate) fn rehearsal(&self) -> Result<Self> {
         let known_config = Some(self.config().clone());
         let derived = self.derived(Setup {
             known_config,
@@ -409,7 +409,7 @@ impl Context {
     }
 
     /// The git remote that was named for the run, else the one that the user's own configuration names.
-    pub fn remote_name(&self) -> Option<String> {
+    pub(crate) fn remote_name(&self) -> Option<String> {
         self.setup
             .remote
             .clone()
@@ -417,80 +417,80 @@ impl Context {
     }
 
     /// Whether what came with the project, or from a remote, is trusted for this call.
-    pub fn trusts_call(&self) -> bool {
+    pub(crate) fn trusts_call(&self) -> bool {
         self.setup.trust || place::trusts_for_this_call(&self.setup)
     }
 
     /// Whether the remote was named with the command.
-    pub fn names_remote(&self) -> bool {
+    pub(crate) fn names_remote(&self) -> bool {
         self.setup.remote.is_some()
     }
 
     /// The work tree's root.
-    pub fn worktree(&self) -> &Path {
+    pub(crate) fn worktree(&self) -> &Path {
         &self.location.worktree
     }
 
     /// The folder that the command was started in.
-    pub fn cwd(&self) -> &Path {
+    pub(crate) fn cwd(&self) -> &Path {
         &self.setup.cwd
     }
 
     /// The work tree as it is recorded.
-    pub fn worktree_id(&self) -> FolderId {
+    pub(crate) fn worktree_id(&self) -> FolderId {
         FolderId::of(self.worktree())
     }
 
     /// The state directory as it is recorded.
-    pub fn state_dir_id(&self) -> FolderId {
+    pub(crate) fn state_dir_id(&self) -> FolderId {
         FolderId::of(self.store().dir())
     }
 
     /// The state directory.
-    pub fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &Store {
         &self.location.store
     }
 
     /// For a process that is about to end: what was read, and what git's library has open, is left to the system rather than
     /// freed piece by piece.
-    pub fn leave(&mut self) {
+    pub(crate) fn leave(&mut self) {
         self.location.store.leave();
         std::mem::forget(self.location.repo.take());
     }
 
     /// Makes a folder in the state directory, with those above it.
-    pub fn create_state_dir(&self, folder: &Path) -> Result<()> {
+    pub(crate) fn create_state_dir(&self, folder: &Path) -> Result<()> {
         let made = self.store().root().create_dir_all(folder);
         Ok(made.with_context(|| format!("cannot create {}", folder.display()))?)
     }
 
     /// The settings that hold here.
-    pub fn settings(&self) -> &Settings {
+    pub(crate) fn settings(&self) -> &Settings {
         &self.configuration.config.settings
     }
 
     /// The configuration with its origins.
-    pub fn config(&self) -> &Config {
+    pub(crate) fn config(&self) -> &Config {
         &self.configuration.config
     }
 
     /// What the user trusts the project's configuration to start.
-    pub fn trust_record(&self) -> &TrustRecord {
+    pub(crate) fn trust_record(&self) -> &TrustRecord {
         &self.configuration.trust
     }
 
     /// Whether the work tree belongs to a git repository of the user's.
-    pub fn has_git(&self) -> bool {
+    pub(crate) fn has_git(&self) -> bool {
         self.location.has_git
     }
 
     /// How the run is named.
-    pub fn naming(&self) -> &Naming {
+    pub(crate) fn naming(&self) -> &Naming {
         &self.setup.naming
     }
 
     /// Show plans only: asked for, or configured.
-    pub fn dry_run(&self) -> bool {
+    pub(crate) fn dry_run(&self) -> bool {
         self.only_plans() || self.is_rehearsal
     }
 
@@ -500,12 +500,12 @@ impl Context {
     }
 
     /// Whether the project's configuration says something that does not count, as it cannot be read.
-    pub fn is_config_left_out(&self) -> bool {
+    pub(crate) fn is_config_left_out(&self) -> bool {
         self.configuration.project_problem.is_some()
     }
 
     /// Says which configuration is broken, where the command can do without.
-    pub fn warn_of_config(&self) {
+    pub(crate) fn warn_of_config(&self) {
         let own = "your own configuration does not count, the defaults do";
         let project = "the project's configuration does not count, the defaults do, and no run starts until it is mended";
         let set = &self.configuration;
@@ -516,8 +516,8 @@ impl Context {
         }
     }
 
-    /// Says what was passed over: what is somebody else's, with whose the state is, and a broken configuration.
-    pub fn warn_of_others(&self) {
+    /// Says what was passed over: what is another user's, with whose the state is, and a broken configuration.
+    pub(crate) fn warn_of_others(&self) {
         self.warn_of_config();
         for (path, owner) in &self.location.skipped {
             self.warn(format!(
@@ -550,54 +550,54 @@ impl Context {
     }
 
     /// Warns on stderr, and in the answer's document.
-    pub fn warn(&self, text: String) {
+    pub(crate) fn warn(&self, text: String) {
         // What is examined again and again is said once.
         self.progress
             .say_once(text, |text| tracing::warn!("{text}"));
     }
 
     /// Says what was done that nobody asked for, and in the answer's document.
-    pub fn note(&self, text: String) {
+    pub(crate) fn note(&self, text: String) {
         self.progress.say_once(text, self.setup.note);
     }
 
     /// Whether the command changes what is recorded, or files.
-    pub fn writes(&self) -> bool {
+    pub(crate) fn writes(&self) -> bool {
         self.setup.writes
     }
 
     /// A person saw what is to be done and said yes.
-    pub fn confirm(&mut self) {
+    pub(crate) fn confirm(&mut self) {
         self.setup.yes = true;
     }
 
     /// Whether questions are answered with yes.
-    pub fn says_yes(&self) -> bool {
+    pub(crate) fn says_yes(&self) -> bool {
         self.setup.yes
     }
 
     /// How long to wait for other processes.
-    pub fn lock_timeout(&self) -> Duration {
+    pub(crate) fn lock_timeout(&self) -> Duration {
         self.setup.lock_timeout
     }
 
     /// The user's home folder, where it is no project.
-    pub fn home(&self) -> Option<&Path> {
+    pub(crate) fn home(&self) -> Option<&Path> {
         self.setup.refused_home()
     }
 
     /// The folder of the user's own state.
-    pub fn user_state_home(&self) -> Option<PathBuf> {
+    pub(crate) fn user_state_home(&self) -> Option<PathBuf> {
         place::user_state_home(&self.setup)
     }
 
     /// A variable of the environment.
-    pub fn env(&self, name: &str) -> Option<String> {
+    pub(crate) fn env(&self, name: &str) -> Option<String> {
         (self.setup.env)(name)
     }
 
     /// The session whose budget a run shares.
-    pub fn session(&self, run_id: &RunId) -> String {
+    pub(crate) fn session(&self, run_id: &RunId) -> String {
         self.setup
             .naming
             .session
@@ -606,7 +606,7 @@ impl Context {
     }
 
     /// What a capture takes: the configured rules, and never what is ours: the state directory and the lane records.
-    pub fn capture_rules(&self) -> CaptureRules {
+    pub(crate) fn capture_rules(&self) -> CaptureRules {
         let settings = &self.settings().checkpoint;
         // Without an index everything is untracked.
         let factor = if self.has_git() { 1 } else { 10 };
@@ -628,7 +628,7 @@ impl Context {
     }
 
     /// Globs of ignored files that are copied beside the checkpoints; none in CI, where what such files hold is the machine's.
-    pub fn precious(&self) -> Vec<String> {
+    pub(crate) fn precious(&self) -> Vec<String> {
         if self.env("CI").is_some() {
             Vec::new()
         } else {
@@ -637,14 +637,14 @@ impl Context {
     }
 
     /// The state as it is, without a lock. What came from elsewhere is about the work tree here.
-    pub fn load(&self) -> Result<Loaded> {
+    pub(crate) fn load(&self) -> Result<Loaded> {
         let mut loaded = self.store().load()?;
         self.take_home(&mut loaded.state);
         Ok(loaded)
     }
 
     /// Refuses to write a file of the user's in `read_only` (S16): there only what is recover's own is written.
-    pub fn check_writes(&self, what: &str) -> Result<()> {
+    pub(crate) fn check_writes(&self, what: &str) -> Result<()> {
         if self.settings().rollback.safe_mode == SafeMode::ReadOnly {
             self.check_safe_mode(what)
         } else {
@@ -653,8 +653,8 @@ impl Context {
     }
 
     /// Refuses what the configured safe mode forbids (S16): anything that changes files in `read_only`, anything that
-    /// overwrites or removes without a yes in `conservative`, whether somebody asked for it or a failure led to it.
-    pub fn check_safe_mode(&self, what: &str) -> Result<()> {
+    /// overwrites or removes without a yes in `conservative`, whether a user asked for it or a failure led to it.
+    pub(crate) fn check_safe_mode(&self, what: &str) -> Result<()> {
         match self.settings().rollback.safe_mode {
             SafeMode::ReadOnly if !self.setup.dry_run => {
                 let message = format!(
@@ -674,7 +674,7 @@ impl Context {
     }
 
     /// Neither a repository nor anything recorded: a command that needs one of them has nothing to work on.
-    pub fn require_something(&self) -> Result<()> {
+    pub(crate) fn require_something(&self) -> Result<()> {
         if self.has_git() || self.store().exists() || !self.store().foreign_views().is_empty() {
             return Ok(());
         }

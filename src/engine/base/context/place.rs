@@ -3,7 +3,7 @@
 //! Decides whether a project's state is ours or came with a clone.
 //!
 //! State that a clone, an archive or a cache brought may hold back what it says (its cooldowns, its counts), but nothing
-//! that is recorded in it is run, and nothing is added to it, until somebody takes it over: `recover trust --state`, or
+//! that is recorded in it is run, and nothing is added to it, until a user takes it over: `recover trust --state`, or
 //! `RECOVER_TRUST=1` for one call. The decision is made once, where a [`Context`] is made, and lies in its
 //! [`Store`]: one of foreign origin gives out no lock.
 //!
@@ -69,12 +69,10 @@ pub(super) fn task_of_run(
 }
 
 /// The folder in which nothing is followed on the way to the lane records. Where the project's file says their place, they
-/// are in the project: whoever gives somebody a project writes nothing elsewhere. A person may have them anywhere.
+/// are in the project: whoever hands over a project writes nothing elsewhere. A person may have them anywhere.
 pub(super) fn lane_root(config: &Config, project: &Path) -> Result<Root, ConfigError> {
     let file = Path::new(&config.settings.checkpoint.lane_file);
-    if let Some(config::Origin::Environment(_) | config::Origin::Flag(_)) =
-        config.origin("checkpoint.lane_file")
-    {
+    if let Some(config::Origin::Environment(_)) = config.origin("checkpoint.lane_file") {
         return Ok(Root::of_file(&project.join(file)).0);
     }
     let is_plain = |part: Component<'_>| matches!(part, Component::Normal(name) if name != ".git");
@@ -98,7 +96,7 @@ pub(super) fn lane_root(config: &Config, project: &Path) -> Result<Root, ConfigE
 }
 
 /// Without git: the nearest folder with `.ultraplan` that may be one, else the current one. What an ancestor has that is
-/// somebody else's is passed over, and added to `skipped` with its owner: anybody may put something into `/tmp`.
+/// another user's is passed over, and added to `skipped` with its owner: anybody may put something into `/tmp`.
 pub(super) fn project_root(
     cwd: &Path,
     home: Option<&Path>,
@@ -188,7 +186,7 @@ pub(super) enum Discovered {
     Unusable(Box<Unusable>),
 }
 
-/// The repository around a folder. One that somebody else put into an ancestor into which everybody may put something is
+/// The repository around a folder. One that another user put into an ancestor into which everybody may put something is
 /// passed over, and added to `skipped` with its owner.
 pub(super) fn discover(setup: &Setup, skipped: &mut Vec<(PathBuf, u32)>) -> Result<Discovered> {
     match Repo::discover(&setup.cwd, setup.refused_home()) {
@@ -218,7 +216,7 @@ pub(super) fn discover(setup: &Setup, skipped: &mut Vec<(PathBuf, u32)>) -> Resu
     }
 }
 
-/// Refuses a project of somebody else's: its folders, and the state directory wherever that is.
+/// Refuses a project of another user's: its folders, and the state directory wherever that is.
 pub(super) fn check_owners(
     worktree: &Path,
     project: &Path,
@@ -266,7 +264,7 @@ pub(super) struct Location {
     /// The project became a git repository after its checkpoints were taken: they are still in the private one.
     has_private: bool,
     pub store: Store,
-    /// What was passed over because it is somebody else's, with its owner.
+    /// What was passed over because it is another user's, with its owner.
     pub skipped: Vec<(PathBuf, u32)>,
 }
 
@@ -297,7 +295,7 @@ impl Location {
 
 impl Context {
     /// The repository: the user's, else a private one in the state directory, which is made now.
-    pub fn repo(&self) -> Result<&Repo> {
+    pub(crate) fn repo(&self) -> Result<&Repo> {
         if let Some((repo, _)) = self.location.repo.get() {
             return Ok(repo);
         }
@@ -305,7 +303,7 @@ impl Context {
             return Err(GitError::Unusable(Box::new(unusable.clone())).into());
         }
         let (store, home) = (self.store(), self.setup.home.as_deref());
-        // What is only rehearsed is done next: that one is made for good. Nothing is made in somebody else's state.
+        // What is only rehearsed is done next: that one is made for good. Nothing is made in foreign state.
         let makes = !self.only_plans() && store.origin() == Origin::Ours;
         let opened = if makes || Repo::has_private(store.root(), store.dir())? {
             if makes {
@@ -324,17 +322,17 @@ impl Context {
     }
 
     /// The user's repository, where there is one that can be opened.
-    pub fn git(&self) -> Option<&Repo> {
+    pub(crate) fn git(&self) -> Option<&Repo> {
         self.has_git().then(|| self.repo().ok()).flatten()
     }
 
     /// The repository of this work tree, where it cannot be used.
-    pub fn unusable(&self) -> Option<&Unusable> {
+    pub(crate) fn unusable(&self) -> Option<&Unusable> {
         self.location.unusable.as_ref()
     }
 
     /// Whether the repository that holds what is recorded here can be used.
-    pub fn repository_state(&self) -> Result<RepositoryState> {
+    pub(crate) fn repository_state(&self) -> Result<RepositoryState> {
         if let Some(unusable) = &self.location.unusable {
             return Ok(unusable.state());
         }
@@ -358,7 +356,7 @@ impl Context {
     }
 
     /// Says what is wrong with the repository that holds what is recorded here, and what helps.
-    pub fn repository_problem(&self) -> Result<Option<String>> {
+    pub(crate) fn repository_problem(&self) -> Result<Option<String>> {
         let place = self.worktree().display();
         Ok(match (self.repository_state()?, &self.location.unusable) {
             (RepositoryState::Missing, None) => Some(format!(
@@ -388,13 +386,13 @@ impl Context {
     }
 
     /// Whether the project became a git repository after its checkpoints were taken, and they are not in it yet.
-    pub fn has_private(&self) -> bool {
+    pub(crate) fn has_private(&self) -> bool {
         self.location.has_private
     }
 
     /// Takes over what the private repository holds from before the project was a git repository, whatever the command: without
     /// it no checkpoint of then can be read. How many that were.
-    pub fn take_over_private(&self) -> Result<Option<usize>> {
+    pub(crate) fn take_over_private(&self) -> Result<Option<usize>> {
         if !self.location.has_private {
             return Ok(None);
         }
@@ -416,7 +414,7 @@ impl Context {
     }
 
     /// The lock of a work tree. In a dry run it is one under which nothing is written.
-    pub fn lock_worktree(&self, repo: &Repo) -> Result<WorktreeLock, GitError> {
+    pub(crate) fn lock_worktree(&self, repo: &Repo) -> Result<WorktreeLock, GitError> {
         let lock = if self.dry_run() {
             WorktreeLock::rehearse
         } else {
@@ -427,7 +425,7 @@ impl Context {
 
     /// Whether a work tree of this repository is at a place. One that was moved is not: a checkpoint that names it may well
     /// be of this one.
-    pub fn is_worktree_of_repo(&self, place: &FolderId) -> bool {
+    pub(crate) fn is_worktree_of_repo(&self, place: &FolderId) -> bool {
         let place = place.path();
         let its = Repo::discover(&place, self.home()).ok();
         let its = its.filter(|its| its.workdir() == place);
@@ -435,7 +433,7 @@ impl Context {
     }
 
     /// Whether that is this state directory, as it is recorded.
-    pub fn is_state_dir(&self, place: &FolderId) -> bool {
+    pub(crate) fn is_state_dir(&self, place: &FolderId) -> bool {
         let real = |path: &Path| std::fs::canonicalize(path).ok();
         let (own, there) = (self.store().dir(), place.path());
         there == own || real(&there).is_some_and(|there| Some(there) == real(own))
@@ -444,7 +442,7 @@ impl Context {
     /// The work trees that are recorded in state which came from elsewhere, or did and is taken over for this call, and are
     /// none of this project: their runs are those of the work tree here. `None` for state that was recorded here. Projects
     /// may share a state directory: while it lies where it was recorded, another one's work tree stays that one's.
-    pub fn brought_from(&self, state: &State) -> Option<BTreeSet<FolderId>> {
+    pub(crate) fn brought_from(&self, state: &State) -> Option<BTreeSet<FolderId>> {
         let is_foreign = self.store().origin() != store::Origin::Ours;
         if !is_foreign && !trusts_for_this_call(&self.setup) {
             return None;
@@ -547,7 +545,7 @@ pub(super) fn origin(
     })
 }
 
-/// Says that the state is only read, where it is somebody else's.
+/// Says that the state is only read, where it is another user's.
 pub(super) fn warn_if_foreign(context: &Context) {
     if let Origin::Foreign(why) = context.store().origin() {
         let (dir, way) = (
@@ -590,7 +588,7 @@ fn user_file(setup: &Setup) -> Option<PathBuf> {
 /// their settings in a repository and link to them.
 ///
 /// # Errors
-/// It cannot be read, belongs to somebody else, or says something without meaning.
+/// It cannot be read, belongs to another user, or says something without meaning.
 pub(super) fn load_user_config(setup: &Setup) -> Result<UserConfig, ConfigError> {
     let Some(path) = user_file(setup) else {
         return Ok(UserConfig::default());

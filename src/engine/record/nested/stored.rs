@@ -205,7 +205,7 @@ fn same_content(context: &Context, repo: &Repo, a: &Nested, b: &Nested) -> bool 
 }
 
 /// The checkpoint that is meant: where `selector` is the commit of one that was taken of this repository for one around
-/// it, it is taken in first.
+/// it, it is imported first.
 pub(crate) fn adopt(context: &Context, selector: &Selector) -> Result<Selector> {
     let as_it_is = || Ok(selector.clone());
     let Selector::Id(text) = selector else {

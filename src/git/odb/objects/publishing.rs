@@ -323,7 +323,7 @@ impl ObjectWriter {
     }
 }
 
-/// So many objects that are there already are examined. A capture that meets more of them has no cache.
+/// This many objects that are there already are examined. A capture that meets more of them has no cache.
 const READ_BACK: usize = 1000;
 
 impl ObjectWriter {

@@ -40,7 +40,7 @@ pub(super) const RULES: &[Rule] = &table(
             r"(?:^|[:;(] *|\] )[Tt]oo many open files|\b(?:EMFILE|emfile)\b|\bENFILE\b|\(os error (?:24|23)\)|\[Errno 2[34]\]|Zu viele offene Dateien|Trop de fichiers ouverts|Demasiados archivos abiertos",
         )
         .means(LIMIT),
-        // A lock that may not be made is no lock that somebody holds.
+        // A lock that may not be made is no lock that a process holds.
         rule(
             "denied.read-only",
             r"(?:^|[:;(] *'?)(?:[Rr]ead-only file ?system)\b|(?i:\battempt(?:ed)? to (?:write|modify|change) (?:to )?(?:a |the )?read-?only\b)|\b(?:EROFS|erofs)\b|ReadOnlyFileSystem(?:Exception)?\b|\(os error 30\)|\[Errno 30\]|Das Dateisystem ist nur lesbar|Système de fichiers accessible en lecture seul|Sistema de ficheros de sólo lectura|Sistema de archivos de s(?:ó|o)lo lectura",

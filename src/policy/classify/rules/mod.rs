@@ -209,7 +209,7 @@ pub(super) enum Family {
     TestLimit,
     /// A test failed for another reason than its time limit.
     Assertion,
-    /// Somebody interrupted it.
+    /// A user interrupted it.
     Cancelled,
     /// Memory ran out.
     Memory,
@@ -334,7 +334,7 @@ pub(super) const TIMEOUT: Verdict = verdict(FailureType::Timeout, Cause::ToolTim
 pub(super) const CANCELLED: Verdict = verdict(FailureType::Cancellation, Cause::Cancelled, false);
 pub(super) const OUT_OF_MEMORY: Verdict = verdict(FailureType::Crash, Cause::OutOfMemory, false);
 pub(super) const CRASHED: Verdict = verdict(FailureType::Crash, Cause::Crashed, false);
-/// A SIGKILL that nothing explains may be somebody else's doing, so the same again may succeed.
+/// A SIGKILL that nothing explains may come from elsewhere, so the same again may succeed.
 pub(super) const KILLED: Verdict = verdict(FailureType::Crash, Cause::Crashed, true);
 
 pub(super) const DISK_FULL: Verdict = verdict(FailureType::SystemError, Cause::DiskFull, false);
@@ -380,7 +380,7 @@ pub(super) const AGENT_NETWORK: Verdict =
     verdict(FailureType::AgentError, Cause::NetworkError, true);
 
 impl Verdict {
-    /// Whether the run can go on without somebody mending the machine or an account, and what to do (B1, B5).
+    /// Whether the run can go on without a user mending the machine or an account, and what to do (B1, B5).
     ///
     /// | verdict | recoverable | action |
     /// | --- | --- | --- |
