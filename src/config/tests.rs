@@ -328,7 +328,7 @@ max_attempts = 9
     assert_eq!(config.settings.retry.max_attempts, 4);
     for (key, from) in [
         ("cooldown.duration", "env RECOVER_COOLDOWN"),
-        ("runner.timeout", "task T-1 .ultraplan/recover.toml:9"),
+        ("runner.timeout", "task T-1 .ultraplan/recover.toml:10"),
         ("retry.max_attempts", ".ultraplan/recover.toml:4"),
         (
             "retry.causes.NETWORK_ERROR.max_attempts",

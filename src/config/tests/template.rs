@@ -102,8 +102,9 @@ fn every_word_of_every_choice_is_a_value() {
             continue;
         };
         for word in words {
-            let text = format!("{path} = \"{word}\"");
-            let config = parse(file(), &text, &nothing, None).unwrap();
+            let mut config = parse(file(), "", &nothing, None).unwrap();
+            let origin = Origin::Environment("NAME".to_owned());
+            config.say(&path, word, origin).unwrap();
             let now = config
                 .origins()
                 .into_iter()
