@@ -178,7 +178,7 @@ fn dispatch(cli: &Cli, name: &str, ui: &Ui) -> ExitCode {
     }
 }
 
-/// Runs a command, without one `status` where anything is recorded. Returns with its answer how an error is told.
+/// Runs a command, without one `status` where anything is recorded. Also returns the terminal that an error is printed on.
 fn run(
     global: &GlobalArgs,
     command: Option<&Command>,

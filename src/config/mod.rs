@@ -233,10 +233,9 @@ impl Config {
             .map_err(|error| self.internal(&error))
     }
 
-    /// Where the value of a key in force comes from; `None` for a key that there is not.
+    /// Where the value of a key comes from; `None` for a default.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
-        let said = self.said.get(key).map(|entry| &entry.origin);
-        said.or_else(|| schema::leaf(key).map(|_| &Origin::Default))
+        self.said.get(key).map(|entry| &entry.origin)
     }
 
     /// What the project's file holds that starts programs or widens rights, of all tasks.

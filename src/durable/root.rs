@@ -175,30 +175,58 @@ impl Root {
 
     /// Opens a file that is there. `flags` say for what.
     fn open_with(&self, path: &Path, flags: OFlags) -> io::Result<File> {
-        let (dir, name) = self.parent(path)?;
-        let full = self.full(path);
-        // A device is not even opened.
-        let there = stat(&dir, name)?;
-        let (is_new, mode) = match &there {
-            None if flags.contains(OFlags::CREATE) => (true, os::mode(self.file_mode(path))),
-            None => return Err(io::ErrorKind::NotFound.into()),
-            Some(found) => (false, regular(found, &full).map(|()| Mode::empty())?),
+        let full = self.anchor.join(self.relative(path)?);
+        let is_made = flags.contains(OFlags::CREATE);
+        let mode = if is_made {
+            os::mode(self.file_mode(path))
+        } else {
+            Mode::empty()
         };
-        let opened = rustix::fs::openat(&dir, name, flags | FILE, mode);
-        let file = opened.map(File::from).map_err(|error| match error {
-            // It was a file a moment ago.
-            Errno::LOOP => Refused::new(&full, FileType::Symlink, Wanted::File).into(),
-            error => io::Error::from(error),
-        })?;
+        // A device is not even opened: what the path leads to now is either what is opened or refused there.
+        let there = rustix::fs::lstat(&full);
+        let is_new = is_made && there.as_ref().is_err_and(|error| *error == Errno::NOENT);
+        let is_usable = there.map_or(is_new, |found| kind_of(&found) == FileType::RegularFile);
+        let opened = if is_usable {
+            open_without_links(&full, flags | FILE, mode).ok()
+        } else {
+            None
+        };
+        let file = match opened {
+            Some(opened) => File::from(opened),
+            None => self.open_stepwise(path, &full, flags, mode)?,
+        };
         let found = rustix::fs::fstat(&file)?;
         regular(&found, &full)?;
         if is_new {
-            give(&dir, &file)?;
+            give(self.parent(path)?.0, &file)?;
         }
         if self.own.is_some() && found.st_size > SOLID && has_hole(&file, found.st_size)? {
             return Err(Refused::new(&full, FileType::RegularFile, Wanted::Solid).into());
         }
         Ok(file)
+    }
+
+    /// Opens a file from the descriptor of its folder: where it cannot be done in one call, or what is wrong is to be named.
+    fn open_stepwise(
+        &self,
+        path: &Path,
+        full: &Path,
+        flags: OFlags,
+        mode: Mode,
+    ) -> io::Result<File> {
+        let (dir, name) = self.parent(path)?;
+        match stat(&dir, name)? {
+            None if flags.contains(OFlags::CREATE) => {}
+            None => return Err(io::Error::from(io::ErrorKind::NotFound)),
+            Some(found) => regular(&found, full)?,
+        }
+        rustix::fs::openat(&dir, name, flags | FILE, mode)
+            .map(File::from)
+            .map_err(|error| match error {
+                // It was a file a moment ago.
+                Errno::LOOP => Refused::new(full, FileType::Symlink, Wanted::File).into(),
+                error => io::Error::from(error),
+            })
     }
 
     /// Whether `path` still names this open file. What is on the way is not asked about: the file was opened through it.
@@ -364,8 +392,8 @@ impl Root {
         give_to_sudo_caller(&self.anchor)
     }
 
-    /// Takes from a file or folder of ours what it allows others. Best effort: what is not there, or belongs to another user
-    /// else, stays.
+    /// Takes from a file or folder of ours what it allows others. Best effort: what is not there, or belongs to
+    /// another user, stays.
     pub fn tighten(&self, path: &Path) {
         let open = || {
             let (dir, name) = self.parent(path)?;

@@ -342,11 +342,10 @@ macro_rules! values {
             }
 
             fn to_possible_value(&self) -> Option<PossibleValue> {
-                match self {
-                    $(Self::$variant => Some(PossibleValue::new($word).help($help)),)+
-                    #[allow(unreachable_patterns, reason = "of some types not every variant can be named")]
-                    _ => None,
-                }
+                let (word, help) = match self {
+                    $(Self::$variant => ($word, $help),)+
+                };
+                Some(PossibleValue::new(word).help(help))
             }
         }
     )+};
@@ -405,16 +404,28 @@ values! {
         Commit "commit": "Also a commit on the branch",
         Patch "patch": "Also a patch file against HEAD",
     }
-    Uncommitted {
-        Keep "keep": "Your changes",
-        Replace "replace": "The run's version",
-    }
     OnFailure {
         Policy "policy": "Do what the policy decides",
         Retry "retry": "Retry within the budgets, never roll files back",
         Rollback "rollback": "Roll back to the last good checkpoint, then retry within the budgets",
         ManualFix "manual-fix": "Wait for a person's fix",
         Stop "stop": "Stop at once",
+    }
+}
+
+/// Without the flag it is refused, or prompted for.
+impl ValueEnum for Uncommitted {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Keep, Self::Replace]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (word, help) = match self {
+            Self::Keep => ("keep", "Your changes"),
+            Self::Replace => ("replace", "The run's version"),
+            Self::Refuse | Self::Prompt => return None,
+        };
+        Some(PossibleValue::new(word).help(help))
     }
 }
 

@@ -23,7 +23,7 @@ use crate::model::run::{RunKey, RunSpec};
 use crate::policy::remote::{Hold, Standing, hold};
 use crate::store::new_id;
 
-/// How a run is taken up from a remote.
+/// How a run is taken over from a remote.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TakeOver {
     /// From a holder that may be alive, at once; a person agreed to it.

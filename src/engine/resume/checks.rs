@@ -193,7 +193,7 @@ fn lane_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
 /// How many iterations a resume may leave behind undone: each is an event.
 const MOST_LEFT_BEHIND: u32 = 10_000;
 
-/// What can't be taken up: another work tree's run, an open manual fix, an iteration that is not there, a run that
+/// What cannot be resumed: another work tree's run, an open manual fix, an iteration that is not there, a run that
 /// neither failed nor was interrupted, one in which nothing ever ran.
 pub(super) fn refuse(
     context: &Context,

@@ -118,7 +118,7 @@ pub(crate) struct Resumed {
     pub changed: bool,
     /// The run afterwards.
     pub run: Run,
-    /// How it was taken up.
+    /// How it was resumed.
     pub strategy: Option<Strategy>,
     /// The prompt of the attempt that came or comes next.
     pub prompt: Option<String>,

@@ -19,7 +19,7 @@ use crate::model::state::{Named, State};
 use crate::policy::checkpoint_events::still_masked;
 use crate::policy::restore::Edits;
 
-/// How a run is taken up.
+/// How a run is resumed.
 pub(super) struct Way<'a> {
     pub context: &'a Context,
     pub state: &'a State,

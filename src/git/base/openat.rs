@@ -325,7 +325,7 @@ pub(in crate::git) fn sync_folder(folder: &Path) -> Result<()> {
 
 /// Fewer files are synced each by itself, whatever else waits for the disk.
 pub(in crate::git) const MANY: usize = 16;
-/// This many bytes the disk takes in the time of one sync more, about.
+/// About the bytes that the disk writes in the time of one more sync.
 const BYTES_A_SYNC: u64 = 256 << 10;
 
 /// Whether one sync of the whole file system, which waits for everybody's data, is cheaper than one for each of this many

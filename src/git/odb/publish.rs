@@ -18,7 +18,7 @@ use crate::git::base::error::{At as _, Error, Result, present};
 use crate::git::base::openat::{sync_folder, whole_is_cheaper};
 use crate::os::sync_file_system;
 
-/// This many files or folders are synced at a time: what several wait for the disk takes in one go.
+/// This many files or folders are synced at a time: the disk writes what several wait for in one go.
 const AT_ONCE: usize = 4;
 
 /// A complete file of a quarantine, or two.

@@ -431,7 +431,7 @@ fn help(paint: &Paint, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// The lines of the help for this many columns; where there are not so many rows it ends with a sign.
+/// The lines of the help for this many columns; where the rows are too few it ends with a sign.
 fn help_lines(columns: usize, rows: usize) -> Vec<String> {
     let keys = HELP.iter().map(|(keys, _)| keys.len()).max().unwrap_or(0);
     let all = HELP
