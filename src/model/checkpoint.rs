@@ -377,25 +377,35 @@ const PAGE: u64 = 128;
 /// theirs is read, so that a command does not pay for all that were ever taken. A clone shares those that neither of the two
 /// changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Checkpoints(BTreeMap<u64, LazyCompressed<Page>>);
+pub struct Checkpoints {
+    pages: BTreeMap<u64, LazyCompressed<Page>>,
+    /// What there is of each run, so that no page is unpacked to count.
+    counts: BTreeMap<RunKey, Count>,
+}
 
 type Page = BTreeMap<u64, Arc<Checkpoint>>;
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Count {
+    all: usize,
+    /// Those before restores.
+    safety: usize,
+}
+
 impl Checkpoints {
-    /// The number of checkpoints; unpacks all pages.
+    /// The number of checkpoints.
     pub fn len(&self) -> usize {
-        self.0.values().map(|page| page.len()).sum()
+        self.counts.values().map(|count| count.all).sum()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.pages.is_empty()
     }
 
     /// Compresses all pages but the last.
     pub fn pack(&mut self) {
-        self.0
+        self.pages
             .values_mut()
             .rev()
             .skip(1)
@@ -404,7 +414,7 @@ impl Checkpoints {
 
     /// The one with this sequence.
     pub fn get(&self, seq: u64) -> Option<&Checkpoint> {
-        self.0.get(&(seq / PAGE))?.get(&seq).map(Arc::as_ref)
+        self.pages.get(&(seq / PAGE))?.get(&seq).map(Arc::as_ref)
     }
 
     /// Whether there is one with this sequence.
@@ -436,7 +446,7 @@ impl Checkpoints {
 
     /// All, oldest first.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &Checkpoint> {
-        self.0
+        self.pages
             .values()
             .flat_map(|page| page.values())
             .map(Arc::as_ref)
@@ -452,15 +462,26 @@ impl Checkpoints {
             .filter(move |checkpoint| checkpoint.run == key)
     }
 
-    /// How many a run has.
+    /// The number that a run has.
     pub fn count_of(&self, run: &RunKey) -> usize {
-        self.of(run).count()
+        self.counts.get(run).map_or(0, |count| count.all)
+    }
+
+    /// The number that a run has, those before restores aside.
+    pub fn ordinary_count_of(&self, run: &RunKey) -> usize {
+        let count = self.counts.get(run);
+        count.map_or(0, |count| count.all - count.safety)
     }
 
     /// Adds one; one with the same sequence goes.
     pub fn insert(&mut self, checkpoint: Checkpoint) {
-        let page = self.0.entry(checkpoint.seq / PAGE).or_default();
-        page.insert(checkpoint.seq, Arc::new(checkpoint));
+        let count = self.counts.entry(checkpoint.run.clone()).or_default();
+        count.all += 1;
+        count.safety += usize::from(checkpoint.is_safety());
+        let page = self.pages.entry(checkpoint.seq / PAGE).or_default();
+        if let Some(replaced) = page.insert(checkpoint.seq, Arc::new(checkpoint)) {
+            uncount(&mut self.counts, &replaced);
+        }
     }
 
     /// Changes the latest one with this id, where there is one; its id and sequence stay.
@@ -468,7 +489,7 @@ impl Checkpoints {
         let Some(seq) = self.by_id(id).map(|checkpoint| checkpoint.seq) else {
             return;
         };
-        let page = self.0.get_mut(&(seq / PAGE));
+        let page = self.pages.get_mut(&(seq / PAGE));
         if let Some(checkpoint) = page.and_then(|page| page.get_mut(&seq)) {
             change(Arc::make_mut(checkpoint));
         }
@@ -478,12 +499,25 @@ impl Checkpoints {
     pub fn remove(&mut self, ids: &[CheckpointId]) {
         let gone: BTreeSet<&CheckpointId> = ids.iter().collect();
         let is_gone = |checkpoint: &Arc<Checkpoint>| gone.contains(&checkpoint.id);
-        self.0.retain(|_, page| {
+        self.pages.retain(|_, page| {
             if page.values().any(is_gone) {
+                for removed in page.values().filter(|one| is_gone(one)) {
+                    uncount(&mut self.counts, removed);
+                }
                 page.retain(|_, checkpoint| !is_gone(checkpoint));
             }
             !page.is_empty()
         });
+    }
+}
+
+fn uncount(counts: &mut BTreeMap<RunKey, Count>, gone: &Checkpoint) {
+    if let Some(count) = counts.get_mut(&gone.run) {
+        count.all -= 1;
+        count.safety -= usize::from(gone.is_safety());
+        if count.all == 0 {
+            counts.remove(&gone.run);
+        }
     }
 }
 
@@ -554,9 +588,9 @@ mod tests {
     fn checkpoint(seq: u64) -> Checkpoint {
         let oid = "0".repeat(40);
         serde_json::from_value(json!({
-            "id": format!("ckpt_20260101_{seq:04}"), "seq": seq, "run_id": "r", "phase": "-", "lane": "-",
-            "task_id": null, "stage": null, "status": null, "type": "task", "trigger": "manual", "worktree": "/w",
-            "state_dir": "/s", "after_iteration": 0, "attempt": null, "verdict": "unverified",
+            "id": format!("ckpt_20260101_{seq:04}"), "seq": seq, "run_id": if seq.is_multiple_of(3) { "s" } else { "r" }, "phase": "-", "lane": "-",
+            "task_id": null, "stage": null, "status": null, "type": "task",
+            "trigger": if seq.is_multiple_of(5) { trigger::SAFETY } else { trigger::MANUAL }, "worktree": "/w", "state_dir": "/s", "after_iteration": 0, "attempt": null, "verdict": "unverified",
             "storage_type": "snapshot", "commit": oid, "tree": oid, "base_commit": null, "head_ref": null,
             "patch_path": null, "previous": null, "created_at": "2026-01-01T00:00:00Z", "description": "text",
             "pinned": false, "captured": {"files": 0, "bytes": 0}, "skipped": [],
@@ -612,6 +646,12 @@ mod tests {
             }
             prop_assert_eq!((pages.len(), pages.is_empty()), (map.len(), map.is_empty()));
             prop_assert!(pages.values().eq(map.values()));
+            for run in ["r", "s"] {
+                let key = RunKey::new(run, None, None);
+                let of = || map.values().filter(|one: &&Checkpoint| one.run == key);
+                prop_assert_eq!(pages.count_of(&key), of().count());
+                prop_assert_eq!(pages.ordinary_count_of(&key), of().filter(|one| !one.is_safety()).count());
+            }
             prop_assert!(pages.values().rev().eq(map.values().rev()));
             for seq in [1, PAGE - 1, PAGE, 3 * PAGE] {
                 prop_assert_eq!(pages.by_id(&checkpoint(seq).id), map.get(&seq));

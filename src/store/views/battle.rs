@@ -134,12 +134,7 @@ pub fn battle<'a>(state: &'a State, run: &'a Run) -> BattleView<'a> {
         .map(checkpoint)
         .collect();
     own.reverse();
-    let left_out = state
-        .checkpoints
-        .of(&run.key)
-        .filter(|checkpoint| !checkpoint.is_safety())
-        .count()
-        .saturating_sub(own.len());
+    let left_out = state.checkpoints.ordinary_count_of(&run.key) - own.len();
     let iterations: Vec<_> = run
         .iterations
         .recent(ITERATIONS_IN_VIEW)
