@@ -243,8 +243,8 @@ fn show(state: &State, store: &Store) {
             Some(store.private_dir().join("runs").as_path())
         );
     }
-    let text = serde_json::to_string(state).unwrap();
-    let read: State = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let bytes = rmp_serde::to_vec_named(state).unwrap();
+    let read: State = rmp_serde::from_slice(&bytes).unwrap();
     assert_eq!(read, *state, "what the cache holds of it");
     let mut packed = state.clone();
     packed.pack();
