@@ -253,7 +253,7 @@ fn settled(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
         return Ok(found);
     }
     let found = context(global, command)?;
-    found.note("recover forget --all was cut off: it is finished now".to_owned());
+    found.note("recover forget --all was interrupted: it is finished now".to_owned());
     Ok(found)
 }
 

@@ -105,7 +105,7 @@ pub(crate) struct ConfigReply<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_path: Option<Cow<'a, str>>,
     pub config: Map<String, Value>,
-    /// What the project's file sets and does not count, because it is not trusted.
+    /// What the project's file sets and is ignored, because it is not trusted.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub untrusted: Map<String, Value>,
     /// Where each value comes from.
@@ -206,7 +206,7 @@ impl ExitCode {
         ),
         (
             Self::CUT_OFF,
-            "An earlier operation was cut off; recover doctor --repair or recover undo finishes it.",
+            "An earlier operation was interrupted; recover doctor --repair or recover undo finishes it.",
         ),
         (Self::BUG, "A bug in recover."),
         (Self::VERIFICATION_FAILED, "Checks failed."),

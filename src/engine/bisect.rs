@@ -217,17 +217,17 @@ fn refuse_unexpected(
                 format!("--prepare fails (exit {code}) at {id}, where the command should pass")
             }
             Ended::Command(Judged::SKIP) => {
-                format!("the command cannot judge {id} (exit 125), where it should pass")
+                format!("the command skips {id} (exit 125), which must pass")
             }
             Ended::Command(code) => {
-                format!("the command fails (exit {code}) at {id} already, where it should pass")
+                format!("the command fails (exit {code}) at {id}, which must pass")
             }
         };
         let advice = match request.prepare {
             None => {
-                "what it needs and no checkpoint holds, dependencies for one, --prepare CMD can make"
+                "--prepare CMD can make what it needs and no checkpoint holds, dependencies for example"
             }
-            Some(_) => "another one is named with --good",
+            Some(_) => "name an earlier one with --good",
         };
         let message = format!("{what}: {advice}");
         let again = match request.prepare {

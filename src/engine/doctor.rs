@@ -180,7 +180,7 @@ pub(crate) fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<R
         report.error(
             "cut_off",
             context.worktree().display().to_string(),
-            format!("{unfinished} was cut off"),
+            format!("{unfinished} was interrupted"),
             true,
         );
     }

@@ -66,7 +66,7 @@ pub(crate) struct Status {
     pub manual_steps: Vec<String>,
     /// The open manual fix.
     pub manual_fix: Option<ManualFixSession>,
-    /// A restore that was cut off.
+    /// A restore that was interrupted.
     pub unfinished_operation: Option<String>,
     /// What keeps git from working here.
     pub git_locked: Option<String>,

@@ -261,7 +261,7 @@ pub enum Payload {
         /// What was done.
         operation: Box<Operation>,
     },
-    /// L5.
+    /// A failure after which an attempt is left to begin after a rollback (L5).
     RollbackInitiated {
         /// The error.
         error: String,
@@ -273,7 +273,7 @@ pub enum Payload {
         #[serde(rename = "retryAfter")]
         retry_after: Option<Timestamp>,
     },
-    /// L5.
+    /// A failure after which none is left (L5).
     RalphLoopFailed {
         /// The error.
         error: String,

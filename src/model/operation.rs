@@ -354,7 +354,7 @@ pub struct BaselineLayer {
 pub struct WorktreeState {
     /// What the run last wrote; a path that is neither this nor the target's was edited by a person.
     pub baseline: Vec<BaselineLayer>,
-    /// Id of the last operation, so that one that was cut off is not recorded twice.
+    /// Id of the last operation, so that one that was interrupted is not recorded twice.
     pub last_operation: Option<OperationId>,
     /// What `undo` takes back, last one last.
     pub undo: Vec<UndoEntry>,

@@ -1,4 +1,5 @@
-//! What differs between systems, under one signature each: no other room knows which system it is on.
+//! What differs between systems, under one signature each: no other room knows which system it is on, and what one reads
+//! below `/proc` may be missing.
 //!
 //! `linux` uses what only its kernel has; `portable` does without (macOS, the BSDs).
 

@@ -78,7 +78,7 @@ pub struct Loaded {
     /// How many bytes of them the cache had, and what was folded beyond it.
     cached: u64,
     beyond_cache: Beyond,
-    /// Bytes after the last whole line: an append that was cut off, or one that is just being made.
+    /// Bytes after the last whole line: an append that was interrupted, or one that is just being made.
     torn: u64,
     /// All lines, where they are not what stands in the ledger's own file.
     mended: Option<Arc<Vec<u8>>>,
@@ -355,7 +355,7 @@ impl Store {
     }
 
     /// A ledger was put in its place: its second copy follows, and the mark that there is one is set. Fewer events than
-    /// `at_least` are damage from now on: no append that was cut off takes away what came before it.
+    /// `at_least` are damage from now on: no append that was interrupted takes away what came before it.
     pub(super) fn written_anew(&self, at_least: u64) -> Result<(), StoreError> {
         self.copy_follows();
         self.mark(at_least)
@@ -382,7 +382,7 @@ impl Store {
         })
     }
 
-    /// Notes how many events there are, so that a ledger that was cut off at a line's end is noticed even where its copy was
+    /// Notes how many events there are, so that a ledger that was truncated at a line's end is noticed even where its copy was
     /// too. In place and without waiting for the disk: the ledger itself is there already.
     fn note(&self, lines: u64) {
         let mark = self.root.open_or_create(&self.created_marker());
@@ -441,7 +441,7 @@ impl Store {
         }
     }
 
-    /// Folds the ledger without a lock. An append that is just being made is not seen yet. Where the ledger was cut off, set
+    /// Folds the ledger without a lock. An append that is just being made is not seen yet. Where the ledger was truncated, set
     /// back or damaged and its second copy is whole, that is folded, with a warning.
     pub fn load(&self) -> Result<Loaded, StoreError> {
         let recent = self.last().take();

@@ -386,7 +386,7 @@ fn verify_finds_a_deleted_object() {
     env.json(0, &["doctor"]);
 }
 
-// faults.md: an object that a power failure cut short is named; nothing hangs on it and nothing is restored from it.
+// an object that a power failure cut short is named; nothing hangs on it and nothing is restored from it.
 #[test]
 fn a_truncated_object_is_named() {
     for what in ["blob", "tree", "commit"] {
@@ -592,7 +592,7 @@ fn a_damaged_object_is_no_reason_not_to_store_the_content() {
     env.json(0, &["checkpoint", "verify"]);
 }
 
-// faults.md: an object that cannot be opened is not a damaged one: an error of the system's, with the file's name.
+// an object that cannot be opened is not a damaged one: an error of the system's, with the file's name.
 #[test]
 fn an_object_that_cannot_be_opened_is_not_damaged() {
     if TestEnv::plain().sh("command -v strace").code != 0 {
@@ -737,7 +737,7 @@ fn any_name_comes_back() {
     .unwrap();
 }
 
-// faults.md: a capture in the middle of a merge keeps all stages; somebody's index.lock is no obstacle and stays.
+// a capture in the middle of a merge keeps all stages; somebody's index.lock is no obstacle and stays.
 #[test]
 fn a_conflicted_index_is_captured_under_a_foreign_lock() {
     let env = TestEnv::repo();

@@ -7,7 +7,7 @@ use crate::env::TestEnv;
 #[path = "../failures/mod.rs"]
 mod failures;
 
-// A1, B2, S8, promise 5: the evidence flags carry everything that the classifier needs.
+// A1, B2, S8: the evidence flags carry everything that the classifier needs.
 #[test]
 fn the_labelled_failures_are_understood_through_the_binary() {
     let env = TestEnv::plain();
@@ -73,7 +73,7 @@ fn the_labelled_failures_are_understood_through_the_binary() {
     assert!(!env.exists(".ultraplan"), "it touches no state");
 }
 
-// Contract, promise 5: all the fields; the rules that lost with --explain only.
+// Contract: all the fields; the rules that lost with --explain only.
 #[test]
 fn a_verdict_says_why() {
     let env = TestEnv::plain();

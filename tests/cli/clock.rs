@@ -28,7 +28,7 @@ fn wait_ms(status: &Value) -> u64 {
     status["wait_ms"].as_u64().expect("a number")
 }
 
-// faults.md: clock a day off, year 2099: waits are capped, from when it is first seen on.
+// clock a day off, year 2099: waits are capped, from when it is first seen on.
 #[test]
 fn a_clock_that_was_ahead_never_waits_longer_than_the_cooldown() {
     for ahead in ["2099-01-01T00:00:00.000Z", "2030-01-02T00:00:00.000Z"] {

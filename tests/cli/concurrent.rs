@@ -1,4 +1,4 @@
-//! Many processes at once (faults.md: captures and rollbacks are serialised, nothing is lost).
+//! Many processes at once: captures and rollbacks are serialised, nothing is lost.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};

@@ -286,7 +286,7 @@ fn a_file_that_cannot_be_read_does_not_take_the_undo_button_away() {
     let told = |document: &Value| {
         document["warnings"]
             .to_string()
-            .contains("the project's configuration does not count")
+            .contains("the project's configuration is ignored")
     };
     for args in [
         &["status"][..],

@@ -22,7 +22,7 @@ fn killed_in_the_second(env: &TestEnv) -> String {
     pid
 }
 
-/// B2 (`crash`), promise 3: recognised without a word written; the next writing command ends the orphans and keeps
+/// B2 (`crash`): recognised without a word written; the next writing command ends the orphans and keeps
 /// their work; the run goes on from the last checkpoint.
 #[test]
 fn a_killed_run_is_recognised_and_goes_on() {

@@ -120,7 +120,7 @@ fn it_is_finished_where_git_is_locked_since_before_the_boot() {
 #[test]
 fn what_was_finished_is_said_on_stderr() {
     let finished = |line: &str| {
-        line.starts_with("rollback op_") && line.ends_with(" had been cut off: finished")
+        line.starts_with("rollback op_") && line.ends_with(" was interrupted: finished")
     };
     let Some(env) = cut_off() else { return };
     let ran = env.recover(&["checkpoint", "create"]).expect(0);
@@ -130,7 +130,7 @@ fn what_was_finished_is_said_on_stderr() {
         .filter_map(|line| line.strip_prefix("note: "))
         .collect();
     assert!(
-        said.len() == 1 && finished(said[0]) && !ran.stdout.contains("cut off"),
+        said.len() == 1 && finished(said[0]) && !ran.stdout.contains("interrupted"),
         "{ran:?}"
     );
     assert_eq!(
@@ -158,7 +158,7 @@ fn what_was_finished_is_said_on_stderr() {
     let Some(env) = cut_off() else { return };
     let ran = env.recover(&["doctor", "--repair"]).expect(0);
     assert!(
-        ran.stdout.contains("had been cut off: finished") && ran.stderr.is_empty(),
+        ran.stdout.contains("was interrupted: finished") && ran.stderr.is_empty(),
         "{ran:?}"
     );
 
@@ -174,7 +174,7 @@ fn what_was_finished_is_said_on_stderr() {
     assert!((0..6).all(|number| env.read(&format!("f{number}")) == "old\n"));
 }
 
-// faults.md: an edit made after the cut is not lost.
+// an edit made after the cut is not lost.
 #[test]
 fn an_edit_after_the_cut_is_not_lost() {
     let Some(env) = cut_off() else { return };

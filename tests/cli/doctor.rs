@@ -40,7 +40,7 @@ fn a_sound_state_has_no_problems() {
     );
 }
 
-// faults.md: no leftover temp files. A kill leaves them where nobody may write again: the run goes on, or a repair looks.
+// no leftover temp files. A kill leaves them where nobody may write again: the run goes on, or a repair looks.
 #[test]
 fn temporary_files_of_the_dead_do_not_stay_in_the_state_directory() {
     let env = TestEnv::repo();

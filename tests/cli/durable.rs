@@ -41,7 +41,7 @@ fn harm_packed(env: &TestEnv, oid: &str) {
     env.sh(&line).expect(0);
 }
 
-// promise 13: before a file is overwritten or deleted its copy was read back.
+// before a file is overwritten or deleted its copy was read back.
 #[test]
 fn a_rollback_over_files_whose_objects_are_empty_can_be_undone() {
     let env = TestEnv::repo();
@@ -103,7 +103,7 @@ fn a_rollback_over_a_file_whose_packed_object_is_damaged_can_be_undone() {
     }
 }
 
-// promise 14: an index entry is no proof that its object is whole, in a run's first checkpoint as in any other.
+// an index entry is no proof that its object is whole, in a run's first checkpoint as in any other.
 #[test]
 fn a_capture_stores_again_what_git_lost() {
     for earlier in [false, true] {
@@ -256,7 +256,7 @@ fn synced(env: &TestEnv, args: &str) -> Option<String> {
     )
 }
 
-// promise 14: exit 0 means on disk, commits and their trees included.
+// exit 0 means on disk, commits and their trees included.
 #[test]
 fn what_git_wrote_is_synced_before_a_checkpoint_is_there() {
     let env = TestEnv::repo();
@@ -312,7 +312,7 @@ fn a_checkpoint_after_many_objects_of_gits_waits_for_the_disk_a_few_times() {
     env.json(0, &["checkpoint", "verify"]);
 }
 
-// promise 14: what was borrowed from another repository that is gone is stored here.
+// what was borrowed from another repository that is gone is stored here.
 #[test]
 fn a_capture_after_the_alternate_is_gone_holds_everything() {
     let env = TestEnv::repo();

@@ -171,7 +171,7 @@ fn another_branch_or_pushed_commits_are_refused() {
     assert!(!env.exists("state"));
 }
 
-// faults.md: detached and unborn HEADs work.
+// detached and unborn HEADs work.
 #[test]
 fn detached_and_unborn_heads_work() {
     let env = TestEnv::repo();
@@ -272,7 +272,7 @@ fn staged_work_stays_unless_it_is_discarded() {
     }
 }
 
-// faults.md: somebody's index.lock: what needs the index waits, then 11; it is never deleted; nothing is half done.
+// somebody's index.lock: what needs the index waits, then 11; it is never deleted; nothing is half done.
 #[test]
 fn a_foreign_index_lock_is_waited_for() {
     let env = TestEnv::repo();

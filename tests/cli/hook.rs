@@ -138,7 +138,7 @@ fn a_broken_configuration_stops_no_checkpoint_of_a_hook() {
         .expect(0);
     assert!(
         ran.stderr
-            .contains("the project's configuration does not count")
+            .contains("the project's configuration is ignored")
             && ran.stderr.contains("bogus"),
         "{}",
         ran.stderr

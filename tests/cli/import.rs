@@ -445,7 +445,7 @@ fn old_copies_of_our_own_views_add_nothing() {
         );
     }
     assert_eq!(events(&env), before);
-    // One thing that is not known, and it is somebody else's.
+    // One thing that is not known, and it is not recover's.
     let edit = |view: &str, from: &str, to: &str| {
         let content = env.read(&format!("../copies/two-failed-{view}"));
         assert!(content.contains(from), "{content}");

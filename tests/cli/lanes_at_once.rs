@@ -134,7 +134,7 @@ impl Worker<'_> {
     }
 }
 
-// C1, concurrency, promise 4: eight work trees with a process each on one state directory; whoever reads the records
+// C1, concurrency: eight work trees with a process each on one state directory; whoever reads the records
 // meanwhile always reads a whole document, nothing is lost, and a budget that all share is exact.
 #[test]
 fn eight_lanes_at_once_lose_nothing() {
@@ -312,7 +312,7 @@ fn done(env: &TestEnv) -> Vec<String> {
         .collect()
 }
 
-// C4, promise 3: killed at ten random points and run again each time, the script comes to its end; a step that was done
+// C4: killed at ten random points and run again each time, the script comes to its end; a step that was done
 // never runs again, and one that was cut off is announced before it does.
 #[test]
 fn a_lane_script_that_is_killed_again_and_again_ends_well() {
@@ -391,7 +391,7 @@ fn a_lane_script_that_is_killed_again_and_again_ends_well() {
     );
     assert!(
         announced.values().sum::<usize>() > 0,
-        "nothing was cut off: the kills came too late"
+        "nothing was interrupted: the kills came too late"
     );
     let records = env.state_json("checkpoints.json");
     for stage in [

@@ -322,7 +322,7 @@ fn log_is_limited_to_the_newest() {
     );
 }
 
-// Scriptable (promise 8): an answer that is lost is no success.
+// Scriptable : an answer that is lost is no success.
 #[test]
 fn an_answer_that_cannot_be_written_is_no_success() {
     let env = TestEnv::repo();

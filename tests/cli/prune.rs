@@ -776,7 +776,7 @@ fn what_cannot_be_archived_whole_stays() {
         .expect("a folder")
         .to_owned();
     std::fs::create_dir_all(&folder).expect("made");
-    // What was cut off by a crash of the machine, say.
+    // What was interrupted by a crash of the machine, say.
     std::fs::write(&path, "# v2 git bundle\n").expect("written");
     env.json(12, &prune);
     env.json(0, &["checkpoint", "show", id]);
@@ -797,7 +797,7 @@ fn what_cannot_be_archived_whole_stays() {
     std::fs::write(&path, &damaged).expect("written");
     assert_ne!(env.recover(&prune).code, 0);
     env.json(0, &["checkpoint", "show", id]);
-    // What is there whole, from a prune that was cut off, is taken as it is.
+    // What is there whole, from a prune that was interrupted, is taken as it is.
     std::fs::copy(&exported, &path).expect("copied");
     assert_eq!(env.json(0, &prune)["archived"][0]["id"], id);
     env.json(4, &["checkpoint", "show", id]);

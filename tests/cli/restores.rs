@@ -296,7 +296,7 @@ fn doctor_tells_of_a_lock_of_ours_and_leaves_a_foreign_one() {
         "{repaired}"
     );
     assert!(!env.exists(".git/index.lock") && !env.exists(".git/worktrees/linked/index.lock"));
-    assert!(env.exists(".git/HEAD.lock"), "it is somebody else's");
+    assert!(env.exists(".git/HEAD.lock"), "it is not recover's");
     env.git(&["add", "a.txt"]);
     // While a process of ours is alive, its lock is its own.
     env.sh("rm .git/HEAD.lock").expect(0);
@@ -645,7 +645,7 @@ fn a_copy_without_git_is_not_overwritten_unasked() {
     assert_eq!(env.read("../copy/f"), "one\n");
 }
 
-// promise 16: how deep a folder may lie does not depend on how many files a process may have open.
+// how deep a folder may lie does not depend on how many files a process may have open.
 #[test]
 fn a_file_in_deep_folders_comes_back_with_few_descriptors() {
     let env = TestEnv::repo();

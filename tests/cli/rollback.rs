@@ -287,7 +287,7 @@ fn a_file_in_the_way_is_refused() {
     assert_eq!(env.read("out"), "mine\n");
 }
 
-// faults.md: a parent turned into a symlink: nothing outside is touched.
+// a parent turned into a symlink: nothing outside is touched.
 #[test]
 fn a_symlink_in_the_way_leads_nowhere() {
     let env = TestEnv::repo();
@@ -453,7 +453,7 @@ fn a_cache_that_is_closed_to_its_owner_is_made_anew() {
     assert_ne!(std::fs::read(&cache).expect("a cache"), before);
 }
 
-// Promise 1, faults.md (EACCES): what cannot be captured is not written over; a file elsewhere blocks nothing; 3 lists it.
+// What cannot be captured is not written over; a file elsewhere blocks nothing; 3 lists it.
 #[test]
 fn an_unreadable_file_is_not_written_over() {
     let env = TestEnv::repo();

@@ -73,7 +73,7 @@ fn commands_start_where_they_were_typed() {
     // Taken up from the root, it starts in the same folder.
     env.write("sub/ok", "");
     env.remove("went");
-    // Its first iteration was given up: a person has to look at it.
+    // Its first iteration was given up: a person has to review it.
     let document = env.json(8, &["resume", "--run", "r", "--strategy", "retry_same"]);
     assert!(
         env.read("went").trim_end().ends_with("/work/sub"),

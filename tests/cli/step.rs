@@ -267,11 +267,11 @@ fn a_cut_off_step_says_so_and_runs_again() {
     let again = env.recover(&step("push", "echo ran >> ../seen")).expect(0);
     assert!(!lives(&pid));
     assert_eq!(lines(&env, "../seen"), 2);
-    for part in ["push", "cut off", "sleep 300", "may be repeated"] {
+    for part in ["push", "interrupted", "sleep 300", "may be repeated"] {
         assert!(again.stderr.contains(part), "{part}\n{}", again.stderr);
     }
     let third = env.recover(&step("push", "false")).expect(0);
-    assert!(!third.stderr.contains("cut off"), "{}", third.stderr);
+    assert!(!third.stderr.contains("interrupted"), "{}", third.stderr);
 }
 
 // Any command that writes settles it; the announcement is not lost by that.
@@ -284,7 +284,7 @@ fn another_command_settles_it_first() {
     env.json(0, &["--run", "r", "checkpoint", "create"]);
     assert!(!lives(&pid));
     let again = env.recover(&step("push", "true")).expect(0);
-    assert!(again.stderr.contains("cut off"), "{}", again.stderr);
+    assert!(again.stderr.contains("interrupted"), "{}", again.stderr);
 }
 
 // An interrupted step is handed the signal, is not done, and its end is recorded.
@@ -355,7 +355,7 @@ fn a_signal_ends_the_wait() {
     kill("-KILL", first.id());
     first.wait().unwrap();
     let second = ended(waits).expect(0);
-    assert!(second.stderr.contains("cut off"), "{}", second.stderr);
+    assert!(second.stderr.contains("interrupted"), "{}", second.stderr);
     assert!(!lives(&pid));
 }
 
@@ -392,7 +392,7 @@ fn a_lane_that_is_killed_goes_on_where_it_was() {
         assert_eq!(step["status"], "done");
         let begun = env.sh(&format!("grep -cx {name} ../begun")).stdout;
         let executions = step["executions"].as_u64().unwrap();
-        // Every execution but the last was cut off.
+        // Every execution but the last was interrupted.
         let ended: Vec<Value> = env
             .events("step_ended")
             .into_iter()

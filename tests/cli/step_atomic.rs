@@ -195,7 +195,7 @@ fn the_step_that_was_killed_begins_from_the_start() {
         .expect(0);
     assert_eq!(again.stdout, "struct User0;\n52\n");
     assert!(
-        again.stderr.contains("cut off") && again.stderr.contains("restored"),
+        again.stderr.contains("interrupted") && again.stderr.contains("restored"),
         "{}",
         again.stderr
     );

@@ -252,7 +252,7 @@ fn a_compensation_that_is_cut_off_can_be_run_again() {
         .recover(&["--run", "r", "rollback", "--to", "@1"])
         .expect(0);
     assert!(
-        ran.stderr.contains("cut off") && !lives(&pid),
+        ran.stderr.contains("interrupted") && !lives(&pid),
         "{}",
         ran.stderr
     );

@@ -391,7 +391,7 @@ fn a_filter_that_is_a_program_is_left_to_git() {
     assert_eq!(env.git(&["diff", "--cached", "--name-only"]), "");
 }
 
-// faults.md: a held index.lock: nothing is half done.
+// a held index.lock: nothing is half done.
 #[test]
 fn a_foreign_index_lock_leaves_the_branch_alone() {
     let env = TestEnv::repo();

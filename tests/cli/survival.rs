@@ -41,7 +41,7 @@ fn assert_all_come_back(env: &TestEnv, all: &[(String, crate::seen::Seen)], afte
     assert_clean(env);
 }
 
-// faults.md, snapshot.md: gc, clean, reflog expire, stash, worktree prune, a lost state directory, one by one.
+// gc, clean, reflog expire, stash, worktree prune, a lost state directory, one by one.
 #[test]
 fn checkpoints_outlive_what_is_done_to_a_repository() {
     for line in [
@@ -91,7 +91,7 @@ fn checkpoints_of_a_removed_worktree_stay() {
     env.json(0, &["checkpoint", "verify"]);
 }
 
-// faults.md: hooks, fsmonitor, filters, signing, a pager, an editor: nothing runs, whatever is done and undone.
+// hooks, fsmonitor, filters, signing, a pager, an editor: nothing runs, whatever is done and undone.
 #[test]
 fn nothing_that_is_set_up_ever_runs() {
     let env = TestEnv::repo();

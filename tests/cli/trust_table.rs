@@ -53,9 +53,7 @@ fn row_with(
                 .expect("recover starts"),
         );
         let outcome = match ran.code {
-            0 if ran.stderr.contains("is ignored") || ran.stderr.contains("does not count") => {
-                Ignored
-            }
+            0 if ran.stderr.contains("is ignored") => Ignored,
             0 => Served,
             2 | 11 | 13 => Refused,
             code => panic!("{situation}: {args:?} ended with {code}\n{}", ran.stderr),
@@ -394,7 +392,7 @@ fn among_other_users() {
         situation,
         &["status"],
         &Ignored,
-        "your own configuration does not count",
+        "your own configuration is ignored",
     );
     let project = TestEnv::repo();
     fs::create_dir(project.work().join(".ultraplan")).expect("a folder");

@@ -257,7 +257,7 @@ fn same(was: &Value, is: &Value, question: &str) {
                 &["error_count", "max_attempts", "attempts_left"],
                 "retry",
             );
-            // What an attempt that was cut off left is captured with the first write.
+            // What an attempt that was interrupted left is captured with the first write.
             if was["run"]["run_id"] != "interrupted" {
                 equal(
                     &was["checkpoints"],
@@ -525,7 +525,7 @@ fn every_command_goes_on_with_what_0_1_0_recorded() {
             status["attempts_left"].as_u64().expect("a count"),
         )
     };
-    // Its agent is a script: what that says of a scope is nobody's broken build, and a person has to look at it.
+    // Its agent is a script: what that says of a scope is nobody's broken build, and a person has to review it.
     recorded.json(
         "work",
         8,

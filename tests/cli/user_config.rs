@@ -232,7 +232,7 @@ fn a_link_to_a_file_of_the_users_own_is_followed() {
     fs::remove_file(dotfiles.join("config.toml")).expect("the file");
     env.json(0, &["config"]);
     symlink("nothing", dotfiles.join("config.toml")).expect("a link");
-    assert!(message(&env, &["config"]).contains("is a link to nothing"));
+    assert!(message(&env, &["config"]).contains("is a broken symbolic link"));
 }
 
 #[test]

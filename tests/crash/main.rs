@@ -1,6 +1,5 @@
 //! The crash sweep: kills the real program, or makes a system call fail, at each call that changes anything (`strace`).
-//! Afterwards either the state before or the target is there byte for byte, the next commands work, and nothing is left over
-//! (promise 3).
+//! Afterwards either the state before or the target is there byte for byte, the next commands work, and nothing is left over.
 //!
 //! `strace` injects the faults. A run of a few dozen points, spread over all, is the default; `RECOVER_CRASH_ALL=1`
 //! sweeps every one. What a loss of power leaves is in [`power`].
@@ -648,7 +647,7 @@ const REPAIR: Case = Case {
         let line = "echo half > .recover-tmp-99999999-1; printf %s $PWD/.git/index.lock > .git/recover/holds-index; \
                     ln .git/recover/holds-index .git/index.lock";
         env.sh(line).expect(0);
-        assert!(env.exists(JOURNAL), "it was cut off");
+        assert!(env.exists(JOURNAL), "it was interrupted");
     },
 };
 
@@ -773,19 +772,19 @@ const COMPACT: Case = Case {
 };
 const MANY: usize = 320;
 
-// faults.md: … of a compaction of the ledger: nothing of what it says is lost, at no point.
+// of a compaction of the ledger: nothing of what it says is lost, at no point.
 #[test]
 fn a_compaction_that_is_killed() {
     sweep_kills("compaction", &COMPACT);
 }
 
-// faults.md: … in prune: what is protected survives, and git itself can go on.
+// in prune: what is protected survives, and git itself can go on.
 #[test]
 fn a_prune_that_is_killed() {
     sweep_kills("prune", &PRUNE);
 }
 
-// faults.md: SIGKILL at each write, fsync, rename, unlink of a capture.
+// SIGKILL at each write, fsync, rename, unlink of a capture.
 #[test]
 fn a_capture_that_is_killed() {
     sweep_kills("checkpoint create", &CREATE);
@@ -845,7 +844,7 @@ fn a_failing_disk_under_a_prune_of_packed_objects() {
     sweep_errors("prune of packed objects", &PRUNE_PACKED, "EIO", 1);
 }
 
-// faults.md: … at each restored file.
+// at each restored file.
 #[test]
 fn a_rollback_that_is_killed() {
     sweep_kills("rollback", &ROLLBACK);
@@ -879,7 +878,7 @@ fn a_rollback_without_git_that_is_killed() {
     sweep_kills("rollback without git", &ROLLBACK_PLAIN);
 }
 
-// faults.md: … in undo.
+// in undo.
 #[test]
 fn an_undo_that_is_killed() {
     sweep_kills("undo", &UNDO);
@@ -915,13 +914,13 @@ fn an_undo_of_an_accept_that_is_killed() {
     sweep_kills("undo of accept", &UNDO_ACCEPT);
 }
 
-// faults.md: no space in a restore: reverted, or finished where only the answer could not be given.
+// no space in a restore: reverted, or finished where only the answer could not be given.
 #[test]
 fn a_full_disk() {
     sweep_errors("rollback", &ROLLBACK, "ENOSPC", 14);
 }
 
-// faults.md: ENOSPC in a capture: 14, the tree untouched, temp files gone.
+// ENOSPC in a capture: 14, the tree untouched, temp files gone.
 #[test]
 fn a_full_disk_under_a_capture() {
     sweep_errors("checkpoint create", &CREATE, "ENOSPC", 14);
@@ -947,7 +946,7 @@ fn a_failing_disk_under_a_rollback_without_git() {
     sweep_errors("rollback without git", &ROLLBACK_PLAIN, "EIO", 1);
 }
 
-// faults.md: EIO is a failure, never a later success.
+// EIO is a failure, never a later success.
 #[test]
 fn a_failing_disk() {
     sweep_errors("rollback", &ROLLBACK, "EIO", 1);
@@ -1000,7 +999,7 @@ fn nothing_can_be_removed_under_a_capture() {
     sweep_errors("checkpoint create", &CREATE, "EPERM", 1);
 }
 
-// faults.md: … in repair: running it again converges.
+// in repair: running it again converges.
 #[test]
 fn a_repair_that_is_killed() {
     if !strace_is_there() {

@@ -333,7 +333,7 @@ fn eight_machines_make_as_many_attempts_as_one() {
                     if number == MACHINES - 1 && begun_on(&notes, name) > 0 {
                         return true;
                     }
-                    // A take-over that was cut off does not wait by itself.
+                    // A take-over that was interrupted does not wait by itself.
                     tries += 1;
                     assert!(
                         status.code() == Some(9) && tries < 30,

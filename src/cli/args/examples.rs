@@ -653,7 +653,7 @@ const ALL: &[(&str, &[Example])] = &[
             ("recover doctor", "look for problems; changes nothing"),
             (
                 "recover doctor --repair",
-                "finish or revert what was cut off",
+                "finish or revert what was interrupted",
             ),
         ],
     ),

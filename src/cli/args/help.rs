@@ -65,7 +65,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
 const EXIT_CODES: &str = "\
     Exit codes: 0 done; 1 failed; 2 usage or configuration; 3 done in part; 4 not found; 5 attempt failed, retry allowed; \
     6 wait; 7 budget exhausted; 8 a person is needed; 9 gave up waiting; 10 no state or repository; 11 locked; 12 corrupt; \
-    13 refused; 14 no space; 15 newer state; 16 an operation was cut off; 70 a bug; 100 checks failed; \
+    13 refused; 14 no space; 15 newer state; 16 an operation was interrupted; 70 a bug; 100 checks failed; \
     129/130/143 interrupted.";
 
 /// How the top level is laid out: its commands by their groups stand in `before-help`.

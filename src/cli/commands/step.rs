@@ -134,7 +134,7 @@ fn plan_text(plan: &step::StepPlan, step: Option<&ToldStep>) -> String {
             );
         }
         step::Would::Run if step.is_some_and(|step| step.status == StepStatus::CutOff) => {
-            format!("Step '{name}' was cut off. Would run it again: ")
+            format!("Step '{name}' was interrupted. Would run it again: ")
         }
         step::Would::Run => "Would run: ".to_owned(),
     };

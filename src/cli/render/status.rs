@@ -56,7 +56,7 @@ pub(crate) fn status_text(ui: &Ui, status: &status::Status, now: Timestamp) -> S
     if let Some(unfinished) = &status.unfinished_operation {
         let _ = writeln!(
             text,
-            "A {unfinished} was cut off: recover doctor --repair finishes it."
+            "A {unfinished} was interrupted: recover doctor --repair finishes it."
         );
     }
     if let Some(locked) = &status.git_locked {

@@ -291,7 +291,7 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     }
     if !result.look_at.is_empty() && !context.says_yes() {
         let message = format!(
-            "a person must look at this first; --yes accepts it: {}",
+            "a person must review this first; --yes accepts it: {}",
             result.look_at.join("; ")
         );
         return Err(

@@ -54,7 +54,7 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
         return None;
     }
     let unknown =
-        |error: &_| tracing::debug!(%error, run = %run.key, "a part of the night is not known");
+        |error: &_| tracing::debug!(%error, run = %run.key, "a part of the summary is unknown");
     let changed = changed(context, state, run)
         .inspect_err(unknown)
         .ok()
@@ -568,7 +568,7 @@ fn first_seen(context: &Context, decided_at: Timestamp, now: Timestamp) -> Times
     if context.store().origin() == Origin::Ours
         && let Err(error) = noted.and_then(|noted| root.write(&path, &noted, Sync::Nothing))
     {
-        tracing::debug!(%error, "it is not noted since when");
+        tracing::debug!(%error, "the time since when was not saved");
     }
     now
 }

@@ -100,7 +100,7 @@ pub(crate) enum ErrorKind {
     NoSpace,
     /// Written by a newer version (15).
     Newer,
-    /// An earlier operation was cut off (16).
+    /// An earlier operation was interrupted (16).
     CutOff,
     /// Interrupted by a signal (130, 143).
     Interrupted(i32),

@@ -370,7 +370,7 @@ fn expand(context: &Context, given: &[PathBuf]) -> Result<Vec<PathBuf>> {
         } else {
             // A FIFO may never say anything, a device never end.
             let message = format!(
-                "{} is no ordinary file: nothing else is taken over",
+                "{} is no ordinary file: nothing else is imported",
                 path.display()
             );
             return Err(Error::new(ErrorKind::Usage, message));

@@ -112,7 +112,7 @@ impl Call {
         context.warn_of_config();
         watchdog.extend(self.deadline * FIRST);
         let handled = if forget::finish(&context)? {
-            Handled::nothing("recover forget --all was cut off: it is finished now")
+            Handled::nothing("recover forget --all was interrupted: it is finished now")
         } else {
             watchdog.extend(self.deadline);
             if context.dry_run() {

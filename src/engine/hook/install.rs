@@ -339,7 +339,7 @@ pub(in crate::engine) fn carry_out(
 
 fn to_nothing(link: &Path) -> Error {
     let message = format!(
-        "{} is left as it is: it is a link to nothing; make what it leads to, or take it away first",
+        "{} is a broken symbolic link: create its target, or remove the link first",
         link.display()
     );
     Error::new(ErrorKind::Config, message).hint(Hint::program("readlink").arg(link))
@@ -478,7 +478,7 @@ impl Plan {
         }
         if read(&self.root, &self.path)? != self.before {
             let message = format!(
-                "{} has just been changed by somebody else: do this again",
+                "{} has just been changed by another process: do this again",
                 self.path.display()
             );
             return Err(Error::new(ErrorKind::Conflicts, message));
@@ -637,7 +637,7 @@ fn of_plugin(context: &Context, place: Place, task: Task, program: &str) -> Resu
         return match task {
             Task::Install => {
                 let message = format!(
-                    "{} is somebody else's: move it, or keep what hook print opencode prints under another name",
+                    "{} is not recover's: move it, or keep what hook print opencode prints under another name",
                     path.display()
                 );
                 Err(Error::new(ErrorKind::AlreadyExists, message)

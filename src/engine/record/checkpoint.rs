@@ -47,7 +47,7 @@ pub(crate) fn lock(context: &Context) -> Result<WorktreeLock> {
         None => liveness::refuse_interrupted(context).map(|()| lock),
         Some(journal) => {
             let message = format!(
-                "{} {} was cut off and is not settled yet",
+                "{} {} was interrupted and is not resolved yet",
                 journal.kind, journal.operation_id
             );
             Err(Error::new(ErrorKind::CutOff, message).hint(Hint::recover(["doctor", "--repair"])))

@@ -90,7 +90,7 @@ pub(super) fn refuse_interrupted(context: &Context) -> Result<()> {
         None => Ok(()),
         Some(step) => Err(Error::new(
             ErrorKind::CutOff,
-            format!("{step} was cut off and is not settled yet"),
+            format!("{step} was interrupted and is not resolved yet"),
         )
         .hint(Hint::recover(["doctor", "--repair"]))),
     }

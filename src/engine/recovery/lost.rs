@@ -289,7 +289,7 @@ fn cut_off(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
     let put_back = match restore_covered_files(context, key, &step.start) {
         // Nothing will ever bring them back: that must not hold up everything else.
         Err(error) if matches!(error.kind, ErrorKind::NoCheckpoint | ErrorKind::Corrupt) => {
-            tracing::warn!(%error, "step '{name}' was cut off, and its files cannot be restored");
+            tracing::warn!(%error, "step '{name}' was interrupted, and its files cannot be restored");
             None
         }
         other => other?,
@@ -297,7 +297,7 @@ fn cut_off(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
     context.record(key, vec![step_ended(context, step, put_back.is_some())])?;
     let restored = put_back.map(|paths| format!(": {paths} paths were restored"));
     Ok(format!(
-        "step '{name}' of run {key} was cut off{}",
+        "step '{name}' of run {key} was interrupted{}",
         restored.unwrap_or_default()
     ))
 }
@@ -307,7 +307,7 @@ fn stopped(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
     end_processes(context, step.compensating.as_ref(), None, what)?;
     let name = step.start.name.clone();
     let text = format!(
-        "the compensation of step '{name}' of run {key} was cut off: how far it got is not known"
+        "the compensation of step '{name}' of run {key} was interrupted: how far it got is not known"
     );
     let payload = Payload::StepCompensated {
         name,

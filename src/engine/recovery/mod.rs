@@ -282,7 +282,7 @@ fn refuse_set_back(
         return Ok(());
     }
     let message = format!(
-        "{} ends after event {last}, and {name} knows of events after that: it was cut off",
+        "{} ends after event {last}, and {name} knows of events after that: it was truncated",
         context.store().ledger_path().display()
     );
     Err(Error::new(ErrorKind::Corrupt, message).hint(Hint::recover(["doctor", "--rebuild"])))
@@ -453,7 +453,7 @@ fn recover_commits(context: &Context) -> Result<Option<String>> {
     if !journal.has_moved(repo)? {
         give_up_commits(repo, &lock, &journal)?;
         return Ok(Some(format!(
-            "accepting {key} was cut off before the branch moved: nothing was changed"
+            "accepting {key} was interrupted before the branch moved: nothing was changed"
         )));
     }
     match journal
@@ -471,6 +471,6 @@ fn recover_commits(context: &Context) -> Result<Option<String>> {
         repo.remove_commit_journal(&lock)?;
     }
     Ok(Some(format!(
-        "accepting {key} was cut off: it is finished now"
+        "accepting {key} was interrupted: it is finished now"
     )))
 }

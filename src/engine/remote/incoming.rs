@@ -274,7 +274,8 @@ fn refused(key: &RunKey, remote: &str, what: &str) -> Error {
 
 /// What is in the place of a checkpoint's reference is none of the run's.
 fn taken(context: &Context, key: &RunKey, name: &str) -> Error {
-    let message = format!("{name} is another checkpoint than the one of run {key} of that name");
+    let message =
+        format!("{name} exists already and is a different checkpoint from the one of run {key}");
     Error::new(ErrorKind::AlreadyExists, message)
         .hint(Hint::git(["log", "-1", name]).at(context.worktree()))
 }

@@ -423,7 +423,7 @@ fn settle_here(there: RunThere<'_>, is_known: bool, restore: Restorer) -> Result
         let request = files_of(key, &latest, Edits::Discard);
         let restored = restore(context, &request)?;
         context.note(format!(
-            "run {key} taken up from {}: {} files written, {} deleted, by checkpoint {}",
+            "run {key} resumed from {}: {} files written, {} deleted, by checkpoint {}",
             there.name(),
             restored.result.written.len(),
             restored.result.deleted.len(),

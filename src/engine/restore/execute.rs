@@ -398,7 +398,7 @@ pub(crate) fn finish_cut_off(context: &Context) -> Result<Option<String>> {
     let Some(journal) = repo.restore_journal()? else {
         return Ok(None);
     };
-    // It was cut off once: now it comes to an end, one way or the other.
+    // It was interrupted once: now it comes to an end, one way or the other.
     let interruption = Interruption::new(false)?;
     repo.reap_temp_files(&lock, &journal.plan)
         .map_err(|error| temp_file_left(&error.into()))?;
@@ -408,12 +408,12 @@ pub(crate) fn finish_cut_off(context: &Context) -> Result<Option<String>> {
             interruption.tell_finished(context, decode(&journal)?.operation.kind);
             interruption.go_on()?;
             Ok(Some(format!(
-                "{} {} had been cut off: finished",
+                "{} {} was interrupted: finished",
                 journal.kind, journal.operation_id
             )))
         }
         Err(error) => {
-            tracing::warn!(%error, "a restore that was cut off cannot be finished; it is reverted");
+            tracing::warn!(%error, "a restore that was interrupted cannot be finished; it is reverted");
             let left =
                 revert(context, &lock, &journal).map_err(|second| not_reverted(&error, &second))?;
             if !left.is_empty() {
@@ -424,7 +424,7 @@ pub(crate) fn finish_cut_off(context: &Context) -> Result<Option<String>> {
                 .paths(left));
             }
             Ok(Some(format!(
-                "{} {} had been cut off: reverted",
+                "{} {} was interrupted: reverted",
                 journal.kind, journal.operation_id
             )))
         }
@@ -439,7 +439,7 @@ fn give_back_left(context: &Context, repo: &Repo) -> Result<Option<String>> {
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     let was_left = Loan::give_back_left(repo, &lock)?;
     Ok(was_left.then(|| {
-        "a capture had been cut off: permissions that it had lent were given back".to_owned()
+        "a capture was interrupted: permissions that it had lent were given back".to_owned()
     }))
 }
 

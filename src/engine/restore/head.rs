@@ -504,7 +504,7 @@ fn reverted(mut error: Error) -> Error {
 /// A temporary file that cannot be removed would be captured: the journal waits until it can be.
 pub(super) fn temp_file_left(error: &Error) -> Error {
     journal_pending(format!(
-        "a temporary file of a restore that was cut off cannot be removed: {}",
+        "a temporary file of a restore that was interrupted cannot be removed: {}",
         error.explained()
     ))
 }

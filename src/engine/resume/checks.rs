@@ -172,7 +172,7 @@ fn lane_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
         let message = error.unwrap_or_else(|| checkpoint.id.to_string());
         Check::new("checkpoint", read.is_ok(), message)
     } else {
-        let message = format!("{} was imported: its content is not here", record.stage);
+        let message = format!("{} was imported without its content", record.stage);
         Check::new("checkpoint", false, message)
     });
     for step in run
@@ -231,7 +231,7 @@ pub(super) fn refuse(
     let only_holds = only_holds_checkpoints(state, run);
     if request.restart && only_holds {
         let message = format!(
-            "run {} only holds checkpoints: nothing ran in it that could begin again",
+            "run {} only holds checkpoints: no attempt ran in it that could be restarted",
             run.key
         );
         return Err(Error::new(ErrorKind::NotFailed, message)

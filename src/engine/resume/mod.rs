@@ -382,7 +382,7 @@ fn reopen(context: &Context, state: &mut Arc<State>, run: &Run) -> Result<()> {
     };
     let payload = Payload::RunStatusChanged {
         status,
-        reason: "it was closed, and is taken up again".to_owned(),
+        reason: "it was closed, and is resumed".to_owned(),
     };
     if context.dry_run() {
         apply_speculatively(

@@ -302,7 +302,7 @@ impl Vanished {
         let lost: Vec<&RepoPath> = self.copied.iter().chain(&self.lost).collect();
         if !lost.is_empty() {
             context.warn(format!(
-                "ignored by git, in no checkpoint, and gone since the attempt began: {}",
+                "ignored by git, in no checkpoint, and deleted since the attempt began: {}",
                 names(&lost)
             ));
         }

@@ -25,7 +25,7 @@ pub(crate) fn redo(context: &Context, how: &Options) -> Result<Restore> {
 }
 
 fn step(context: &Context, kind: OperationKind, how: &Options, of_run: bool) -> Result<Restore> {
-    // A restore that was cut off is finished first: then there is something to take back.
+    // A restore that was interrupted is finished first: then there is something to take back.
     restore_with(context, kind, |state| {
         let worktree = state.worktrees.get(&context.worktree_id());
         let entry: Option<&UndoEntry> = worktree.and_then(|worktree| match kind {

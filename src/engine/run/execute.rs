@@ -148,7 +148,7 @@ pub(super) fn execute(
     let interrupted = exit.cancelled.map(Signal::exit_code);
     // What an atomic step left that was killed within the attempt is no part of its result.
     let settled = lost::recover_steps(context).inspect_err(
-        |error| tracing::warn!(%error, "a step of the attempt was cut off and is not settled"),
+        |error| tracing::warn!(%error, "a step of the attempt was interrupted and is not resolved"),
     );
     settled
         .into_iter()

@@ -131,12 +131,10 @@ fn reason(kind: OperationKind, step: &Step) -> Option<Stays> {
             Some(Stays::Because(LACKS_SECRET))
         }
         (StepStatus::Done, Some(_)) if kind == OperationKind::Rollback => Some(Stays::Compensable),
-        (StepStatus::Done, Some(_)) => {
-            Some(Stays::Because("only a rollback takes its effect back"))
-        }
+        (StepStatus::Done, Some(_)) => Some(Stays::Because("only a rollback undoes its effect")),
         (StepStatus::Done, None) => Some(Stays::Because("it has no --compensate")),
         (StepStatus::CutOff, _) if !step.rolled_back => {
-            Some(Stays::Because("it was cut off: its effect is not known"))
+            Some(Stays::Because("it was interrupted: its effect is unknown"))
         }
         _ => None,
     }

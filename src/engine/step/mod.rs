@@ -135,7 +135,7 @@ pub(crate) enum Notice {
     Waiting(String),
     /// It is done and is not run again.
     Skipped(Box<Step>),
-    /// An earlier execution was cut off.
+    /// An earlier execution was interrupted.
     CutOff(Box<Step>),
     /// It was done, and its lane was gone back past it.
     RolledBack(Box<Step>),

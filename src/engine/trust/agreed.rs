@@ -184,7 +184,7 @@ pub(crate) fn require_whole(context: &Context, key: &RunKey, spec: &RunSpec) -> 
         .partition(|field| TEXTS.contains(&&**field));
     for text in texts {
         context.warn(format!(
-            "the {text} of run {key} {MASKED}: it goes on without"
+            "the {text} of run {key} {MASKED}: the run continues without it"
         ));
     }
     refuse_masked(key, &lacking)

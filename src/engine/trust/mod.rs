@@ -385,7 +385,7 @@ pub(crate) fn look_at_state(context: &Context) -> Result<StateReport> {
     let state = match recovery::load_recovered(context) {
         Err(error) if error.kind == ErrorKind::Corrupt => {
             context.warn(format!(
-                "{error}: once it is taken over, `recover doctor --rebuild` brings back what can be read"
+                "{error}: once it is trusted, `recover doctor --rebuild` brings back what can be read"
             ));
             Arc::default()
         }

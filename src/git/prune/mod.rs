@@ -269,7 +269,7 @@ impl Repo {
 struct Sizes<'r> {
     repo: &'r Repo,
     database: Database<'r>,
-    /// The user's own commits: what is below them does not count.
+    /// The user's own commits: what is below them is ignored.
     stop: BTreeSet<Oid>,
     seen: BTreeSet<Oid>,
 }

@@ -33,7 +33,7 @@ use crate::policy::restore::{PlannedWrite, RestorePlan};
 pub enum Expect {
     /// Exactly what the safety capture saw; anything else stops the restore.
     Captured,
-    /// A restore was cut off or failed: either what it found, what it wanted, or nothing. What is neither is left as it
+    /// A restore was interrupted or failed: either what it found, what it wanted, or nothing. What is neither is left as it
     /// is and listed in [`Restored::kept`].
     CutOff,
 }
@@ -242,7 +242,7 @@ impl<'r> Execution<'r> {
         };
         let folder = || matches!(openat::stat(&dir, name), Ok(Some(stat)) if stat.kind() == FileType::Directory);
         if self.expect == Expect::CutOff && folder() {
-            // The restore was cut off before it put the file in the folder's place.
+            // The restore was interrupted before it put the file in the folder's place.
             return Ok(());
         }
         if self.ready(&dir, path, name, &[Some(from), None])?.is_none() {
@@ -563,7 +563,7 @@ impl<'r> Execution<'r> {
         self.done.kept.push(PathReason::new(path.clone(), reason));
     }
 
-    /// The folder of a path that is to go away; `None` when it is gone, or a file by now, in a restore that was cut off.
+    /// The folder of a path that is to go away; `None` when it is gone, or a file by now, in a restore that was interrupted.
     fn parent(&mut self, path: &RepoPath, parent: &RepoPath) -> Result<Option<Rc<OwnedFd>>> {
         match self.folders.open(parent) {
             Ok(dir) => Ok(Some(dir)),

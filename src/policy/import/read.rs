@@ -183,7 +183,7 @@ impl<'a> Place<'a> {
     pub(super) fn iteration_of(&self, name: &str) -> Result<Option<u32>, Problem> {
         self.optional(name, |field| match field.number()? {
             number if number > MAX_ITERATION => Err(field.problem(format!(
-                "iterations beyond {MAX_ITERATION} are not taken over"
+                "iterations beyond {MAX_ITERATION} are not imported"
             ))),
             number => Ok(number),
         })

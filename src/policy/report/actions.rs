@@ -19,7 +19,7 @@ pub(super) fn recommended(source: &Source<'_>) -> Vec<Recommended> {
         steps: Vec::new(),
     };
     if let Some(unfinished) = source.unfinished {
-        let what = format!("Finish what was cut off: {}", words::line(unfinished));
+        let what = format!("Finish what was interrupted: {}", words::line(unfinished));
         steps.step(&what, &["doctor", "--repair"]);
     }
     steps.all();

@@ -85,7 +85,7 @@ pub(crate) struct Source<'a> {
     pub night: Option<&'a Night>,
     /// What its record does not say of it.
     pub outlook: Outlook,
-    /// A restore that was cut off and waits to be finished.
+    /// A restore that was interrupted and waits to be finished.
     pub unfinished: Option<&'a str>,
     /// Only the attempts of this subtask.
     pub subtask: Option<&'a str>,

@@ -195,7 +195,7 @@ fn headline(run: &Run, attempts: AttemptCounts, stuck: &[Stuck]) -> String {
     let what = what.map(|what| format!(" {what}")).unwrap_or_default();
     match run.status {
         RunStatus::Complete if run.weakened_attempts().next().is_some() => {
-            format!("Complete after {tried}, but tests were weakened: a person must look at that.")
+            format!("Complete after {tried}, but tests were weakened: a person must review that.")
         }
         RunStatus::Complete if stuck.is_empty() => format!("Complete after {tried}."),
         RunStatus::Complete => format!(

@@ -139,7 +139,7 @@ impl<'a> Decider<'a> {
             return self.exhausted(spent);
         }
         if failure.conditions.contains(&Condition::CircularFix) {
-            let reason = "the attempts go in a circle; given up: a person has to look at it";
+            let reason = "the attempts go in a circle; given up: a person has to review it";
             return self.give_up(reason, self.spent(&OWN));
         }
         self.by_cause()
@@ -167,7 +167,7 @@ impl<'a> Decider<'a> {
                 None => self.retry("checks failed and attempts are left"),
                 Some(spent) => {
                     let spent_text = self.spent_text(spent);
-                    let reason = format!("{spent_text}; given up: a person has to look at it");
+                    let reason = format!("{spent_text}; given up: a person has to review it");
                     self.give_up(&reason, Some(spent))
                 }
             },

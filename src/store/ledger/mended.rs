@@ -149,7 +149,7 @@ impl Store {
         TOLD.call_once(|| {
             let ledger = self.ledger_path();
             tracing::warn!(
-                "{} was cut off, set back or damaged: its second copy counts",
+                "{} was truncated, set back or damaged: its second copy counts",
                 ledger.display()
             );
         });
@@ -208,7 +208,7 @@ impl Store {
         {
             flaws.push((
                 self.ledger_path(),
-                "it was cut off, set back or damaged, and its second copy is whole",
+                "it was truncated, set back or damaged, and its second copy is whole",
             ));
         } else if !ledger.starts_with(&held)
             && !decompress_all(ledger).starts_with(&decompress_all(&held))

@@ -211,7 +211,7 @@ fn keep_foreign(
     let (flag, folder) = project.map_or(("--state-dir", dir), |project| ("-C", project));
     let command = Hint::recover([flag]).arg(folder).arg("import").arg(copy);
     tracing::warn!(
-        "{} was not written by recover; what it says is not taken over: {command}",
+        "{} was not written by recover; what it says is not imported: {command}",
         path.display()
     );
     Ok(())

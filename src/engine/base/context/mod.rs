@@ -41,7 +41,7 @@ pub(in crate::engine) mod place;
 pub(crate) enum BrokenConfig {
     /// Nothing.
     Refuses,
-    /// The file does not count where something is recorded that one can look at or go back to; what the environment says has
+    /// The file is ignored where something is recorded that one can look at or go back to; what the environment says has
     /// to be right.
     IsLeftOut,
     /// Nothing of it counts.
@@ -127,7 +127,7 @@ struct Configuration {
     config: Config,
     /// What the user trusts this project's configuration to start.
     trust: TrustRecord,
-    /// Why the user's own configuration does not count.
+    /// Why the user's own configuration is ignored.
     user_problem: Option<ConfigError>,
     /// Why the project's does not.
     project_problem: Option<ConfigError>,
@@ -499,15 +499,15 @@ impl Context {
         self.setup.dry_run || self.settings().rollback.safe_mode == SafeMode::DryRun
     }
 
-    /// Whether the project's configuration says something that does not count, as it cannot be read.
+    /// Whether the project's configuration says something that is ignored, as it cannot be read.
     pub(crate) fn is_config_left_out(&self) -> bool {
         self.configuration.project_problem.is_some()
     }
 
     /// Says which configuration is broken, where the command can do without.
     pub(crate) fn warn_of_config(&self) {
-        let own = "your own configuration does not count, the defaults do";
-        let project = "the project's configuration does not count, the defaults do, and no run starts until it is mended";
+        let own = "your own configuration is ignored, defaults are used";
+        let project = "the project's configuration is ignored, defaults are used, and no run starts until it is fixed";
         let set = &self.configuration;
         for (what, problem) in [(own, &set.user_problem), (project, &set.project_problem)] {
             if let Some(problem) = problem {

@@ -614,7 +614,7 @@ pub(super) fn load_user_config(setup: &Setup) -> Result<UserConfig, ConfigError>
         Err(error) => return Err(wrong(format!("cannot be read: {error}"))),
     };
     let real = std::fs::canonicalize(&path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound if is_link => wrong("is a link to nothing".to_owned()),
+        ErrorKind::NotFound if is_link => wrong("is a broken symbolic link".to_owned()),
         _ => wrong(format!("cannot be read: {error}")),
     })?;
     if let Some(owner) = [&path, &real]

@@ -145,7 +145,7 @@ impl Walk<'_> {
         let lock = self.context.lock_worktree(&repo)?;
         if let Some(journal) = repo.restore_journal()? {
             let (kind, id) = (journal.kind, journal.operation_id);
-            let reason = format!("{kind} {id} in it was cut off and is not settled yet");
+            let reason = format!("{kind} {id} in it was interrupted and is not resolved yet");
             return refuse(reason, true);
         }
         let mut capture = repo.capture(&lock, self.rules, &BTreeSet::new())?;
