@@ -13,6 +13,7 @@ pub fn read(input: &[u8]) -> Result<HookEvent, String> {
     let event = text(&["hook_event_name"]).ok_or("the JSON on stdin has no hook_event_name")?;
     let moment = match event.as_str() {
         "PreToolUse" | "BeforeTool" => Moment::BeforeTool(tool_call(&value)),
+        "UserPromptSubmit" | "BeforeAgent" => Moment::Prompt,
         "Stop" | "AfterAgent" => Moment::TurnEnded {
             stop_hook_active: value["stop_hook_active"].as_bool().unwrap_or(false),
         },

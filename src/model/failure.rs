@@ -30,7 +30,8 @@ pub enum FailureType {
 }
 
 impl Failure {
-    /// Whether nobody's work was wrong: a limit, the network or the service of the agent, a kill, a crash of `recover`.
+    /// Whether nobody's work was wrong: a limit, the network or the service of the agent, a time limit, a kill, a crash of
+    /// `recover`.
     pub fn is_interruption(&self) -> bool {
         use CauseDetail::{ServiceError, SessionNotFound, SupervisorLost};
         let service = matches!(
@@ -40,6 +41,7 @@ impl Failure {
         let network = self.cause == Cause::NetworkError && self.kind == FailureType::AgentError;
         service
             || network
+            || self.kind == FailureType::Timeout
             || matches!(
                 self.cause,
                 Cause::RateLimited | Cause::Cancelled | Cause::Crashed

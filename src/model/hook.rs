@@ -77,6 +77,8 @@ pub struct TurnFailure {
 pub enum Moment {
     /// A tool is about to be used.
     BeforeTool(ToolCall),
+    /// A prompt was given to the agent.
+    Prompt,
     /// The agent has finished its turn.
     TurnEnded {
         /// Whether a hook made it go on before.

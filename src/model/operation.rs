@@ -155,6 +155,9 @@ pub struct RunPosition {
     pub accepted_as: AcceptedAs,
 }
 
+/// How many paths an operation names.
+pub(crate) const MAX_CHANGED_PATHS: usize = 20;
+
 /// A restore as the ledger records it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
@@ -179,6 +182,9 @@ pub struct Operation {
     pub written: u64,
     /// How many paths were deleted.
     pub deleted: u64,
+    /// The first [`MAX_CHANGED_PATHS`] of both.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_paths: Vec<RepoPath>,
     /// What was left as it was, and why.
     #[serde(default)]
     pub kept: Vec<PathReason>,
@@ -224,6 +230,7 @@ impl Operation {
             },
             written: 0,
             deleted: 0,
+            changed_paths: Vec::new(),
             kept: Vec::new(),
             left: Vec::new(),
             reposition: None,

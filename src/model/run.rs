@@ -309,6 +309,13 @@ pub struct RestoredFiles {
     pub written: u64,
     /// How many were deleted.
     pub deleted: u64,
+    /// The first of both.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<RepoPath>,
+    /// When.
+    pub at: Timestamp,
+    /// Whether the run did it by itself.
+    pub of_run: bool,
     /// Paths that the system did not let be replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<PathReason>,
@@ -503,6 +510,18 @@ impl Run {
     /// What all attempts used up by the agent's records.
     pub fn usage(&self) -> Usage {
         self.iterations.usage()
+    }
+
+    /// The agent was given what was restored; what could not be replaced is there until a restore replaces it.
+    pub(super) fn heard_of_restore(&mut self) {
+        let left = self.restored.take();
+        let left = left.filter(|restored| !restored.kept.is_empty());
+        self.restored = left.map(|restored| RestoredFiles {
+            written: 0,
+            deleted: 0,
+            paths: Vec::new(),
+            ..restored
+        });
     }
 
     /// Whether what the run stands at was nobody's mistake: a limit, the network, a kill.

@@ -5,19 +5,25 @@ use std::fmt::Write;
 use super::changes::tampering_text;
 use super::secrets::redact;
 use super::text::{Text, cut, excerpt};
+use crate::model::checkpoint::Checkpoints;
 use crate::model::decision::Strategy;
-use crate::model::failure::{CauseDetail, Condition, Failure};
+use crate::model::failure::{CauseDetail, Condition, Failure, FailureType};
 use crate::model::manual_fix::ManualFixSession;
-use crate::model::run::{Attempt, AttemptOutcome, RestoredFiles, Run};
+use crate::model::path::RepoPath;
+use crate::model::run::{Attempt, AttemptOutcome, Iteration, RestoredFiles, Run};
 
 /// Paths left by a rollback that a message names at most.
 const LEFT: usize = 20;
+/// Files of an attempt that are named at most.
+const FILES: usize = 8;
 
 /// What goes into an attempt's prompt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PromptParts<'a> {
     /// The run, as it stands.
     pub run: &'a Run,
+    /// Those of all runs: what each attempt changed.
+    pub checkpoints: &'a Checkpoints,
     /// What the attempt is booked on.
     pub subtask: &'a str,
     /// How the run was taken up.
@@ -43,6 +49,9 @@ pub(crate) fn prompt(parts: &PromptParts<'_>) -> Option<String> {
             .iteration
             .is_none_or(|number| number >= parts.run.current_iteration)
     };
+    if let Some(text) = given_up(parts) {
+        sections.push(text);
+    }
     let failure = parts.run.failure.as_ref().filter(own);
     let failure = match failure.filter(|_| parts.error_context) {
         Some(failure) if is_session_lost(failure) => before_the_loss(parts),
@@ -50,10 +59,16 @@ pub(crate) fn prompt(parts: &PromptParts<'_>) -> Option<String> {
     };
     let failed = match failure {
         Some((failure, true)) => {
-            let text = format!(
+            let mut text = format!(
                 "You were interrupted; go on.\n\nWhat interrupted you was not your doing: {}",
                 failure.message
             );
+            // What it was at when its time was up.
+            let details = failure.details.as_deref().map_or("", str::trim);
+            if failure.kind == FailureType::Timeout && !details.is_empty() {
+                text = format!("{text}\n\n{details}");
+                cut(&mut text, parts.limit);
+            }
             sections.push(format!("## Interrupted\n\n{}", redact(&text)));
             // A conversation that goes on knows what it was about.
             parts
@@ -88,7 +103,8 @@ pub(crate) fn prompt(parts: &PromptParts<'_>) -> Option<String> {
         parts.run.agent_session.is_some() && restored.written + restored.deleted > 0
     };
     if let Some(restored) = restored.filter(is_new).filter(|_| !sections.is_empty()) {
-        sections.insert(0, restored_text(restored));
+        let text = format!("## Files Were Restored\n\n{}", restored_text(restored));
+        sections.insert(0, text);
     }
     (!sections.is_empty()).then(|| sections.join("\n\n") + "\n")
 }
@@ -117,28 +133,125 @@ fn before_the_interruption<'a>(parts: &PromptParts<'a>) -> Option<&'a Failure> {
 /// The error of an attempt with the hints about it, within the prompt's limit.
 fn failed_context(parts: &PromptParts<'_>, failure: &Failure) -> String {
     let mut context = error_context(failure, parts.strategy);
-    let hints = hints(parts.run, parts.subtask)
+    let hints = hints(parts)
         .map(|hints| format!("\n\n{hints}"))
         .unwrap_or_default();
+    let checks = failing_checks(parts, failure).unwrap_or_default();
     // The end of the error says more than that of the hints, which may take half of the room.
-    let room = parts.limit.saturating_sub(hints.len()).max(parts.limit / 2);
+    let others = checks.len() + hints.len();
+    let room = parts.limit.saturating_sub(others).max(parts.limit / 2);
     if context.len() > room {
         context = excerpt(&Text::new(context.as_bytes()), Some(1), room);
     }
-    context.push_str(&hints);
+    context = checks + &context + &hints;
     context = redact(&context).into_owned();
     cut(&mut context, parts.limit);
     context
 }
 
-/// What the agent knows of its files is true no more.
-fn restored_text(restored: &RestoredFiles) -> String {
+/// The commands of the checks that failed with this failure.
+fn failing_checks(parts: &PromptParts<'_>, failure: &Failure) -> Option<String> {
+    let mut attempts = parts.run.iterations.attempts_on(parts.subtask).rev();
+    let is_of = |attempt: &&Attempt| attempt.failure.as_ref() == Some(failure);
+    let failed = attempts
+        .find_map(|(_, attempt)| Some(attempt).filter(is_of))?
+        .feedback_results
+        .iter()
+        .filter(|(_, result)| !result.passed)
+        .filter_map(|(name, _)| {
+            parts
+                .run
+                .spec
+                .feedback
+                .iter()
+                .find(|check| check.name == *name)
+        });
+    let lines: String = failed
+        .map(|check| format!("- {}: {}\n", check.name, check.command))
+        .collect();
+    (!lines.is_empty()).then(|| format!("Failing checks:\n{lines}\n"))
+}
+
+/// What was left right before this iteration: an agent that meets traces of it, or needs it, knows what became of it.
+fn given_up(parts: &PromptParts<'_>) -> Option<String> {
+    let run = parts.run;
+    let last = (1..run.current_iteration).rev();
+    let left = last.zip(run.given_up().rev());
+    let left = left.take_while(|(expected, number)| expected == number);
+    let mut texts: Vec<String> = left
+        .filter_map(|(_, number)| run.iterations.get(number))
+        .map(|iteration| given_up_text(iteration, parts.checkpoints))
+        .collect();
+    texts.reverse();
+    (!texts.is_empty()).then(|| {
+        let text = format!(
+            "## Given Up\n\n{}\nIt is left to a person: do not go on with it unless this task needs it.",
+            texts.join("\n")
+        );
+        redact(&text).into_owned()
+    })
+}
+
+fn given_up_text(iteration: &Iteration, checkpoints: &Checkpoints) -> String {
+    let attempts = iteration.attempts.len();
+    let plural = if attempts == 1 { "" } else { "s" };
+    let mut text = format!(
+        "Iteration {} was given up after {attempts} attempt{plural}.\n",
+        iteration.number
+    );
+    let Some(last) = iteration.attempts.last() else {
+        return text;
+    };
+    if let Some(approach) = &last.approach {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "Tried: {approach}");
+    }
+    if let Some(files) = files_of(last, checkpoints) {
+        let _ = writeln!(text, "Files: {files}");
+    }
+    if let Some(failure) = &last.failure {
+        let _ = writeln!(text, "Error: {}", failure.message);
+    }
+    text
+}
+
+/// What an attempt changed, by name.
+fn files_of(attempt: &Attempt, checkpoints: &Checkpoints) -> Option<String> {
+    let checkpoint = checkpoints.by_id(attempt.checkpoint_id.as_ref()?)?;
+    let all = &checkpoint.changed_paths;
+    let totals = checkpoint.changes;
+    let changed = totals.modified + totals.created + totals.deleted;
+    named_files(all, u64::max(changed, all.len() as u64))
+}
+
+/// The first of `all` files, by name.
+fn named_files(paths: &[RepoPath], all: u64) -> Option<String> {
+    let named: Vec<String> = paths.iter().take(FILES).map(RepoPath::to_string).collect();
+    let more = match all.saturating_sub(named.len() as u64) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!named.is_empty()).then(|| named.join(", ") + &more)
+}
+
+/// For an agent that remembers its files as they were before.
+pub(crate) fn restored_text(restored: &RestoredFiles) -> String {
     let (written, deleted) = (restored.written, restored.deleted);
-    format!(
-        "## Files Were Restored\n\nThe work tree went back to checkpoint {}: {written} files written, {deleted} deleted. \
-         What was changed since that checkpoint is not there any more: look at the files as they are now.",
-        restored.checkpoint_id
-    )
+    let by = if restored.of_run {
+        "recover"
+    } else {
+        "a person"
+    };
+    let files = named_files(&restored.paths, written + deleted)
+        .map(|files| format!(" ({files})"))
+        .unwrap_or_default();
+    let text = format!(
+        "The work tree went back to checkpoint {} at {}, restored by {by}: files written: {written}, \
+         deleted: {deleted}{files}. What was changed since that checkpoint is not there any more: read the files again before you \
+         go on.",
+        restored.checkpoint_id, restored.at
+    );
+    redact(&text).into_owned()
 }
 
 /// What of an attempt that was rolled back is still there.
@@ -214,10 +327,11 @@ pub(crate) fn manual_fix_context(session: &ManualFixSession) -> String {
 const SHOWN: usize = 5;
 
 /// The text for the next prompt; `None` before the first failure of this subtask.
-pub(crate) fn hints(run: &Run, subtask: &str) -> Option<String> {
-    let earlier: Vec<&Attempt> = run
+fn hints(parts: &PromptParts<'_>) -> Option<String> {
+    let earlier: Vec<&Attempt> = parts
+        .run
         .iterations
-        .attempts_on(subtask)
+        .attempts_on(parts.subtask)
         .map(|(_, attempt)| attempt)
         .filter(|attempt| {
             attempt.outcome == Some(AttemptOutcome::Failed) && !attempt.was_interrupted()
@@ -242,6 +356,9 @@ pub(crate) fn hints(run: &Run, subtask: &str) -> Option<String> {
             "\nAttempt {}: {approach} - FAILED\n  Error: {error}\n",
             attempt.number
         );
+        if let Some(files) = files_of(attempt, parts.checkpoints) {
+            let _ = writeln!(text, "  Files: {files}");
+        }
         for remark in remarks(attempt) {
             let _ = writeln!(text, "  Note: {remark}");
         }

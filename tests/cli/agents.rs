@@ -680,7 +680,7 @@ fn a_rollback_begins_a_fresh_session() {
         "{prompt}"
     );
     assert!(
-        prompt.contains("1 files written, 0 deleted")
+        prompt.contains("files written: 1, deleted: 0")
             && prompt.contains("\n\nFix it.\n\n## Previous"),
         "{prompt}"
     );

@@ -98,6 +98,78 @@ fn the_next_iteration_begins_where_the_one_given_up_began() {
     assert!(env.exists("work-3") && !env.exists("hopeless"));
 }
 
+// What was tried and failed before is said by name, with the command that judges it; the next iteration hears what was left.
+#[test]
+fn prompts_say_what_was_tried_and_what_was_given_up() {
+    let env = project();
+    env.write("prompt.md", "Do it.\n");
+    let agent = format!("cat > ../prompt.$RECOVER_ITERATION.$RECOVER_ATTEMPT; {AGENT}");
+    let all = [
+        "run",
+        "--run",
+        "r",
+        "--iterations",
+        "2",
+        "--prompt-file",
+        "prompt.md",
+        "--feedback",
+        CHECK,
+        "--",
+        "sh",
+        "-c",
+        &agent,
+    ];
+    env.recover(&all).expect(8);
+    let check = CHECK.strip_prefix("test=").unwrap();
+    let again = env.read("../prompt.1.2");
+    for part in [
+        &format!("Failing checks:\n- test: {check}\n"),
+        "  Files: base, hopeless\n",
+        "DIFFERENT approach",
+    ] {
+        assert!(again.contains(part), "{part}: {again}");
+    }
+    assert!(!again.contains("## Given Up"), "{again}");
+    let next = env.read("../prompt.2.1");
+    let attempts = env.json(0, &["status"])["iterations"][0]["attempts"].clone();
+    assert!(
+        next.starts_with(
+            "Do it.\n\n## Given Up\n\nIteration 1 was given up after 3 attempts.\nFiles: base"
+        ),
+        "{next} {attempts}"
+    );
+    assert!(
+        next.contains("Error: test: Failed: t.py::test_a") && !next.contains("DIFFERENT"),
+        "{next}"
+    );
+}
+
+// A time limit is no wrong approach.
+#[test]
+fn an_attempt_that_ran_out_of_time_was_interrupted() {
+    let env = quick();
+    env.write("prompt.md", "Do it.\n");
+    let agent = "cat > ../prompt.$RECOVER_ATTEMPT; [ $RECOVER_ATTEMPT = 2 ] || sleep 60";
+    let all = [
+        "run",
+        "--prompt-file",
+        "prompt.md",
+        "--timeout",
+        "300ms",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ];
+    env.recover(&all).expect(0);
+    let again = env.read("../prompt.2");
+    assert!(
+        again.starts_with("Do it.\n\n## Interrupted\n\nYou were interrupted; go on."),
+        "{again}"
+    );
+    assert!(!again.contains("DIFFERENT"), "{again}");
+}
+
 #[test]
 fn after_the_last_iteration_nothing_goes_back() {
     let env = project();

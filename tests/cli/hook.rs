@@ -736,3 +736,47 @@ fn the_work_tree_is_the_projects() {
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     assert_eq!(triggers(&env, "claude-s"), ["initial", "before_edit"]);
 }
+
+// A session that is still open after a restore remembers files that are not there any more: its next call hears of it, once.
+#[test]
+fn an_open_session_hears_what_went_back() {
+    let env = TestEnv::repo();
+    call(&env, &edit(&env, "s", "a.txt"));
+    env.write("a.txt", "the agent's\n");
+    env.write("new.txt", "the agent's too\n");
+    call(&env, &event("s", "Stop"));
+    env.json(
+        0,
+        &["rollback", "--run", "claude-s", "--to", "initial", "--yes"],
+    );
+
+    let heard = |event: &Value| {
+        let ran = env
+            .recover_fed(event.to_string(), &["hook", "run", "claude"])
+            .expect(0);
+        let document: Value = serde_json::from_str(&ran.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", ran.stdout));
+        let output = &document["hookSpecificOutput"];
+        let text = |name: &str| output[name].as_str().expect(name).to_owned();
+        (text("hookEventName"), text("additionalContext"))
+    };
+    let (name, text) = heard(&edit(&env, "s", "a.txt"));
+    assert_eq!(name, "PreToolUse");
+    for part in [
+        "restored by a person",
+        "files written: 1, deleted: 1 (a.txt, new.txt)",
+        "read the files again",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    call(&env, &edit(&env, "s", "a.txt"));
+    call(&env, &event("s", "UserPromptSubmit"));
+
+    env.json(0, &["undo"]);
+    let (name, text) = heard(&event("s", "UserPromptSubmit"));
+    assert_eq!(name, "UserPromptSubmit");
+    assert!(text.contains("files written: 2, deleted: 0"), "{text}");
+    call(&env, &event("s", "UserPromptSubmit"));
+    // A session that did nothing here hears nothing.
+    call(&env, &event("other", "UserPromptSubmit"));
+}

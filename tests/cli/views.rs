@@ -209,9 +209,11 @@ fn the_battle_view_names_files_patch_and_commit() {
         env.git(&["rev-parse", "HEAD"]).trim()
     );
     assert_eq!(
-        (&view()[2]["files"], &view()[2]["patch"]),
+        (&view()[2]["files"], &view()[2]["patchPath"]),
         (&serde_json::json!(["src/c.txt"]), &patch["patch_path"])
     );
+    let file = std::fs::read_to_string(patch["patch_path"].as_str().unwrap()).unwrap();
+    assert_eq!(view()[2]["patch"], file);
     assert_eq!(
         (&view()[2]["commitHash"], view()[1].get("patch")),
         (&patch["commit"], None)

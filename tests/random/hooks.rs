@@ -46,6 +46,7 @@ fn printed(event: &HookEvent) -> Value {
             json!({"hook_event_name": "StopFailure", "error_type": failure.error,
             "error_details": failure.details, "last_assistant_message": failure.last_message})
         }
+        Moment::Prompt => json!({"hook_event_name": "UserPromptSubmit"}),
         Moment::Compacting => json!({"hook_event_name": "PreCompact"}),
         Moment::SessionEnded => json!({"hook_event_name": "SessionEnd"}),
         Moment::Git { hook: name } | Moment::Other { event: name } => {

@@ -90,7 +90,7 @@ fn views(kind: ImportKind, state: &State) -> Vec<Value> {
         ImportKind::Battle => state
             .runs
             .iter()
-            .map(|run| serde_json::to_value(battle(state, run)).unwrap())
+            .map(|run| serde_json::to_value(battle(state, run, &|_| None)).unwrap())
             .collect(),
         ImportKind::AttemptHistory => vec![serde_json::to_value(attempt_view(state)).unwrap()],
         ImportKind::Recovery => vec![recovery_state(state)],

@@ -224,7 +224,12 @@ fn show(state: &State, store: &Store) {
     let mut views = vec![encode(&recovery_state(state)), encode(&attempt_view(state))];
     views.push(encode(&active_checkpoint(state, None)));
     views.push(encode(&lane_records(state, store)));
-    views.extend(state.runs.iter().map(|run| encode(&battle(state, run))));
+    views.extend(
+        state
+            .runs
+            .iter()
+            .map(|run| encode(&battle(state, run, &|_| None))),
+    );
     for view in views {
         serde_json::from_slice::<Value>(&view.unwrap()).unwrap();
     }

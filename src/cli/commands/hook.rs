@@ -3,6 +3,7 @@
 use comfy_table::Cell;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use super::super::args::{GlobalArgs, HookArgs, HookCommand, HookRunArgs, PlaceArgs};
 use super::super::render::{Table, column, date_time, when, words};
@@ -109,11 +110,20 @@ pub(crate) fn run(
         Ok(Ok(called)) if ui.json => {
             ui.answer("hook run", Reply::new(called, ""));
         }
-        Ok(Ok(called)) => tracing::info!(
-            reason = called.handled.reason,
-            changed = called.changed,
-            "the hook is done"
-        ),
+        Ok(Ok(called)) => {
+            tracing::info!(
+                reason = called.handled.reason,
+                changed = called.changed,
+                "the hook is done"
+            );
+            if let Some(added) = &called.handled.additional_context {
+                let document = json!({"hookSpecificOutput": added});
+                ui.answer(
+                    "hook run",
+                    Reply::text(format!("{document}\n")).form(Form::Verbatim),
+                );
+            }
+        }
         Ok(Err(hook::call::Trouble { error, is_said })) => {
             let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
             if !is_said {

@@ -84,7 +84,7 @@ fn say(notice: &step::Notice, request: &step::StepRequest, ui: &Ui) {
                 ""
             };
             Ui::warn(&format!(
-                "step '{name}' was begun at {} and cut off: {}\n  How far it got is not known.{put_back} It runs again \
+                "step '{name}' was begun at {} and interrupted: {}\n  How far it got is not known.{put_back} It runs again \
                  now, and side effects that it had already may be repeated.",
                 step.started_at,
                 join(&step.start.command)

@@ -33,7 +33,9 @@ use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::import::{ImportInput, Problem, is_known_history, read, recognise};
-use crate::store::views::{RecoveryState, attempt_view, battle, recovery_state, write_views};
+use crate::store::views::{
+    RecoveryState, attempt_view, battle, patch_text, recovery_state, write_views,
+};
 use crate::store::{NewEvent, Store};
 
 /// More than any of these files has.
@@ -212,7 +214,7 @@ fn take_over(
         let parts = read(document.kind, &document.content, &at)
             .map_err(|problem| damaged(&document.path, &problem))?;
         let mut file = ImportedFile::new(&document.path, document.kind.as_str());
-        if is_own_view(document, state) {
+        if is_own_view(document, state, context.store()) {
             file.message = Some("the ledger has it already".to_owned());
         } else if named.is_none() && is_old_view(context, document, state)? {
             file.message = Some("an old copy of what the ledger holds".to_owned());
@@ -275,7 +277,7 @@ fn bring_here(context: &Context, payload: &mut Payload) -> Option<Problem> {
 }
 
 /// Whether the document is what its view says anyway: no news, however it came to be.
-fn is_own_view(document: &Document, state: &State) -> bool {
+fn is_own_view(document: &Document, state: &State, store: &Store) -> bool {
     let view = match document.kind {
         ImportKind::Recovery => Some(recovery_state(state)),
         ImportKind::AttemptHistory => Some(json!(attempt_view(state))),
@@ -285,7 +287,7 @@ fn is_own_view(document: &Document, state: &State) -> bool {
                 .runs
                 .iter()
                 .filter(|run| run.key.run_id == id)
-                .map(|run| json!(battle(state, run)))
+                .map(|run| json!(battle(state, run, &|path| patch_text(store, path))))
                 .find(|one| *one == document.content)
         }
         // Records know the checkpoints that they are about.

@@ -35,6 +35,7 @@ use crate::model::id::RunId;
 use crate::model::run::{AttemptOutcome, Run, RunKey, RunStatus};
 use crate::policy::classify::classify;
 use crate::policy::hook::{ToolCallRisk, occasion};
+use crate::policy::prompt::restored_text;
 use crate::policy::secrets::redact;
 
 /// How long a description of a command may be.
@@ -68,6 +69,19 @@ pub(crate) struct Handled {
     pub decision: Option<Decision>,
     /// Why nothing was done.
     pub reason: Option<&'static str>,
+    /// What the agent hears beside its tool call or prompt: that files went back since it last saw them.
+    pub additional_context: Option<AdditionalContext>,
+}
+
+/// What a hook adds to the conversation.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct AdditionalContext {
+    /// The agent's name of the moment.
+    #[serde(rename = "hookEventName")]
+    pub event: &'static str,
+    /// The text.
+    #[serde(rename = "additionalContext")]
+    pub text: String,
 }
 
 impl Handled {
@@ -117,7 +131,16 @@ fn handle(context: &Context, agent: HookAgent, owner: Owner, event: &HookEvent) 
     if let Some(context) = at_work(context)? {
         return handle(&context, agent, owner, event);
     }
-    let handled = at_moment(context, agent, owner, event)?;
+    let restored = restored(context, agent, &event.moment)?;
+    let mut handled = at_moment(context, agent, owner, event)?;
+    if let Some((key, added)) = restored {
+        let payload = Payload::OperationRecorded {
+            name: "restore".to_owned(),
+            hears_of_restore: true,
+        };
+        context.record(&key, vec![payload])?;
+        handled.additional_context = Some(added);
+    }
     let own = session_run(agent, event.session_id.as_deref());
     if let Some(key) = handled
         .run
@@ -127,6 +150,28 @@ fn handle(context: &Context, agent: HookAgent, owner: Owner, event: &HookEvent) 
         lost::note_caller(context, key);
     }
     Ok(handled)
+}
+
+/// What was restored since the agent last worked here, where its program takes that at this moment.
+fn restored(
+    context: &Context,
+    agent: HookAgent,
+    moment: &Moment,
+) -> Result<Option<(RunKey, AdditionalContext)>> {
+    let event = match (agent, moment) {
+        (HookAgent::Claude | HookAgent::Codex, Moment::BeforeTool(_)) => "PreToolUse",
+        (HookAgent::Claude | HookAgent::Codex, Moment::Prompt) => "UserPromptSubmit",
+        (HookAgent::Gemini, Moment::Prompt) => "BeforeAgent",
+        _ => return Ok(None),
+    };
+    let state = context.load()?.state;
+    let run = run_of_moment(context, &state)?;
+    let restored = run.and_then(|run| Some((&run.key, run.restored.as_ref()?)));
+    let changed = restored.filter(|(_, restored)| restored.written + restored.deleted > 0);
+    Ok(changed.map(|(key, restored)| {
+        let text = restored_text(restored);
+        (key.clone(), AdditionalContext { event, text })
+    }))
 }
 
 fn at_moment(
@@ -146,7 +191,9 @@ fn at_moment(
         Moment::TurnEnded { .. } => turn_ended(context, agent, owner, event),
         Moment::TurnFailed(failure) => turn_failed(context, agent, owner, event, failure),
         Moment::SessionEnded => session_ended(context, owner),
-        Moment::Other { .. } => Ok(Handled::nothing("nothing to do about this event")),
+        Moment::Prompt | Moment::Other { .. } => {
+            Ok(Handled::nothing("nothing to do about this event"))
+        }
     }
 }
 
@@ -371,7 +418,7 @@ fn turn_failed(
         checkpoint: ended.checkpoint,
         failure: ended.end.failure,
         decision: ended.end.decision,
-        reason: None,
+        ..Handled::default()
     })
 }
 

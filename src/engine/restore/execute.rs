@@ -25,7 +25,9 @@ use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::{CheckpointType, trigger};
 use crate::model::event::{EventSource, Payload};
 use crate::model::manifest::{Head, ObjectId};
-use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Scope};
+use crate::model::operation::{
+    HeadMove, MAX_CHANGED_PATHS, NestedPart, Operation, OperationKind, Scope,
+};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::RunKey;
 use crate::model::step::StepRef;
@@ -86,6 +88,13 @@ pub(crate) fn run(
         head,
         written: result.written.len() as u64,
         deleted: result.deleted.len() as u64,
+        changed_paths: result
+            .written
+            .iter()
+            .chain(&result.deleted)
+            .take(MAX_CHANGED_PATHS)
+            .cloned()
+            .collect(),
         kept: result.kept.clone(),
         left: result.left.clone(),
         reposition: request.reposition.clone(),

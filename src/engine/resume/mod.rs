@@ -295,7 +295,7 @@ fn take_up(
     let Some(driving) = driving else {
         let plan = way.plan()?;
         if !plan.none_left {
-            resumed.prompt = prompt_of(context, &way.planned(), &subtask(&run));
+            resumed.prompt = prompt_of(context, &state, &way.planned(), &subtask(&run));
         }
         resumed.plan = Some(plan);
         if request.restart || granted {
@@ -304,12 +304,13 @@ fn take_up(
         return Ok((resumed, None));
     };
     way.prepare(granted)?;
-    let run = run_of(&context.load()?.state, &key)?;
+    let state = context.load()?.state;
+    let run = run_of(&state, &key)?;
     if starts {
         // What was typed now needs nobody's word, and the rest was agreed to.
         note_agreed(context, &run)?;
     }
-    resumed.prompt = prompt_of(context, &run, &subtask(&run));
+    resumed.prompt = prompt_of(context, &state, &run, &subtask(&run));
     resumed.standing = Standing::Allowed;
     let is_driven = !request.prepare_only && !run.spec.command.is_empty();
     resumed.run = run;

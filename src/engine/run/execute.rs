@@ -41,6 +41,7 @@ use crate::model::feedback::CheckKind;
 use crate::model::path::FolderId;
 use crate::model::run::{Leftover, ProcessId, Run, RunKey};
 use crate::model::spec::{Launch, PromptMode};
+use crate::model::state::State;
 use crate::os::own_program;
 use crate::policy::classify::{self, classify, stage_of_command};
 use crate::policy::prompt::{PromptParts, prompt};
@@ -89,7 +90,12 @@ pub(super) fn begin_of(context: &Context, run: &Run) -> Begin {
 }
 
 /// The prompt of the attempt that comes next; `before` is the run as it stood before the attempt was begun.
-pub(crate) fn prompt_of(context: &Context, before: &Run, subtask: &str) -> Option<String> {
+pub(crate) fn prompt_of(
+    context: &Context,
+    state: &State,
+    before: &Run,
+    subtask: &str,
+) -> Option<String> {
     let decided = before
         .decision
         .as_ref()
@@ -97,6 +103,7 @@ pub(crate) fn prompt_of(context: &Context, before: &Run, subtask: &str) -> Optio
     let strategy = before.resumed_with.or(decided);
     prompt(&PromptParts {
         run: before,
+        checkpoints: &state.checkpoints,
         subtask,
         strategy,
         error_context: before.next_error_context,
@@ -115,7 +122,7 @@ pub(super) fn execute(
 ) -> Result<Executed> {
     let folder = attempt_dir(context, key, started)?;
     let log = folder.join("output.log");
-    let text = prompt_of(context, before, &started.subtask);
+    let text = prompt_of(context, &context.load()?.state, before, &started.subtask);
     let command = Command::of(started);
     let mut supervised = supervised(context, before, started, &folder, text.as_deref(), options)?;
     if !options.show.is_passthrough() {

@@ -282,6 +282,9 @@ impl State {
                 checkpoint_id: operation.checkpoint_id.clone(),
                 written: operation.written,
                 deleted: operation.deleted,
+                paths: operation.changed_paths.clone(),
+                at: event.at,
+                of_run: operation.of_run,
                 before: (!kept.is_empty()).then(|| operation.safety_checkpoint_id.clone()),
                 kept,
             };
@@ -664,9 +667,15 @@ fn note_left_behind(run: &mut Run, operation: &Operation, at: Timestamp) {
 /// Operations since the run's latest checkpoint (S10).
 fn count_operations(run: &mut Run, event: &Event) {
     match &event.payload {
-        Payload::OperationRecorded { .. } | Payload::StepEnded(_) => {
+        Payload::OperationRecorded {
+            hears_of_restore, ..
+        } => {
             run.operations = run.operations.saturating_add(1);
+            if *hears_of_restore {
+                run.heard_of_restore();
+            }
         }
+        Payload::StepEnded(_) => run.operations = run.operations.saturating_add(1),
         Payload::CheckpointCreated { checkpoint, .. } if !checkpoint.is_safety() => {
             run.operations = 0;
         }

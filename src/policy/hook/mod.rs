@@ -70,12 +70,14 @@ const SHELLS: &[&str] = &[
 const RISKY: &[&str] = &[
     r"\brm\s+(?:\S+\s+)*(?:-\w*[rRf]|--recursive|--force)",
     r"\bgit\s(?:.*\s)?(?:reset\s(?:.*\s)?--(?:hard|merge|keep)|clean\b|rebase\b|restore\b|filter-branch\b|filter-repo\b)",
-    r"\bgit\s(?:.*\s)?(?:checkout|switch)\s(?:.*\s)?(?:-f\b|--force\b|--discard-changes\b|--\s|\.(?:\s|$))",
-    r"\bgit\s(?:.*\s)?(?:stash\s+(?:push|drop|clear|pop|save|-)|stash\s*(?:$|[;&|])|branch\s(?:.*\s)?-D\b|worktree\s+remove\b|(?:update-ref|reflog|tag)\s(?:.*\s)?-d\b|gc\b|am\b|merge\b|pull\b|cherry-pick\b|revert\b|read-tree\b)",
+    r"\bgit\s(?:.*\s)?(?:checkout|switch)\s(?:.*\s)?(?:-f\b|--force\b|--discard-changes\b|--\s|\.(?:[\s'\x22;&|)]|$))",
+    r"\bgit\s(?:.*\s)?(?:stash\s+(?:push|drop|clear|pop|save|-)|stash\s*(?:$|['\x22;&|)])|branch\s(?:.*\s)?-D\b|worktree\s+remove\b|(?:update-ref|reflog|tag)\s(?:.*\s)?-d\b|gc\b|am\b|merge\b|pull\b|cherry-pick\b|revert\b|read-tree\b)",
     r"\bgit\s(?:.*\s)?push\s(?:.*\s)?(?:-f\b|--force|--delete\b|-d\b|--mirror\b|--prune\b|\+\S|:\S)",
     r"\bfind\s.*\s-(?:delete\b|exec(?:dir)?\s+(?:rm|mv|shred|truncate)\b)",
     r"\bxargs\s(?:.*\s)?(?:rm|mv|shred|truncate)\b",
     r"\b(?:shred|wipefs|mkfs(?:\.\w+)?|fdisk|parted|unlink|rmdir)\s|\bdd\s(?:.*\s)?of=|\btruncate\s+-",
+    r"\b(?:rimraf|del-cli|trash|trash-put)\s|(?i:\b(?:remove-item|clear-content)\s)",
+    r"\b(?:rmtree|remove_dir_all|removedirs|(?:rm|rmdir|unlink|remove|emptyDir)Sync|FileUtils\.(?:rm|remove)\w*|remove_tree|(?:os|fs|promises|File)\.(?:remove|unlink|rm|rmdir|delete))\s*[(! ]|\.unlink\s*\(",
     r"\brsync\s(?:.*\s)?--(?:delete|remove-source-files)",
     r"\b(?:chmod|chown|chgrp)\s(?:.*\s)?-\w*R",
     r"(?i)\bdrop\s+(?:table|database|schema|view|index|column|keyspace|collection)\b|\btruncate\s+(?:table\s+)?\w+\s*(?:;|cascade|\x22|'|$)|\bdelete\s+from\s|\bflush(?:all|db)\b|\bdropdatabase\s*\(|\balter\s+table\s.*\sdrop\s",
@@ -238,6 +240,18 @@ mod tests {
             "echo a\nrm -rf b",
             "dd if=/dev/zero of=disk.img",
             "make clean",
+            "npx rimraf dist",
+            "python3 -c \"import shutil; shutil.rmtree('src')\"",
+            "python - <<'EOF'\nimport os\nos.remove('a')\nEOF",
+            "node -e \"require('fs').rmSync('src', {recursive: true})\"",
+            "ruby -e 'FileUtils.rm_rf \"src\"'",
+            "pwsh -c 'Remove-Item src -Recurse'",
+            "git restore --staged --worktree src",
+            "git checkout HEAD~2 -- src",
+            "bash -c \"git checkout .\"",
+            "sh -c 'bash -c \"rm -rf src\"'",
+            "(git stash)",
+            "git ls-files | xargs -0 rm",
         ] {
             assert_eq!(of(command), ToolCallRisk::Risky, "{command}");
         }
@@ -273,6 +287,8 @@ mod tests {
             "git log",
             "make 2>/dev/null",
             "a => b",
+            "grep -n remove src/fs.rs",
+            "cargo test rm_keeps",
         ] {
             assert_eq!(of(command), ToolCallRisk::Operation, "{command}");
         }

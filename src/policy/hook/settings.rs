@@ -45,6 +45,7 @@ const CLAUDE: &[Entry] = &[
         "PreToolUse",
         "Edit|Write|MultiEdit|NotebookEdit|Bash|mcp__.*",
     ),
+    entry("UserPromptSubmit", ""),
     entry("PreCompact", ""),
     entry("Stop", ""),
     entry("StopFailure", ""),
@@ -53,6 +54,7 @@ const CLAUDE: &[Entry] = &[
 
 const CODEX: &[Entry] = &[
     entry("PreToolUse", "Bash|apply_patch|Edit|Write|mcp__.*"),
+    entry("UserPromptSubmit", ""),
     entry("PreCompact", ""),
     entry("Stop", ""),
 ];
@@ -60,6 +62,7 @@ const CODEX: &[Entry] = &[
 /// Its `PreCompress` is no moment of a session: it comes before each request, long before anything is shortened.
 const GEMINI: &[Entry] = &[
     entry("BeforeTool", "write_file|replace|run_shell_command|mcp_.*"),
+    entry("BeforeAgent", ""),
     entry("AfterAgent", ""),
     entry("SessionEnd", ""),
 ];

@@ -281,6 +281,7 @@ impl World {
             head: HeadMove::default(),
             written: 0,
             deleted: 0,
+            changed_paths: Vec::new(),
             kept: Vec::new(),
             left: Vec::new(),
             reposition,

@@ -11,6 +11,7 @@ use crate::model::feedback::FeedbackResults;
 use crate::model::id::TaskId;
 use crate::model::import::ImportKind;
 use crate::model::manifest::ObjectId;
+use crate::model::manual_fix::ManualFixSession;
 use crate::model::path::RepoPath;
 use crate::model::run::{AttemptOutcome, Iteration, IterationStatus, Run, RunStatus};
 use crate::model::state::State;
@@ -50,6 +51,7 @@ pub struct Battle<'a> {
     working_dir: &'a str,
     status: &'a str,
     base_prompt: Option<&'a str>,
+    config: Config<'a>,
     current_iteration: u32,
     iterations: Vec<BattleIteration<'a>>,
     checkpoints: Vec<BattleCheckpoint<'a>>,
@@ -70,6 +72,30 @@ struct BattleIteration<'a> {
     retry_count: usize,
     feedback_results: Option<&'a FeedbackResults>,
     success: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<Summary<'a>>,
+}
+
+/// What the agent says it did.
+#[derive(Serialize)]
+struct Summary<'a> {
+    headline: &'a str,
+}
+
+/// The settings that the specification calls a battle's.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Config<'a> {
+    auto_commit: bool,
+    feedback_loops: Vec<Loop<'a>>,
+    max_iterations: Option<u32>,
+    timeout_minutes: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Loop<'a> {
+    name: &'a str,
+    command: &'a str,
 }
 
 /// A checkpoint of the run, or one that its imported document lists.
@@ -95,8 +121,11 @@ struct OwnCheckpoint<'a> {
     /// The paths that it changed, as far as its record lists them.
     files: Vec<Cow<'a, str>>,
     feedback_results: &'a FeedbackResults,
+    /// The patch itself.
     #[serde(skip_serializing_if = "Option::is_none")]
-    patch: Option<&'a str>,
+    patch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch_path: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -113,7 +142,12 @@ struct BattleFailure<'a> {
 }
 
 /// A run's view. One that was imported keeps its checkpoints of then listed.
-pub fn battle<'a>(state: &'a State, run: &'a Run) -> BattleView<'a> {
+/// `patch` reads the file of a patch; `None` where it is not there, is no text or is too large for the view.
+pub fn battle<'a>(
+    state: &'a State,
+    run: &'a Run,
+    patch: &dyn Fn(&str) -> Option<String>,
+) -> BattleView<'a> {
     if let Some(untouched) = run.untouched_import(ImportKind::Battle) {
         return BattleView::Imported(untouched);
     }
@@ -131,7 +165,7 @@ pub fn battle<'a>(state: &'a State, run: &'a Run) -> BattleView<'a> {
         .take(CHECKPOINTS_IN_VIEW);
     let mut own: Vec<_> = own
         .filter(|checkpoint| !checkpoint.is_safety())
-        .map(checkpoint)
+        .map(|one| checkpoint(one, patch))
         .collect();
     own.reverse();
     let left_out = state.checkpoints.ordinary_count_of(&run.key) - own.len();
@@ -139,7 +173,7 @@ pub fn battle<'a>(state: &'a State, run: &'a Run) -> BattleView<'a> {
         .iterations
         .recent(ITERATIONS_IN_VIEW)
         .into_iter()
-        .map(iteration)
+        .map(|one| iteration(one, run))
         .collect();
     BattleView::Own(Box::new(Battle {
         id: run.key.run_id.as_str(),
@@ -147,7 +181,14 @@ pub fn battle<'a>(state: &'a State, run: &'a Run) -> BattleView<'a> {
         working_dir: run.worktree.text(),
         status: battle_status(run.status),
         base_prompt: run.spec.prompt.as_deref(),
-        current_iteration: run.current_iteration,
+        config: config(run, state),
+        // Past the last one where all are over.
+        current_iteration: run
+            .spec
+            .iterations_total
+            .map_or(run.current_iteration, |total| {
+                run.current_iteration.min(total)
+            }),
         iterations_left_out: Some(run.iterations.len() - iterations.len())
             .filter(|left_out| *left_out > 0),
         iterations,
@@ -157,8 +198,33 @@ pub fn battle<'a>(state: &'a State, run: &'a Run) -> BattleView<'a> {
     }))
 }
 
-fn iteration(iteration: &Iteration) -> BattleIteration<'_> {
+fn config<'a>(run: &'a Run, state: &State) -> Config<'a> {
+    let latest = state.latest(&run.key);
+    Config {
+        auto_commit: latest.is_some_and(|latest| latest.storage_type == StorageType::Commit),
+        feedback_loops: run
+            .spec
+            .feedback
+            .iter()
+            .map(|check| Loop {
+                name: &check.name,
+                command: &check.command,
+            })
+            .collect(),
+        max_iterations: run.spec.iterations_total,
+        timeout_minutes: run.spec.timeout_ms.map(|limit| limit as f64 / 60_000.0),
+    }
+}
+
+fn iteration<'a>(iteration: &'a Iteration, run: &'a Run) -> BattleIteration<'a> {
     let last = iteration.attempts.last();
+    let passed = last.is_some_and(|attempt| attempt.outcome == Some(AttemptOutcome::Passed));
+    let is_of_it = |fix: &&ManualFixSession| {
+        let fixed = fix.issue.as_ref().and_then(|issue| issue.iteration);
+        fix.verified && fixed == Some(iteration.number)
+    };
+    // What a person fixed after the last attempt.
+    let fix = run.manual_fix.as_ref().filter(is_of_it).filter(|_| !passed);
     let ended = last.and_then(|attempt| {
         let millis = attempt.duration_ms?;
         Some(
@@ -173,12 +239,20 @@ fn iteration(iteration: &Iteration) -> BattleIteration<'_> {
         started_at: iteration.attempts.first().map(|attempt| attempt.started_at),
         completed_at: ended.filter(|_| iteration.status == IterationStatus::Completed),
         retry_count: iteration.attempts.len().saturating_sub(1),
-        feedback_results: last.map(|attempt| &attempt.feedback_results),
-        success: last.is_some_and(|attempt| attempt.outcome == Some(AttemptOutcome::Passed)),
+        feedback_results: fix
+            .map(|fix| &fix.verification_results)
+            .or(last.map(|attempt| &attempt.feedback_results)),
+        success: passed || fix.is_some(),
+        summary: last
+            .and_then(|attempt| attempt.approach.as_deref())
+            .map(|headline| Summary { headline }),
     }
 }
 
-fn checkpoint(checkpoint: &Checkpoint) -> BattleCheckpoint<'_> {
+fn checkpoint<'a>(
+    checkpoint: &'a Checkpoint,
+    patch: &dyn Fn(&str) -> Option<String>,
+) -> BattleCheckpoint<'a> {
     let on_branch = checkpoint
         .branch_commit
         .as_ref()
@@ -199,7 +273,8 @@ fn checkpoint(checkpoint: &Checkpoint) -> BattleCheckpoint<'_> {
             .map(RepoPath::to_lossy)
             .collect(),
         feedback_results: &checkpoint.feedback_results,
-        patch: checkpoint.patch_path.as_deref(),
+        patch: checkpoint.patch_path.as_deref().and_then(patch),
+        patch_path: checkpoint.patch_path.as_deref(),
     }))
 }
 

@@ -49,6 +49,9 @@ const ITERATIONS_IN_VIEW: usize = 100;
 /// How many of a run's latest checkpoints its view goes through, those before restores among them. `checkpoint list` has all.
 const CHECKPOINTS_IN_VIEW: usize = 100;
 
+/// Patches up to this size, in bytes, stand in a view.
+const MAX_PATCH: u64 = 256 << 10;
+
 /// A view's file.
 struct View {
     /// Below the state directory, or absolute.
@@ -122,7 +125,15 @@ fn of_run(store: &Store, state: &State, key: &RunKey) -> Result<Option<View>, St
     };
     // Who writes its report next may never come.
     store.root().reap(&store.run_dir(key));
-    View::new(battle_path(run), &battle(state, run), goes_on(run)).map(Some)
+    let patch = |path: &str| patch_text(store, path);
+    let battle = battle(state, run, &patch);
+    View::new(battle_path(run), &battle, goes_on(run)).map(Some)
+}
+
+/// The text of a patch file; `None` where a view cannot hold it.
+pub(crate) fn patch_text(store: &Store, path: &str) -> Option<String> {
+    let bytes = store.root().read_at_most(Path::new(path), MAX_PATCH).ok()?;
+    String::from_utf8(bytes).ok()
 }
 
 /// Where a run's battle view is, below the state directory.

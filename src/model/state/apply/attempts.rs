@@ -9,8 +9,8 @@ use crate::model::event::{AttemptEnd, Event, Payload};
 use crate::model::failure::{Cause, CauseDetail, Condition};
 use crate::model::operation::{Operation, OperationKind};
 use crate::model::run::{
-    Attempt, AttemptOutcome, IterationStatus, LiveAttempt, Parked, RestoredFiles, Run, RunStatus,
-    run_of_subtask, subtask_checksum,
+    Attempt, AttemptOutcome, IterationStatus, LiveAttempt, Parked, Run, RunStatus, run_of_subtask,
+    subtask_checksum,
 };
 use crate::model::state::State;
 use crate::model::step::{Step, StepEnd, StepRef, StepStart, StepStatus};
@@ -121,16 +121,7 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
         run.agent_session_usage = run.agent_session_usage + end.usage();
     }
     if end.outcome != AttemptOutcome::Cancelled {
-        // What could not be replaced is there until a restore replaces it.
-        let left = run
-            .restored
-            .take()
-            .filter(|restored| !restored.kept.is_empty());
-        run.restored = left.map(|restored| RestoredFiles {
-            written: 0,
-            deleted: 0,
-            ..restored
-        });
+        run.heard_of_restore();
     }
     // Said once: what was meant for this attempt's prompt is not repeated in the next.
     run.next_instructions = None;
