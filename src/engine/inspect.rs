@@ -23,6 +23,7 @@ use crate::git::tree::Objects;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{Event, EventSource};
 use crate::model::failure::Failure;
+use crate::model::failure::Location as SourceLocation;
 use crate::model::hint::{Hint, Place};
 use crate::model::id::CheckpointId;
 use crate::model::manifest::{Change, ChangeType, Entry, EntryKind, Nested, ObjectId, Snapshot};
@@ -33,7 +34,7 @@ use crate::model::state::{Named, State};
 use crate::model::time::Timestamp;
 use crate::policy::report::{MARK, Report, pull_request};
 use crate::policy::restore::Selection;
-use crate::policy::text::{Place as SourceLocation, places};
+use crate::policy::text::places;
 
 pub(crate) use crate::engine::record::select::{KnownCheckpoint, found_unnamed};
 pub(crate) use crate::engine::recovery::load_recovered;

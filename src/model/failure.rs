@@ -309,6 +309,12 @@ pub struct Failure {
     /// The first error and the last lines, redacted, at most 8 KiB.
     #[serde(default)]
     pub details: Option<String>,
+    /// The first place in a source file that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<Location>,
+    /// Names of the tests that failed, in the order of the output, at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failing: Vec<String>,
     /// The earliest time that the failure itself names (usage limit reset, retry-after).
     #[serde(default)]
     pub retry_after: Option<Timestamp>,
@@ -332,6 +338,18 @@ pub struct Failure {
     /// When.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
+}
+
+/// A line of a file, as a tool named it; whether there is such a file is not known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Location {
+    /// The file's path.
+    pub path: String,
+    /// 1-based.
+    pub line: u32,
+    /// 1-based, where it was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
 }
 
 /// A distinction within a cause that the policy treats differently.

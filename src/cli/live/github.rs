@@ -11,8 +11,8 @@ use crate::engine::base::progress;
 use crate::engine::{Context, inspect, run};
 use crate::model::decision::Decision;
 use crate::model::failure::Failure;
+use crate::model::failure::Location;
 use crate::policy::secrets::{Redactor, redact};
-use crate::policy::text::Place;
 
 use super::lock;
 
@@ -150,7 +150,7 @@ impl Github {
     }
 
     /// The first place that the failure names in a file of the work tree.
-    fn place(&self, failure: &Failure) -> Option<(String, Place)> {
+    fn place(&self, failure: &Failure) -> Option<(String, Location)> {
         let texts = inspect::texts_of(failure);
         let place = inspect::place_in(&self.worktree, &lock(&self.folders), texts)?;
         let path = Path::new(&place.path).strip_prefix(&self.workspace).ok()?;

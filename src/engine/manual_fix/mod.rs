@@ -21,6 +21,7 @@ use crate::engine::{inspect, recovery};
 use crate::model::checkpoint::{Verdict, trigger};
 use crate::model::event::Payload;
 use crate::model::failure::Failure;
+use crate::model::failure::Location;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
 use crate::model::manifest::ObjectId;
@@ -29,7 +30,7 @@ use crate::model::run::{IterationStatus, RunKey, RunStatus};
 use crate::policy::classify::classify;
 use crate::policy::prompt::manual_fix_context;
 use crate::policy::retry::end_of_fix;
-use crate::policy::text::{Place, plain_text};
+use crate::policy::text::plain_text;
 use crate::process::Show;
 use crate::store::NewEvent;
 
@@ -239,7 +240,7 @@ pub(crate) fn abort(context: &Context) -> Result<Fix> {
 
 /// The first place in a file of the work tree that the check names which failed last, else the failure that the session
 /// began with.
-pub(crate) fn first_place(context: &Context, session: &ManualFixSession) -> Option<Place> {
+pub(crate) fn first_place(context: &Context, session: &ManualFixSession) -> Option<Location> {
     let failed = session
         .verification_results
         .iter()

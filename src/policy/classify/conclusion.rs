@@ -3,16 +3,18 @@
 use std::time::Duration;
 
 use super::check_summary::Counts;
+use super::complaint::complaint;
+use super::crash;
 use super::reset_time::reset_time;
 use super::rules::{Rule, Verdict};
 use super::scan::{Hit, evidence};
 use crate::model::agent_record::AgentRecord;
-use crate::model::failure::{Cause, Evidence, EvidenceSource, Failure, FailureEvidence};
+use crate::model::failure::{Cause, Evidence, EvidenceSource, Failure, FailureEvidence, Location};
 use crate::model::feedback::CheckKind;
 use crate::model::time::Timestamp;
 use crate::policy::patterns::{Found, Single};
 use crate::policy::secrets::redact;
-use crate::policy::text::{Line, MAX_EXCERPT_BYTES, Text, cut, excerpt, without_controls};
+use crate::policy::text::{Line, MAX_EXCERPT_BYTES, Text, cut, excerpt, places, without_controls};
 
 /// Everything that is known of the attempt.
 pub(super) struct Inputs<'a> {
@@ -106,10 +108,11 @@ impl Conclusion {
 
     /// Nothing explains the failure. A line that happens to be the last is no reason: it is what the failure is recognised by.
     pub(super) fn unexplained(rule: &str, verdict: Verdict, inputs: &Inputs<'_>) -> Self {
-        let conclusion = Self::bare(rule, verdict, for_want_of_reason(inputs));
+        let reason = for_want_of_reason(inputs);
+        let is_silent = reason == exit_text(inputs.evidence);
         Self {
-            signature_text: Some(last_words(inputs)),
-            ..conclusion
+            signature_text: is_silent.then(|| last_words(inputs)),
+            ..Self::bare(rule, verdict, reason)
         }
     }
 
@@ -125,7 +128,15 @@ impl Conclusion {
     }
 
     /// The failure that is recorded: redacted, bounded.
-    pub(super) fn into_failure(self, inputs: &Inputs<'_>) -> Failure {
+    pub(super) fn into_failure(mut self, inputs: &Inputs<'_>) -> Failure {
+        let raised = crash::raised_in(inputs);
+        if self.evidence.source != EvidenceSource::Record && crash::is_around(&self.message) {
+            let named = raised.as_ref().map(|raised| raised.text.clone());
+            if let Some(named) = named.or_else(|| crash::finding(inputs)) {
+                self.message = named;
+                self.signature_text = None;
+            }
+        }
         let short =
             |text: &str| Some(shorten(text, MAX_MESSAGE_BYTES)).filter(|text| !text.is_empty());
         // An agent may report an error without a word.
@@ -133,6 +144,12 @@ impl Conclusion {
         let message = message.unwrap_or_else(|| exit_text(inputs.evidence));
         Failure {
             details: details(inputs, &self.evidence),
+            location: location(inputs, &self.evidence, raised),
+            failing: if self.verdict.cause == Cause::VerificationFailed {
+                failed_names(inputs)
+            } else {
+                Vec::new()
+            },
             retry_after: retry_after(inputs, &self),
             rejected: self
                 .rejected
@@ -152,6 +169,23 @@ impl Conclusion {
     pub(super) fn into_failure_without_output(self) -> Failure {
         of_verdict(self.verdict, self.message, self.evidence)
     }
+}
+
+/// Where the evidence is about, else where the program died.
+fn location(
+    inputs: &Inputs<'_>,
+    evidence: &Evidence,
+    raised: Option<crash::Raised<'_>>,
+) -> Option<Location> {
+    if matches!(inputs.stage, Some(CheckKind::Agent)) && inputs.record.is_some() {
+        return None;
+    }
+    let died = raised.filter(|raised| {
+        evidence.line.is_none_or(|line| line == raised.line.number)
+            || crash::is_around(&evidence.text)
+    });
+    died.and_then(|raised| raised.location)
+        .or_else(|| places(&evidence.text).into_iter().next())
 }
 
 /// When a limit resets: what the record says, else what the text says.
@@ -186,6 +220,8 @@ fn of_verdict(verdict: Verdict, message: String, evidence: Evidence) -> Failure 
         message,
         details: None,
         retry_after: None,
+        location: None,
+        failing: Vec::new(),
         evidence: vec![shown(evidence)],
         rejected: Vec::new(),
         detail: verdict.detail,
@@ -307,29 +343,26 @@ pub(super) fn last_words(inputs: &Inputs<'_>) -> String {
     last.map_or_else(|| exit_text(inputs.evidence), Line::to_text)
 }
 
-/// The error that the last Python traceback of a stream ends with.
-pub(super) fn raised(text: &Text) -> Option<Line<'_>> {
-    let mut lines = text.lines();
-    let mut last = None;
-    while lines.any(|line| line.bytes.starts_with(b"Traceback (most recent call last)")) {
-        last = lines.find(|line| !line.bytes.starts_with(b" ")).or(last);
-    }
-    last
-}
-
-/// What the caller says, the error of a Python traceback or else the exit status.
+/// What the caller says, the error that a program died of, or else the exit status and what was complained of last.
 fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
-    let mut streams = inputs.streams().into_iter();
-    let traceback = || {
-        streams
-            .find_map(|(_, text)| raised(text))
-            .map(Line::to_text)
-    };
     let given = inputs.evidence.message.clone();
     given
         .filter(|message| !message.trim().is_empty())
-        .or_else(traceback)
+        .or_else(|| Some(crash::raised_in(inputs)?.text))
+        .or_else(|| {
+            let last = complained(inputs)?;
+            Some(format!("{}: {last}", exit_text(inputs.evidence)))
+        })
         .unwrap_or_else(|| exit_text(inputs.evidence))
+}
+
+/// What a program complained of last. A model's words are no complaint of its program.
+fn complained(inputs: &Inputs<'_>) -> Option<String> {
+    let is_transcript = inputs.record.is_some();
+    let streams = if is_transcript { 1 } else { 2 };
+    let mut streams = inputs.streams().into_iter().take(streams);
+    let last = streams.find_map(|(_, text)| complaint(text, false))?;
+    Some(last.to_text()).filter(|text| !crash::is_around(text))
 }
 
 /// The exit status, where nothing was said at all.

@@ -9,6 +9,7 @@ mod check_summary;
 mod command_line;
 mod complaint;
 mod conclusion;
+mod crash;
 mod feedback;
 mod process;
 mod reset_time;

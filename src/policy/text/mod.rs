@@ -5,7 +5,7 @@ mod source_locations;
 
 pub(crate) use lines::plain_text;
 pub(super) use lines::{Line, MAX_EXCERPT_BYTES, Text, cut, excerpt, without_controls};
-pub(crate) use source_locations::{Place, places};
+pub(crate) use source_locations::places;
 
 use std::fmt::Display;
 use std::io;

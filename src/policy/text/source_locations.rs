@@ -4,16 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// A line of a file, as it was written in the output.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// The file's path; whether there is such a file is not known.
-    pub path: String,
-    /// 1-based.
-    pub line: u32,
-    /// 1-based, where it was named.
-    pub column: Option<u32>,
-}
+use crate::model::failure::Location;
 
 /// `File "a.py", line 3`; `a.ts(3,5)`; `a.rs:3:5`, `a.go:3`.
 static FORMS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
@@ -29,10 +20,10 @@ static FORMS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 });
 
 /// The places that a text names, in its order.
-pub(crate) fn places(text: &str) -> Vec<Place> {
+pub(crate) fn places(text: &str) -> Vec<Location> {
     let mut found = Vec::new();
     for line in text.lines() {
-        let mut here: Vec<(usize, Place)> = Vec::new();
+        let mut here: Vec<(usize, Location)> = Vec::new();
         for captures in FORMS.iter().flat_map(|form| form.captures_iter(line)) {
             let number = |name| {
                 captures
@@ -42,7 +33,7 @@ pub(crate) fn places(text: &str) -> Vec<Place> {
             let (Some(path), Some(line)) = (captures.name("path"), number("line")) else {
                 continue;
             };
-            let place = Place {
+            let place = Location {
                 path: path.as_str().to_owned(),
                 line,
                 column: number("column"),
@@ -96,7 +87,7 @@ mod tests {
                 None,
             ),
         ] {
-            let place = Place {
+            let place = Location {
                 path: path.to_owned(),
                 line,
                 column,
@@ -105,7 +96,7 @@ mod tests {
         }
         assert_eq!(
             places("no place: at all, 12:30"),
-            [Place {
+            [Location {
                 path: "12".to_owned(),
                 line: 30,
                 column: None

@@ -19,9 +19,9 @@ use super::watch::Lines;
 use super::{go_on, reply, show};
 use crate::engine::manual_fix::{self, watch};
 use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::failure::Location;
 use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixSession;
-use crate::policy::text::Place;
 use crate::process::{Show, Signal};
 
 const KEYS: &str = "Keys: v verify now, c continue once verified, a abort, q leave it open";
@@ -255,7 +255,7 @@ impl Editor {
 }
 
 /// How an editor is given a place. One that nobody knows is given the file alone.
-fn arguments(program: &str, place: &Place) -> Vec<String> {
+fn arguments(program: &str, place: &Location) -> Vec<String> {
     let name = Path::new(program)
         .file_stem()
         .map(|name| name.to_string_lossy().to_lowercase())
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn each_editor_is_told_in_its_own_way() {
-        let place = Place {
+        let place = Location {
             path: "/w/a.rs".to_owned(),
             line: 3,
             column: Some(5),

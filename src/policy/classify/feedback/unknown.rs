@@ -14,7 +14,7 @@ use crate::policy::classify::rules::{
     AGENT, ANY, BROKEN, BUILD, FAILED, FAMILIES, Family, INVALID, LINT, MISSING, Rule, TEST,
     TRACEBACK, TYPECHECK, UNCLEAR,
 };
-use crate::policy::classify::{api, command_line, complaint, conclusion, process};
+use crate::policy::classify::{api, command_line, complaint, crash, process};
 use crate::policy::patterns::Single;
 use crate::policy::text::{Line, Text};
 
@@ -225,9 +225,9 @@ impl<'a> Feedback<'a> {
         }
         let families = [Family::WeakBuild, Family::WeakCheck];
         let mut hit = families.into_iter().find_map(|family| self.best(family))?;
-        let raised = || conclusion::raised(self.inputs.stream(hit.source));
-        if let Some(line) = (hit.rule.id == TRACEBACK).then(raised).flatten() {
-            hit.line = line;
+        let raised = || crash::raised(self.inputs.stream(hit.source));
+        if let Some(raised) = (hit.rule.id == TRACEBACK).then(raised).flatten() {
+            hit.line = raised.line;
         }
         let last = || {
             let line = self.complained(hit.source)?;

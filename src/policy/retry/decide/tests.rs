@@ -38,6 +38,8 @@ fn failure(cause: Cause) -> Failure {
         suggested_action: SuggestedAction::RetryIteration,
         message: "it failed".to_owned(),
         details: None,
+        location: None,
+        failing: Vec::new(),
         retry_after: None,
         signature: "s".to_owned(),
         evidence: Vec::new(),
