@@ -1,5 +1,5 @@
-//! What differs between systems, under one signature each: no other room knows which system it is on, and what one reads
-//! below `/proc` may be missing.
+//! What differs between systems, under one signature each: no other room knows which system it is on.
+//! What another one reads below `/proc` may be missing.
 //!
 //! `linux` uses what only its kernel has; `portable` does without (macOS, the BSDs).
 

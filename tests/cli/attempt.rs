@@ -203,6 +203,57 @@ fn the_history_tells_every_attempt() {
     assert_eq!(view["stuck_subtasks"], json!([]));
 }
 
+/// A log that nobody says anything of is the agent's, as in `run`: that it crashed breaks no build.
+#[test]
+fn a_bare_log_is_the_agents() {
+    let env = quick();
+    let log = "/w/agent.js:2\n    ^\n\nTypeError: Cannot read properties of undefined (reading 'plan')\n    \
+               at load (/w/agent.js:2:36)\n\nNode.js v20.20.2\n";
+    let fail = |run: &str, more: &[&str], log: &str| {
+        let args = [
+            "--json",
+            "attempt",
+            "fail",
+            "--run",
+            run,
+            "--exit-code",
+            "1",
+        ];
+        let all = [&args[..], more, &["--log", "-"]].concat();
+        env.recover_fed(log, &all).expect(0).json()["failure"].clone()
+    };
+    let failure = fail("a", &[], log);
+    assert_eq!(
+        (&failure["type"], &failure["cause"]),
+        (&json!("agent_error"), &json!("UNKNOWN")),
+        "{failure}"
+    );
+    assert_eq!(
+        failure["message"],
+        "TypeError: Cannot read properties of undefined (reading 'plan')"
+    );
+    assert_eq!(
+        failure["location"],
+        json!({"path": "/w/agent.js", "line": 2, "column": 36})
+    );
+    let other = log.replace("plan", "moon");
+    assert_ne!(fail("b", &[], &other)["signature"], failure["signature"]);
+    let moved = log.replace("/w/agent.js:2", "/home/x/agent.js:77");
+    assert_eq!(fail("c", &[], &moved)["signature"], failure["signature"]);
+    let said = fail("d", &[], "starting\nno licence: the moon is missing\n");
+    assert_eq!(
+        said["message"],
+        "Exit status 1: no licence: the moon is missing"
+    );
+
+    let log = "test_sum.py F\nFAILED test_sum.py::test_two - assert 1 == 2\n1 failed in 0.1s\n";
+    for (run, more) in [("e", &["--command", "pytest -q"][..]), ("f", &[])] {
+        let failure = fail(run, more, log);
+        assert_eq!(failure["cause"], "VERIFICATION_FAILED", "{failure}");
+        assert_eq!(failure["failing"], json!(["test_sum.py::test_two"]));
+    }
+}
+
 /// Evidence from files, stdin, signals and agents' records.
 #[test]
 fn evidence_comes_in_many_forms() {

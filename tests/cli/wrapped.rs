@@ -63,9 +63,13 @@ fn a_wrapper_does_not_switch_the_records_of_an_agent_off() {
 #[test]
 fn words_of_a_command_that_is_no_check_are_no_verdict() {
     let env = TestEnv::repo();
-    for line in [
-        "echo 'request failed' >&2; exit 1",
-        "echo 'Done, everything is fine.'; exit 1",
+    for (line, message) in [
+        (
+            "echo 'request failed' >&2; exit 1",
+            "Exit status 1: request failed",
+        ),
+        // The last line that happened to be there is no reason.
+        ("echo 'Done, everything is fine.'; exit 1", "Exit status 1"),
     ] {
         let failure = failure(&env, 8, &["--", "sh", "-c", line]);
         assert_eq!(
@@ -73,8 +77,7 @@ fn words_of_a_command_that_is_no_check_are_no_verdict() {
             (&"agent_error".into(), &"UNKNOWN".into()),
             "{line}"
         );
-        // The last line that happened to be there is no reason.
-        assert_eq!(failure["message"], "Exit status 1", "{line}");
+        assert_eq!(failure["message"], message, "{line}");
     }
     let record =
         r#"echo '{"type":"error","error":{"type":"authentication_error","message":"x"}}'; exit 1"#;

@@ -113,6 +113,10 @@ pub(crate) struct EvidenceArgs {
     #[arg(long = "loop", value_name = "STAGE", value_enum)]
     pub stage: Option<CheckKind>,
 
+    /// Command line as it was run [default: the agent's]
+    #[arg(long, value_name = "CMD")]
+    pub command: Option<String>,
+
     /// File with its output (- for stdin)
     #[arg(long, value_name = "F|-")]
     pub log: Option<PathBuf>,

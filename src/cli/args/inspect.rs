@@ -143,10 +143,6 @@ pub(crate) struct ClassifyArgs {
     #[arg(long, value_name = "F", conflicts_with = "log")]
     pub stdout: Option<PathBuf>,
 
-    /// Command line as it was run
-    #[arg(long, value_name = "CMD")]
-    pub command: Option<String>,
-
     /// Time limit that was set
     #[arg(long, hide_short_help = true, value_name = "DUR", value_parser = duration)]
     pub deadline: Option<Duration>,

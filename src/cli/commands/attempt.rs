@@ -96,6 +96,10 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
         && evidence
             .stage
             .is_some_and(|stage| stage != CheckKind::Agent);
+    // A loop's log is its agent's, unless it says what else it ran.
+    if evidence.stage.is_none() && evidence.command.is_none() && is_told {
+        evidence.stage = Some(CheckKind::Agent);
+    }
     let record = record(&args.evidence, &evidence);
     let failure = judge(
         &evidence,
@@ -182,11 +186,7 @@ pub(super) fn classify(context: &Context, args: &ClassifyArgs) -> Result<Reply> 
         evidence.stdout = read(path)?;
         evidence.is_merged = false;
     }
-    evidence.command.clone_from(&args.command);
     evidence.deadline = args.deadline;
-    if evidence.stage.is_none() {
-        evidence.stage = args.command.as_deref().and_then(guess_stage);
-    }
     let record = record(&args.evidence, &evidence);
     let mut failure = judge(
         &evidence,
@@ -232,7 +232,10 @@ fn record(args: &EvidenceArgs, evidence: &FailureEvidence) -> Option<AgentRecord
 
 fn evidence(args: &EvidenceArgs) -> Result<FailureEvidence> {
     Ok(FailureEvidence {
-        stage: args.stage,
+        stage: args
+            .stage
+            .or_else(|| args.command.as_deref().and_then(guess_stage)),
+        command: args.command.clone(),
         agent: args.agent.clone(),
         exit_code: args.exit_code,
         signal: args.signal.as_deref().map(signal_name).transpose()?,

@@ -33,9 +33,7 @@ use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::import::{ImportInput, Problem, is_known_history, read, recognise};
-use crate::store::views::{
-    RecoveryState, attempt_view, battle, patch_text, recovery_state, write_views,
-};
+use crate::store::views::{RecoveryState, attempt_view, battle_of, recovery_state, write_views};
 use crate::store::{NewEvent, Store};
 
 /// More than any of these files has.
@@ -287,7 +285,7 @@ fn is_own_view(document: &Document, state: &State, store: &Store) -> bool {
                 .runs
                 .iter()
                 .filter(|run| run.key.run_id == id)
-                .map(|run| json!(battle(state, run, &|path| patch_text(store, path))))
+                .map(|run| json!(battle_of(store, state, run)))
                 .find(|one| *one == document.content)
         }
         // Records know the checkpoints that they are about.

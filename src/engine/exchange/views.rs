@@ -28,8 +28,8 @@ use crate::model::run::{NONE, Run};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::store::views::{
-    active_checkpoint, attempt_view, battle, battle_path, encode, has_lane_records, lane_records,
-    patch_text, recovery_state, rewrite_views,
+    active_checkpoint, attempt_view, battle_of, battle_path, encode, has_lane_records,
+    lane_records, recovery_state, rewrite_views,
 };
 use crate::store::{ACTIVE, ATTEMPTS, LANES, Origin, RECOVERY, print_of};
 
@@ -156,12 +156,7 @@ fn views(context: &Context, to: Option<&Path>) -> Result<Vec<(PathBuf, Vec<u8>)>
         let own = battle_path(run);
         let elsewhere = own.strip_prefix("recover").unwrap_or(&own);
         let place = root.join(if is_elsewhere { elsewhere } else { &own });
-        all.push((
-            place,
-            encode(&battle(&state, run, &|path| {
-                patch_text(context.store(), path)
-            }))?,
-        ));
+        all.push((place, encode(&battle_of(context.store(), &state, run))?));
     }
     if is_elsewhere {
         all.extend(sessions(context, &state, &root)?);

@@ -36,6 +36,11 @@ impl<'a> Inputs<'a> {
         ]
     }
 
+    /// The same without their names.
+    pub(super) fn texts(&self) -> [&'a Text; 2] {
+        [self.stderr, self.stdout]
+    }
+
     /// What was printed to one of them.
     pub(super) fn stream(&self, source: EvidenceSource) -> &'a Text {
         match source {
@@ -129,10 +134,10 @@ impl Conclusion {
 
     /// The failure that is recorded: redacted, bounded.
     pub(super) fn into_failure(mut self, inputs: &Inputs<'_>) -> Failure {
-        let raised = crash::raised_in(inputs);
+        let raised = crash::raised_in(inputs.texts());
         if self.evidence.source != EvidenceSource::Record && crash::is_around(&self.message) {
             let named = raised.as_ref().map(|raised| raised.text.clone());
-            if let Some(named) = named.or_else(|| crash::finding(inputs)) {
+            if let Some(named) = named.or_else(|| crash::finding(inputs.texts())) {
                 self.message = named;
                 self.signature_text = None;
             }
@@ -348,7 +353,7 @@ fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
     let given = inputs.evidence.message.clone();
     given
         .filter(|message| !message.trim().is_empty())
-        .or_else(|| Some(crash::raised_in(inputs)?.text))
+        .or_else(|| Some(crash::raised_in(inputs.texts())?.text))
         .or_else(|| {
             let last = complained(inputs)?;
             Some(format!("{}: {last}", exit_text(inputs.evidence)))
@@ -356,12 +361,17 @@ fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
         .unwrap_or_else(|| exit_text(inputs.evidence))
 }
 
-/// What a program complained of last. A model's words are no complaint of its program.
+/// What a program complained of last. On stdout, where an agent's words are, only what reports an error counts.
 fn complained(inputs: &Inputs<'_>) -> Option<String> {
+    static REPORTS: Single = Single::new(
+        r"(?i)\b(?:error|fail(?:ed|ure|s)?|fatal|cannot|can't|could not|couldn't|unable|denied|refused|invalid|missing|not found|no such|exception|panic)\b",
+    );
     let is_transcript = inputs.record.is_some();
-    let streams = if is_transcript { 1 } else { 2 };
-    let mut streams = inputs.streams().into_iter().take(streams);
-    let last = streams.find_map(|(_, text)| complaint(text, false))?;
+    let on_stdout = || {
+        let last = complaint(inputs.stdout, false).filter(|_| !is_transcript)?;
+        REPORTS.first_in(last.bytes).map(|_| last)
+    };
+    let last = complaint(inputs.stderr, false).or_else(on_stdout)?;
     Some(last.to_text()).filter(|text| !crash::is_around(text))
 }
 

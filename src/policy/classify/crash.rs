@@ -1,6 +1,5 @@
 //! How the runtimes of programs report what they died of: the line that names the error, among headers, frames and footers.
 
-use super::conclusion::Inputs;
 use crate::model::failure::Location;
 use crate::policy::patterns::Single;
 use crate::policy::text::{Line, Text, places};
@@ -48,10 +47,7 @@ static FORMS: [(Single, Named); 21] = [
         Named::HereBefore("goroutine "),
     ),
     // Node, Deno, Bun, Java, Kotlin, Scala, .NET.
-    (
-        Single::new(r"^\s+at (?:async |new )*[\w$<(/\[.].*"),
-        Named::Above,
-    ),
+    (Single::new(r"^\s+at (?:\S.*\(.*\)|\S*:\d+)"), Named::Above),
     (Single::new(r"^\(Use `node --trace-uncaught"), Named::Above),
     // Ruby.
     (
@@ -146,12 +142,9 @@ pub(super) struct Raised<'a> {
     pub location: Option<Location>,
 }
 
-/// The error that a program died of, of its streams the one that says so.
-pub(super) fn raised_in<'a>(inputs: &Inputs<'a>) -> Option<Raised<'a>> {
-    inputs
-        .streams()
-        .into_iter()
-        .find_map(|(_, text)| raised(text))
+/// The error that a program died of, of its streams the first that says so.
+pub(super) fn raised_in<'a>(streams: [&'a Text; 2]) -> Option<Raised<'a>> {
+    streams.into_iter().find_map(raised)
 }
 
 /// The last error of a stream that a runtime reports in its own form.
@@ -250,11 +243,11 @@ pub(super) fn is_around(message: &str) -> bool {
 }
 
 /// The first line that reports an error at a place.
-pub(super) fn finding(inputs: &Inputs<'_>) -> Option<String> {
+pub(super) fn finding(streams: [&Text; 2]) -> Option<String> {
     let is_finding =
         |line: &Line<'_>| FINDING.first_in(line.bytes).is_some() && place_in(&[*line]).is_some();
-    let mut streams = inputs.streams().into_iter();
-    streams.find_map(|(_, text)| text.lines().find(is_finding).map(Line::to_text))
+    let mut lines = streams.into_iter().flat_map(Text::lines);
+    lines.find(is_finding).map(Line::to_text)
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ pub(crate) use attempts::AttemptHistory;
 pub(crate) use attempts::attempt_history;
 pub(crate) use attempts::attempt_history_of;
 pub use attempts::attempt_view;
+pub(crate) use battle::BattleView;
 pub use battle::battle;
 pub(crate) use lanes::LaneBack;
 pub(crate) use lanes::has_lane_records;
@@ -125,15 +126,20 @@ fn of_run(store: &Store, state: &State, key: &RunKey) -> Result<Option<View>, St
     };
     // Who writes its report next may never come.
     store.root().reap(&store.run_dir(key));
-    let patch = |path: &str| patch_text(store, path);
-    let battle = battle(state, run, &patch);
-    View::new(battle_path(run), &battle, goes_on(run)).map(Some)
+    View::new(
+        battle_path(run),
+        &battle_of(store, state, run),
+        goes_on(run),
+    )
+    .map(Some)
 }
 
-/// The text of a patch file; `None` where a view cannot hold it.
-pub(crate) fn patch_text(store: &Store, path: &str) -> Option<String> {
-    let bytes = store.root().read_at_most(Path::new(path), MAX_PATCH).ok()?;
-    String::from_utf8(bytes).ok()
+/// A run's view, with the text of its patches.
+pub(crate) fn battle_of<'a>(store: &Store, state: &'a State, run: &'a Run) -> BattleView<'a> {
+    battle(state, run, &|path| {
+        let bytes = store.root().read_at_most(Path::new(path), MAX_PATCH).ok()?;
+        String::from_utf8(bytes).ok()
+    })
 }
 
 /// Where a run's battle view is, below the state directory.
