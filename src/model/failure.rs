@@ -382,6 +382,8 @@ pub struct FailureEvidence {
     pub deadline: Option<Duration>,
     /// A message that the caller gives.
     pub message: Option<String>,
+    /// The zone of local times, as `TZ` names it; `None` is UTC.
+    pub time_zone: Option<String>,
     /// Whether `stdout` holds both streams, as `2>&1` makes them.
     pub is_merged: bool,
     /// Standard output (head and tail where it was long).

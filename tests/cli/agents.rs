@@ -1018,3 +1018,44 @@ fn a_prompt_quotes_no_records() {
     );
     assert!(!prompt.contains("\"type\""), "{prompt}");
 }
+
+/// A reset without a zone is in the local time of the command: its own, else ours; elsewhere it may be UTC, too.
+#[test]
+fn a_reset_without_a_zone_is_local_time() {
+    let mut env = quick();
+    env.set("RECOVER_TEST_NOW", "2026-03-01T12:00:00Z");
+    env.write(
+        "log",
+        "You've hit your usage limit. Try again at 2:05 PM.\n",
+    );
+    let reset = |env: &TestEnv, command: &str| {
+        let args = ["classify", "--exit-code", "1", "--log", "log", "--command"];
+        let document = env.json(0, &[args.as_slice(), &[command]].concat());
+        assert_eq!(document["cause"], "RATE_LIMITED", "{document}");
+        document["retry_after"].clone()
+    };
+    let (utc, berlin) = ("2026-03-01T14:05:00.000Z", "2026-03-01T13:05:00.000Z");
+    assert_eq!(reset(&env, "codex exec x"), utc);
+    assert_eq!(reset(&env, "TZ=Europe/Berlin codex exec x"), berlin);
+    for zone in [
+        "Europe/Berlin",
+        ":Europe/Berlin",
+        "CET-1CEST,M3.5.0,M10.5.0/3",
+    ] {
+        env.set("TZ", zone);
+        assert_eq!(reset(&env, "codex exec x"), berlin, "{zone}");
+    }
+    env.set("TZ", "America/New_York");
+    assert_eq!(reset(&env, "docker exec box codex exec x"), utc);
+    assert_eq!(reset(&env, "codex exec x"), "2026-03-01T19:05:00.000Z");
+    // What a run starts knows the same.
+    let script = "cat log; exit 1";
+    env.script("agent", script);
+    for (command, zone) in [("env TZ=Europe/Berlin ./agent", berlin), ("./agent", utc)] {
+        env.set("TZ", "UTC");
+        let args = ["run", "--no-wait", "--agent", "codex", "--", "sh", "-c"];
+        let document = env.json(6, &[args.as_slice(), &[command]].concat());
+        let failure = &document["iterations"][0]["attempts"][0]["failure"];
+        assert_eq!(failure["retry_after"], zone, "{document}");
+    }
+}

@@ -63,6 +63,18 @@ pub(crate) fn local_times(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// The zone of local times, as `TZ` names it: by that variable's value, else by the rule with which /etc/localtime ends.
+pub(crate) fn local_zone(tz: Option<String>) -> Option<String> {
+    tz.or_else(|| {
+        let file = std::fs::read("/etc/localtime").ok()?;
+        let rule = file
+            .strip_suffix(b"\n")?
+            .rsplit(|byte| *byte == b'\n')
+            .next()?;
+        String::from_utf8(rule.to_vec()).ok()
+    })
+}
+
 impl Clock {
     /// The machine's clock; with `fixed` (`RECOVER_TEST_NOW`) one that stands at that moment.
     pub(crate) fn new(fixed: Option<Timestamp>) -> Self {

@@ -180,7 +180,10 @@ pub(super) fn execute(
     };
     let stage = command.stage(before);
     let deadline = before.spec.timeout_ms.map(Duration::from_millis);
-    let mut evidence = evidence_of(exit, Some(stage), Some(command.line()), deadline);
+    let line = shlex::try_join(command.argv.iter().map(String::as_str));
+    let line = line.unwrap_or_else(|_| command.line());
+    let mut evidence = evidence_of(exit, Some(stage), Some(line), deadline);
+    evidence.time_zone = context.time_zone();
     evidence.agent.clone_from(&command.agent);
     evidence.is_merged = before.spec.pty;
     evidence.is_check = stage != CheckKind::Agent;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::check_summary::Counts;
-use super::reset_time::reset_time;
+use super::reset_time::{after, local_zones, reset_time};
 use super::rules::{Rule, Verdict};
 use super::scan::{Hit, evidence};
 use crate::model::agent_record::AgentRecord;
@@ -165,10 +165,13 @@ fn retry_after(inputs: &Inputs<'_>, conclusion: &Conclusion) -> Option<Timestamp
             .map(|seconds| Timestamp::from_millis(seconds.saturating_mul(1000)));
         let wait = record
             .retry_after_seconds
-            .map(|seconds| inputs.now.plus(Duration::from_secs(seconds)));
+            .map(|seconds| after(Duration::from_secs(seconds), inputs.now));
         epoch.or(wait)
     });
-    by_record.or_else(|| reset_time(&conclusion.evidence.text, inputs.now))
+    by_record.or_else(|| {
+        let zones = local_zones(inputs.evidence);
+        reset_time(&conclusion.evidence.text, inputs.now, &zones)
+    })
 }
 
 /// What follows from a verdict.
