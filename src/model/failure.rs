@@ -195,6 +195,8 @@ pub enum Condition {
     Tampered,
     /// The attempt changed files before its time was up.
     Productive,
+    /// Credit or a plan's monthly quota is used up.
+    Quota,
 }
 
 impl Condition {
@@ -208,6 +210,7 @@ impl Condition {
             Self::BaselineFailing => "baseline_failing",
             Self::Tampered => "tampered",
             Self::Productive => "productive",
+            Self::Quota => "quota",
         }
     }
 }

@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use super::conclusion::Conclusion;
 use super::rules::{
     AGENT_NETWORK, AGENT_UNKNOWN, ANY, AUTH, BAD_REQUEST, CANCELLED, COMPARED, CONTEXT, DENIED,
-    FAMILIES, Family, MAX_TURNS, NO_MODEL, OVERLOADED, Rule, SERVICE, THROTTLED, Verdict,
+    FAMILIES, Family, MAX_TURNS, NO_MODEL, OVERLOADED, QUOTA, Rule, SERVICE, THROTTLED,
+    USAGE_LIMIT, Verdict,
 };
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
 use crate::model::failure::{Cause, CauseDetail, Evidence, EvidenceSource};
@@ -218,10 +219,10 @@ fn verdict_of_code(code: &str) -> Option<Verdict> {
         "overloaded" | "overloaded_error" => OVERLOADED,
         "authentication_failed"
         | "oauth_org_not_allowed"
-        | "billing_error"
-        | "insufficient_quota"
         | "ProviderAuthError"
         | "FatalAuthenticationError" => AUTH,
+        "billing_error" | "insufficient_quota" | "1113" | "1309" => QUOTA,
+        "usage_limit_reached" | "FreeUsageLimitError" | "1304" | "1308" | "1310" => USAGE_LIMIT,
         "server_error" | "api_error" | "error_during_execution" => SERVICE,
         "model_not_found" | "ProviderModelNotFoundError" => NO_MODEL,
         "max_output_tokens"
@@ -236,7 +237,8 @@ fn verdict_of_code(code: &str) -> Option<Verdict> {
 /// HTTP statuses of the API, and the numbers with which one program ends.
 fn verdict_of_status(status: u16) -> Option<Verdict> {
     Some(match status {
-        401..=403 => AUTH,
+        402 => QUOTA,
+        401 | 403 => AUTH,
         404 => NO_MODEL,
         408 | 499 => AGENT_NETWORK,
         429 => THROTTLED,

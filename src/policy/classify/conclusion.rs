@@ -49,6 +49,8 @@ const MAX_EVIDENCE_BYTES: usize = 300;
 const MAX_MESSAGE_BYTES: usize = 200;
 /// How many rules that lost are reported.
 const MAX_REJECTED: usize = 10;
+/// In how many lines after an error its reset is looked for.
+const MAX_PARAGRAPH: usize = 12;
 /// How many failed tests make up a signature.
 const MAX_NAMES: usize = 20;
 
@@ -170,8 +172,25 @@ fn retry_after(inputs: &Inputs<'_>, conclusion: &Conclusion) -> Option<Timestamp
     });
     by_record.or_else(|| {
         let zones = local_zones(inputs.evidence);
-        reset_time(&conclusion.evidence.text, inputs.now, &zones)
+        let said = &conclusion.evidence;
+        let read = |text: &str| reset_time(text, inputs.now, &zones);
+        read(&said.text).or_else(|| read(&with_rest_of_paragraph(inputs, said)?))
     })
+}
+
+/// The line of the evidence with what follows in its text, up to an empty line.
+fn with_rest_of_paragraph(inputs: &Inputs<'_>, said: &Evidence) -> Option<String> {
+    let number = said
+        .line
+        .filter(|_| said.source != EvidenceSource::Record)?;
+    let lines = inputs.stream(said.source).lines();
+    let after = lines.skip_while(|line| line.number <= number);
+    let rest = after
+        .zip(number + 1..)
+        .take(MAX_PARAGRAPH)
+        .take_while(|(line, next)| line.number == *next);
+    let begin = said.text.clone();
+    Some(rest.fold(begin, |text, (line, _)| text + " " + &line.to_text()))
 }
 
 /// What follows from a verdict.
@@ -180,7 +199,7 @@ fn of_verdict(verdict: Verdict, message: String, evidence: Evidence) -> Failure 
     Failure {
         kind: verdict.kind,
         cause: verdict.cause,
-        conditions: Vec::new(),
+        conditions: verdict.condition.into_iter().collect(),
         severity: verdict.kind.severity(),
         retryable: verdict.retryable,
         recoverable,

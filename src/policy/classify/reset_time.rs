@@ -49,7 +49,7 @@ static CLOCK: LazyLock<Option<Regex>> = LazyLock::new(|| {
         r"(?:(?:(?P<month>{MONTH})[a-z]*\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{{4}}))?|(?P<first_day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<then_month>{MONTH})[a-z]*\.?(?:,?\s+(?P<then_year>\d{{4}}))?|{ISO_DATE})[\s,]*(?:at\s+|T)?)?"
     );
     Regex::new(&format!(
-        r#"(?i){LEAD}\W{{0,4}}(?:(?:at|on|by|after|today|tomorrow)\b[,:]?\s+)*{weekday}{date}{TIME}?{ZONE}"#
+        r"(?i){LEAD}\W{{0,4}}(?:(?:at|on|by|after|today|tomorrow)\b[,:]?\s+)*{weekday}{date}{TIME}?{ZONE}"
     ))
     .ok()
 });
