@@ -195,14 +195,12 @@ pub(super) fn failure_of(
         record.is_some_and(|record| record.final_error.is_some() && !record.is_success);
     let is_done = evidence.exit_code == Some(0) && !says_error;
     if !evidence.timed_out && !evidence.cancelled {
-        let is_agent = evidence.stage == Some(CheckKind::Agent);
-        let hidden = is_agent
+        // In text a limit is one whatever the exit code was: a wrapper may have made it.
+        let is_open = is_done || is_text(record) && evidence.signal.is_none();
+        let hidden = (is_open && evidence.stage == Some(CheckKind::Agent))
             .then(|| hidden_failure(context, key, (evidence, record), argv))
             .flatten();
-        // A limit is one whatever the exit code was: a wrapper may have made it.
-        let is_limit = |failure: &Failure| {
-            failure.cause == Cause::RateLimited && evidence.signal.is_none() && is_text(record)
-        };
+        let is_limit = |failure: &Failure| failure.cause == Cause::RateLimited;
         if is_done || hidden.as_ref().is_some_and(is_limit) {
             return hidden;
         }
