@@ -44,7 +44,7 @@ static SPAN: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static PART: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)(\d+(?:\.\d+)?)\s*(milli|ms|mo|s|m|h|d|w)").ok());
 static CLOCK: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let weekday = format!(r"(?:(?P<weekday>{WEEKDAY})[a-z]*,?\s+)?");
+    let weekday = format!(r"(?:(?P<weekday>{WEEKDAY})[a-z]*,?\s+(?:at\s+)?)?");
     let date = format!(
         r"(?:(?:(?P<month>{MONTH})[a-z]*\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{{4}}))?|(?P<first_day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<then_month>{MONTH})[a-z]*\.?(?:,?\s+(?P<then_year>\d{{4}}))?|{ISO_DATE})[\s,]*(?:at\s+|T)?)?"
     );
@@ -358,6 +358,10 @@ mod tests {
             (
                 "Try again later. The limit resets tomorrow at 15:00",
                 "2026-11-22T15:00:00Z",
+            ),
+            (
+                "You've reached your weekly limit. Resets Thursday at 10am",
+                "2026-11-26T10:00:00Z",
             ),
             ("resets 3pm, OR upgrade", "2026-11-22T15:00:00Z"),
             (

@@ -143,6 +143,24 @@ const CASES: &[Case] = &[
     ),
     (
         AgentKind::Qwen,
+        "Error: Qwen OAuth free tier has been discontinued as of 2026-04-15.",
+        QUOTA,
+        "",
+    ),
+    (
+        AgentKind::Copilot,
+        "Monthly usage limit reached \u{b7} resets Mar 31",
+        QUOTA,
+        "",
+    ),
+    (
+        AgentKind::Claude,
+        "Error: prompt rejected as too long (212000 tokens)",
+        CONTEXT,
+        "",
+    ),
+    (
+        AgentKind::Qwen,
         "Internal error: Qwen OAuth free tier quota exceeded.",
         LIMIT,
         "",
