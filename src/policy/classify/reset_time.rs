@@ -129,16 +129,23 @@ pub(super) fn reset_time(message: &str, now: Timestamp, zones: &[TimeZone]) -> O
     }
     let earliest = |captures: &Captures<'_>| {
         let zones = zones_of(captures, zones);
-        zones
+        let readings = zones
             .iter()
             .filter_map(|zone| clock(captures, zone, now))
-            .min()
+            .collect::<Vec<_>>();
+        let ahead = readings.iter().filter(|at| is_ahead(**at, now)).min();
+        ahead.or(readings.iter().max()).map(|at| *at.max(&now))
     };
     let mut named = CLOCK.as_ref()?.captures_iter(message);
     let mut dated = DATED.as_ref()?.captures_iter(message);
     named
         .find_map(|captures| earliest(&captures))
         .or_else(|| dated.find_map(|captures| earliest(&captures).filter(|at| *at > now)))
+}
+
+/// Whether a time did not pass, or so lately that it means now.
+fn is_ahead(at: Timestamp, now: Timestamp) -> bool {
+    at.millis() > now.millis() - PASSED
 }
 
 /// The moment after a wait, as far as that is believed.
@@ -231,19 +238,17 @@ fn clock(captures: &Captures<'_>, zone: &TimeZone, now: Timestamp) -> Option<Tim
         let at = zone.to_timestamp(date.to_datetime(time)).ok()?;
         Some(Timestamp::from_millis(at.as_millisecond()))
     };
-    let is_ahead = |at: &Timestamp| at.millis() > now.millis() - PASSED;
     let today = jiff::Timestamp::from_millisecond(now.millis()).ok()?;
     let today = zone.to_datetime(today).date();
     let day_after = |days: i64| today.checked_add(days.days()).ok();
-    let found = if let (Some(month), Some(day)) = (month, number(&["day", "first_day", "iso_day"]))
-    {
+    if let (Some(month), Some(day)) = (month, number(&["day", "first_day", "iso_day"])) {
         let (month, day) = (i8::try_from(month).ok()?, i8::try_from(day).ok()?);
         let on = |year: i16| at(Date::new(year, month, day).ok()?);
         match number(&["year", "then_year", "iso_year"]) {
             Some(year) => on(year),
             None => (0..5)
                 .filter_map(|years| on(today.year() + years))
-                .find(is_ahead),
+                .find(|at| is_ahead(*at, now)),
         }
     } else {
         let weekday = captures
@@ -252,9 +257,8 @@ fn clock(captures: &Captures<'_>, zone: &TimeZone, now: Timestamp) -> Option<Tim
         let is_meant = |day: &Date| weekday.is_none_or(|weekday| day.weekday() == weekday);
         // Yesterday, for a quarter of an hour past midnight.
         let days = (-1..=8).filter_map(day_after).filter(is_meant);
-        days.filter_map(at).find(is_ahead)
-    };
-    found.map(|at| at.max(now))
+        days.filter_map(at).find(|at| is_ahead(*at, now))
+    }
 }
 
 fn month_number(name: &str) -> Option<i16> {
@@ -511,6 +515,18 @@ mod tests {
                 "2026-03-01T14:05:00Z",
             ),
             (now, "Asia/Tokyo UTC", "resets 6pm", "2026-03-01T18:00:00Z"),
+            (
+                now,
+                "Asia/Tokyo UTC",
+                "resets 2026-03-01 15:00:00",
+                "2026-03-01T15:00:00Z",
+            ),
+            (
+                now,
+                "Asia/Tokyo UTC",
+                "resets 2026-03-01 22:00:00",
+                "2026-03-01T13:00:00Z",
+            ),
             // 21:30 in Tokyo was half an hour ago.
             (
                 "2026-03-01T13:00:00Z",
