@@ -72,6 +72,8 @@ fn failed(record: &mut AgentRecord, object: &Value, line: u64) {
         .unwrap_or("error");
     record.is_success = false;
     record.interrupted |= name == Some("MessageAbortedError");
+    let wait = data.pointer("/responseHeaders/retry-after");
+    record.retry_after_seconds = wait.and_then(|wait| wait.as_str()?.parse().ok());
     let status = status(data.get("statusCode").or_else(|| data.get("status")));
     record.final_error = Some(error(message, name, status, line));
 }

@@ -197,6 +197,8 @@ pub enum Condition {
     Tampered,
     /// The attempt changed files before its time was up.
     Productive,
+    /// Credit or a plan's monthly quota is used up.
+    Quota,
 }
 
 impl Condition {
@@ -210,6 +212,7 @@ impl Condition {
             Self::BaselineFailing => "baseline_failing",
             Self::Tampered => "tampered",
             Self::Productive => "productive",
+            Self::Quota => "quota",
         }
     }
 }
@@ -402,6 +405,8 @@ pub struct FailureEvidence {
     pub deadline: Option<Duration>,
     /// A message that the caller gives.
     pub message: Option<String>,
+    /// The zone of local times, as `TZ` names it; `None` is UTC.
+    pub time_zone: Option<String>,
     /// Whether `stdout` holds both streams, as `2>&1` makes them.
     pub is_merged: bool,
     /// Standard output (head and tail where it was long).

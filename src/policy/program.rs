@@ -11,18 +11,52 @@ pub(crate) type Words = Vec<String>;
 
 /// The programs of a command that is started directly.
 pub(super) fn of_command(words: &[String]) -> Vec<Words> {
-    unwrap(words, 0)
+    unwrap(words, 0, &mut Words::new())
 }
 
 /// The programs of a line for a shell.
 pub(crate) fn of_line(line: &str) -> Vec<Words> {
-    of_script(line, 0)
+    of_script(line, 0, &mut Words::new())
 }
 
-fn of_script(script: &str, depth: usize) -> Vec<Words> {
+/// Programs that run others elsewhere: in a container, on another machine.
+const ELSEWHERE: [&str; 5] = ["docker", "podman", "nerdctl", "kubectl", "ssh"];
+
+/// The surroundings in which a line's programs run.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Surroundings {
+    /// The time zone that the line sets.
+    pub time_zone: Option<String>,
+    /// Whether they run in a container or on another machine.
+    pub is_elsewhere: bool,
+}
+
+/// The surroundings in which the programs of a line for a shell run.
+pub(crate) fn surroundings(line: &str) -> Surroundings {
+    let mut around = Words::new();
+    let programs = of_script(line, 0, &mut around);
+    let is_elsewhere = |word: &str| ELSEWHERE.contains(&word.rsplit('/').next().unwrap_or(word));
+    // What these start is not taken off them.
+    let sets = |words: &&Words| words[0] == "export" || is_elsewhere(&words[0]);
+    around.extend(programs.iter().filter(sets).flatten().cloned());
+    let time_zone = around.iter().rev().find_map(|word| {
+        let (before, set) = word.split_once("TZ=")?;
+        let zone = set.split_whitespace().next().unwrap_or_default();
+        ["", "-e", "--env="]
+            .contains(&before)
+            .then(|| zone.to_owned())
+    });
+    Surroundings {
+        time_zone,
+        is_elsewhere: around.iter().any(|word| is_elsewhere(word)),
+    }
+}
+
+/// What is taken off the programs is added to `around`.
+fn of_script(script: &str, depth: usize, around: &mut Words) -> Vec<Words> {
     simple_commands(script)
         .iter()
-        .flat_map(|words| unwrap(words, depth))
+        .flat_map(|words| unwrap(words, depth, around))
         .collect()
 }
 
@@ -165,8 +199,8 @@ fn form(program: &str) -> Option<Form> {
     })
 }
 
-/// Takes wrappers off until a program is left.
-fn unwrap(words: &[String], depth: usize) -> Vec<Words> {
+/// Takes variables, wrappers and their options off, which are added to `around`, until a program is left.
+fn unwrap(words: &[String], depth: usize, around: &mut Words) -> Vec<Words> {
     let is_assignment = |word: &String| {
         let name = word.split_once('=').map_or("", |(name, _)| name);
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -178,6 +212,7 @@ fn unwrap(words: &[String], depth: usize) -> Vec<Words> {
     let Some((first, rest)) = words[start..].split_first() else {
         return Vec::new();
     };
+    around.extend_from_slice(&words[..start]);
     let name = first.rsplit('/').next().unwrap_or(first);
     // A package may be asked for in a version.
     let name = name.split_once('@').map_or(name, |(name, _)| name);
@@ -208,7 +243,8 @@ fn unwrap(words: &[String], depth: usize) -> Vec<Words> {
                 .position(is_option)
                 .and_then(|at| rest.get(at + 1))
             {
-                return of_script(script, depth + 1);
+                around.push(name.to_owned());
+                return of_script(script, depth + 1, around);
             }
             // A script in a file, that is a program of the user's.
             Some(arguments(rest, &["-o"]))
@@ -220,7 +256,11 @@ fn unwrap(words: &[String], depth: usize) -> Vec<Words> {
         },
     };
     match inner {
-        Some(inner) if !inner.is_empty() => unwrap(inner, depth + 1),
+        Some(inner) if !inner.is_empty() => {
+            around.push(name.to_owned());
+            around.extend_from_slice(&rest[..rest.len() - inner.len()]);
+            unwrap(inner, depth + 1, around)
+        }
         _ => itself(),
     }
 }
@@ -362,6 +402,47 @@ mod tests {
         ] {
             let found: Vec<String> = of_line(line).iter().map(|words| words.join(" ")).collect();
             assert_eq!(found.join(";"), programs, "{line}");
+        }
+    }
+
+    #[test]
+    fn surroundings_are_what_is_taken_off() {
+        for (line, time_zone, is_elsewhere) in [
+            ("TZ=Europe/Berlin claude -p x", Some("Europe/Berlin"), false),
+            (
+                "/usr/bin/env -u A TZ=Asia/Tokyo codex",
+                Some("Asia/Tokyo"),
+                false,
+            ),
+            (
+                "bash -c 'export TZ=UTC; timeout 5m codex exec y'",
+                Some("UTC"),
+                false,
+            ),
+            (
+                "docker run -it -e TZ=Asia/Kolkata img claude",
+                Some("Asia/Kolkata"),
+                true,
+            ),
+            ("podman exec --env=TZ=UTC0 box claude", Some("UTC0"), true),
+            ("kubectl exec pod -- claude -p x", None, true),
+            (
+                "sh -c '/usr/bin/ssh host \"TZ=CET claude -p x\" | tee log'",
+                Some("CET"),
+                true,
+            ),
+            ("TZ= claude", Some(""), false),
+            // A prompt says nothing of where it is read.
+            ("claude -p 'TZ=UTC docker run x'", None, false),
+            ("claude TZ=UTC", None, false),
+            ("env MYTZ=UTC claude", None, false),
+            ("", None, false),
+        ] {
+            let expected = Surroundings {
+                time_zone: time_zone.map(str::to_owned),
+                is_elsewhere,
+            };
+            assert_eq!(surroundings(line), expected, "{line}");
         }
     }
 

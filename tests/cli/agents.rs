@@ -891,21 +891,20 @@ fn a_full_context_does_not_go_on_for_ever() {
     assert_eq!(sessions(&env).len(), 6);
 }
 
-/// An agent that ends with 0, changed nothing and printed its API's error last failed with it; one that quotes such an
-/// error, or did something, is judged by its checks.
+/// An agent that ends with 0 and printed its API's error last failed with it, whatever it changed, unless its checks pass;
+/// one that quotes such an error is judged by its checks.
 #[test]
 fn an_error_of_the_api_is_seen_behind_a_success() {
     let banner = "echo 'Aider v0.86.2'; echo 'Model: gpt-4o with diff edit format'; echo; ";
     let error = "echo 'litellm.AuthenticationError: AuthenticationError: OpenAIException - Incorrect API'; \
                  echo 'key provided: sk-x. You can find your key in your account.'; ";
-    let run = |body: &str, code: i32| {
+    let run_with = |body: &str, code: i32, flags: &[&str]| {
         let env = quick();
         env.script("aider", body);
-        env.json(
-            code,
-            &["run", "--prompt", "x", "--", "./aider", "--yes-always"],
-        )
+        let (begin, end) = (["run", "--prompt", "x"], ["--", "./aider", "--yes-always"]);
+        env.json(code, &[begin.as_slice(), flags, end.as_slice()].concat())
     };
+    let run = |body: &str, code: i32| run_with(body, code, &[]);
     let document = run(&format!("{banner}{error}"), 8);
     let attempts = document["iterations"][0]["attempts"].as_array().unwrap();
     assert_eq!(attempts.len(), 1, "{document}");
@@ -915,7 +914,10 @@ fn an_error_of_the_api_is_seen_behind_a_success() {
         (&json!("agent_error"), &json!("AUTH_FAILED")),
         "{document}"
     );
-    run(&format!("{banner}{error}touch work"), 0);
+    let changing = format!("{banner}{error}touch work");
+    run(&changing, 8);
+    run_with(&changing, 0, &["--feedback", "test=true"]);
+    run_with(&changing, 8, &["--feedback", "test=false"]);
     // What it keeps for itself is no work.
     let notes = "echo 'Added .aider* to .gitignore'; echo '.aider*' >> .gitignore; echo x > .aider.notes.md; echo; ";
     run(&format!("{notes}{error}"), 8);
@@ -1017,4 +1019,140 @@ fn a_prompt_quotes_no_records() {
         "{prompt}"
     );
     assert!(!prompt.contains("\"type\""), "{prompt}");
+}
+
+/// A reset without a zone is in the local time of the command: its own, else ours; elsewhere it may be UTC, too.
+#[test]
+fn a_reset_without_a_zone_is_local_time() {
+    let mut env = quick();
+    env.set("RECOVER_TEST_NOW", "2026-03-01T12:00:00Z");
+    env.write(
+        "log",
+        "You've hit your usage limit. Try again at 2:05 PM.\n",
+    );
+    let reset = |env: &TestEnv, command: &str| {
+        let args = ["classify", "--exit-code", "1", "--log", "log", "--command"];
+        let document = env.json(0, &[args.as_slice(), &[command]].concat());
+        assert_eq!(document["cause"], "RATE_LIMITED", "{document}");
+        document["retry_after"].clone()
+    };
+    let (utc, berlin) = ("2026-03-01T14:05:00.000Z", "2026-03-01T13:05:00.000Z");
+    assert_eq!(reset(&env, "codex exec x"), utc);
+    assert_eq!(reset(&env, "TZ=Europe/Berlin codex exec x"), berlin);
+    for zone in [
+        "Europe/Berlin",
+        ":Europe/Berlin",
+        "CET-1CEST,M3.5.0,M10.5.0/3",
+    ] {
+        env.set("TZ", zone);
+        assert_eq!(reset(&env, "codex exec x"), berlin, "{zone}");
+    }
+    env.set("TZ", "America/New_York");
+    assert_eq!(reset(&env, "docker exec box codex exec x"), utc);
+    assert_eq!(reset(&env, "codex exec x"), "2026-03-01T19:05:00.000Z");
+    // What a run starts knows the same.
+    let script = "cat log; exit 1";
+    env.script("agent", script);
+    for (command, zone) in [("env TZ=Europe/Berlin ./agent", berlin), ("./agent", utc)] {
+        env.set("TZ", "UTC");
+        let args = ["run", "--no-wait", "--agent", "codex", "--", "sh", "-c"];
+        let document = env.json(6, &[args.as_slice(), &[command]].concat());
+        let failure = &document["iterations"][0]["attempts"][0]["failure"];
+        assert_eq!(failure["retry_after"], zone, "{document}");
+    }
+}
+
+/// A limit that is an agent's last paragraph ends the attempt, whatever changed and whatever the exit code, unless its checks
+/// pass; words of the work, and what records say otherwise, are none.
+#[test]
+fn a_limit_in_text_ends_an_attempt_unless_its_checks_pass() {
+    let limit = "You've hit your usage limit. Try again at 2:05 PM.";
+    let said =
+        format!("echo 'I began.'; echo; echo \"{limit}\"; echo; echo https://x.example/usage; ");
+    let run = |body: &str, code: i32, args: &[&str]| {
+        let mut env = quick();
+        env.set("RECOVER_TEST_NOW", "2026-03-01T12:00:00Z");
+        env.script("agent", body);
+        let end = args.contains(&"--").then_some(&[][..]);
+        let end = end.unwrap_or(&["--", "./agent"]);
+        env.json(code, &[["run", "--no-wait"].as_slice(), args, end].concat())
+    };
+    let limited = |body: &str, args: &[&str]| {
+        let document = run(body, 6, args);
+        let failure = &document["iterations"][0]["attempts"][0]["failure"];
+        assert_eq!(
+            (&failure["cause"], &failure["retry_after"]),
+            (&json!("RATE_LIMITED"), &json!("2026-03-01T14:05:00.000Z")),
+            "{document}"
+        );
+    };
+    let work = format!("echo x > work; {said}");
+    limited(&work, &[]);
+    limited(&work, &["--", "sh", "-c", "./agent | tee ../log"]);
+    let failing = format!("{work} echo 'npm error code 1' >&2; exit 1");
+    limited(&failing, &[]);
+    limited(&failing, &["--feedback", "test=false"]);
+    limited(&said, &["--feedback", "test=true"]);
+    let on_stderr = format!("exec >&2; {work} exit 1");
+    limited(&on_stderr, &["--", "sh", "-c", "./agent || true"]);
+    for body in [&work, &failing] {
+        let document = run(body, 0, &["--feedback", "test=true"]);
+        let attempt = &document["iterations"][0]["attempts"][0];
+        assert_eq!(attempt["failure"], Value::Null, "{document}");
+    }
+    run(
+        &format!("{work} echo; echo 'That is what the banner says.'"),
+        0,
+        &[],
+    );
+    let record = r#"{"type":"result","subtype":"success","is_error":false,"session_id":"s","result":"You have hit your usage limit."}"#;
+    run(
+        &format!("echo x > work; echo '{record}'"),
+        0,
+        &["--agent", "claude"],
+    );
+}
+
+/// The same words at the end of two attempts that changed files are of the work.
+#[test]
+fn a_limit_that_is_repeated_after_work_is_none() {
+    let run = |body: &str| {
+        let mut env = quick();
+        env.set("RECOVER_TEST_NOW", "2026-03-01T12:00:00Z");
+        let says = "echo 'You have exhausted your daily quota on this model.'";
+        env.script("agent", &format!("{body}; {says}"));
+        let document = env.json(0, &["run", "--", "./agent"]);
+        document["iterations"][0]["attempts"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    assert_eq!(run("echo $RECOVER_ATTEMPT > work"), 2);
+    // One that was refused did no work.
+    let work = "case $RECOVER_ATTEMPT in 2) ;; *) date +%N > work ;; esac";
+    assert_eq!(run(work), 4);
+}
+
+/// A limit with which an attempt ended that passed delays the next one.
+#[test]
+fn a_limit_behind_a_pass_delays_the_next_attempt() {
+    let mut env = quick();
+    env.set("RECOVER_TEST_NOW", "2026-03-01T12:00:00Z");
+    let limit =
+        "[ $RECOVER_ITERATION = 2 ] || echo \"You've hit your usage limit. Try again at 2:05 PM.\"";
+    env.script("agent", &format!("echo $RECOVER_ITERATION > work; {limit}"));
+    let args = [
+        "run",
+        "--iterations",
+        "2",
+        "--feedback",
+        "test=true",
+        "--",
+        "./agent",
+    ];
+    let document = env.json(0, &args);
+    let started =
+        |iteration: usize| &document["iterations"][iteration]["attempts"][0]["started_at"];
+    assert_eq!(started(0), "2026-03-01T12:00:00.000Z", "{document}");
+    assert_eq!(started(1), "2026-03-01T14:05:00.000Z", "{document}");
 }

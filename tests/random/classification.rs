@@ -65,6 +65,7 @@ fn evidence(input: &[u8]) -> FailureEvidence {
         duration: case["duration_ms"].as_u64().map(Duration::from_millis),
         deadline: case["timeout_ms"].as_u64().map(Duration::from_millis),
         message: text("message"),
+        time_zone: text("time_zone"),
         is_merged: case["is_merged"] == true,
         stdout: bytes("stdout"),
         stderr: bytes("stderr"),

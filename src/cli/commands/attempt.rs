@@ -86,7 +86,7 @@ fn pass(context: &Context, args: &AttemptPassArgs, ui: &Ui) -> Result<Reply> {
 }
 
 fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
-    let mut evidence = evidence(&args.evidence)?;
+    let mut evidence = evidence(context, &args.evidence)?;
     // Nothing but which loop failed, as of a check that prints nothing.
     let is_told = [&evidence.stdout, &evidence.stderr]
         .into_iter()
@@ -181,7 +181,7 @@ fn list(context: &Context, ui: &Ui) -> Result<Reply> {
 
 /// `recover classify`.
 pub(super) fn classify(context: &Context, args: &ClassifyArgs) -> Result<Reply> {
-    let mut evidence = evidence(&args.evidence)?;
+    let mut evidence = evidence(context, &args.evidence)?;
     if let Some(path) = &args.stdout {
         evidence.stdout = read(path)?;
         evidence.is_merged = false;
@@ -230,7 +230,7 @@ fn record(args: &EvidenceArgs, evidence: &FailureEvidence) -> Option<AgentRecord
     Some(agent::read(kind, &evidence.stdout, &evidence.stderr))
 }
 
-fn evidence(args: &EvidenceArgs) -> Result<FailureEvidence> {
+fn evidence(context: &Context, args: &EvidenceArgs) -> Result<FailureEvidence> {
     Ok(FailureEvidence {
         stage: args
             .stage
@@ -242,6 +242,7 @@ fn evidence(args: &EvidenceArgs) -> Result<FailureEvidence> {
         timed_out: args.timed_out,
         duration: args.duration,
         message: args.message.clone(),
+        time_zone: context.time_zone(),
         is_merged: args.log.is_some() && args.stderr.is_none(),
         stdout: args
             .log

@@ -63,6 +63,17 @@ pub(crate) fn local_times(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// The zone of local times, as `TZ` names it: by that variable's value, else by the rule in /etc/localtime.
+pub(crate) fn local_zone(tz: Option<String>) -> Option<String> {
+    tz.or_else(|| rule_of(&std::fs::read("/etc/localtime").ok()?))
+}
+
+/// The rule for times to come with which a file of a zone ends, in the form of `TZ`.
+fn rule_of(file: &[u8]) -> Option<String> {
+    let mut lines = file.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n');
+    String::from_utf8(lines.next()?.to_vec()).ok()
+}
+
 impl Clock {
     /// The machine's clock; with `fixed` (`RECOVER_TEST_NOW`) one that stands at that moment.
     pub(crate) fn new(fixed: Option<Timestamp>) -> Self {
@@ -136,4 +147,18 @@ impl Moment {
 /// Milliseconds of a duration, for documents and events.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zone_is_what_its_file_ends_with() {
+        let file = b"TZif2\0\n\xff\0\0\nCET-1CEST,M3.5.0,M10.5.0/3\n";
+        let rule = Some("CET-1CEST,M3.5.0,M10.5.0/3");
+        assert_eq!(rule_of(file).as_deref(), rule);
+        assert_eq!(rule_of(b"TZif\0 of the first version"), None);
+        assert_eq!(local_zone(Some("UTC".to_owned())).as_deref(), Some("UTC"));
+    }
 }

@@ -392,6 +392,7 @@ fn turn_failed(
     let evidence = FailureEvidence {
         stage: Some(CheckKind::Agent),
         agent: Some(agent.as_str().to_owned()),
+        time_zone: context.time_zone(),
         ..Default::default()
     };
     let record = record(agent, event, failure);

@@ -193,11 +193,17 @@ pub(super) fn failure_of(
 ) -> Option<Failure> {
     let says_error =
         record.is_some_and(|record| record.final_error.is_some() && !record.is_success);
-    if evidence.exit_code == Some(0) && !evidence.timed_out && !evidence.cancelled && !says_error {
-        let is_agent = evidence.stage == Some(CheckKind::Agent);
-        return is_agent
+    let is_done = evidence.exit_code == Some(0) && !says_error;
+    if !evidence.timed_out && !evidence.cancelled {
+        // In text a limit is one whatever the exit code was: a wrapper may have made it.
+        let is_open = is_done || is_text(record) && evidence.signal.is_none();
+        let hidden = (is_open && evidence.stage == Some(CheckKind::Agent))
             .then(|| hidden_failure(context, key, (evidence, record), argv))
             .flatten();
+        let is_limit = |failure: &Failure| failure.cause == Cause::RateLimited;
+        if is_done || hidden.as_ref().is_some_and(is_limit) {
+            return hidden;
+        }
     }
     let now = context.clock.now();
     let failure = classify(evidence, record, &context.settings().rules, now);
@@ -208,8 +214,8 @@ pub(super) fn failure_of(
     Some(by_code.unwrap_or(failure))
 }
 
-/// What went wrong with an agent that says it ended well and changed nothing: its API's error is all that it printed last,
-/// or it was not permitted what it wanted to do.
+/// What went wrong with an agent that may say it ended well: its API's error is all that it printed last, or it was not
+/// permitted what it wanted to do. Where its records say that it ended well, only if it changed nothing.
 fn hidden_failure(
     context: &Context,
     key: &RunKey,
@@ -219,7 +225,12 @@ fn hidden_failure(
     let now = context.clock.now();
     let structured = record.filter(|record| record.structured);
     let denied = structured.filter(|record| !record.permission_denials.is_empty());
-    let said = structured.map_or(Some(evidence.stdout.as_slice()), |record| {
+    // What an agent has to say of its work is on stdout: only where that is empty, its errors are its last words.
+    let printed = [&evidence.stdout, &evidence.stderr];
+    let printed = printed
+        .into_iter()
+        .find(|text| !text.trim_ascii().is_empty());
+    let said = structured.map_or(printed.map(Vec::as_slice), |record| {
         record.final_text.as_deref().map(str::as_bytes)
     });
     let failure = match (denied, said.and_then(lone_error)) {
@@ -254,7 +265,57 @@ fn hidden_failure(
         }
         (None, None) => return None,
     };
-    left_unchanged(context, key, evidence).then_some(failure)
+    let changed = has_changed(context, key, evidence);
+    let stands = match structured {
+        Some(_) => changed == Some(false),
+        None => changed != Some(true) || !is_repeated(context, key, &failure),
+    };
+    stands.then_some(failure)
+}
+
+/// Whether an agent keeps no records: what it prints is text.
+fn is_text(record: Option<&AgentRecord>) -> bool {
+    record.is_none_or(|record| !record.structured)
+}
+
+/// Whether an attempt that ended with an error of its API may be done all the same, so that the checks decide: it changed
+/// files, and ended with a limit or as one that is done.
+pub(super) fn may_be_done(
+    context: &Context,
+    key: &RunKey,
+    failure: &Failure,
+    (evidence, record): (&FailureEvidence, Option<&AgentRecord>),
+) -> bool {
+    (failure.cause == Cause::RateLimited || evidence.exit_code == Some(0))
+        && is_text(record)
+        && has_changed(context, key, evidence) == Some(true)
+}
+
+/// Whether the attempt before this one changed files, too, and ended with the same words: they are of the work.
+fn is_repeated(context: &Context, key: &RunKey, failure: &Failure) -> bool {
+    let look = || -> Result<bool> {
+        let state = context.load()?.state;
+        let ended = state.run(key).and_then(|run| {
+            let mut attempts = run.attempts().rev().map(|(_, attempt)| attempt);
+            attempts.find(|attempt| attempt.outcome.is_some())
+        });
+        let same = ended.filter(|attempt| {
+            let earlier = attempt.failure.as_ref();
+            earlier.is_some_and(|earlier| earlier.message == failure.message)
+        });
+        let Some(left) = same.and_then(|attempt| attempt.checkpoint_id.as_ref()) else {
+            return Ok(false);
+        };
+        let mut standing = state.standing(key).rev().skip_while(|one| one.id != *left);
+        let (left, began) = (standing.next(), standing.next());
+        Ok(left
+            .zip(began)
+            .is_some_and(|(left, began)| left.tree != began.tree))
+    };
+    look().unwrap_or_else(|error| {
+        tracing::warn!(%error, "what the attempt before ended with is not known");
+        false
+    })
 }
 
 /// The flag that was missing.
@@ -274,30 +335,31 @@ fn way_to_permit(context: &Context, kind: AgentKind, argv: &[String]) -> String 
     format!("{edit} permits to edit, {all} everything")
 }
 
-/// Whether the work tree is what it was when the attempt began, as far as that is known, but for what the agent's program
-/// keeps there for itself.
-fn left_unchanged(context: &Context, key: &RunKey, evidence: &FailureEvidence) -> bool {
-    let look = || -> Result<bool> {
+/// Whether the work tree is another than when the attempt began, but for what the agent's program keeps there for itself;
+/// `None` where that is not known.
+fn has_changed(context: &Context, key: &RunKey, evidence: &FailureEvidence) -> Option<bool> {
+    let look = || -> Result<Option<bool>> {
         let state = context.load()?.state;
         let began = state
             .run(key)
             .and_then(|run| run.live.as_ref()?.baseline.as_ref());
         let Some(before) = began.and_then(|id| state.checkpoint(id)) else {
-            return Ok(false);
+            return Ok(None);
         };
         let now = checkpoint::prepare(context)?.capture;
         if now.tree == before.tree {
-            return Ok(true);
+            return Ok(Some(false));
         }
         let before = context.repo()?.load_checkpoint(&before.commit)?;
         let changes = now
             .objects()
             .changes(before.view(), now.view(), &Selection::all())?;
-        Ok(changes.iter().all(|change| is_own(change, evidence)))
+        let is_work = |change: &Change| !is_own(change, evidence);
+        Ok(Some(changes.iter().any(is_work)))
     };
     look().unwrap_or_else(|error| {
         tracing::warn!(%error, "whether the attempt changed anything is not known");
-        false
+        None
     })
 }
 

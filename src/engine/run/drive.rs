@@ -98,6 +98,7 @@ fn drive_held(
         stopped: None,
         has_attempted: false,
         parked_until: None,
+        limited_until: None,
         session,
         witnessed: Vec::new(),
     };
@@ -129,6 +130,8 @@ struct Driver<'a> {
     has_attempted: bool,
     /// The wait that a user was notified of.
     parked_until: Option<Timestamp>,
+    /// When the limit resets with which the latest attempt ended, which passed.
+    limited_until: Option<Timestamp>,
     /// The claim of a run that lies on a remote.
     session: Option<&'a Session>,
     /// Failures that were charged since the subtask's last success.
@@ -207,6 +210,7 @@ impl Driver<'_> {
         self.has_attempted = true;
         self.interrupted = executed.interrupted;
         self.child_exit_code = executed.child_exit_code;
+        self.limited_until = executed.limited_until;
         let ended = self.end(&started, executed.ending)?;
         if self.interrupted.is_none() && !is_stopped {
             self.unstartable = self.still_missing(&ended);
@@ -367,12 +371,24 @@ impl Driver<'_> {
         let state = self.context.load()?.state;
         let settings = run_settings::settings_of(self.context, run);
         match self.status(&state, run, &settings).standing {
-            Standing::Allowed => Ok(()),
+            Standing::Allowed => match self.limited_until.take() {
+                // Where it is not waited for, the next attempt finds out.
+                Some(until) if !self.options.no_wait && self.is_awaited(until, &settings) => {
+                    self.wait_until(run, until)
+                }
+                _ => Ok(()),
+            },
             Standing::Exhausted => Err(Halt::At(Outcome::Failed)),
             Standing::NeedsPerson => Err(Halt::At(Outcome::Escalated)),
             Standing::Wait(until) if self.context.progress.skips_wait(until) => Ok(()),
             Standing::Wait(until) => self.wait_until(run, until),
         }
+    }
+
+    /// Whether a time lies ahead, and no further than a limit is waited for.
+    fn is_awaited(&self, until: Timestamp, settings: &Settings) -> bool {
+        let wait = until.since(self.context.clock.now());
+        !wait.is_zero() && wait <= settings.retry.max_park
     }
 
     fn wait_until(&mut self, run: &Run, until: Timestamp) -> Step {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::commands::failure_of;
+use super::commands::{failure_of, may_be_done};
 use super::feedback::{LoopSetting, evidence_of, log_file, run_loops};
 use super::{Digest, DriveOptions};
 use crate::agent;
@@ -42,6 +42,7 @@ use crate::model::path::FolderId;
 use crate::model::run::{Leftover, ProcessId, Run, RunKey};
 use crate::model::spec::{Launch, PromptMode};
 use crate::model::state::State;
+use crate::model::time::Timestamp;
 use crate::os::own_program;
 use crate::policy::classify::{self, classify, stage_of_command};
 use crate::policy::prompt::{PromptParts, prompt};
@@ -62,6 +63,8 @@ pub(super) struct Executed {
     pub interrupted: Option<i32>,
     /// Exit code of the child.
     pub child_exit_code: Option<i32>,
+    /// When the limit resets with which an attempt ended that passed.
+    pub limited_until: Option<Timestamp>,
 }
 
 /// How an attempt ends that was not even run: as cancelled, so that nothing is charged for it.
@@ -187,7 +190,10 @@ pub(super) fn execute(
     };
     let stage = command.stage(before);
     let deadline = before.spec.timeout_ms.map(Duration::from_millis);
-    let mut evidence = evidence_of(exit, Some(stage), Some(command.line()), deadline);
+    let line = shlex::try_join(command.argv.iter().map(String::as_str));
+    let line = line.unwrap_or_else(|_| command.line());
+    let mut evidence = evidence_of(exit, Some(stage), Some(line), deadline);
+    evidence.time_zone = context.time_zone();
     evidence.agent.clone_from(&command.agent);
     evidence.is_merged = before.spec.pty;
     evidence.is_check = stage != CheckKind::Agent;
@@ -207,13 +213,18 @@ pub(super) fn execute(
         (&evidence, record.as_ref()),
         (&command.argv, command.launch.as_ref()),
     );
-    if failure.is_some() {
+    let loops = loops_of(context, before);
+    let is_judged = |failure: &Failure| {
+        !loops.is_empty() && may_be_done(context, key, failure, (&evidence, record.as_ref()))
+    };
+    if !failure.as_ref().is_none_or(is_judged) {
         ending.end.failure = failure;
         ending.end.leftovers = leftovers;
         return Ok(Executed {
             ending,
             interrupted,
             child_exit_code,
+            limited_until: None,
         });
     }
     let mut env = identity(before, started.iteration, Some(started.attempt));
@@ -226,13 +237,24 @@ pub(super) fn execute(
         shell,
         root: context.worktree(),
     };
-    let report = run_loops(context, &loops_of(context, before), &setting)?;
+    let report = run_loops(context, &loops, &setting)?;
     settle_strays(context, &mark, &mut leftovers);
     settle_locks(context, &locks);
     ending.end.leftovers = leftovers;
     let interrupted = report.interrupted;
+    let mut limited_until = None;
     if interrupted.is_some() {
         ending.end.failure = Some(classify::cancelled());
+    } else if let Some(failure) = failure {
+        if report.first_failure.is_some() {
+            ending.end.failure = Some(failure);
+        } else {
+            context.note(format!(
+                "the agent ended with \"{}\", but what it left passes its checks",
+                failure.message
+            ));
+            limited_until = failure.retry_after;
+        }
     } else if let Some((feedback, evidence)) = report.first_failure {
         let (rules, now) = (&context.settings().rules, context.clock.now());
         let mut failure = classify(&evidence, None, rules, now);
@@ -246,6 +268,7 @@ pub(super) fn execute(
         ending,
         interrupted,
         child_exit_code,
+        limited_until,
     })
 }
 

@@ -244,6 +244,7 @@ pub(super) fn evidence_of(
         duration: Some(exit.duration),
         deadline,
         message: None,
+        time_zone: None,
         is_merged: false,
         stdout: exit.stdout.into_bytes(),
         stderr: exit.stderr.into_bytes(),

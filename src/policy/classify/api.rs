@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use super::conclusion::Conclusion;
 use super::rules::{
     AGENT_NETWORK, AGENT_UNKNOWN, ANY, AUTH, BAD_REQUEST, CANCELLED, COMPARED, CONTEXT, DENIED,
-    FAMILIES, Family, MAX_TURNS, NO_MODEL, OVERLOADED, Rule, SERVICE, THROTTLED, Verdict,
+    FAMILIES, Family, MAX_TURNS, NO_MODEL, OVERLOADED, QUOTA, Rule, SERVICE, THROTTLED,
+    USAGE_LIMIT, Verdict,
 };
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
 use crate::model::failure::{Cause, CauseDetail, Evidence, EvidenceSource};
@@ -218,10 +219,10 @@ fn verdict_of_code(code: &str) -> Option<Verdict> {
         "overloaded" | "overloaded_error" => OVERLOADED,
         "authentication_failed"
         | "oauth_org_not_allowed"
-        | "billing_error"
-        | "insufficient_quota"
         | "ProviderAuthError"
         | "FatalAuthenticationError" => AUTH,
+        "billing_error" | "insufficient_quota" | "1113" | "1309" => QUOTA,
+        "usage_limit_reached" | "FreeUsageLimitError" | "1304" | "1308" | "1310" => USAGE_LIMIT,
         "server_error" | "api_error" | "error_during_execution" => SERVICE,
         "model_not_found" | "ProviderModelNotFoundError" => NO_MODEL,
         "max_output_tokens"
@@ -236,7 +237,8 @@ fn verdict_of_code(code: &str) -> Option<Verdict> {
 /// HTTP statuses of the API, and the numbers with which one program ends.
 fn verdict_of_status(status: u16) -> Option<Verdict> {
     Some(match status {
-        401..=403 => AUTH,
+        402 => QUOTA,
+        401 | 403 => AUTH,
         404 => NO_MODEL,
         408 | 499 => AGENT_NETWORK,
         429 => THROTTLED,
@@ -349,48 +351,58 @@ const COMMENT: &str = " The API provider";
 
 /// How programs begin to speak of their own trouble; prose that quotes an error begins otherwise.
 static HEAD: Single = Single::new(
-    r"^\W{0,4}(?:\[?API Error|(?i:error\W)|(?:[A-Za-z_]+\.)*[A-Za-z]*(?:Error|Exception)\b\W|(?i:you(?:'|’)ve (?:hit|reached|exceeded)|you have (?:hit|reached|exhausted|exceeded)|(?:claude ai |5-hour |weekly |session |usage )(?:usage )?limit|credit balance|invalid api key|not logged in|please run /login|oauth token|prompt is too long|conversation (?:is )?too long|unable to connect|connection failed|fetch failed|rate limit|request rejected|overloaded|quota exceeded|insufficient_quota|resource_exhausted|repeated 529|status(?: code)?:? [45]\d\d|[45]\d\d [a-z]))",
+    r"^\W{0,4}(?:\[?API Error|(?i:error\W)|(?:[A-Za-z_]+\.)*[A-Za-z]*(?:Error|Exception)\b\W|(?i:you(?:'|’)ve (?:hit|reached|exceeded|exhausted|used)|you have (?:hit|reached|exhausted|exceeded|used|no quota)|you(?:'|’| a)re out of|out of (?:\w+ ){0,2}?(?:usage|credits)|your (?:\w+ ){0,3}?(?:limit|quota|credits|usage)|(?:(?:claude|ai|5-hour|weekly|daily|monthly|opus|session|usage) ){1,3}?limit|free (?:\w+ ){0,2}?(?:usage|quota)|qwen oauth|\[13\d\d\]|credit balance|invalid api key|not logged in|please run /login|oauth token|(?:(?:the )?\w+ (?:\w+ )?rejected the )?prompt (?:\w+ ){0,2}?too long|conversation (?:is )?too long|unable to connect|connection failed|fetch failed|rate limit|request rejected|overloaded|quota exceeded|insufficient_quota|resource_exhausted|repeated 529|status(?: code)?:? [45]\d\d|[45]\d\d [a-z]))",
 );
 
-/// The last paragraph of `output` as one line, where it reads like an error of the program itself and nothing else.
-/// Whether it is one that is known is for [`classify`](super::classify) to say.
+/// What a program does not say of its own trouble, but who reports of work that it is about.
+static PROSE: Single = Single::new(
+    r"\b(?:I|I'm|I've)\b|(?i)\b(?:add(?:ed|s)|implement(?:s|ed|ation)?|creat(?:ed|es)|wrote|refactored|renamed|fixe[ds]|handl(?:ed|es|er|ing)|shows?|displays?|banner|component|passes|passing|tests?)\b",
+);
+
+/// A line that is nothing but an address.
+static ADDRESS: Single = Single::new(r"^\W*https?://\S+$");
+
+/// The last paragraph of `output` as one line, addresses aside, where it reads like an error of the program itself and
+/// nothing else. Whether it is one that is known is for [`classify`](super::classify) to say.
 pub(crate) fn lone_error(output: &[u8]) -> Option<String> {
     let end = &output[output.len().saturating_sub(MAX_BYTES)..];
     let text = Text::new(end);
-    // Blank lines are not among them: where a number is left out, a paragraph ends.
     let mut last = Vec::new();
+    // Blank lines are not among them: where a number is left out, a paragraph ends.
+    let mut below = None;
     let mut is_whole = end.len() == output.len();
     for line in text.lines().rev() {
         let said = line.to_text();
-        let follows = last
-            .last()
-            .is_none_or(|(below, _): &(u64, String)| below.saturating_sub(line.number) <= 1);
-        if !follows || (!last.is_empty() && !said.chars().any(char::is_alphanumeric)) {
+        let says = said.chars().any(char::is_alphanumeric);
+        let follows = below.is_none_or(|below: u64| below.saturating_sub(line.number) <= 1);
+        if !last.is_empty() && (!follows || !says) {
             is_whole = true;
             break;
         }
-        if said.chars().any(char::is_alphanumeric) {
-            last.push((line.number, said));
+        below = Some(line.number);
+        if says && ADDRESS.first(&said).is_none() {
+            last.push(said);
         }
     }
     if !is_whole {
         return None;
     }
     // Oldest line first. One error after the other, of a program that tried again: the last one counts.
-    let lines: Vec<String> = last.into_iter().rev().map(|(_, said)| said).collect();
-    HEAD.first(lines.first()?)?;
+    last.reverse();
+    HEAD.first(last.first()?)?;
     let first_word = |line: &String| line.split_whitespace().next().map(str::to_owned);
-    let begins = lines
+    let begins = last
         .iter()
-        .rposition(|line| first_word(line) == first_word(&lines[0]))?;
-    let paragraph = lines
+        .rposition(|line| first_word(line) == first_word(&last[0]))?;
+    let paragraph = last
         .get(begins..)?
         .join(" ")
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
     let error = paragraph.split(COMMENT).next().unwrap_or(&paragraph);
-    (error.chars().count() <= MAX_CHARS).then(|| escape(error))
+    let is_alone = error.chars().count() <= MAX_CHARS && PROSE.first(error).is_none();
+    is_alone.then(|| escape(error))
 }
 
 #[cfg(test)]
@@ -459,6 +471,18 @@ mod tests {
             None
         );
         for said in [
+            "You've hit your usage limit.\nhttps://x.example/usage\n",
+            "Done.\n\n\u{25a0} You've hit your usage limit.\n\nhttps://x.example/usage\nhttps://x.example/more\n",
+        ] {
+            let error = lone_error(said.as_bytes()).unwrap();
+            assert!(error.ends_with("You've hit your usage limit."), "{error}");
+        }
+        for said in [
+            "Rate limit handling is in src/limit.rs.",
+            "You've hit your usage limit: that is what the banner says.",
+            "Error: 429 is what the client shows now.",
+            "You've hit your usage limit.\n\nDone: https://x.example/pull/1",
+            "https://x.example/pull/1",
             "The test fails with \"API Error: 429\", so I added a retry.",
             "Done.\n\nAll tests pass.",
             "API Error: 500\n\nI worked around it and everything passes now.",

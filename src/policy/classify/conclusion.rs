@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::check_summary::Counts;
 use super::complaint::complaint;
 use super::crash;
-use super::reset_time::reset_time;
+use super::reset_time::{after, local_zones, reset_time};
 use super::rules::{Rule, Verdict};
 use super::scan::{Hit, evidence};
 use crate::model::agent_record::AgentRecord;
@@ -56,6 +56,8 @@ const MAX_EVIDENCE_BYTES: usize = 300;
 const MAX_MESSAGE_BYTES: usize = 200;
 /// How many rules that lost are reported.
 const MAX_REJECTED: usize = 10;
+/// In how many lines after an error its reset is looked for.
+const MAX_PARAGRAPH: usize = 12;
 /// How many failed tests make up a signature.
 const MAX_NAMES: usize = 20;
 
@@ -204,10 +206,30 @@ fn retry_after(inputs: &Inputs<'_>, conclusion: &Conclusion) -> Option<Timestamp
             .map(|seconds| Timestamp::from_millis(seconds.saturating_mul(1000)));
         let wait = record
             .retry_after_seconds
-            .map(|seconds| inputs.now.plus(Duration::from_secs(seconds)));
+            .map(|seconds| after(Duration::from_secs(seconds), inputs.now));
         epoch.or(wait)
     });
-    by_record.or_else(|| reset_time(&conclusion.evidence.text, inputs.now))
+    by_record.or_else(|| {
+        let zones = local_zones(inputs.evidence);
+        let said = &conclusion.evidence;
+        let read = |text: &str| reset_time(text, inputs.now, &zones);
+        read(&said.text).or_else(|| read(&with_rest_of_paragraph(inputs, said)?))
+    })
+}
+
+/// The line of the evidence with what follows in its text, up to an empty line.
+fn with_rest_of_paragraph(inputs: &Inputs<'_>, said: &Evidence) -> Option<String> {
+    let number = said
+        .line
+        .filter(|_| said.source != EvidenceSource::Record)?;
+    let lines = inputs.stream(said.source).lines();
+    let after = lines.skip_while(|line| line.number <= number);
+    let rest = after
+        .zip(number + 1..)
+        .take(MAX_PARAGRAPH)
+        .take_while(|(line, next)| line.number == *next);
+    let begin = said.text.clone();
+    Some(rest.fold(begin, |text, (line, _)| text + " " + &line.to_text()))
 }
 
 /// What follows from a verdict.
@@ -216,7 +238,7 @@ fn of_verdict(verdict: Verdict, message: String, evidence: Evidence) -> Failure 
     Failure {
         kind: verdict.kind,
         cause: verdict.cause,
-        conditions: Vec::new(),
+        conditions: verdict.condition.into_iter().collect(),
         severity: verdict.kind.severity(),
         retryable: verdict.retryable,
         recoverable,

@@ -413,7 +413,7 @@ impl<'a> Feedback<'a> {
         let open = inputs.stage.is_none() && hit.rule.verdict == UNAUTHORIZED;
         let reported = api::from_text(inputs.stderr, inputs.stdout)
             .filter(|_| open && hit.rule.stages == BUILD)?;
-        (reported.verdict == AUTH).then_some(reported)
+        (reported.verdict.cause == AUTH.cause).then_some(reported)
     }
 
     /// Whether Python was to open what is not there, not to start it.

@@ -234,6 +234,7 @@ fn verdict_of(rule: &UserRule) -> Verdict {
             .retryable
             .unwrap_or_else(|| usually_passes_again(rule.cause)),
         detail: None,
+        condition: None,
     }
 }
 

@@ -104,10 +104,10 @@ pub(super) fn bare_124(evidence: &FailureEvidence) -> Option<Conclusion> {
 /// The limit that `timeout(1)`, `ulimit -t` or `prlimit --cpu` in a command line sets.
 fn limit_in_command(command: &str) -> Option<Duration> {
     static TIMEOUT1: Single = Single::new(concat!(
-        r"(?:^|[\s;&|(/])(?:",
+        r"(?:^|[\s;&|(/'\x22])(?:",
         r"g?timeout(?:\s+(?:-[ks](?:\s+|=)?\S+|--(?:signal|kill-after)(?:=|\s+)\S+|-\S+))*\s+",
         r"|ulimit\s+-[HS]*t\s+|prlimit\s.*--cpu=",
-        r")(\d+(?:\.\d+)?)([smhd]?)(?:[\s;:&]|$)",
+        r")(\d+(?:\.\d+)?)([smhd]?)(?:[\s;:&'\x22]|$)",
     ));
     let found = TIMEOUT1.first(command)?;
     let number: f64 = command[found.group(1)?].parse().ok()?;
@@ -230,6 +230,8 @@ mod tests {
             ("pytest --timeout 4", None),
             ("./timeout.sh 4", None),
             ("ulimit -t 5; ./x", Some(5)),
+            ("sh -c 'timeout 4 make'", Some(4)),
+            ("sh -c 'ulimit -t 5'", Some(5)),
         ] {
             assert_eq!(
                 limit_in_command(command),

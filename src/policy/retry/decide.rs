@@ -244,11 +244,10 @@ impl<'a> Decider<'a> {
 
     /// Trying again helps only when a user changed something first.
     fn conditional(&self) -> Decision {
-        let is_auth = self.failure.cause == Cause::AuthFailed;
-        let what = if is_auth {
-            "credentials"
-        } else {
-            "permissions"
+        let what = match self.failure.cause {
+            _ if self.failure.conditions.contains(&Condition::Quota) => "credit or credentials",
+            Cause::AuthFailed => "credentials",
+            _ => "permissions",
         };
         let reason = format!("it can only pass after {what} have changed; then resume");
         let actions = [Action::ManualFix, Action::Escalate];

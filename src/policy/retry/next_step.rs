@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::decision::{Action, Strategy};
-use crate::model::failure::{Cause, Failure, FailureType};
+use crate::model::failure::{Cause, Condition, Failure, FailureType};
 use crate::model::run::{IterationStatus, NO_CHECKPOINT, OnFailure, Run, RunStatus};
 use crate::model::state::State;
 
@@ -280,6 +280,9 @@ pub(crate) fn manual_steps(failure: &Failure, ends_by: Option<&[&str]>) -> Vec<S
         Cause::AuthFailed if failure.kind == FailureType::SystemError => &[
             "Log in to the server named in the error, or give it the credentials that it asks for",
         ],
+        Cause::AuthFailed if failure.conditions.contains(&Condition::Quota) => {
+            &["Add credit or change the plan, or give the agent another key"]
+        }
         Cause::AuthFailed => &[
             "Log the agent in again, or set its key",
             "Check plan and billing",

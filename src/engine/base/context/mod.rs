@@ -10,7 +10,7 @@ use place::{
     task_of_run,
 };
 
-use super::clock::Clock;
+use super::clock::{Clock, local_zone};
 use super::error::{Error, ErrorKind, Result};
 use super::heartbeat;
 use super::heartbeat::Heartbeat;
@@ -594,6 +594,11 @@ impl Context {
     /// A variable of the environment.
     pub(crate) fn env(&self, name: &str) -> Option<String> {
         (self.setup.env)(name)
+    }
+
+    /// The zone of local times, as `TZ` names it.
+    pub(crate) fn time_zone(&self) -> Option<String> {
+        local_zone(self.env("TZ"))
     }
 
     /// The session whose budget a run shares.

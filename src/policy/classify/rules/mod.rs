@@ -15,7 +15,7 @@ pub(super) use messages::COMPARED;
 
 use std::sync::{LazyLock, OnceLock};
 
-use crate::model::failure::{Cause, CauseDetail, FailureType, SuggestedAction};
+use crate::model::failure::{Cause, CauseDetail, Condition, FailureType, SuggestedAction};
 use crate::policy::patterns::{Matches, Patterns};
 
 /// What a line quotes.
@@ -310,6 +310,8 @@ pub(super) struct Verdict {
     pub retryable: bool,
     /// A finer name that the policy needs.
     pub detail: Option<CauseDetail>,
+    /// What is true beside the cause.
+    pub condition: Option<Condition>,
 }
 
 const fn verdict(kind: FailureType, cause: Cause, retryable: bool) -> Verdict {
@@ -318,15 +320,14 @@ const fn verdict(kind: FailureType, cause: Cause, retryable: bool) -> Verdict {
         cause,
         retryable,
         detail: None,
+        condition: None,
     }
 }
 
 const fn agent(cause: Cause, retryable: bool, detail: CauseDetail) -> Verdict {
     Verdict {
-        kind: FailureType::AgentError,
-        cause,
-        retryable,
         detail: Some(detail),
+        ..verdict(FailureType::AgentError, cause, retryable)
     }
 }
 
@@ -363,7 +364,7 @@ pub(super) const UNCLEAR: Verdict = verdict(FailureType::FeedbackFailure, Cause:
 
 pub(super) const THROTTLED: Verdict = agent(Cause::RateLimited, true, CauseDetail::Throttled);
 pub(super) const OVERLOADED: Verdict = agent(Cause::RateLimited, true, CauseDetail::Overloaded);
-const USAGE_LIMIT: Verdict = agent(Cause::RateLimited, true, CauseDetail::UsageLimit);
+pub(super) const USAGE_LIMIT: Verdict = agent(Cause::RateLimited, true, CauseDetail::UsageLimit);
 pub(super) const SERVICE: Verdict = agent(Cause::Unknown, true, CauseDetail::ServiceError);
 pub(super) const MAX_TURNS: Verdict = agent(Cause::Unknown, true, CauseDetail::MaxTurns);
 const COST_LIMIT: Verdict = agent(Cause::Unknown, true, CauseDetail::CostLimit);
@@ -372,6 +373,11 @@ pub(super) const AGENT_UNKNOWN: Verdict = verdict(FailureType::AgentError, Cause
 pub(super) const NO_MODEL: Verdict =
     verdict(FailureType::AgentError, Cause::ResourceNotFound, false);
 pub(super) const AUTH: Verdict = verdict(FailureType::AgentError, Cause::AuthFailed, false);
+/// Nothing is left that has been paid for.
+pub(super) const QUOTA: Verdict = Verdict {
+    condition: Some(Condition::Quota),
+    ..AUTH
+};
 pub(super) const CONTEXT: Verdict =
     verdict(FailureType::AgentError, Cause::ContextExhausted, false);
 pub(super) const BAD_REQUEST: Verdict =

@@ -2,6 +2,7 @@
 
 mod checks;
 mod kinds;
+mod limits;
 mod messages;
 mod projects;
 mod refused;
