@@ -197,8 +197,9 @@ impl Reader<'_> {
     fn cause(&self, name: &Name<'_>) -> Result<Cause, ConfigError> {
         let word: &str = name.get_ref();
         cause_named(word).ok_or_else(|| {
-            let names = Cause::ALL.map(Cause::as_str);
-            let near = nearest(&word.to_ascii_uppercase(), names.into_iter()).unwrap_or_default();
+            let names: Vec<_> = Cause::ALL.iter().map(|cause| cause.as_str()).collect();
+            let near =
+                nearest(&word.to_ascii_uppercase(), names.iter().copied()).unwrap_or_default();
             let hint = format!("did you mean '{near}'? The causes are {}", names.join(", "));
             self.error(&name.span(), format!("unknown cause '{word}'"), Some(hint))
         })

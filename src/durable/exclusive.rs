@@ -2,16 +2,15 @@
 //!
 //! It names its holder and the boot, so that what a kill or a power failure left is known and removed.
 
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use rustix::io::Errno;
 
 use super::root::{Root, create_in, is_one_of};
 use super::temporary::{is_dead, temporary_prefix};
+use crate::os::processes::boot_id;
 
 /// Older than this, a file that does not name its holder was left by one that was killed before it could write.
 const UNNAMED: Duration = Duration::from_secs(10);
@@ -48,7 +47,7 @@ impl Exclusive {
             root: root.clone(),
             path,
         };
-        writeln!(file, "{} {}", std::process::id(), boot_id())?;
+        writeln!(file, "{} {}", std::process::id(), boot_id().unwrap_or_default())?;
         Ok(Some(taken))
     }
 
@@ -70,14 +69,6 @@ fn beside(lock: &Path) -> PathBuf {
     let mut name = lock.file_name().unwrap_or_default().to_owned();
     name.push(".held");
     lock.with_file_name(name)
-}
-
-fn boot_id() -> &'static str {
-    static ID: OnceLock<String> = OnceLock::new();
-    ID.get_or_init(|| {
-        let read = fs::read_to_string("/proc/sys/kernel/random/boot_id");
-        read.map(|id| id.trim().to_owned()).unwrap_or_default()
-    })
 }
 
 /// Whether the file of a lock is there and its holder lives; one that a dead holder left is removed.
@@ -110,7 +101,7 @@ fn is_left(root: &Root, path: &Path, content: &[u8]) -> io::Result<bool> {
     if let Some((pid, boot)) = named.and_then(|(pid, boot)| Some((pid.parse::<i32>().ok()?, boot)))
     {
         let is_own = u32::try_from(pid) == Ok(std::process::id());
-        return Ok(boot != boot_id() || !is_own && is_dead(pid));
+        return Ok(boot != boot_id().unwrap_or_default() || !is_own && is_dead(pid));
     }
     let made = match root.open(path).and_then(|file| file.metadata()?.modified()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

@@ -1,11 +1,10 @@
 //! Kernel locks with a bounded wait and a holder's name.
 
 use std::fs::{File, TryLockError};
-use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant, SystemTime};
+use std::{io, thread};
 
 use super::exclusive::{Exclusive, has_no_locks};
 use super::root::{Root, present};

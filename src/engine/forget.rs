@@ -341,8 +341,8 @@ fn hook_files(context: &Context) -> Vec<PathBuf> {
         carry_out(&rehearsal, Task::Uninstall, agent, place, OWN).unwrap_or_default()
     };
     let all = HookAgent::ALL
-        .into_iter()
-        .flat_map(|agent| PLACES.map(|place| (agent, place)));
+        .iter()
+        .flat_map(|&agent| PLACES.map(|place| (agent, place)));
     let files = all
         .flat_map(|(agent, place)| changes(agent, place))
         .filter(FileChange::is_changed);
@@ -412,7 +412,7 @@ fn remove_everything(context: &Context, commits: &[ObjectId]) -> Result<()> {
 
 /// Takes our lines out of the settings of agents and git's hooks; a folder that is empty then goes with them.
 fn remove_hooks(context: &Context) {
-    for agent in HookAgent::ALL {
+    for &agent in HookAgent::ALL {
         for place in PLACES {
             // Not every agent has every place.
             let Ok(files) = carry_out(context, Task::Uninstall, agent, place, OWN) else {

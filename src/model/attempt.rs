@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::agent_record::{Tokens, Usage};
 use super::decision::Decision;
@@ -32,8 +32,9 @@ pub struct Iteration {
 }
 
 /// Where an iteration stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum IterationStatus {
     /// Not tried yet, or to be tried again.
     Pending,
@@ -62,21 +63,6 @@ impl Iteration {
         self.attempts
             .iter()
             .any(|attempt| attempt.outcome == Some(AttemptOutcome::Passed))
-    }
-}
-
-impl IterationStatus {
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::Skipped => "skipped",
-            Self::Superseded => "superseded",
-        }
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::feedback::FeedbackResults;
 use super::id::{CheckpointId, RunKey, TaskId};
@@ -19,8 +19,10 @@ use crate::model::path::FolderId;
 pub(crate) const RETRY: &str = "retry_attempt";
 
 /// What the feedback loops said of a checkpoint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Verdict {
     /// Nothing was run.
     #[default]
@@ -29,17 +31,6 @@ pub enum Verdict {
     Passed,
     /// Something failed.
     Failed,
-}
-
-impl Verdict {
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unverified => "unverified",
-            Self::Passed => "passed",
-            Self::Failed => "failed",
-        }
-    }
 }
 
 /// Where a checkpoint's content is kept (B12).

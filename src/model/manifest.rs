@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::path::{PathReason, RepoPath};
 use super::time::Timestamp;
@@ -361,8 +361,9 @@ impl Snapshot {
 }
 
 /// How one path differs between two snapshots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum ChangeType {
     /// In both, different.
     Modified,
@@ -372,18 +373,6 @@ pub enum ChangeType {
     Deleted,
     /// Same content under another path.
     Renamed,
-}
-
-impl ChangeType {
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Modified => "modified",
-            Self::Created => "created",
-            Self::Deleted => "deleted",
-            Self::Renamed => "renamed",
-        }
-    }
 }
 
 /// One line of a diff.

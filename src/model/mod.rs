@@ -29,3 +29,39 @@ pub(crate) mod time;
 
 /// The version of the documents: fields may be added, never renamed or removed without raising it.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
+
+/// Names the values of enums by the words of documents and of the command line, which `strum` derives.
+macro_rules! words {
+    ($($kind:ty),+ $(,)?) => { $(
+        impl $kind {
+            /// Its word in documents and on the command line.
+            pub const fn as_str(self) -> &'static str {
+                self.into_str()
+            }
+        }
+    )+ };
+}
+
+words!(
+    agent_record::AgentKind,
+    attempt::IterationStatus,
+    checkpoint::Verdict,
+    decision::Action,
+    decision::Strategy,
+    decision::BudgetScope,
+    failure::FailureType,
+    failure::Severity,
+    failure::Cause,
+    failure::Condition,
+    failure::SuggestedAction,
+    failure::EvidenceSource,
+    feedback::CheckKind,
+    hook::HookAgent,
+    import::ImportKind,
+    manifest::ChangeType,
+    operation::OperationKind,
+    operation::Scope,
+    path::Blocked,
+    run::RunStatus,
+    step::StepStatus,
+);

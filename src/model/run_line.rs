@@ -7,8 +7,7 @@ use super::agent_record::UsageFields;
 use super::attempt::{Attempt, AttemptOutcome, Iteration, IterationStatus, Leftover};
 use super::failure::{Condition, Failure};
 use super::feedback::FeedbackResults;
-use super::id::RunKey;
-use super::id::{CheckpointId, TaskId};
+use super::id::{CheckpointId, RunKey, TaskId};
 use super::run::{Run, RunStatus};
 use super::time::Timestamp;
 

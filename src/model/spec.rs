@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::failure::Cause;
 use super::feedback::{CheckKind, FeedbackLoop};

@@ -2,10 +2,9 @@
 //! Everything whose parent ended becomes its child, and stays as a zombie until it is waited for.
 
 use std::ffi::OsString;
-use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
-use std::thread;
+use std::{io, thread};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};

@@ -3,10 +3,9 @@
 //! A process number alone says nothing, numbers are used again. Together with the time at which the process started and
 //! the machine's current boot it names one process.
 
-use std::io;
 use std::path::Path;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
 

@@ -94,20 +94,16 @@ impl PackedLine<'_> {
         if count == self.count as usize && lines.ends_with(b"\n") {
             Ok(lines)
         } else {
-            Err(damaged(&format!(
-                "{count} lines are packed where {} belong",
-                self.count
-            )))
+            let reason = format!("{count} lines are packed where {} belong", self.count);
+            Err(damaged(&reason))
         }
     }
 
     /// Unpacks a line, which has to begin with sequence `next`.
     pub(super) fn unpack_at(&self, next: u64) -> Result<Vec<u8>, DecodeError> {
         if self.seq != next {
-            return Err(damaged(&format!(
-                "sequence {} where {next} belongs",
-                self.seq
-            )));
+            let reason = format!("sequence {} where {next} belongs", self.seq);
+            return Err(damaged(&reason));
         }
         self.unpack()
     }
@@ -135,6 +131,11 @@ impl PackedLine<'_> {
             lines: STANDARD_NO_PAD.encode(deflated).into(),
         })
     }
+}
+
+/// The lines that have an end.
+pub(super) fn whole(bytes: &[u8]) -> &[u8] {
+    &bytes[..memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1)]
 }
 
 /// Whole lines, without their newlines.
@@ -200,18 +201,16 @@ pub(super) fn salvage_lines(text: &[u8]) -> Vec<u8> {
         .split(|byte| !is_base64(byte))
         .filter(|piece| piece.len() >= SHORTEST)
     {
-        let whole = &piece[..piece.len() / 4 * 4];
         let deflated = STANDARD_NO_PAD
             .decode(piece)
-            .or_else(|_| STANDARD_NO_PAD.decode(whole))
+            .or_else(|_| STANDARD_NO_PAD.decode(&piece[..piece.len() / 4 * 4]))
             .unwrap_or_default();
         let mut lines = Vec::new();
         // Up to where it cannot be inflated any more: that it may end in an error is why it is asked for.
         let _ = DeflateDecoder::new(deflated.as_slice())
             .take(MOST)
             .read_to_end(&mut lines);
-        let whole = memchr::memrchr(b'\n', &lines).map_or(0, |at| at + 1);
-        remains.extend_from_slice(&lines[..whole]);
+        remains.extend_from_slice(whole(&lines));
     }
     remains
 }

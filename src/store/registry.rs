@@ -66,9 +66,7 @@ impl Registry {
         place.sync_dir(folder)?;
         place.sync_dir(Path::new(OWN))
     }
-}
 
-impl Registry {
     /// Forgets an id, wherever it is kept.
     pub(super) fn remove(&self, id: &str) {
         for place in self

@@ -76,7 +76,8 @@ pub(super) fn init(context: &Context, args: &InitArgs, ui: &Ui) -> Result<Reply>
 /// Asks on a terminal whether the agent's hook shall be installed, after what was `found` before; elsewhere says how.
 fn offer_hook(context: &Context, agent: &str, found: &mut String, ui: &Ui) -> Result<String> {
     let Some(hook) = HookAgent::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .find(|hook| hook.as_str() == agent)
     else {
         return Ok(String::new());

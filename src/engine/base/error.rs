@@ -109,26 +109,55 @@ pub(crate) enum ErrorKind {
 impl ErrorKind {
     /// Whether nothing was done because it is unsafe, or a user would have to allow it (13).
     pub(crate) fn is_refusal(self) -> bool {
-        matches!(
-            self,
-            Self::HeadMoved
-                | Self::HandEdits
-                | Self::Conflicts
-                | Self::Blocked
-                | Self::UnsafePath
-                | Self::OperationInProgress
-                | Self::SafeMode
-                | Self::ConfirmationNeeded
-                | Self::ConsentNeeded
-                | Self::RemoteRefused
-                | Self::NotFailed
-                | Self::NotVerified
-                | Self::AlreadyExists
-                | Self::NoIdentity
-                | Self::ForeignOwner
-                | Self::ForeignState
-                | Self::NotTrusted
-        )
+        self.code().1 == 13
+    }
+
+    /// The word of an error in JSON, and what the process ends with.
+    pub(crate) fn code(self) -> (&'static str, u8) {
+        match self {
+            Self::Failed => ("failed", 1),
+            Self::Usage => ("usage", 2),
+            Self::Config => ("config", 2),
+            Self::Partial => ("partial", 3),
+            Self::RunNotFound => ("run_not_found", 4),
+            Self::Ambiguous => ("ambiguous", 4),
+            Self::NoCheckpoint => ("no_checkpoint", 4),
+            Self::NoSession => ("no_session", 4),
+            Self::NoSubtask => ("subtask_not_found", 4),
+            Self::NothingToUndo => ("nothing_to_undo", 4),
+            Self::Wait => ("wait", 6),
+            Self::Exhausted => ("exhausted", 7),
+            Self::NeedsPerson => ("needs_person", 8),
+            Self::NotCaptured => ("no_checkpoint", 8),
+            Self::GaveUpWaiting => ("gave_up_waiting", 9),
+            Self::NoRepository => ("no_repository", 10),
+            Self::UnsupportedRepository => ("unsupported_repository", 10),
+            Self::Locked => ("locked", 11),
+            Self::Claimed => ("claimed", 11),
+            Self::InsideAttempt => ("inside_attempt", 11),
+            Self::Corrupt => ("corrupt", 12),
+            Self::HeadMoved => ("head_moved", 13),
+            Self::HandEdits => ("hand_edits", 13),
+            Self::Conflicts => ("conflicts", 13),
+            Self::Blocked => ("blocked", 13),
+            Self::UnsafePath => ("unsafe_path", 13),
+            Self::OperationInProgress => ("operation_in_progress", 13),
+            Self::SafeMode => ("safe_mode", 13),
+            Self::ConfirmationNeeded | Self::ConsentNeeded => ("confirmation_needed", 13),
+            Self::RemoteRefused => ("remote_refused", 13),
+            Self::NotFailed => ("not_failed", 13),
+            Self::NotVerified => ("not_verified", 13),
+            Self::AlreadyExists => ("already_exists", 13),
+            Self::NoIdentity => ("no_identity", 13),
+            Self::ForeignOwner => ("foreign_owner", 13),
+            Self::ForeignState => ("foreign_state", 13),
+            Self::NotTrusted => ("not_trusted", 13),
+            Self::ChecksFail => ("checks_failed", 100),
+            Self::NoSpace => ("no_space", 14),
+            Self::Newer => ("newer", 15),
+            Self::CutOff => ("cut_off", 16),
+            Self::Interrupted(code) => ("interrupted", u8::try_from(code).unwrap_or(1)),
+        }
     }
 }
 

@@ -220,7 +220,7 @@ pub(crate) fn uninstall(
     };
     let agents: Vec<HookAgent> = match named {
         Some(agent) => vec![agent],
-        None => HookAgent::ALL.into_iter().filter(has).collect(),
+        None => HookAgent::ALL.iter().copied().filter(has).collect(),
     };
     let (mut files, mut refused) = (Vec::new(), None);
     for agent in agents {

@@ -115,7 +115,7 @@ fn look(context: &Context) -> Result<Vec<HookStatus>> {
             note,
         }
     };
-    Ok(HookAgent::ALL.into_iter().map(of).collect())
+    Ok(HookAgent::ALL.iter().copied().map(of).collect())
 }
 
 fn install(context: &Context, agent: HookAgent) -> Hint {

@@ -27,8 +27,10 @@ mod take_over;
 pub(crate) use crate::engine::record::remote_consent::give_consent;
 pub(crate) use check::Checked;
 pub(crate) use claim::TakeOver;
-pub(crate) use guard::{before_own_attempt, before_own_end, send_own_beginning, send_own_end};
-pub(crate) use guard::{renew, require_claim, require_new, send_recorded};
+pub(crate) use guard::{
+    before_own_attempt, before_own_end, renew, require_claim, require_new, send_own_beginning,
+    send_own_end, send_recorded,
+};
 pub(crate) use list::{
     RemoteReport, RunRemote, claim_run, fetch, push, release_run, run_remotes, runs, status,
 };
