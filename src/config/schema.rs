@@ -12,8 +12,7 @@ use serde_json::Value as Json;
 use strum::VariantNames;
 
 use super::value::{Kind, cause_named};
-use crate::model::failure::Cause;
-use crate::model::feedback::CheckKind;
+use crate::model::{Cause, CheckKind};
 use crate::policy::settings::{AgentProfile, Settings};
 
 /// The whole configuration, in the order of the template.

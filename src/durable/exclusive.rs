@@ -47,7 +47,12 @@ impl Exclusive {
             root: root.clone(),
             path,
         };
-        writeln!(file, "{} {}", std::process::id(), boot_id().unwrap_or_default())?;
+        writeln!(
+            file,
+            "{} {}",
+            std::process::id(),
+            boot_id().unwrap_or_default()
+        )?;
         Ok(Some(taken))
     }
 

@@ -8,8 +8,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, Result};
+use crate::engine::base::{Context, Error, Result};
 use crate::engine::manual_fix::Continued;
 use crate::engine::record::attempt_record::{Ended, RecoveryResult};
 use crate::engine::record::lane::{self, Hints, LaneDetails, Stage};
@@ -18,16 +17,12 @@ use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::engine::resume::{Check, Plan, Resumed, next_actions};
 use crate::engine::run::fix_session::Fix;
 use crate::engine::run::{Driven, Outcome};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::decision::{Decision, Standing, Strategy, Wait};
-use crate::model::failure::{Condition, Failure};
-use crate::model::feedback::FeedbackResults;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::manual_fix::ManualFixSession;
-use crate::model::path::PathReason;
-use crate::model::run::RunKey;
-use crate::model::run_line::{IterationLine, RunLine, iterations};
+use crate::model::decision::Wait;
+use crate::model::run_line::{IterationLine, iterations};
+use crate::model::{
+    Checkpoint, CheckpointId, Condition, Decision, Failure, FeedbackResults, Hint,
+    ManualFixSession, PathReason, RunKey, RunLine, Standing, Strategy,
+};
 use crate::policy::retry::resume_command;
 
 pub(crate) use crate::engine::record::lane::LaneStanding;

@@ -11,8 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{Lack, lack};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::hook;
 use crate::engine::hook::status::HookStatus;
 use crate::engine::record::stored::mark_suspect;
@@ -21,10 +20,8 @@ use crate::engine::recovery::{self, lost, rebuild};
 use crate::git::base::RepositoryState;
 use crate::git::repo::CheckpointRef;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
-use crate::model::checkpoint::{Checkpoint, DAMAGED, UNDAMAGED};
-use crate::model::event::Payload;
-use crate::model::id::CheckpointId;
-use crate::model::selector::Selector;
+use crate::model::checkpoint::{DAMAGED, UNDAMAGED};
+use crate::model::{Checkpoint, CheckpointId, Payload, Selector};
 use crate::policy::text::count;
 use crate::store::views::rewrite_views;
 

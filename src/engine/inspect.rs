@@ -12,25 +12,18 @@ use serde_json::{Map, Value};
 
 use crate::durable::{reap, write_atomic};
 use crate::engine::attempt::run_summary::{changes_of, make_report};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{named, run_of};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::{checkpoint, memory, nested, select};
 use crate::engine::recovery;
 use crate::git::Repo;
 use crate::git::checkpoint::MemoryFile;
 use crate::git::tree::Objects;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::event::{Event, EventSource};
-use crate::model::failure::Failure;
-use crate::model::hint::{Hint, Place};
-use crate::model::id::CheckpointId;
-use crate::model::manifest::{Change, ChangeType, Entry, EntryKind, Nested, ObjectId, Snapshot};
-use crate::model::path::{FolderId, RepoPath};
-use crate::model::run::{Run, RunKey};
-use crate::model::selector::Selector;
-use crate::model::state::{Named, State};
-use crate::model::time::Timestamp;
+use crate::model::{
+    Change, ChangeType, Checkpoint, CheckpointId, Entry, EntryKind, Event, EventSource, Failure,
+    FolderId, Hint, Named, Nested, ObjectId, Place, RepoPath, Run, RunKey, Selector, Snapshot,
+    State, Timestamp,
+};
 use crate::policy::report::{MARK, Report, pull_request};
 use crate::policy::restore::Selection;
 use crate::policy::text::{Place as SourceLocation, places};

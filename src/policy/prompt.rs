@@ -5,10 +5,9 @@ use std::fmt::Write;
 use super::changes::tampering_text;
 use super::secrets::redact;
 use super::text::{Text, cut, excerpt};
-use crate::model::decision::Strategy;
-use crate::model::failure::{CauseDetail, Condition, Failure};
-use crate::model::manual_fix::ManualFixSession;
-use crate::model::run::{Attempt, AttemptOutcome, RestoredFiles, Run};
+use crate::model::failure::CauseDetail;
+use crate::model::run::RestoredFiles;
+use crate::model::{Attempt, AttemptOutcome, Condition, Failure, ManualFixSession, Run, Strategy};
 
 /// Paths left by a rollback that a message names at most.
 const LEFT: usize = 20;

@@ -14,11 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::durable::{FileLock, Root, Sync};
-use crate::model::event::{Event, EventSource, Payload};
 use crate::model::path::short_part;
-use crate::model::run::{NONE, RunKey};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::run::NONE;
+use crate::model::{Event, EventSource, Payload, RunKey, State, Timestamp};
 
 use super::error::StoreError;
 use super::packed_lines::DecodeError;

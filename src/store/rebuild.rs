@@ -7,8 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::durable::{FileLock, Root, Sync, present};
-use crate::model::event::{EVENT_SCHEMA, Event};
-use crate::model::time::Timestamp;
+use crate::model::event::EVENT_SCHEMA;
+use crate::model::{Event, Timestamp};
 
 use super::error::StoreError;
 use super::ledger::{Owned, Store};

@@ -12,9 +12,7 @@ use std::path::PathBuf;
 
 use super::ledger::{Exclusive, Store};
 use crate::durable::present;
-use crate::model::id::CheckpointId;
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::{CheckpointId, State, Timestamp};
 
 /// How long a scan of the references counts, in milliseconds.
 const SCAN_VALID_MILLIS: i64 = 60_000;

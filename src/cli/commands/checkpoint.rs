@@ -17,9 +17,7 @@ use crate::engine::{
     Context, Error, ErrorKind, Result, checkpoint, doctor, inspect, rollback, runs,
 };
 use crate::model::checkpoint::trigger;
-use crate::model::hint::Hint;
-use crate::model::operation::Scope;
-use crate::model::selector::Selector;
+use crate::model::{Hint, Scope, Selector};
 use crate::policy::retention::Limits;
 use crate::policy::secrets::{redact, redact_json};
 use crate::policy::text::count;

@@ -14,8 +14,7 @@ use super::super::ui::{Form, Reply, Ui, escape};
 use super::super::{generate, schema};
 use crate::engine::run::retry;
 use crate::engine::{Context, Error, ErrorKind, Result, doctor, hook, init as engine_init};
-use crate::model::hint::Hint;
-use crate::model::hook::HookAgent;
+use crate::model::{Hint, HookAgent};
 use crate::policy::text::count;
 
 /// `recover retry-status`.

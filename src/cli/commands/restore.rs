@@ -7,9 +7,7 @@ use super::super::screens::{choose_rollback, confirm_rollback, require_yes};
 use super::super::ui::{Reply, Ui};
 use crate::engine::rollback::{self, undo};
 use crate::engine::{Context, ErrorKind, Result, answers, bisect};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::hint::Hint;
-use crate::model::operation::Scope;
+use crate::model::{Checkpoint, Hint, Scope};
 use crate::policy::bisection::Judged;
 use crate::policy::text::{count, escape};
 

@@ -9,8 +9,7 @@ use std::sync::Mutex;
 
 use crate::engine::base::progress;
 use crate::engine::{Context, inspect, run};
-use crate::model::decision::Decision;
-use crate::model::failure::Failure;
+use crate::model::{Decision, Failure};
 use crate::policy::secrets::{Redactor, redact};
 use crate::policy::text::Place;
 

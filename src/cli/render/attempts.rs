@@ -5,10 +5,7 @@ use std::time::Duration;
 
 use comfy_table::Cell;
 
-use crate::model::attempt::Attempt;
-use crate::model::failure::Condition;
-use crate::model::feedback::FeedbackResult;
-use crate::model::run::{AttemptOutcome, Run};
+use crate::model::{Attempt, AttemptOutcome, Condition, FeedbackResult, Run};
 use crate::store::views::AttemptHistory;
 
 use super::super::ui::{Ui, escape};

@@ -8,8 +8,7 @@ use super::moment;
 use super::status::look_at_text;
 use crate::engine::base::clock;
 use crate::engine::{Context, answers, run};
-use crate::model::decision::Standing;
-use crate::model::hint::Hint;
+use crate::model::{Hint, Standing};
 use crate::policy::retry::{next_command, way_back};
 
 /// Says where the report is that a bad end left (A6, S13).

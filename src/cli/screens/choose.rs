@@ -7,10 +7,8 @@ use super::super::render::{crossed_text, in_words, superseded_text, unchanged_te
 use super::super::ui::{Ui, escape};
 use super::{List, Picked, Talk, nothing_changed, same_as, size};
 use crate::engine::{Context, Error, ErrorKind, Result, inspect, rollback};
-use crate::model::checkpoint::{Checkpoint, trigger};
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::selector::Selector;
+use crate::model::checkpoint::trigger;
+use crate::model::{Checkpoint, CheckpointId, Hint, Selector};
 use crate::policy::restore::Edits;
 
 /// What a person chose.

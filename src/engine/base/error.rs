@@ -6,9 +6,8 @@ use crate::config::ConfigError;
 use crate::durable::{LockError, Refused};
 use crate::git;
 use crate::git::base::Unusable;
-use crate::model::hint::Hint;
-use crate::model::path::PathReason;
 use crate::model::state::SelectionError;
+use crate::model::{Hint, PathReason};
 use crate::process::Signal;
 use crate::store::StoreError;
 

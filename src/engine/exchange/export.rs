@@ -7,14 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Format, session_file, to_file, to_stream};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
+use crate::engine::base::{Context, Result};
 use crate::engine::record::select;
 use crate::engine::recovery;
-use crate::model::id::CheckpointId;
-use crate::model::manifest::ObjectId;
-use crate::model::path::PathReason;
-use crate::model::selector::Selector;
+use crate::model::{CheckpointId, ObjectId, PathReason, Selector};
 
 /// What is exported, and where to.
 #[derive(Clone, Debug)]

@@ -18,8 +18,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{reap, sync_dir, temporary_prefix};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::lock;
 use crate::engine::record::remote_consent::plain_blobs_of;
 use crate::engine::record::seed_json;
@@ -28,11 +27,7 @@ use crate::git::Repo;
 use crate::git::checkpoint::Unbundled;
 use crate::git::remote::Filter;
 use crate::git::repo::CheckpointRef;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::path::PathReason;
-use crate::model::state::State;
+use crate::model::{Checkpoint, CheckpointId, Hint, PathReason, State};
 use crate::policy::retention::{Limits, Reasoned};
 
 pub(crate) use import::{Imported, ImportedFile, import};

@@ -15,18 +15,13 @@ use serde::{Deserialize, Serialize};
 use super::import;
 use crate::durable::{Root, Sync};
 use crate::engine::attempt::run_summary::{Retry, run_retry_status};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, Result};
+use crate::engine::base::{Context, Error, Result};
 use crate::engine::record::run_settings::settings_of;
 use crate::engine::record::seed_json;
 use crate::engine::recovery;
-use crate::model::decision::Standing;
-use crate::model::hint::Hint;
-use crate::model::import::ImportKind;
 use crate::model::path::short_part;
-use crate::model::run::{NONE, Run};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::run::NONE;
+use crate::model::{Hint, ImportKind, Run, Standing, State, Timestamp};
 use crate::store::views::{
     active_checkpoint, attempt_view, battle, battle_path, encode, has_lane_records, lane_records,
     recovery_state, rewrite_views,

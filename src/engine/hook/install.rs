@@ -10,11 +10,10 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::durable::{Root, Sync};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::git::Repo;
-use crate::model::hint::{Hint, quote};
-use crate::model::hook::HookAgent;
+use crate::model::hint::quote;
+use crate::model::{Hint, HookAgent};
 use crate::policy::hook::settings::{
     GIT_HOOKS, PLUGIN_MARK, git_block, is_bare, may_hold_ours, opencode_plugin, plain, pretty,
     program_in, reads_comments, settings, with_block, with_ours, without_block, without_ours,

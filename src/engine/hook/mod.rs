@@ -14,9 +14,8 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{ErrorKind, Result};
 use crate::engine::base::runs::{self, Naming};
+use crate::engine::base::{Context, ErrorKind, Result};
 use crate::engine::checkpoint::{Created, Options, create, due, record_operation};
 use crate::engine::record::attempt_record::Ending;
 use crate::engine::record::select;
@@ -25,14 +24,13 @@ use crate::engine::recovery::lost;
 use crate::engine::run::own_loop;
 use crate::engine::runs::prune;
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
-use crate::model::checkpoint::{Checkpoint, CheckpointType, trigger};
-use crate::model::decision::Decision;
-use crate::model::event::{AttemptEnd, Payload};
-use crate::model::failure::{EvidenceSource, Failure, FailureEvidence};
-use crate::model::feedback::CheckKind;
-use crate::model::hook::{HookAgent, HookEvent, Moment, ToolCall, TurnFailure};
-use crate::model::id::RunId;
-use crate::model::run::{AttemptOutcome, Run, RunKey, RunStatus};
+use crate::model::checkpoint::trigger;
+use crate::model::failure::{EvidenceSource, FailureEvidence};
+use crate::model::hook::{HookEvent, Moment, ToolCall, TurnFailure};
+use crate::model::{
+    AttemptEnd, AttemptOutcome, CheckKind, Checkpoint, CheckpointType, Decision, Failure,
+    HookAgent, Payload, Run, RunId, RunKey, RunStatus,
+};
 use crate::policy::classify::classify;
 use crate::policy::hook::{ToolCallRisk, occasion};
 use crate::policy::secrets::redact;

@@ -4,9 +4,8 @@
 
 use std::path::PathBuf;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::run_settings::{
     folder_of, identity, is_unchecked, loops_of_fix, shell_of,
@@ -18,14 +17,11 @@ use crate::engine::run::fix_session::{active, changes_since, log_of, new_session
 use crate::engine::run::{DriveOptions, Driven, LoopSetting, drive, no_loops, run_loops};
 use crate::engine::trust::{self, agreed};
 use crate::engine::{inspect, recovery};
-use crate::model::checkpoint::{Verdict, trigger};
-use crate::model::event::Payload;
-use crate::model::failure::Failure;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::manifest::ObjectId;
-use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
-use crate::model::run::{IterationStatus, RunKey, RunStatus};
+use crate::model::checkpoint::trigger;
+use crate::model::{
+    CheckpointId, Failure, Hint, IterationStatus, ManualFixSession, ManualFixStatus, ObjectId,
+    Payload, RunKey, RunStatus, Verdict,
+};
 use crate::policy::classify::classify;
 use crate::policy::prompt::manual_fix_context;
 use crate::policy::retry::end_of_fix;

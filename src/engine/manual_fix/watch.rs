@@ -14,17 +14,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{Judged, judge};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::run_settings::loops_of_fix;
 use crate::engine::record::select;
 use crate::engine::record::storage::Prepared;
 use crate::engine::run::fix_session::{Fix, active, changes_with_seen, prepare, status_of};
 use crate::engine::{recovery, status, trust};
 use crate::git::tree::{Seen, TreeLookup};
-use crate::model::manifest::{Change, ObjectId};
-use crate::model::manual_fix::ManualFixSession;
-use crate::model::run::RunKey;
+use crate::model::{Change, ManualFixSession, ObjectId, RunKey};
 use crate::process::{Interrupts, Show, Signal};
 use crate::watch::Watcher;
 

@@ -8,17 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Context as _;
 
 use super::trailers;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
+use crate::engine::base::{Context, Result};
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::TreeLookup;
 use crate::git::{Error as GitError, Repo};
-use crate::model::checkpoint::{Checkpoint, trigger};
-use crate::model::hint::Hint;
-use crate::model::manifest::ObjectId;
-use crate::model::path::RepoPath;
-use crate::model::run::RunKey;
-use crate::model::state::State;
+use crate::model::checkpoint::trigger;
+use crate::model::{Checkpoint, Hint, ObjectId, RepoPath, RunKey, State};
 use crate::policy::restore::glob_of;
 
 /// The trailer that holds the whole record, for those who rebuild the ledger from the references.

@@ -6,8 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::server::{Miss, Reach, Server};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::remote_consent::require_consent;
 use crate::git::remote::{Answer, Examined, Finding, Limits};
 use crate::store::new_id;

@@ -4,15 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::remote_consent::{refuse_fork, require_consent, require_given};
 use crate::git::remote::{Answer, Limits, NewState, Remote, Update};
 use crate::git::{Error as GitError, Repo};
-use crate::model::hint::Hint;
-use crate::model::id::RunId;
-use crate::model::manifest::ObjectId;
-use crate::model::remote::Claim;
+use crate::model::{Claim, Hint, ObjectId, RunId};
 use crate::os::since_boot;
 use crate::process::Signal;
 

@@ -3,16 +3,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::model::checkpoint::{Checkpoint, StorageType};
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::operation::{HeadMove, OperationKind, Reposition, Scope, UndoEntry};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
-use crate::model::step::ToldStep;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::model::operation::{Reposition, UndoEntry};
+use crate::model::{
+    Checkpoint, CheckpointId, HeadMove, Hint, OperationKind, PathReason, RepoPath, Run, RunKey,
+    Scope, State, StorageType, ToldStep,
+};
 use crate::policy::restore::Edits;
 use crate::policy::settings::RollbackSettings;
 

@@ -15,21 +15,18 @@ use std::path::Path;
 
 use on_request::{restore, restore_with};
 
-use crate::engine::base::context::{Context, plain_path};
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::context::plain_path;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::{git_state, nested, select, stored};
 use crate::engine::recovery;
 use crate::engine::restore::automatic::mixed;
 use crate::engine::restore::request::{Initiator, RestoreRequest};
-use crate::model::checkpoint::{Checkpoint, trigger};
-use crate::model::failure::Cause;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::operation::{OperationKind, Reposition};
-use crate::model::path::{FolderId, PathReason};
-use crate::model::run::{Iteration, Run, RunKey, RunStatus};
-use crate::model::selector::Selector;
-use crate::model::state::{Named, State};
+use crate::model::checkpoint::trigger;
+use crate::model::operation::Reposition;
+use crate::model::{
+    Cause, Checkpoint, CheckpointId, FolderId, Hint, Iteration, Named, OperationKind, PathReason,
+    Run, RunKey, RunStatus, Selector, State,
+};
 use crate::policy::restore::Edits;
 use crate::policy::text::{escape, first_few};
 

@@ -6,10 +6,9 @@
 //!
 //! Ignored files that vanished: no checkpoint holds them, and some have a copy.
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::heartbeat::is_alive;
 use crate::engine::base::runs::way_to_stop;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::engine::record::stored::mark_suspect;
 use crate::engine::recovery;
@@ -20,14 +19,11 @@ use crate::engine::restore::request::{
 };
 use crate::engine::step::{Crossing, compensate, is_ancestor_step};
 use crate::git::checkpoint::PreciousFile;
-use crate::model::checkpoint::{Checkpoint, Verdict};
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::operation::OperationKind;
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::Run;
-use crate::model::state::State;
-use crate::model::step::{StepRef, StepStatus};
+use crate::model::step::StepRef;
+use crate::model::{
+    Checkpoint, CheckpointId, Hint, OperationKind, PathReason, RepoPath, Run, State, StepStatus,
+    Verdict,
+};
 use crate::policy::restore::Selection;
 use crate::policy::text::{count, first_few};
 

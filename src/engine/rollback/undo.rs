@@ -1,15 +1,11 @@
 //! Taking back restores, and doing them again. Undo and redo are restores themselves, with a safety checkpoint each.
 
 use super::on_request::restore_with;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::select;
 use crate::engine::restore::request::{Commits, Options, Restore, RestoreRequest};
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::operation::{OperationKind, UndoEntry};
-use crate::model::run::Run;
-use crate::model::state::State;
+use crate::model::operation::UndoEntry;
+use crate::model::{CheckpointId, Hint, OperationKind, Run, State};
 use crate::policy::restore::Edits;
 use crate::policy::text::{count, first_few};
 

@@ -20,8 +20,7 @@ pub(in crate::git) use super::error::io_error;
 use super::error::{At as _, Error, Result};
 use super::object_id::object_header;
 use crate::durable::{self, FOLDER, is_one_of};
-use crate::model::manifest::{Entry, EntryKind};
-use crate::model::path::RepoPath;
+use crate::model::{Entry, EntryKind, RepoPath};
 use crate::os::{SYNCS_FILE_SYSTEMS, dirty_bytes, file_type, for_each_name};
 
 /// What `lstat` says of a path, as far as it is used here. Times are nanoseconds since the epoch.

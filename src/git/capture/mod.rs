@@ -32,11 +32,8 @@ use super::worktree::reading::read_all;
 use super::worktree::scan::{Content, FileEntry, Folder, Scan, Scope};
 use super::worktree::walk;
 use crate::model::checkpoint::CapturedTotals;
-use crate::model::manifest::{
-    CaptureRules, FileTimes, Head, MANIFEST_VERSION, Manifest, ObjectId, PathTime, Snapshot,
-};
-use crate::model::path::RepoPath;
-use crate::model::time::Timestamp;
+use crate::model::manifest::{FileTimes, MANIFEST_VERSION, PathTime};
+use crate::model::{CaptureRules, Head, Manifest, ObjectId, RepoPath, Snapshot, Timestamp};
 use cache_writer::{CacheInTheMaking, CaptureCacheBuilder, RecordedCheckpoint};
 use tree_builder::{BuiltTree, stored};
 

@@ -9,20 +9,16 @@ use std::time::Duration;
 
 use git2::{AttrCheckFlags, AttrValue, IndexEntry, ObjectType, Oid};
 
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{GITLINK, parse_oid};
-use crate::git::base::openat;
+use crate::git::base::{Error, GITLINK, Result, openat, parse_oid};
 use crate::git::capture::Capture;
 use crate::git::history::write_commit;
 use crate::git::index::locked_index::LockedIndex;
 use crate::git::index::user_index::UserIndex;
-use crate::git::odb::database::Database;
 use crate::git::odb::publish::sync_loose;
-use crate::git::odb::trees::{self, Flat};
-use crate::git::repo::locks::WorktreeLock;
-use crate::git::repo::repository::Repo;
-use crate::model::manifest::{EntryKind, Head, IndexExtra, ObjectId};
-use crate::model::path::RepoPath;
+use crate::git::odb::trees::{self};
+use crate::git::odb::{Database, Flat};
+use crate::git::repo::{Repo, WorktreeLock};
+use crate::model::{EntryKind, Head, IndexExtra, ObjectId, RepoPath};
 
 /// How things stand after a commit on the branch: what a checkpoint of the same moment records of HEAD and index.
 #[derive(Clone, Debug, PartialEq, Eq)]

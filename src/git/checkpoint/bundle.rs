@@ -11,13 +11,9 @@ use git2::{Indexer, ObjectType, Odb, Oid, Repository, TreeWalkMode, TreeWalkResu
 use tempfile::TempDir;
 
 use super::write::{name_written, read_back as read_commit_back};
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::object_id::parse_oid;
-use crate::git::odb::database::Database;
-use crate::git::odb::objects::ObjectWriter;
-use crate::git::repo::locks::WorktreeLock;
-use crate::git::repo::refs::CheckpointRef;
-use crate::git::repo::repository::Repo;
+use crate::git::base::{At as _, Error, Result, parse_oid};
+use crate::git::odb::{Database, ObjectWriter};
+use crate::git::repo::{CheckpointRef, Repo, WorktreeLock};
 use crate::model::manifest::ObjectId;
 
 impl Repo {

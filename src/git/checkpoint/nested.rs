@@ -13,18 +13,14 @@ use std::collections::HashSet;
 use git2::{ObjectType, Oid};
 
 use super::stored::{FOLDER, StoredCheckpoint, parse_manifest};
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{self, GITLINK, TREE, parse_oid};
+use crate::git::base::object_id::{self};
+use crate::git::base::{Error, GITLINK, Result, TREE, parse_oid};
 use crate::git::capture::Capture;
-use crate::git::odb::database::Database;
-use crate::git::odb::objects::ObjectWriter;
-use crate::git::odb::trees::{self, Level, Tree, TreeEntry};
-use crate::git::repo::refs::CheckpointRef;
-use crate::git::repo::repository::Repo;
+use crate::git::odb::trees::{self};
+use crate::git::odb::{Database, Level, ObjectWriter, Tree, TreeEntry};
+use crate::git::repo::{CheckpointRef, Repo};
 use crate::git::tree::TreeView;
-use crate::model::id::{CheckpointId, RunId};
-use crate::model::manifest::{Manifest, ObjectId};
-use crate::model::path::RepoPath;
+use crate::model::{CheckpointId, Manifest, ObjectId, RepoPath, RunId};
 
 const MANIFEST: &[u8] = b"manifest.json";
 const FILES: &[u8] = b"tree";

@@ -12,13 +12,10 @@ use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{Kind, Root, Sync, is_temporary, temporary_prefix};
-use crate::git::base::error::{At as _, Error, Result, present};
-use crate::git::base::openat;
-use crate::git::base::paths::Globs;
+use crate::git::base::{At as _, Error, Globs, Result, openat, present};
 use crate::git::capture::Capture;
 use crate::git::repo::repository::Repo;
-use crate::model::id::CheckpointId;
-use crate::model::path::RepoPath;
+use crate::model::{CheckpointId, RepoPath};
 
 /// A larger file, in bytes, has no copy.
 const LARGEST: u64 = 1 << 20;

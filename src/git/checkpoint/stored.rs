@@ -4,20 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use git2::{ObjectType, Oid};
 
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{id_of, kind_of, parse_oid};
-use crate::git::base::paths;
+use crate::git::base::object_id::{id_of, kind_of};
+use crate::git::base::{Error, Result, parse_oid, paths};
 use crate::git::capture::Capture;
-use crate::git::odb::database::{Database, unread};
-use crate::git::odb::objects::ObjectWriter;
-use crate::git::odb::trees::{self, Flat};
+use crate::git::odb::database::unread;
+use crate::git::odb::trees::{self};
+use crate::git::odb::{Database, Flat, ObjectWriter};
 use crate::git::repo::repository::Repo;
 use crate::git::tree::{TreeLookup, TreeView};
-use crate::model::manifest::{
-    Entry, EntryKind, FileTimes, MANIFEST_VERSION, Manifest, ObjectId, Snapshot,
-};
-use crate::model::path::RepoPath;
-use crate::model::time::Timestamp;
+use crate::model::manifest::{FileTimes, MANIFEST_VERSION};
+use crate::model::{Entry, EntryKind, Manifest, ObjectId, RepoPath, Snapshot, Timestamp};
 
 /// What the names of the working memory's files begin with where they are listed among those of the work tree.
 pub(in crate::git) const MEMORY_PLACE: &str = ".ultraplan/state";

@@ -13,18 +13,12 @@ use git2::{ObjectType, Oid};
 
 use super::branch_commit::Committed;
 use super::stored::{self, MemoryFile, memory_files};
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{GITLINK, TREE, parse_oid};
+use crate::git::base::{Error, GITLINK, Result, TREE, parse_oid};
 use crate::git::capture::Capture;
-use crate::git::odb::database::Database;
-use crate::git::odb::objects::ObjectWriter;
-use crate::git::odb::trees;
-use crate::git::repo::locks::WorktreeLock;
+use crate::git::odb::{Database, ObjectWriter, trees};
 use crate::git::repo::refs::{begin_draft, set_ref_from};
-use crate::git::repo::repository::{IDENTITY, Repo};
-use crate::model::manifest::{Manifest, Nested, ObjectId, PathMode};
-use crate::model::path::RepoPath;
-use crate::model::time::Timestamp;
+use crate::git::repo::{IDENTITY, Repo, WorktreeLock};
+use crate::model::{Manifest, Nested, ObjectId, PathMode, RepoPath, Timestamp};
 
 /// What goes into a checkpoint beside the capture.
 #[derive(Clone, Copy, Debug)]

@@ -15,8 +15,7 @@ use sha1::{Digest as _, Sha1};
 
 use crate::git::base::error::{Error, Result, present};
 use crate::git::base::work_queue::both;
-use crate::git::odb::database::Database;
-use crate::git::odb::trees;
+use crate::git::odb::{Database, trees};
 use crate::git::repo::repository::Repo;
 
 /// Bytes of an object id and of the trailing checksum.

@@ -9,13 +9,11 @@ use git2::Oid;
 use serde::{Deserialize, Serialize};
 
 use super::index_file::IndexFile;
-use crate::git::base::error::{Error, Result, present};
-use crate::git::base::object_id::GITLINK;
-use crate::git::base::openat::{self, FileStat};
+use crate::git::base::openat::{self};
+use crate::git::base::{Error, FileStat, GITLINK, Result, present};
 use crate::git::odb::trees::{self, Flat, Sink};
 use crate::git::repo::repository::Repo;
-use crate::model::manifest::{IndexExtra, ObjectId};
-use crate::model::path::RepoPath;
+use crate::model::{IndexExtra, ObjectId, RepoPath};
 
 /// Which index file it is: while it stays the same, so does all that the index says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

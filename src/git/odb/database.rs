@@ -23,8 +23,8 @@ use sha1::{Digest as _, Sha1};
 
 use super::format::{Inflated, loose_path, read_head, whole_blob};
 use super::pack::{self, PackFolder, PackIndex};
-use crate::git::base::error::{Error, Result, present};
-use crate::git::base::object_id::{self, object_header, parse_oid};
+use crate::git::base::object_id::{self};
+use crate::git::base::{Error, Result, object_header, parse_oid, present};
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::ObjectId;
 

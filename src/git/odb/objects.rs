@@ -30,11 +30,9 @@ use super::publish::{self, Published, Staged};
 use super::unsynced::Unsynced;
 use super::{format, owned_objects, packing};
 use crate::durable::{Root, create_dir_all, give_to_sudo_caller};
-use crate::git::base::error::{At as _, Error, Result, present};
-use crate::git::base::object_id;
-use crate::git::repo::health;
-use crate::git::repo::locks::{Slot, WorktreeLock};
-use crate::git::repo::repository::Repo;
+use crate::git::base::{At as _, Error, Result, object_id, present};
+use crate::git::repo::locks::Slot;
+use crate::git::repo::{Repo, WorktreeLock, health};
 use publishing::Needs;
 use streaming::{Permits, Tools};
 

@@ -29,8 +29,7 @@ use super::owned_objects::{self, Listing, nanos};
 use super::pack::{Pack, PackWriter};
 use super::publish::{self, Staged};
 use crate::git::base::error::{At as _, Error, Result, present};
-use crate::git::repo::health;
-use crate::git::repo::repository::Repo;
+use crate::git::repo::{Repo, health};
 
 /// This number of small packs become one.
 const FEW: usize = 16;

@@ -11,11 +11,10 @@ use git2::{ObjectType, Oid};
 
 use super::database::{Database, Object};
 use super::objects::ObjectWriter;
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{self, TREE};
+use crate::git::base::object_id::{self};
+use crate::git::base::{Error, Result, TREE};
 use crate::git::repo::repository::Repo;
-use crate::model::manifest::ObjectId;
-use crate::model::path::RepoPath;
+use crate::model::{ObjectId, RepoPath};
 
 /// Deeper than any path that the system can make; a tree that goes on is damaged or a trap.
 const MAX_DEPTH: usize = 4096;

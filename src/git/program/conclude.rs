@@ -15,12 +15,8 @@ use crate::git::base::error::{Error, Result};
 use crate::git::index::locked_index::LockedIndex;
 use crate::git::index::user_index::UserIndex;
 use crate::git::odb::trees::Flat;
-use crate::git::repo::locks::WorktreeLock;
-use crate::git::repo::repository::Repo;
-use crate::model::id::RunKey;
-use crate::model::manifest::{Head, ObjectId};
-use crate::model::operation::Operation;
-use crate::model::path::RepoPath;
+use crate::git::repo::{Repo, WorktreeLock};
+use crate::model::{Head, ObjectId, Operation, RepoPath, RunKey};
 
 impl CommitJournal {
     /// Whether the branch has moved already, so that the rest is to be finished.

@@ -23,8 +23,7 @@ use super::base::error::{At as _, Error, Result};
 use super::base::object_id::parse_oid;
 use super::odb::database::Database;
 use super::repo::repository::Repo;
-use crate::model::manifest::{Entry, EntryKind};
-use crate::model::path::RepoPath;
+use crate::model::{Entry, EntryKind, RepoPath};
 
 pub(crate) use conclude::CommitJournal;
 pub(crate) use scratch::Scratch;

@@ -12,20 +12,15 @@ use tempfile::TempDir;
 
 use super::{Call, Saved, place, write_entry};
 use crate::durable::{TemporaryFolder, temporary_prefix};
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::object_id::{GITLINK, parse_oid};
-use crate::git::base::paths;
+use crate::git::base::{At as _, Error, GITLINK, Result, parse_oid, paths};
 use crate::git::capture::Capture;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::index::user_index::UserIndex;
-use crate::git::odb::database::Database;
-use crate::git::odb::objects::ObjectWriter;
-use crate::git::odb::trees::{self, Flat};
-use crate::git::repo::locks::WorktreeLock;
-use crate::git::repo::repository::Repo;
+use crate::git::odb::trees::{self};
+use crate::git::odb::{Database, Flat, ObjectWriter};
+use crate::git::repo::{Repo, WorktreeLock};
 use crate::git::tree::TreeLookup;
-use crate::model::manifest::{Entry, EntryKind, ObjectId};
-use crate::model::path::RepoPath;
+use crate::model::{Entry, EntryKind, ObjectId, RepoPath};
 
 /// An index of its own and a place for new objects. Nothing of the user's is written before [`Staging::publish`]; it goes
 /// when this is dropped, and what a kill leaves of it with the next lock of the work tree.

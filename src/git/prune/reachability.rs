@@ -12,12 +12,10 @@ use std::path::{Path, PathBuf};
 
 use git2::{ObjectType, Oid};
 
-use crate::git::base::error::{At as _, Error, Result, present};
-use crate::git::base::object_id::TREE;
-use crate::git::odb::database::Database;
+use crate::git::base::{At as _, Error, Result, TREE, present};
 use crate::git::odb::format::loose_path;
 use crate::git::odb::pack::PackIndex;
-use crate::git::odb::trees::{Tree, TreeEntry};
+use crate::git::odb::{Database, Tree, TreeEntry};
 use crate::git::repo::refs::{KEPT, PREFIX};
 
 /// More commits are not examined: the objects are left to `git gc`.

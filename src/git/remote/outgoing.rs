@@ -14,21 +14,17 @@ use std::path::Path;
 
 use git2::{ObjectType, Oid};
 
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{GITLINK, TREE, oid_of, parse_oid};
+use crate::git::base::{Error, GITLINK, Result, TREE, oid_of, parse_oid};
 use crate::git::capture::Capture;
 use crate::git::checkpoint::write::commit;
 use crate::git::checkpoint::{
     MEMORY_PLACE, MemoryFile, Moment, StoredCheckpoint, nested_digits, parse_manifest, plain_of,
 };
-use crate::git::odb::database::Database;
-use crate::git::odb::objects::ObjectWriter;
-use crate::git::odb::trees::{Level, Sink, Tree, child, into_writer, only_ids};
-use crate::git::repo::locks::WorktreeLock;
-use crate::git::repo::repository::Repo;
-use crate::model::manifest::{FileTimes, Manifest, Nested, ObjectId};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::time::Timestamp;
+use crate::git::odb::trees::{Sink, child, into_writer, only_ids};
+use crate::git::odb::{Database, Level, ObjectWriter, Tree};
+use crate::git::repo::{Repo, WorktreeLock};
+use crate::model::manifest::FileTimes;
+use crate::model::{Manifest, Nested, ObjectId, PathReason, RepoPath, Timestamp};
 use crate::policy::secrets::{has_secret, is_secret_path};
 
 /// Why a file stays here.

@@ -10,20 +10,13 @@ use git2::{ObjectType, Oid, Signature, Time};
 
 use super::call::{self, Limits, git};
 use super::transport::Remote;
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{TREE, parse_oid};
-use crate::git::base::openat::sync_folder;
-use crate::git::base::paths::unsafe_name;
-use crate::git::odb::database::Database;
+use crate::git::base::{Error, Result, TREE, parse_oid, sync_folder, unsafe_name};
 use crate::git::odb::publish::sync_loose;
-use crate::git::odb::trees::{Tree, child};
-use crate::git::repo::CheckpointRef;
-use crate::git::repo::repository::{IDENTITY, Repo};
-use crate::model::id::{NONE, RunId};
-use crate::model::manifest::ObjectId;
-use crate::model::path::RepoPath;
-use crate::model::run::RunKey;
-use crate::model::time::Timestamp;
+use crate::git::odb::trees::child;
+use crate::git::odb::{Database, Tree};
+use crate::git::repo::{CheckpointRef, IDENTITY, Repo};
+use crate::model::id::NONE;
+use crate::model::{ObjectId, RepoPath, RunId, RunKey, Timestamp};
 use crate::policy::remote::{RawFile, RawState, most_of};
 
 /// No tree of a state has more entries than a reader wants to hear of.

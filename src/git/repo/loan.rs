@@ -15,10 +15,9 @@ use serde::{Deserialize, Serialize};
 use super::locks::WorktreeLock;
 use super::repository::Repo;
 use crate::durable::{Root, Sync};
-use crate::git::base::error::{At as _, Error, Result, present};
-use crate::git::base::openat::{self, DirfdCache, FileStat, sync_folder};
-use crate::model::manifest::PathMode;
-use crate::model::path::RepoPath;
+use crate::git::base::openat::{self};
+use crate::git::base::{At as _, DirfdCache, Error, FileStat, Result, present, sync_folder};
+use crate::model::{PathMode, RepoPath};
 
 const FILE: &str = "loan.json";
 /// What an owner needs to read a file.

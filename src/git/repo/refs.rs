@@ -13,11 +13,9 @@ use git2::{AutotagOption, FetchOptions, Oid, Reference};
 use super::locks::{GitLock, WorktreeLock};
 use super::repository::{Repo, private_path};
 use crate::durable::{Kind, Root, give_to_sudo_caller, temporary_prefix};
-use crate::git::base::error::{At as _, Error, Result, present};
-use crate::git::base::openat::sync_folder;
-use crate::model::id::{CheckpointId, RunId};
-use crate::model::manifest::ObjectId;
+use crate::git::base::{At as _, Error, Result, present, sync_folder};
 use crate::model::path::short_part;
+use crate::model::{CheckpointId, ObjectId, RunId};
 
 /// Where all of them are.
 pub(crate) const PREFIX: &str = "refs/recover/";

@@ -15,10 +15,8 @@ use super::nested::{Outer, is_repository, stray};
 use super::owner;
 use super::untracked::Untracked;
 use crate::durable::{Root, Sync};
-use crate::git::base::error::{At as _, Error, Result, Unusable, present};
-use crate::git::base::openat;
-use crate::model::manifest::{Head, ObjectId};
-use crate::model::path::RepoPath;
+use crate::git::base::{At as _, Error, Result, Unusable, openat, present};
+use crate::model::{Head, ObjectId, RepoPath};
 
 /// The name of the folder in a git folder that is ours.
 pub(in crate::git) const OWN: &str = "recover";

@@ -17,15 +17,12 @@ use super::outcomes::{HOLDS_OTHERS, Outcomes};
 use super::write_batch::{Batch, Limits, Pending, Sync};
 use super::{outcomes, preflight, temp_file};
 use crate::durable::temporary_prefix;
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::openat::{self, DirfdCache, FileStat, OnDisk};
-use crate::git::base::{paths, work_queue};
+use crate::git::base::openat::{self};
+use crate::git::base::{At as _, DirfdCache, Error, FileStat, OnDisk, Result, paths, work_queue};
 use crate::git::odb::database::Database;
 use crate::git::repo::loan::Loan;
-use crate::git::repo::locks::WorktreeLock;
-use crate::git::repo::repository::Repo;
-use crate::model::manifest::{Entry, EntryKind};
-use crate::model::path::{PathReason, RepoPath};
+use crate::git::repo::{Repo, WorktreeLock};
+use crate::model::{Entry, EntryKind, PathReason, RepoPath};
 use crate::policy::restore::{PlannedWrite, RestorePlan};
 
 /// What may stand at a path before it is changed.

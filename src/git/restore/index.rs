@@ -10,9 +10,7 @@ use std::time::Duration;
 use git2::{IndexEntry, Oid};
 
 use super::Verified;
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{TREE, oid_of, parse_oid};
-use crate::git::base::openat::DirfdCache;
+use crate::git::base::{DirfdCache, Error, Result, TREE, oid_of, parse_oid};
 use crate::git::checkpoint::stored::StoredCheckpoint;
 use crate::git::index::index_file::patch::IndexPatch;
 use crate::git::index::index_file::{
@@ -22,13 +20,11 @@ use crate::git::index::locked_index::{
     LockedIndex, content_of, entry, index_time, looks_like, refresh,
 };
 use crate::git::index::user_index::UserIndex;
-use crate::git::odb::database::Database;
-use crate::git::odb::trees::{self, TreeEntry};
-use crate::git::repo::locks::WorktreeLock;
-use crate::git::repo::repository::Repo;
+use crate::git::odb::trees::{self};
+use crate::git::odb::{Database, TreeEntry};
+use crate::git::repo::{Repo, WorktreeLock};
 use crate::git::tree::{TreeLookup, TreeView};
-use crate::model::manifest::{IndexExtra, ObjectId};
-use crate::model::path::RepoPath;
+use crate::model::{IndexExtra, ObjectId, RepoPath};
 
 impl Repo {
     /// Brings the stat data of entries up to date whose content is that of the file, so that git need not read it again.

@@ -28,8 +28,7 @@ use super::repo::locks::WorktreeLock;
 use super::repo::repository::Repo;
 use crate::durable::is_left_over;
 use crate::model::id::OperationId;
-use crate::model::manifest::{Entry, Head, ObjectId};
-use crate::model::path::{PathReason, RepoPath};
+use crate::model::{Entry, Head, ObjectId, PathReason, RepoPath};
 use crate::policy::restore::RestorePlan;
 
 pub use execute::{Expect, Restored};

@@ -12,9 +12,7 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use super::write_batch::Pending;
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::object_id::parse_oid;
-use crate::git::base::openat;
+use crate::git::base::{At as _, Error, Result, openat, parse_oid};
 use crate::git::odb::database::Database;
 use crate::model::manifest::EntryKind;
 use crate::os::{mode, rename_to_new};

@@ -10,12 +10,11 @@ use flate2::{Compression, write::ZlibEncoder};
 use git2::{DiffFormat, DiffOptions, Oid, Patch};
 
 use super::{Objects, TreeLookup, TreeView};
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{self, GITLINK, parse_oid};
-use crate::git::odb::database::Database;
-use crate::git::odb::trees::{self, Flat};
-use crate::model::manifest::{Change, ChangeType, Entry, EntryKind, ObjectId};
-use crate::model::path::RepoPath;
+use crate::git::base::object_id::{self};
+use crate::git::base::{Error, GITLINK, Result, parse_oid};
+use crate::git::odb::trees::{self};
+use crate::git::odb::{Database, Flat};
+use crate::model::{Change, ChangeType, Entry, EntryKind, ObjectId, RepoPath};
 use crate::policy::changes::{ChangedFile, Content};
 use crate::policy::restore::Selection;
 

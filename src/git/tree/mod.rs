@@ -18,8 +18,10 @@ use super::odb::objects::ObjectWriter;
 use super::odb::trees::{self, Tree, TreeEntry};
 use super::repo::repository::Repo;
 use super::worktree::ignore_rules::{FILE, Rules};
-use crate::model::manifest::{Entry, EntryKind, Manifest, ObjectId, PathMode, Snapshot};
-use crate::model::path::{NESTED, PathReason, RepoPath};
+use crate::model::path::NESTED;
+use crate::model::{
+    Entry, EntryKind, Manifest, ObjectId, PathMode, PathReason, RepoPath, Snapshot,
+};
 
 pub use diff::Seen;
 

@@ -18,12 +18,10 @@ use git2::Oid;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{Root, Sync};
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::openat::{FileStat, is_settled};
+use crate::git::base::{At as _, Error, FileStat, Result, is_settled};
 use crate::git::index::user_index::Identity;
 use crate::git::repo::repository::Repo;
-use crate::model::manifest::{IndexExtra, Nested, ObjectId};
-use crate::model::path::RepoPath;
+use crate::model::{IndexExtra, Nested, ObjectId, RepoPath};
 
 const FILE: &str = "index-cache";
 

@@ -18,17 +18,14 @@ use super::cache::{Cache, CachedFolder, Other, flag, walk_order};
 use super::ignore_rules::{self, Rules};
 use super::scan::{CachedTree, Folder, Scan, Scope};
 use super::untracked_limit::UntrackedLimit;
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::object_id::{TREE, parse_oid};
 use crate::git::base::openat::{self, Listing};
-use crate::git::base::paths::Globs;
-use crate::git::base::work_queue::{self, WorkQueue};
+use crate::git::base::work_queue::{self};
+use crate::git::base::{At as _, Error, Globs, Result, TREE, WorkQueue, parse_oid};
 use crate::git::index::user_index::{Inside, UserIndex};
-use crate::git::odb::database::Database;
-use crate::git::odb::trees::Tree;
+use crate::git::odb::{Database, Tree};
 use crate::git::repo::nested::{self, Outer};
-use crate::model::manifest::{CaptureRules, ObjectId};
-use crate::model::path::{PathReason, RepoPath, TOO_MANY};
+use crate::model::path::TOO_MANY;
+use crate::model::{CaptureRules, ObjectId, PathReason, RepoPath};
 use crate::os::keeps_folder_times;
 
 /// This many untracked files of a folder are counted at a time.

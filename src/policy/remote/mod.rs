@@ -18,9 +18,7 @@ use std::time::Duration;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::model::id::CheckpointId;
-use crate::model::remote::Claim;
-use crate::model::run::RunKey;
+use crate::model::{CheckpointId, Claim, RunKey};
 
 /// What is wrong with a state.
 #[derive(Clone, Debug, PartialEq, Eq)]

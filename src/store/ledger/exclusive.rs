@@ -11,9 +11,7 @@ use super::super::state_cache::StateCache;
 use super::super::{StoreError, ledger_line};
 use super::{Beyond, CACHE_EVERY, Exclusive, NewEvent, Store};
 use crate::durable::{Root, Sync, present};
-use crate::model::event::{Event, Payload};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::{Event, Payload, State, Timestamp};
 use crate::store::packed_lines;
 
 /// From this number of bytes in unpacked lines on, older ones are packed.

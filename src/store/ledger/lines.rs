@@ -9,8 +9,8 @@ use super::super::ledger_line::{self, Line};
 use super::super::packed_lines::{PackedLine, lines_of, packed, whole};
 use super::mended::Lines;
 use super::{Arc, Loaded, Store};
-use crate::model::event::{EVENT_SCHEMA, Event};
-use crate::model::run::RunKey;
+use crate::model::event::EVENT_SCHEMA;
+use crate::model::{Event, RunKey};
 
 /// How much of the end is examined first, in bytes; twice as much each time that it was too little.
 const TAIL: u64 = 16 * 1024;

@@ -9,11 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::durable::Sync;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::id::CheckpointId;
-use crate::model::import::ImportKind;
-use crate::model::run::Run;
-use crate::model::state::State;
+use crate::model::{Checkpoint, CheckpointId, ImportKind, Run, State};
 use crate::policy::secrets::redact;
 
 use super::super::error::StoreError;

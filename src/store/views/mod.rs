@@ -16,12 +16,8 @@ use super::error::StoreError;
 use super::ledger::{Store, file_name_of, plain};
 use super::view_names::{ACTIVE, ATTEMPTS, RECOVERY};
 use crate::durable::Sync;
-use crate::model::id::TaskId;
-use crate::model::import::ImportKind;
 use crate::model::path::short_part;
-use crate::model::run::{Run, RunKey, RunStatus};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::{ImportKind, Run, RunKey, RunStatus, State, TaskId, Timestamp};
 use crate::policy::secrets::redacted_json_text;
 
 pub use active::active_checkpoint;

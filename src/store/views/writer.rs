@@ -9,9 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::durable::{FileLock, LockError, Sync};
-use crate::model::hint::Hint;
-use crate::model::run::RunKey;
-use crate::model::state::State;
+use crate::model::{Hint, RunKey, State};
 
 use super::super::error::StoreError;
 use super::super::ledger::{Exclusive, Store};

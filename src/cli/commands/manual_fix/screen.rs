@@ -19,8 +19,7 @@ use super::watch::Lines;
 use super::{go_on, reply, show};
 use crate::engine::manual_fix::{self, watch};
 use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::hint::Hint;
-use crate::model::manual_fix::ManualFixSession;
+use crate::model::{Hint, ManualFixSession};
 use crate::policy::text::Place;
 use crate::process::{Show, Signal};
 

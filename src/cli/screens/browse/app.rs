@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use super::super::super::keys::Key;
 use super::timeline::{Node, Row, label, rows};
 use crate::engine::inspect;
-use crate::model::hint::Hint;
-use crate::model::run::RunKey;
-use crate::model::time::Timestamp;
+use crate::model::{Hint, RunKey, Timestamp};
 
 /// What is shown on the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

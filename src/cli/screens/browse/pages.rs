@@ -7,12 +7,8 @@ use super::super::super::ui::{Ui, escape};
 use super::app::{Page, Subject};
 use super::timeline::{Node, Row};
 use crate::engine::{Context, Result, inspect, status};
-use crate::model::attempt::Attempt;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::failure::{Evidence, Failure};
-use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::failure::Evidence;
+use crate::model::{Attempt, Checkpoint, Failure, Run, RunKey, State, Timestamp};
 use crate::policy::report::{markdown, outcome};
 use crate::policy::secrets::redact;
 

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::model::attempt::{AttemptOutcome, IterationStatus};
-use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
-use crate::model::run::{Run, RunKey, RunStatus};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::checkpoint::trigger;
+use crate::model::{
+    AttemptOutcome, Checkpoint, IterationStatus, Run, RunKey, RunStatus, State, Timestamp, Verdict,
+};
 
 use super::super::super::render::{in_words, when};
 use super::super::super::ui::escape;

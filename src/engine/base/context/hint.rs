@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Context;
 use crate::engine::base::error::{Error, ErrorKind};
 use crate::git::repo::owner;
-use crate::model::hint::{Hint, Place};
-use crate::model::id::RunId;
-use crate::model::run::Run;
+use crate::model::{Hint, Place, Run, RunId};
 use crate::policy::secrets::redact;
 
 impl Context {

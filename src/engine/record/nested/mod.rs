@@ -10,18 +10,17 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use super::stored::{RECORD, mark_suspect};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, Result};
+use crate::engine::base::{Context, Error, Result};
 use crate::engine::record::trailers;
 use crate::git::capture::Capture;
 use crate::git::checkpoint::{CheckpointParts, StoredCheckpoint};
 use crate::git::repo::CheckpointRef;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::id::{CheckpointId, RunId};
-use crate::model::manifest::{CaptureRules, Nested, ObjectId};
-use crate::model::path::{FolderId, NESTED, PathReason, RepoPath};
-use crate::model::state::State;
+use crate::model::path::NESTED;
+use crate::model::{
+    CaptureRules, Checkpoint, CheckpointId, FolderId, Nested, ObjectId, PathReason, RepoPath,
+    RunId, State,
+};
 
 pub(crate) use stored::{Now, adopt, changed, forget, verify};
 

@@ -4,8 +4,7 @@
 use sha1::{Digest as _, Sha1};
 
 use super::{HASH, IndexEntryRef, IndexFile, SPARSE_FOLDER};
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::GITLINK;
+use crate::git::base::{Error, GITLINK, Result};
 
 /// Metadata of a file as an entry keeps it. Times are seconds and nanoseconds; all numbers are cut to 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,8 +13,7 @@ use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
 use sha1_checked::Digest as _;
 
 use super::ObjectWriter;
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::object_id;
+use crate::git::base::{At as _, Error, Result, object_id};
 use crate::git::odb::format::{self, LEVEL};
 use crate::git::odb::pack;
 use crate::git::odb::publish::Staged;
