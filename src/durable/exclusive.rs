@@ -120,6 +120,7 @@ fn is_left(root: &Root, path: &Path, content: &[u8]) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn only_what_a_living_process_holds_locks_others_out() {
@@ -136,7 +137,7 @@ mod tests {
         let mut dead = std::process::Command::new("true").spawn().unwrap();
         dead.wait().unwrap();
         for left in [
-            format!("{} {}\n", dead.id(), boot_id()),
+            format!("{} {}\n", dead.id(), boot_id().unwrap_or_default()),
             format!("{} another boot\n", std::process::id()),
         ] {
             fs::write(&held, left).unwrap();

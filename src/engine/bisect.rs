@@ -299,8 +299,8 @@ fn run(
         ));
     }
     if let Some(signal) = exit.cancelled {
-        return Err(Error::new(
-            ErrorKind::Interrupted(signal.exit_code()),
+        return Err(Error::interrupted(
+            signal,
             "interrupted; nothing was changed",
         ));
     }

@@ -312,7 +312,7 @@ fn index(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
         return Ok(());
     }
     let repo = context.repo()?;
-    let Err(GitError::Corrupt { what }) = repo.check_index() else {
+    let Err(GitError::Corrupt(what)) = repo.check_index() else {
         return Ok(());
     };
     let state = context.load()?.state;

@@ -18,7 +18,7 @@ use crate::engine::record::{checkpoint, memory, nested, select};
 use crate::engine::recovery;
 use crate::git::Repo;
 use crate::git::checkpoint::MemoryFile;
-use crate::git::tree::Objects;
+use crate::git::tree::{Objects, TreeView};
 use crate::model::{
     Change, ChangeType, Checkpoint, CheckpointId, Entry, EntryKind, Event, EventSource, Failure,
     FolderId, Hint, Named, Nested, ObjectId, Place, RepoPath, Run, RunKey, Selector, Snapshot,
@@ -205,59 +205,35 @@ pub(crate) fn diff(
     let selection = Selection::globs(paths)
         .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
     let before = repo.load_checkpoint(&from.commit)?;
-    let old_memory = before.memory(repo)?;
+    let difference = |objects: Objects<'_>, after: TreeView<'_>, tree, now, new_memory: &[_]| {
+        let mut changes = objects.changes(before.view(), after, &selection)?;
+        let then = &before.manifest.nested;
+        nested::changed(context, repo, then, now, &selection, &mut changes);
+        let patch = patch.then(|| objects.patch(&from.tree, tree, &selection));
+        Ok(Difference {
+            from: from.id.clone(),
+            to: to.map(|to| to.id.clone()),
+            changes,
+            memory_updates: memory_updates(&before.memory(repo)?, new_memory),
+            patch: patch.transpose()?.map(|patch| lossy(&patch)),
+        })
+    };
     if let Some(to) = to {
         let after = repo.load_checkpoint(&to.commit)?;
-        let objects = Objects::stored(repo);
-        let mut changes = objects.changes(before.view(), after.view(), &selection)?;
+        let (objects, memory) = (Objects::stored(repo), after.memory(repo)?);
         let now = nested::Now::Stored(&after.manifest.nested);
-        nested::changed(
-            context,
-            repo,
-            &before.manifest.nested,
-            now,
-            &selection,
-            &mut changes,
-        );
-        return Ok(Difference {
-            from: from.id.clone(),
-            to: Some(to.id.clone()),
-            changes,
-            memory_updates: memory_updates(&old_memory, &after.memory(repo)?),
-            patch: if patch {
-                Some(lossy(&objects.patch(&from.tree, &to.tree, &selection)?))
-            } else {
-                None
-            },
-        });
+        return difference(objects, after.view(), &to.tree, now, &memory);
     }
     let prepared = checkpoint::prepare(context)?;
-    let objects = prepared.capture.objects();
-    let mut changes = objects.changes(before.view(), prepared.capture.view(), &selection)?;
+    let (capture, memory) = (&prepared.capture, memory::read(context)?);
     let now = nested::Now::Captured(&prepared.nested);
-    nested::changed(
-        context,
-        repo,
-        &before.manifest.nested,
+    difference(
+        capture.objects(),
+        capture.view(),
+        &capture.tree,
         now,
-        &selection,
-        &mut changes,
-    );
-    Ok(Difference {
-        from: from.id.clone(),
-        to: None,
-        changes,
-        memory_updates: memory_updates(&old_memory, &memory::read(context)?),
-        patch: if patch {
-            Some(lossy(&objects.patch(
-                &from.tree,
-                &prepared.capture.tree,
-                &selection,
-            )?))
-        } else {
-            None
-        },
-    })
+        &memory,
+    )
 }
 
 fn memory_updates(old: &[MemoryFile], new: &[MemoryFile]) -> Vec<Change> {

@@ -179,10 +179,11 @@ pub struct Leftover {
 }
 
 /// How an attempt ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptOutcome {
     /// The command and every feedback loop passed.
+    #[default]
     Passed,
     /// Something failed; charged to the budgets unless the policy parks or continues.
     Failed,

@@ -355,7 +355,7 @@ impl Payload {
 }
 
 /// How an attempt ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AttemptEnd {
     /// Its iteration.
     pub iteration: u32,
@@ -411,13 +411,6 @@ pub struct AttemptEnd {
     pub preconditions: Option<Box<Preconditions>>,
 }
 
-impl Default for AttemptEnd {
-    /// One of which nothing is known yet.
-    fn default() -> Self {
-        Self::new(0, 0, AttemptOutcome::Passed)
-    }
-}
-
 impl AttemptEnd {
     /// What it used up.
     pub fn usage(&self) -> Usage {
@@ -434,25 +427,7 @@ impl AttemptEnd {
             attempt,
             outcome,
             charged: outcome == AttemptOutcome::Failed,
-            duration_ms: 0,
-            exit_code: None,
-            signal: None,
-            timed_out: false,
-            log_path: None,
-            approach: None,
-            checkpoint_id: None,
-            failure: None,
-            conditions: Vec::new(),
-            feedback_results: FeedbackResults::new(),
-            decision: None,
-            commits: Vec::new(),
-            agent_session: None,
-            notes: Vec::new(),
-            cost_micros: None,
-            tokens: None,
-            leftovers: Vec::new(),
-            git_changes: Vec::new(),
-            preconditions: None,
+            ..Self::default()
         }
     }
 }

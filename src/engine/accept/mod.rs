@@ -131,7 +131,7 @@ pub(crate) struct AcceptPlan {
 }
 
 /// What was committed, or would be, and what was not.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct AcceptResult {
     /// The branch's short name; `null` where HEAD is detached.
     pub branch: Option<String>,
@@ -156,7 +156,7 @@ pub(crate) struct AcceptResult {
 }
 
 /// HEAD before and after.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct AcceptedHead {
     before: Option<ObjectId>,
@@ -188,17 +188,11 @@ impl AcceptResult {
     fn nothing(head: Head) -> Self {
         Self {
             branch: head.branch,
-            commits: Vec::new(),
-            left_out: Vec::new(),
-            hand_edits: BTreeSet::new(),
-            changed_work: BTreeSet::new(),
-            beside: Vec::new(),
             head: AcceptedHead {
                 before: head.commit.clone(),
                 after: head.commit,
             },
-            kept_ref: None,
-            look_at: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -374,10 +374,10 @@ impl From<git::Error> for Error {
         use git::Error as Git;
         let message = error.to_string();
         match error {
-            Git::NotARepository { ref start } => {
+            Git::NotARepository(ref start) => {
                 Self::new(ErrorKind::NoRepository, message).hint(Hint::git(["init"]).at(start))
             }
-            Git::Unsupported { .. } => Self::new(ErrorKind::UnsupportedRepository, message),
+            Git::Unsupported(_) => Self::new(ErrorKind::UnsupportedRepository, message),
             Git::Unusable(unusable) => {
                 Self::new(ErrorKind::UnsupportedRepository, message).with(way_out(&unusable))
             }
@@ -424,7 +424,7 @@ impl From<git::Error> for Error {
                 format!("{message}: free some, or remove checkpoints"),
             )
             .hint(Hint::recover(["checkpoint", "prune", "--dry-run"])),
-            Git::FileLimit { .. } => Self::new(ErrorKind::NoSpace, message),
+            Git::FileLimit(_) => Self::new(ErrorKind::NoSpace, message),
             Git::UntrackedFlood { ref folder, .. } => {
                 let message = format!(
                     "{message}: add the line '/{folder}' to .git/info/exclude, or raise [checkpoint] max_untracked_files"
@@ -447,10 +447,10 @@ impl From<git::Error> for Error {
                     error
                 }
             }
-            Git::Corrupt { .. } => {
+            Git::Corrupt(_) => {
                 Self::new(ErrorKind::Corrupt, message).hint(Hint::recover(["doctor"]))
             }
-            Git::Newer { .. } => Self::new(ErrorKind::Newer, message),
+            Git::Newer(_) => Self::new(ErrorKind::Newer, message),
             Git::Io { source, .. } => Self::io(message, source),
             Git::Git { source, .. } => anyhow::Error::new(source).context(message).into(),
         }

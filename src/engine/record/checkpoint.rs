@@ -472,7 +472,7 @@ pub(super) fn changes_since(
 /// What no later try will read either: no reason not to take the next checkpoint.
 fn cannot_be_read(error: &git::Error) -> bool {
     match error {
-        GitError::Corrupt { .. } => true,
+        GitError::Corrupt(_) => true,
         GitError::Io { source, .. } => source.kind() == std::io::ErrorKind::PermissionDenied,
         _ => false,
     }

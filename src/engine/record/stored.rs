@@ -67,7 +67,7 @@ pub(in crate::engine) fn mark_suspect(repo: &Repo) {
 /// A checkpoint as it is stored; `None` where it is damaged.
 fn load_undamaged(repo: &Repo, checkpoint: &Checkpoint) -> Result<Option<StoredCheckpoint>> {
     match repo.load_checkpoint(&checkpoint.commit) {
-        Err(GitError::Corrupt { .. }) => Ok(None),
+        Err(GitError::Corrupt(_)) => Ok(None),
         loaded => Ok(Some(loaded?)),
     }
 }

@@ -202,7 +202,7 @@ fn recorded(
     for reference in refs {
         let stored = match repo.load_checkpoint(&reference.commit) {
             Ok(stored) => stored,
-            Err(GitError::Newer { .. }) => return Ok(None),
+            Err(GitError::Newer(_)) => return Ok(None),
             Err(error) => {
                 tracing::warn!(%error, "{} is left out", reference.name);
                 continue;

@@ -124,6 +124,17 @@ pub(super) struct Claimed {
     pub sent: usize,
 }
 
+impl Claimed {
+    fn of(locked: &Locked<'_>, claim: Claim, sent: usize) -> Self {
+        let is_unsettled = locked.record.is_unsettled;
+        Self {
+            claim,
+            is_unsettled,
+            sent,
+        }
+    }
+}
+
 /// How often another process may be faster in a row.
 const MOST_MOVES: u32 = 32;
 
@@ -164,16 +175,12 @@ pub(super) fn claim(there: RunThere<'_>, wish: &Wish<'_>) -> Result<Claimed> {
         }
         waiting.say(context, || format!("waiting: {}", held.error.message));
         let pause = held.free_in.min(Duration::from_secs(5)).min(left);
-        let stopped = |signal: crate::process::Signal| {
-            Error::new(
-                ErrorKind::Interrupted(signal.exit_code()),
-                "stopped while another machine held the run",
-            )
-        };
-        context
+        let slept = context
             .interrupts
-            .sleep(pause.max(Duration::from_millis(200)))
-            .map_err(stopped)?;
+            .sleep(pause.max(Duration::from_millis(200)));
+        slept.map_err(|signal| {
+            Error::interrupted(signal, "stopped while another machine held the run")
+        })?;
     }
 }
 
@@ -363,11 +370,7 @@ fn send_claim(
         give_back_unread(locked, commit);
         return Err(error.into());
     }
-    Ok(Claimed {
-        claim,
-        is_unsettled: locked.record.is_unsettled,
-        sent: prepared.events,
-    })
+    Ok(Claimed::of(locked, claim, prepared.events))
 }
 
 /// Goes on with a claim that this clone has: with a sign of life.
@@ -378,11 +381,7 @@ fn go_on(locked: &mut Locked<'_>, pushed: Option<Pending>, claim: Claim) -> Reac
         None => locked.record.pending.clear(),
     }
     let sent = sync(locked, false)?;
-    Ok(Claimed {
-        claim,
-        is_unsettled: locked.record.is_unsettled,
-        sent,
-    })
+    Ok(Claimed::of(locked, claim, sent))
 }
 
 /// Releases a run whose events could not be imported.
@@ -415,11 +414,7 @@ fn set_back(locked: &mut Locked<'_>, tip: &ObjectId, known: &ObjectId) -> Reach<
     // It pushes what it has, which begins with what is there.
     let sent = sync(locked, false)?;
     let tip = locked.record.tip.as_ref().unwrap_or(known);
-    Ok(Claimed {
-        claim: there.standing(tip)?.claim,
-        is_unsettled: locked.record.is_unsettled,
-        sent,
-    })
+    Ok(Claimed::of(locked, there.standing(tip)?.claim, sent))
 }
 
 /// Whether the server has, of the run that was seen there before, something that does not go on from there. What has another

@@ -408,10 +408,8 @@ impl<'a> Server<'a> {
             return Ok(());
         }
         self.context.interrupts.sleep(pause).map_err(|signal| {
-            Error::new(
-                ErrorKind::Interrupted(signal.exit_code()),
-                format!("stopped while the remote {} was away", self.name()),
-            )
+            let message = format!("stopped while the remote {} was away", self.name());
+            Error::interrupted(signal, message)
         })
     }
 }

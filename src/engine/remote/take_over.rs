@@ -468,10 +468,7 @@ fn set_up(context: &Context, key: &RunKey) -> Result<()> {
         .run(&context.interrupts, |_| Ok(()))
         .with_context(|| format!("cannot run {line}"))?;
     if let Some(signal) = exit.cancelled {
-        return Err(Error::new(
-            ErrorKind::Interrupted(signal.exit_code()),
-            "stopped",
-        ));
+        return Err(Error::interrupted(signal, "stopped"));
     }
     let why = match (exit.spawn_error, exit.exit_code) {
         (None, Some(0)) => return Ok(()),

@@ -116,7 +116,7 @@ impl LastWritten {
                 TreeIgnores::new(repo, lookup, stored.view())?.with_rules(hidden.rules)
             });
             let found = match ignored {
-                None | Some(Err(GitError::Corrupt { .. })) => None,
+                None | Some(Err(GitError::Corrupt(_))) => None,
                 Some(ignored) => layer.stored.as_ref().zip(Some(ignored?)),
             };
             known.push((layer, found));

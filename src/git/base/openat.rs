@@ -142,6 +142,12 @@ pub(in crate::git) fn open_file(dir: &OwnedFd, name: &[u8]) -> io::Result<File> 
     Ok(file)
 }
 
+/// Sets the permissions of a file or folder that is no symlink.
+pub(in crate::git) fn chmod(dir: &OwnedFd, name: &[u8], mode: u32) -> io::Result<()> {
+    let mode = crate::os::mode(mode);
+    Ok(rustix::fs::chmodat(dir, name, mode, AtFlags::empty())?)
+}
+
 /// The target of a symlink.
 pub(in crate::git) fn read_link(dir: &OwnedFd, name: &[u8]) -> io::Result<Vec<u8>> {
     Ok(rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes())

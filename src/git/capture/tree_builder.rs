@@ -6,9 +6,7 @@ use std::rc::Rc;
 use git2::{ObjectType, Oid};
 use rustix::fs::FileType;
 
-use crate::git::base::object_id::{self};
-use crate::git::base::work_queue::{self};
-use crate::git::base::{GITLINK, Result, SMALL_TASKS, TREE};
+use crate::git::base::{GITLINK, Result, SMALL_TASKS, TREE, object_id, work_queue};
 use crate::git::odb::{Level, ObjectWriter, Tree};
 use crate::git::tree::KnownTrees;
 use crate::git::worktree::cache::{Cache, flag};

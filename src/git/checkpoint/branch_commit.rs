@@ -15,8 +15,7 @@ use crate::git::history::write_commit;
 use crate::git::index::locked_index::LockedIndex;
 use crate::git::index::user_index::UserIndex;
 use crate::git::odb::publish::sync_loose;
-use crate::git::odb::trees::{self};
-use crate::git::odb::{Database, Flat};
+use crate::git::odb::{Database, Flat, trees};
 use crate::git::repo::{Repo, WorktreeLock};
 use crate::model::{EntryKind, Head, IndexExtra, ObjectId, RepoPath};
 
@@ -50,9 +49,9 @@ impl Repo {
         timeout: Duration,
     ) -> Result<Option<Committed>> {
         if self.is_private() {
-            return Err(Error::Unsupported {
-                what: "a folder without git has no branch to commit on".to_owned(),
-            });
+            return Err(Error::Unsupported(
+                "a folder without git has no branch to commit on".to_owned(),
+            ));
         }
         let locked = LockedIndex::acquire(self, timeout)?;
         let index = UserIndex::read(self)?;
@@ -219,9 +218,7 @@ impl<'a> Filters<'a> {
                 .index
                 .get_path(&relative, 0)
                 .filter(|entry| self.is_unchanged(path, entry));
-            return known.map(|entry| entry.id).ok_or_else(|| Error::Unsupported {
-                what: format!("{path} is stored through {what}, which only git itself can do: commit it with git"),
-            });
+            return known.map(|entry| entry.id).ok_or_else(|| Error::Unsupported(format!("{path} is stored through {what}, which only git itself can do: commit it with git")));
         }
         let mut converted = self.converts_line_ends;
         for name in ["text", "crlf", "eol", "ident"] {
@@ -264,9 +261,9 @@ impl<'a> Filters<'a> {
         let now = openat::open_path(&self.root, &parent)
             .and_then(|dir| crate::git::base::openat::hash_file(&dir, name));
         if now.ok().flatten().map(|(oid, _)| oid) != Some(captured) {
-            return Err(Error::Unsupported {
-                what: format!("{path} changed while it was committed"),
-            });
+            return Err(Error::Unsupported(format!(
+                "{path} changed while it was committed"
+            )));
         }
         sync_loose(&self.repo.common_dir().join("objects"), oid)?;
         // What libgit2 wrote, nothing else would keep from a `git gc` meanwhile.

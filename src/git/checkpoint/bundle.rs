@@ -55,13 +55,11 @@ impl Repo {
         let mut pack = self.inner.packbuilder().map_err(failed())?;
         if is_partial {
             for commit in &commits {
-                pack.insert_commit(commit.id()).map_err(|error| Error::Unsupported {
-                what: format!(
+                pack.insert_commit(commit.id()).map_err(|error| Error::Unsupported(format!(
                     "this partial clone lacks objects of commit {}: git fetch --refetch --no-filter gets them ({})",
                     commit.id(),
                     error.message()
-                ),
-            })?;
+                )))?;
             }
         } else {
             let mut walk = self.inner.revwalk().map_err(failed())?;

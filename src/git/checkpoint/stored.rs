@@ -8,8 +8,7 @@ use crate::git::base::object_id::{id_of, kind_of};
 use crate::git::base::{Error, Result, parse_oid, paths};
 use crate::git::capture::Capture;
 use crate::git::odb::database::unread;
-use crate::git::odb::trees::{self};
-use crate::git::odb::{Database, Flat, ObjectWriter};
+use crate::git::odb::{Database, Flat, ObjectWriter, trees};
 use crate::git::repo::repository::Repo;
 use crate::git::tree::{TreeLookup, TreeView};
 use crate::model::manifest::{FileTimes, MANIFEST_VERSION};
@@ -44,7 +43,7 @@ impl Repo {
     pub fn load_checkpoint(&self, commit: &ObjectId) -> Result<StoredCheckpoint> {
         let damaged = |what: &str| Error::corrupt(format!("checkpoint {commit}: {what}"));
         let about = |error: Error| match error {
-            Error::Corrupt { what } => damaged(&what),
+            Error::Corrupt(what) => damaged(&what),
             other => other,
         };
         let database = Database::open(self)?;
@@ -224,7 +223,7 @@ impl StoredCheckpoint {
         {
             let flat = match trees::read(&database, parse_oid(tree)?) {
                 Ok(flat) => flat,
-                Err(error @ Error::Corrupt { .. }) => {
+                Err(error @ Error::Corrupt(_)) => {
                     problems.push(error.to_string());
                     continue;
                 }
@@ -240,7 +239,7 @@ impl StoredCheckpoint {
                 }
                 match database.blob(oid) {
                     Ok(_) => {}
-                    Err(Error::Corrupt { .. }) => {
+                    Err(Error::Corrupt(_)) => {
                         problems.push(format!("{path}: object {oid} is missing or damaged"));
                     }
                     Err(error) => return Err(error),
@@ -363,9 +362,9 @@ pub(in crate::git) fn parse_manifest(bytes: &[u8]) -> Result<Manifest> {
     let unreadable = |error: serde_json::Error| Error::corrupt(format!("manifest: {error}"));
     let Version { version } = serde_json::from_slice(bytes).map_err(unreadable)?;
     if version > MANIFEST_VERSION {
-        return Err(Error::Newer {
-            what: format!("a checkpoint's manifest (version {version})"),
-        });
+        return Err(Error::Newer(format!(
+            "a checkpoint's manifest (version {version})"
+        )));
     }
     let mut manifest: Manifest = serde_json::from_slice(bytes).map_err(unreadable)?;
     // They are written so; what looks paths up relies on it, whoever wrote them.

@@ -72,7 +72,7 @@ impl LockedIndex {
                 .map(|()| index)
                 .map_err(Error::git("clear the index")),
             // One that cannot be changed, split or sparse or damaged, is written anew.
-            Err(Error::Unsupported { .. } | Error::Corrupt { .. }) => {
+            Err(Error::Unsupported(_) | Error::Corrupt(_)) => {
                 self.own.remove_file(&self.draft).at(&self.draft)?;
                 open_index(&self.draft)
             }

@@ -9,8 +9,7 @@ use git2::Oid;
 use serde::{Deserialize, Serialize};
 
 use super::index_file::IndexFile;
-use crate::git::base::openat::{self};
-use crate::git::base::{Error, FileStat, GITLINK, Result, present};
+use crate::git::base::{Error, FileStat, GITLINK, Result, openat, present};
 use crate::git::odb::trees::{self, Flat, Sink};
 use crate::git::repo::repository::Repo;
 use crate::model::{IndexExtra, ObjectId, RepoPath};
@@ -420,9 +419,7 @@ pub(super) fn open_index(path: &Path) -> Result<git2::Index> {
         .map_err(|source| {
             // Extensions in lower case change what the entries mean.
             if source.message().contains("mandatory extension") {
-                return Error::Unsupported {
-                    what: source.message().to_owned(),
-                };
+                return Error::Unsupported(source.message().to_owned());
             }
             if source.class() == git2::ErrorClass::Index {
                 return Error::corrupt(format!("{}: {}", path.display(), source.message()));

@@ -23,8 +23,7 @@ use sha1::{Digest as _, Sha1};
 
 use super::format::{Inflated, loose_path, read_head, whole_blob};
 use super::pack::{self, PackFolder, PackIndex};
-use crate::git::base::object_id::{self};
-use crate::git::base::{Error, Result, object_header, parse_oid, present};
+use crate::git::base::{Error, Result, object_header, object_id, parse_oid, present};
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::ObjectId;
 

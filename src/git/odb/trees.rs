@@ -11,8 +11,7 @@ use git2::{ObjectType, Oid};
 
 use super::database::{Database, Object};
 use super::objects::ObjectWriter;
-use crate::git::base::object_id::{self};
-use crate::git::base::{Error, Result, TREE};
+use crate::git::base::{Error, Result, TREE, object_id};
 use crate::git::repo::repository::Repo;
 use crate::model::{ObjectId, RepoPath};
 

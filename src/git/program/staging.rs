@@ -16,8 +16,7 @@ use crate::git::base::{At as _, Error, GITLINK, Result, parse_oid, paths};
 use crate::git::capture::Capture;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::index::user_index::UserIndex;
-use crate::git::odb::trees::{self};
-use crate::git::odb::{Database, Flat, ObjectWriter};
+use crate::git::odb::{Database, Flat, ObjectWriter, trees};
 use crate::git::repo::{Repo, WorktreeLock};
 use crate::git::tree::TreeLookup;
 use crate::model::{Entry, EntryKind, ObjectId, RepoPath};
@@ -521,19 +520,7 @@ impl Repo {
         unlike.extend(self.unlike_work_tree(Some(commit), &perhaps, false)?);
         Ok(unlike)
     }
-}
 
-/// The mode that git gives an entry.
-fn mode_of(entry: &Entry) -> u32 {
-    match entry.kind {
-        EntryKind::File if entry.mode & 0o100 != 0 => 0o100_755,
-        EntryKind::File => 0o100_644,
-        EntryKind::Symlink => 0o120_000,
-        EntryKind::Gitlink | EntryKind::EmptyDir => GITLINK,
-    }
-}
-
-impl Repo {
     /// Those of `paths` of which the work tree has something else than a checkpoint.
     pub(crate) fn unlike_on_disk(
         &self,
@@ -620,6 +607,16 @@ impl Repo {
         other: Option<&ObjectId>,
     ) -> Result<BTreeSet<RepoPath>> {
         Ok(differing(&flat_of(self, one)?, &flat_of(self, other)?))
+    }
+}
+
+/// The mode that git gives an entry.
+fn mode_of(entry: &Entry) -> u32 {
+    match entry.kind {
+        EntryKind::File if entry.mode & 0o100 != 0 => 0o100_755,
+        EntryKind::File => 0o100_644,
+        EntryKind::Symlink => 0o120_000,
+        EntryKind::Gitlink | EntryKind::EmptyDir => GITLINK,
     }
 }
 

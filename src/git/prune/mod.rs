@@ -58,6 +58,38 @@ impl Repo {
         }
         done
     }
+
+    /// Bytes (uncompressed) of all objects that the commits `of` hold and neither `kept` nor the trees of `bases` nor HEAD.
+    ///
+    /// The history below a checkpoint is the user's own and counts for neither. An object that is missing counts nothing.
+    pub(crate) fn exclusive_bytes(
+        &self,
+        of: &[ObjectId],
+        kept: &[ObjectId],
+        bases: &BTreeSet<ObjectId>,
+    ) -> Result<u64> {
+        let mut sizes = Sizes::new(self, bases, None)?;
+        for commit in kept {
+            sizes.checkpoint(commit)?;
+        }
+        of.iter().map(|commit| sizes.checkpoint(commit)).sum()
+    }
+
+    /// For each of the commits `of`, the bytes (uncompressed) of the objects that it holds and neither those before it in the list
+    /// nor the latest commits of branches, HEAD and the commits `bases` do.
+    pub(crate) fn added_bytes(
+        &self,
+        of: &[ObjectId],
+        bases: &BTreeSet<ObjectId>,
+    ) -> Result<Vec<u64>> {
+        let branches = self
+            .inner
+            .branches(None)
+            .map_err(Error::git("list the branches"))?;
+        let branches = branches.filter_map(|branch| branch.ok()?.0.get().target());
+        let mut sizes = Sizes::new(self, bases, branches)?;
+        of.iter().map(|commit| sizes.checkpoint(commit)).collect()
+    }
 }
 
 fn remove(
@@ -229,40 +261,6 @@ fn ids(objects: &Path, name: &str) -> Result<Vec<Oid>> {
 fn remove_file(path: &Path) -> Result<Option<u64>> {
     let removed = fs::metadata(path).and_then(|file| fs::remove_file(path).map(|()| file.len()));
     present(path, removed)
-}
-
-impl Repo {
-    /// Bytes (uncompressed) of all objects that the commits `of` hold and neither `kept` nor the trees of `bases` nor HEAD.
-    ///
-    /// The history below a checkpoint is the user's own and counts for neither. An object that is missing counts nothing.
-    pub(crate) fn exclusive_bytes(
-        &self,
-        of: &[ObjectId],
-        kept: &[ObjectId],
-        bases: &BTreeSet<ObjectId>,
-    ) -> Result<u64> {
-        let mut sizes = Sizes::new(self, bases, None)?;
-        for commit in kept {
-            sizes.checkpoint(commit)?;
-        }
-        of.iter().map(|commit| sizes.checkpoint(commit)).sum()
-    }
-
-    /// For each of the commits `of`, the bytes (uncompressed) of the objects that it holds and neither those before it in the list
-    /// nor the latest commits of branches, HEAD and the commits `bases` do.
-    pub(crate) fn added_bytes(
-        &self,
-        of: &[ObjectId],
-        bases: &BTreeSet<ObjectId>,
-    ) -> Result<Vec<u64>> {
-        let branches = self
-            .inner
-            .branches(None)
-            .map_err(Error::git("list the branches"))?;
-        let branches = branches.filter_map(|branch| branch.ok()?.0.get().target());
-        let mut sizes = Sizes::new(self, bases, branches)?;
-        of.iter().map(|commit| sizes.checkpoint(commit)).collect()
-    }
 }
 
 /// Counts the bytes of what was not seen yet.

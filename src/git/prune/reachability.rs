@@ -71,9 +71,9 @@ impl Walk<'_> {
                 ObjectType::Commit | ObjectType::Tag => {
                     self.commits += 1;
                     if self.commits > MAX_COMMITS {
-                        return Err(Error::Unsupported {
-                            what: format!("more than {MAX_COMMITS} commits to look at"),
-                        });
+                        return Err(Error::Unsupported(format!(
+                            "more than {MAX_COMMITS} commits to look at"
+                        )));
                     }
                     open.extend(targets(&object.data)?);
                 }
@@ -197,9 +197,7 @@ pub(in crate::git) fn find_roots(common: &Path, asked: &HashSet<Oid>) -> Result<
             if own && name != "journal.json" {
                 continue;
             }
-            let refused = |why: &str| Error::Unsupported {
-                what: format!("{} is {why}", path.display()),
-            };
+            let refused = |why: &str| Error::Unsupported(format!("{} is {why}", path.display()));
             let is_skipped = SKIPPED.iter().any(|skipped| name == *skipped);
             match present(&path, fs::metadata(&path))? {
                 Some(found) if found.is_file() && found.len() > MAX_BYTES => {

@@ -165,29 +165,7 @@ impl Repo {
             untracked: leaving.untracked,
         })
     }
-}
 
-/// A checkpoint, its trees without what stays here, and what leaves.
-fn filtered<'a>(
-    repo: &'a Repo,
-    checkpoint: &ObjectId,
-    filter: &'a Filter,
-    sink: Sink<'a>,
-    blob: &'a dyn Fn(&[u8]) -> Result<Oid>,
-) -> Result<(StoredCheckpoint, Sent, Leaving)> {
-    let stored = repo.load_checkpoint(checkpoint)?;
-    let previous = filter.previous.as_ref();
-    let previous = previous.map(|previous| repo.load_checkpoint(previous));
-    let mut walk = Walk::new(Database::open(repo)?, filter, sink, blob);
-    let sent = walk.checkpoint(repo, &stored, previous.transpose()?.as_ref())?;
-    Ok((stored, sent, walk.leaving))
-}
-
-fn blob_id(data: &[u8]) -> Result<Oid> {
-    Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"))
-}
-
-impl Repo {
     /// What would leave of what was captured, were it a checkpoint and the first one; nothing is written. `nested` are the
     /// repositories inside the work tree, each with its folder, those inside them too.
     pub(crate) fn leaving_now(
@@ -244,6 +222,26 @@ impl Repo {
         let (_, _, leaving) = filtered(self, checkpoint, filter, &mut only_ids(), &blob_id)?;
         Ok(leaving)
     }
+}
+
+/// A checkpoint, its trees without what stays here, and what leaves.
+fn filtered<'a>(
+    repo: &'a Repo,
+    checkpoint: &ObjectId,
+    filter: &'a Filter,
+    sink: Sink<'a>,
+    blob: &'a dyn Fn(&[u8]) -> Result<Oid>,
+) -> Result<(StoredCheckpoint, Sent, Leaving)> {
+    let stored = repo.load_checkpoint(checkpoint)?;
+    let previous = filter.previous.as_ref();
+    let previous = previous.map(|previous| repo.load_checkpoint(previous));
+    let mut walk = Walk::new(Database::open(repo)?, filter, sink, blob);
+    let sent = walk.checkpoint(repo, &stored, previous.transpose()?.as_ref())?;
+    Ok((stored, sent, walk.leaving))
+}
+
+fn blob_id(data: &[u8]) -> Result<Oid> {
+    Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"))
 }
 
 /// The trees of what is sent.

@@ -364,7 +364,7 @@ impl Remote {
             });
         }
         if let Some(what) = answer::not_taken(ended) {
-            return Err(Error::Corrupt { what });
+            return Err(Error::Corrupt(what));
         }
         Ok(answer::of_call(ended).of_reading())
     }

@@ -198,7 +198,7 @@ fn unreadable(repo: &Repo, blobs: &[Oid]) -> Result<Vec<Oid>> {
     let database = Database::open(repo)?;
     work_queue::each(blobs, FILES_PER_THREAD, |oid| {
         match database.check_blob(*oid) {
-            Err(Error::Corrupt { .. }) => Ok(Some(*oid)),
+            Err(Error::Corrupt(_)) => Ok(Some(*oid)),
             checked => checked.map(|()| None),
         }
     })

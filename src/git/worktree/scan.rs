@@ -11,8 +11,7 @@ use git2::Oid;
 use super::cache::{Cache, Other};
 use crate::git::base::openat::FileStat;
 use crate::git::index::user_index::UserIndex;
-use crate::git::repo::nested::{self};
-use crate::git::repo::{Outer, Repo};
+use crate::git::repo::{Outer, Repo, nested};
 use crate::model::path::{NESTED, UNREADABLE};
 use crate::model::{CaptureRules, Nested, PathReason, RepoPath};
 

@@ -19,8 +19,7 @@ use super::ignore_rules::{self, Rules};
 use super::scan::{CachedTree, Folder, Scan, Scope};
 use super::untracked_limit::UntrackedLimit;
 use crate::git::base::openat::{self, Listing};
-use crate::git::base::work_queue::{self};
-use crate::git::base::{At as _, Error, Globs, Result, TREE, WorkQueue, parse_oid};
+use crate::git::base::{At as _, Error, Globs, Result, TREE, WorkQueue, parse_oid, work_queue};
 use crate::git::index::user_index::{Inside, UserIndex};
 use crate::git::odb::{Database, Tree};
 use crate::git::repo::nested::{self, Outer};
@@ -144,35 +143,7 @@ impl<'a> Walk<'a> {
             wanted: true,
         })
     }
-}
 
-impl DirContext<'_> {
-    fn new(dir: Arc<OwnedFd>, rules: Rules, ignored: bool) -> Self {
-        Self {
-            dir,
-            rules,
-            ignored,
-            index: None,
-            same_rules: true,
-            untracked: (0, 0),
-            known: 0,
-        }
-    }
-
-    fn below(&self, name: &[u8], path: RepoPath, ignored: bool, wanted: bool) -> PendingDir {
-        let (parent, rules) = (Arc::clone(&self.dir), self.rules.clone());
-        PendingDir {
-            parent,
-            name: name.to_vec(),
-            path,
-            rules,
-            ignored,
-            wanted,
-        }
-    }
-}
-
-impl<'a> Walk<'a> {
     /// Reads a folder; what is in it is added to `found`, and what is to be read after it to `queue`.
     pub(crate) fn folder(
         &self,
@@ -480,6 +451,32 @@ impl<'a> Walk<'a> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .add(folder, files, bytes)
+    }
+}
+
+impl DirContext<'_> {
+    fn new(dir: Arc<OwnedFd>, rules: Rules, ignored: bool) -> Self {
+        Self {
+            dir,
+            rules,
+            ignored,
+            index: None,
+            same_rules: true,
+            untracked: (0, 0),
+            known: 0,
+        }
+    }
+
+    fn below(&self, name: &[u8], path: RepoPath, ignored: bool, wanted: bool) -> PendingDir {
+        let (parent, rules) = (Arc::clone(&self.dir), self.rules.clone());
+        PendingDir {
+            parent,
+            name: name.to_vec(),
+            path,
+            rules,
+            ignored,
+            wanted,
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::{Line, Span};
+use strum::VariantArray as _;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::super::super::live::{cut, cut_at_word};
@@ -306,7 +307,7 @@ fn heads(pieces: Pieces, columns: usize) -> Pieces {
 
 fn right(app: &App, paint: &Paint, page: &[String], place: Rect, buffer: &mut Buffer) {
     let mut x = place.x;
-    for one in Page::ALL {
+    for &one in Page::VARIANTS {
         let looks = if one == app.page {
             Modifier::REVERSED
         } else {
@@ -316,7 +317,7 @@ fn right(app: &App, paint: &Paint, page: &[String], place: Rect, buffer: &mut Bu
         (x, _) = buffer.set_stringn(
             x,
             place.y,
-            one.name(),
+            one.into_str(),
             left,
             Style::new().add_modifier(looks),
         );

@@ -186,7 +186,7 @@ pub(super) enum Discovered {
 pub(super) fn discover(setup: &Setup, skipped: &mut Vec<(PathBuf, u32)>) -> Result<Discovered> {
     match Repo::discover(&setup.cwd, setup.refused_home()) {
         Ok(repo) => Ok(Discovered::Repository(Box::new(repo))),
-        Err(GitError::NotARepository { .. }) => Ok(Discovered::Nothing),
+        Err(GitError::NotARepository(_)) => Ok(Discovered::Nothing),
         Err(GitError::ForeignOwner { path, owner, root })
             if root != setup.cwd && owner::is_open_to_all(&root) =>
         {

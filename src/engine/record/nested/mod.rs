@@ -182,8 +182,8 @@ fn real(path: &Path) -> PathBuf {
 fn refusal(error: &GitError) -> Refusal {
     let partial = !matches!(
         error,
-        GitError::NotARepository { .. }
-            | GitError::Unsupported { .. }
+        GitError::NotARepository(_)
+            | GitError::Unsupported(_)
             | GitError::Unusable(_)
             | GitError::ForeignOwner { .. }
             | GitError::StrayWorktree { .. }
@@ -191,7 +191,7 @@ fn refusal(error: &GitError) -> Refusal {
             | GitError::UntrackedFlood { .. }
     );
     let mut reason = match error {
-        GitError::NotARepository { .. } => "there is no repository that could be read".to_owned(),
+        GitError::NotARepository(_) => "there is no repository that could be read".to_owned(),
         other => other.to_string(),
     };
     let mut source = std::error::Error::source(error);

@@ -31,7 +31,7 @@ pub(crate) fn verify(
         let found = match Repo::nested(outer, &link.path, context.home()) {
             Ok(repo) if !repo.has_object(commit) && has_copy() => Vec::new(),
             Ok(repo) => verify_one(context, &repo, commit)?,
-            Err(GitError::NotARepository { .. }) if has_copy() => Vec::new(),
+            Err(GitError::NotARepository(_)) if has_copy() => Vec::new(),
             Err(error) => vec![error.to_string()],
         };
         problems.extend(

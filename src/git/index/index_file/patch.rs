@@ -48,9 +48,7 @@ impl IndexPatch {
     pub(crate) fn new(bytes: Vec<u8>) -> Result<Self> {
         let file = IndexFile::parse(&bytes)?;
         if file.is_split() {
-            return Err(Error::Unsupported {
-                what: "a split index".to_owned(),
-            });
+            return Err(Error::Unsupported("a split index".to_owned()));
         }
         Ok(Self {
             bytes,
