@@ -14,7 +14,7 @@ use super::commands::{hook, log};
 use super::replies::{
     CompletionsReply, ConfigReply, NothingReply, PlanReply, Repository, SCHEMA_VERSION, SchemaReply,
 };
-use crate::engine::exchange::{self, export};
+use crate::engine::exchange;
 use crate::engine::run::{self, own_loop};
 use crate::engine::{
     accept, answers, bisect, checkpoint, doctor, forget, hook as engine_hook, init, inspect,
@@ -51,7 +51,7 @@ const DOCUMENTS: &[(&str, &[Fields])] = documents! {
     "checkpoint pin" => checkpoint::Pinned;
     "checkpoint unpin" => checkpoint::Pinned;
     "checkpoint verify" => doctor::VerifyReport;
-    "checkpoint export" => export::Exported;
+    "checkpoint export" => exchange::Exported;
     "manual-fix" => manual_fix::Fix;
     "manual-fix start" => manual_fix::Fix;
     "manual-fix status" => manual_fix::Fix;

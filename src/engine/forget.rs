@@ -99,14 +99,11 @@ pub(crate) fn forget(context: &Context, chosen: Option<&Chosen>) -> Result<Forgo
     }
     if !context.says_yes() {
         let what = match chosen {
-            Some(_) => {
-                let runs = if planned.runs.len() == 1 {
-                    "1 run".to_owned()
-                } else {
-                    format!("{} runs", planned.runs.len())
-                };
-                format!("{runs} with {}", count(planned.checkpoints, "checkpoint"))
-            }
+            Some(_) => format!(
+                "{} with {}",
+                count(planned.runs.len(), "run"),
+                count(planned.checkpoints, "checkpoint")
+            ),
             None => "every trace of recover in this repository".to_owned(),
         };
         let message =
@@ -152,14 +149,9 @@ fn forget_runs(context: &Context, planned: &Forgotten) -> Result<()> {
     let state = write_views(ledger, &[])?;
     recovery::sweep_forgotten(context, &state)?;
     for id in fixes {
-        remove(
-            context.store().root(),
-            &context
-                .store()
-                .private_dir()
-                .join("manual-fix")
-                .join(id.as_str()),
-        )?;
+        let store = context.store();
+        let folder = store.private_dir().join("manual-fix").join(id.as_str());
+        remove(store.root(), &folder)?;
     }
     storage::remove_patches(context, &gone);
     let has_kept =
@@ -224,7 +216,7 @@ fn begin(context: &Context) -> Result<Vec<ObjectId>> {
     let text: String = std::iter::once("recover forget --all\n".to_owned())
         .chain(lines)
         .collect();
-    let failed = |error| Error::io(format!("cannot write {}", mark.display()), error);
+    let failed = |error| Error::cannot("write", &mark, error);
     root.create_dir_all(mark.parent().unwrap_or(&mark))
         .map_err(failed)?;
     root.write(&mark, text.as_bytes(), Sync::All)
@@ -256,7 +248,7 @@ pub(crate) fn finish(context: &Context) -> Result<bool> {
     }
     let text = root
         .read(&mark)
-        .map_err(|error| Error::io(format!("cannot read {}", mark.display()), error))?;
+        .map_err(|error| Error::cannot("read", &mark, error))?;
     let mut all = commits(context)?;
     all.extend(
         String::from_utf8_lossy(&text)
@@ -373,7 +365,7 @@ fn remove_everything(context: &Context, commits: &[ObjectId]) -> Result<()> {
     let id = store.id().unwrap_or_default();
     remove(root, &store.private_dir())?;
     store.forget_id(id.as_deref());
-    trust::forget_trust(context)?;
+    trust::revoke(context)?;
     for folder in [
         Some(store.dir()),
         store
@@ -469,7 +461,7 @@ fn remove_empty(folder: &Path) -> io::Result<()> {
 
 /// Removes a file or a folder with all that is in it; one that is not there is removed already.
 fn remove(root: &Root, path: &Path) -> Result<()> {
-    let failed = |error: io::Error| Error::io(format!("cannot remove {}", path.display()), error);
+    let failed = |error| Error::cannot("remove", path, error);
     let removed = match root.kind(path).map_err(failed)? {
         None => Ok(()),
         Some(kind) if kind.is_dir() => root.remove_dir_all(path),

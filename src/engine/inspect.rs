@@ -18,7 +18,7 @@ use crate::engine::record::{checkpoint, memory, nested, select};
 use crate::engine::recovery;
 use crate::git::Repo;
 use crate::git::checkpoint::MemoryFile;
-use crate::git::tree::{Objects, TreeView};
+use crate::git::tree::Objects;
 use crate::model::{
     Change, ChangeType, Checkpoint, CheckpointId, Entry, EntryKind, Event, EventSource, Failure,
     FolderId, Hint, Named, Nested, ObjectId, Place, RepoPath, Run, RunKey, Selector, Snapshot,
@@ -205,7 +205,7 @@ pub(crate) fn diff(
     let selection = Selection::globs(paths)
         .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
     let before = repo.load_checkpoint(&from.commit)?;
-    let difference = |objects: Objects<'_>, after: TreeView<'_>, tree, now, new_memory: &[_]| {
+    let difference = |objects: Objects<'_>, after, tree, now, new_memory: &[_]| {
         let mut changes = objects.changes(before.view(), after, &selection)?;
         let then = &before.manifest.nested;
         nested::changed(context, repo, then, now, &selection, &mut changes);
@@ -458,8 +458,7 @@ pub(crate) fn log_end(context: &Context, path: &Path) -> Result<String> {
         file.take(LOG_END).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    let bytes =
-        read().map_err(|error| Error::io(format!("cannot read {}", path.display()), error))?;
+    let bytes = read().map_err(|error| Error::cannot("read", path, error))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -571,7 +570,7 @@ pub(crate) fn report_to_file(context: &Context, path: &Path, text: &str) -> Resu
     let path = context.cwd().join(path);
     // Without -o it goes to standard output.
     let hint = || Hint::recover(["report"]);
-    let failed = |error| Error::io(format!("cannot write {}", path.display()), error).hint(hint());
+    let failed = |error| Error::cannot("write", &path, error).hint(hint());
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(
             Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())).hint(hint()),

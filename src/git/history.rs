@@ -9,13 +9,12 @@ use std::path::PathBuf;
 
 use git2::{ObjectType, Oid, ReferenceType, Signature, Sort};
 
-use super::base::error::{At as _, Error, Result, present};
-use super::base::object_id::{oid_of, parse_oid};
-use super::odb::database::{Database, unread};
-use super::odb::objects::ObjectWriter;
-use super::repo::locks::{GitLock, WorktreeLock};
+use super::base::{At as _, Error, Result, oid_of, parse_oid, present};
+use super::odb::database::unread;
+use super::odb::{Database, ObjectWriter};
+use super::repo::locks::GitLock;
 use super::repo::refs::{GIT_WAIT, remove_packed, sync_ref, write_draft};
-use super::repo::repository::{IDENTITY, Repo};
+use super::repo::{IDENTITY, Repo, WorktreeLock};
 use crate::durable::{create_dir_all, give_to_sudo_caller};
 use crate::model::manifest::{Head, ObjectId};
 

@@ -8,12 +8,7 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::agent_record::{Tokens, Usage};
-use super::decision::Decision;
-use super::failure::{Condition, Failure};
-use super::feedback::FeedbackResults;
-use super::id::CheckpointId;
-use super::manifest::ObjectId;
-use super::time::Timestamp;
+use super::{CheckpointId, Condition, Decision, Failure, FeedbackResults, ObjectId, Timestamp};
 
 /// A numbered unit of progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

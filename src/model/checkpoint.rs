@@ -7,12 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::feedback::FeedbackResults;
-use super::id::{CheckpointId, RunKey, TaskId};
 use super::lazy_compressed::LazyCompressed;
-use super::manifest::ObjectId;
-use super::path::{PathReason, RepoPath};
-use super::time::Timestamp;
+use super::{
+    CheckpointId, FeedbackResults, ObjectId, PathReason, RepoPath, RunKey, TaskId, Timestamp,
+};
 use crate::model::path::FolderId;
 
 /// The stage of a lane's records of attempts that failed (C2); no position in the order of the stages.

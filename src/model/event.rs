@@ -5,21 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use super::agent_record::{Tokens, Usage};
 use super::attempt::Preconditions;
-use super::checkpoint::{Checkpoint, Verdict};
-use super::decision::{Decision, Strategy};
-use super::failure::{Condition, Failure};
-use super::feedback::FeedbackResults;
-use super::id::{CheckpointId, RunId, TaskId};
 use super::import::Imported;
-use super::manifest::{Change, ObjectId};
-use super::manual_fix::{ManualFixSession, ManualFixStatus};
-use super::operation::Operation;
-use super::path::FolderId;
-use super::run::{
-    AttemptOutcome, IterationStatus, Leftover, ProcessId, RunKey, RunSpec, RunStatus,
+use super::run::Leftover;
+use super::step::StepStart;
+use super::{
+    AttemptOutcome, Change, Checkpoint, CheckpointId, Condition, Decision, Failure,
+    FeedbackResults, FolderId, IterationStatus, ManualFixSession, ManualFixStatus, ObjectId,
+    Operation, ProcessId, RunId, RunKey, RunSpec, RunStatus, StepEnd, Strategy, TaskId, Timestamp,
+    Verdict,
 };
-use super::step::{StepEnd, StepStart};
-use super::time::Timestamp;
 
 /// The schema of the events that this version writes. Older ones are read; newer ones are read where possible and
 /// never written after (exit 15). What says nothing new is written with the schema in which it came ([`Payload::schema`]).

@@ -6,8 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
-use super::feedback::CheckKind;
-use super::time::Timestamp;
+use super::{CheckKind, Timestamp};
 
 /// Who failed (B2).
 #[derive(

@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strum::IntoStaticStr;
 
-use super::id::RunKey;
-use super::time::Timestamp;
+use super::{RunKey, Timestamp};
 
 /// Which system's file it is; in the order in which several are imported, so that the loop's own state comes last and is
 /// what `recovery.json` records.

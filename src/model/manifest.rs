@@ -10,8 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::path::{PathReason, RepoPath};
-use super::time::Timestamp;
+use super::{PathReason, RepoPath, Timestamp};
 
 /// The version that this program writes; a manifest with a newer one is not read.
 pub(crate) const MANIFEST_VERSION: u32 = 1;

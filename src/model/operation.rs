@@ -7,15 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::checkpoint::Checkpoint;
-use super::decision::Decision;
-use super::failure::Failure;
-use super::id::{CheckpointId, OperationId};
-use super::manifest::ObjectId;
-use super::path::{PathReason, RepoPath};
-use super::run::{AcceptedAs, IterationStatus, Run, RunStatus};
+use super::id::OperationId;
+use super::run::AcceptedAs;
 use super::step::StepRef;
-use super::time::Timestamp;
+use super::{
+    Checkpoint, CheckpointId, Decision, Failure, IterationStatus, ObjectId, PathReason, RepoPath,
+    Run, RunStatus, Timestamp,
+};
 
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]

@@ -11,18 +11,14 @@ use strum::{IntoStaticStr, VariantArray};
 use super::agent_record::{Usage, is_session_id};
 use super::attempt::Iterations;
 use super::checkpoint::{Line, Removed};
-use super::decision::{Action, Decision, Strategy};
-use super::failure::{CauseDetail, Failure};
-use super::feedback::FeedbackResults;
-use super::hook::HookAgent;
-use super::id::{CheckpointId, TaskId};
-use super::import::{ImportKind, ImportedDocument};
+use super::failure::CauseDetail;
+use super::import::ImportedDocument;
 use super::lazy_compressed::LazyCompressed;
-use super::manifest::ObjectId;
-use super::manual_fix::{ManualFixSession, ManualFixStatus};
-use super::path::{FolderId, PathReason, RepoPath};
-use super::step::Step;
-use super::time::Timestamp;
+use super::{
+    Action, CheckpointId, Decision, Failure, FeedbackResults, FolderId, HookAgent, ImportKind,
+    ManualFixSession, ManualFixStatus, ObjectId, PathReason, RepoPath, Step, Strategy, TaskId,
+    Timestamp,
+};
 
 pub use super::attempt::ProcessId;
 pub(crate) use super::attempt::{

@@ -5,10 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::attempt::ProcessId;
-use super::id::{CheckpointId, NONE, RunKey};
-use super::manifest::ObjectId;
-use super::time::Timestamp;
+use super::id::NONE;
+use super::{CheckpointId, ObjectId, ProcessId, RunKey, Timestamp};
 
 /// The longest name that a step may have, in bytes.
 pub(crate) const MAX_NAME: usize = 200;

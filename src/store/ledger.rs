@@ -19,11 +19,10 @@ use crate::model::run::NONE;
 use crate::model::{Event, EventSource, Payload, RunKey, State, Timestamp};
 
 use super::error::StoreError;
-use super::packed_lines::DecodeError;
+use super::ledger_line::DecodeError;
 use super::registry::{Origin, Registry};
 use super::second_copy::{SecondCopy, Standing};
 use super::state_cache::StateCache;
-use super::view_names::LANES;
 use crate::store::second_copy::Unsynced;
 
 pub(crate) use identity::Owned;
@@ -34,6 +33,19 @@ const CACHE_EVERY: u64 = 64;
 const CACHE_EVERY_RUNS: usize = 8;
 /// How much of the ledger's end the cache remembers: the last line's checksum and closing.
 const END_LENGTH: usize = 11;
+
+/// How the last failure of each run is recovered from.
+pub(crate) const RECOVERY: &str = "recovery.json";
+/// What was tried.
+pub(crate) const ATTEMPTS: &str = "attempt_history.json";
+/// The records of lanes, where the configuration names no other file.
+pub(crate) const LANES: &str = "checkpoints.json";
+/// The checkpoint that a session goes on from.
+pub(crate) const ACTIVE: &str = "active_checkpoint.json";
+
+/// The names of the views that all runs share.
+pub(crate) const VIEWS: [&str; 4] = [RECOVERY, ATTEMPTS, LANES, ACTIVE];
+
 /// A state directory.
 #[derive(Clone, Debug)]
 pub struct Store {

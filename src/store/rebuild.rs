@@ -13,7 +13,7 @@ use crate::model::{Event, Timestamp};
 use super::error::StoreError;
 use super::ledger::{Owned, Store};
 use super::ledger_line::{self, Line};
-use super::packed_lines::{self, DecodeError, lines_of};
+use super::ledger_line::{DecodeError, lines_of};
 
 /// What can be read of lines that may be damaged.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +31,7 @@ pub fn salvage(bytes: &[u8]) -> Salvaged {
     let mut found = Salvaged::default();
     for text in lines_of(bytes).filter(|text| !text.is_empty()) {
         let packed =
-            packed_lines::packed(text).map(|packed| packed.and_then(|packed| packed.unpack()));
+            ledger_line::packed(text).map(|packed| packed.and_then(|packed| packed.unpack()));
         match packed {
             None => {
                 if !found.take(text) {
@@ -59,7 +59,7 @@ impl Salvaged {
     }
 
     fn take_remains(&mut self, text: &[u8]) {
-        for text in lines_of(&packed_lines::salvage_lines(text)) {
+        for text in lines_of(&ledger_line::salvage_lines(text)) {
             self.take(text);
         }
     }

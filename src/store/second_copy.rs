@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::packed_lines::{decompress_all, whole};
+use super::ledger_line::{decompress_all, whole};
 use crate::durable::{Kind, Root, Sync, present};
 
 /// Bytes of the end that are compared: more than the checksum of the last line.

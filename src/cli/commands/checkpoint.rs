@@ -12,7 +12,7 @@ use super::super::screens::{choose_checkpoint, choose_restore};
 use super::super::ui::{Paged, Reply, Ui, escape, verb};
 use super::exchange::foreign_line;
 use super::restore::reply;
-use crate::engine::exchange::{self, export};
+use crate::engine::exchange;
 use crate::engine::{
     Context, Error, ErrorKind, Result, checkpoint, doctor, inspect, rollback, runs,
 };
@@ -300,7 +300,7 @@ fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
         (None, Some(path)) => (exchange::Format::Bundle, Some(path)),
         (None, None) => (exchange::Format::SeedJson, args.output.as_ref()),
     };
-    let request = export::Request {
+    let request = exchange::Request {
         selector: args.selector.clone(),
         format,
         path: path.cloned(),

@@ -11,7 +11,7 @@ use crate::engine::record::checkpoint;
 use crate::engine::record::run_settings::{identity, loops_of, shell_of};
 use crate::engine::restore::request::{Commits, Options, RestoreRequest};
 use crate::engine::rollback::on_request::restore;
-use crate::engine::rollback::undo::undo;
+use crate::engine::rollback::undo;
 use crate::engine::run::{LoopSetting, run_loops};
 use crate::engine::trust::{self, agreed};
 use crate::git::Repo;

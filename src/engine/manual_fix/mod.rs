@@ -3,6 +3,7 @@
 //! What the feedback loops say of the work tree as it is.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
@@ -20,7 +21,7 @@ use crate::engine::{inspect, recovery};
 use crate::model::checkpoint::trigger;
 use crate::model::{
     CheckpointId, Failure, Hint, IterationStatus, ManualFixSession, ManualFixStatus, ObjectId,
-    Payload, RunKey, RunStatus, Verdict,
+    Payload, RunKey, RunStatus, State, Verdict,
 };
 use crate::policy::classify::classify;
 use crate::policy::prompt::manual_fix_context;
@@ -35,9 +36,8 @@ pub(crate) mod watch;
 
 /// Opens a session for the run that a command works on; the open one where there is one.
 pub(crate) fn start(context: &Context) -> Result<Fix> {
-    recover_unless_dry(context)?;
-    let state = recovery::load_recovered(context)?;
-    let run = select::require(context, &state)?;
+    let (state, key) = meant(context)?;
+    let run = &run_of(&state, &key)?;
     if run.failure.is_none()
         && !matches!(
             run.status,
@@ -69,12 +69,14 @@ pub(crate) fn start(context: &Context) -> Result<Fix> {
     open(context, &run.key)
 }
 
-fn recover_unless_dry(context: &Context) -> Result<()> {
-    if context.dry_run() {
-        Ok(())
-    } else {
-        recovery::recover(context)
+/// The run that is meant; what a crash left is dealt with before.
+fn meant(context: &Context) -> Result<(Arc<State>, RunKey)> {
+    if !context.dry_run() {
+        recovery::recover(context)?;
     }
+    let state = recovery::load_recovered(context)?;
+    let key = select::require(context, &state)?.key.clone();
+    Ok((state, key))
 }
 
 /// What came of going on with a fix.
@@ -92,9 +94,7 @@ pub(crate) fn resume_with_fix(
     options: &DriveOptions,
     prepare_only: bool,
 ) -> Result<Continued> {
-    recover_unless_dry(context)?;
-    let state = recovery::load_recovered(context)?;
-    let key = select::require(context, &state)?.key.clone();
+    let (state, key) = meant(context)?;
     let fix = active(&state, &key)?;
     if !fix.run.spec.command.is_empty() && !prepare_only && !context.dry_run() {
         require_consent_to_drive(context, &key)?;
@@ -196,9 +196,7 @@ pub(crate) fn resume_with_fix(
 
 /// Gives the session up; files stay as they are.
 pub(crate) fn abort(context: &Context) -> Result<Fix> {
-    recover_unless_dry(context)?;
-    let state = recovery::load_recovered(context)?;
-    let key = select::require(context, &state)?.key.clone();
+    let (state, key) = meant(context)?;
     if context.dry_run() {
         return active(&state, &key);
     }
@@ -287,9 +285,7 @@ pub(crate) struct Judged {
 
 /// Runs the feedback loops. Verified is only the exact tree that was there before and after them.
 pub(crate) fn verify(context: &Context, show: Show) -> Result<Fix> {
-    recover_unless_dry(context)?;
-    let state = recovery::load_recovered(context)?;
-    let key = select::require(context, &state)?.key.clone();
+    let (state, key) = meant(context)?;
     if context.dry_run() {
         let run = active(&state, &key)?.run;
         trust::require_for_fix(context, &run)?;

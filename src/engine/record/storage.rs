@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::nested::NestedCapture;
-use super::trailers;
+use super::stored;
 use crate::durable::Sync;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::git::capture::Capture;
@@ -107,7 +107,7 @@ fn commit(
     }
     let headline = headline(request, checkpoint);
     let (id, run) = (checkpoint.id.as_str(), checkpoint.run.run_id.as_str());
-    let message = trailers::format(&headline, &[("Id", id), ("Run", run)]);
+    let message = stored::format_trailers(&headline, &[("Id", id), ("Run", run)]);
     let reflog = format!("recover: commit for checkpoint {id}: {headline}");
     let committed = repo.commit_on_branch(
         &prepared.lock,

@@ -353,14 +353,10 @@ pub(crate) fn sweep_forgotten(context: &Context, state: &State) -> Result<()> {
             } else {
                 root.remove_file(&path)
             };
-            match removed {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(Error::io(
-                        format!("cannot remove {}", path.display()),
-                        error,
-                    ));
-                }
-                _ => {}
+            if let Err(error) = removed
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                return Err(Error::cannot("remove", &path, error));
             }
         }
     }

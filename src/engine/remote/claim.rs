@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::check::require_guarantees;
 use super::incoming::{gives_way, refuse_other, take_in};
 use super::push::{confirm, prepare, push, sync};
 use super::record::{Chain, Locked, Pending, Record, RunThere};
+use super::server::require_guarantees;
 use super::server::{Away, CHANGES, Miss, Reach, Server};
 use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Moment, Result, WaitLimit};

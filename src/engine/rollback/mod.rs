@@ -8,7 +8,6 @@
 //! restore) may be the last name of a user's work. The commands that are printed take nothing of it away.
 
 pub(crate) mod on_request;
-pub(crate) mod undo;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -33,7 +32,7 @@ use crate::policy::text::{escape, first_few};
 pub(crate) use crate::engine::restore::request::{
     Commits, IndexOutcome, NestedAction, Options, Restore, RestoreResult,
 };
-pub(crate) use on_request::COPIED;
+pub(crate) use on_request::{COPIED, redo, undo};
 
 /// Where to go back to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -165,15 +165,6 @@ pub(crate) fn revoke(context: &Context) -> Result<bool> {
     record.revoke().map_err(|error| unwritten(context, error))
 }
 
-/// Forgets what was trusted, with everything else of the repository.
-pub(crate) fn forget_trust(context: &Context) -> Result<()> {
-    context
-        .trust_record()
-        .revoke()
-        .map(drop)
-        .map_err(|error| unwritten(context, error))
-}
-
 fn place(context: &Context) -> String {
     context
         .trust_record()

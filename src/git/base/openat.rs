@@ -18,7 +18,7 @@ use sha1::{Digest as _, Sha1};
 
 pub(in crate::git) use super::error::io_error;
 use super::error::{At as _, Error, Result};
-use super::object_id::object_header;
+use super::paths::object_header;
 use crate::durable::{self, FOLDER, is_one_of};
 use crate::model::{Entry, EntryKind, RepoPath};
 use crate::os::{SYNCS_FILE_SYSTEMS, dirty_bytes, file_type, for_each_name};

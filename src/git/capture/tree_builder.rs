@@ -6,7 +6,7 @@ use std::rc::Rc;
 use git2::{ObjectType, Oid};
 use rustix::fs::FileType;
 
-use crate::git::base::{GITLINK, Result, SMALL_TASKS, TREE, object_id, work_queue};
+use crate::git::base::{GITLINK, Result, SMALL_TASKS, TREE, id_of, parse_oid, work_queue};
 use crate::git::odb::{Level, ObjectWriter, Tree};
 use crate::git::tree::KnownTrees;
 use crate::git::worktree::cache::{Cache, flag};
@@ -133,7 +133,7 @@ struct Unwritten<'w> {
 
 impl Unwritten<'_> {
     fn add(&mut self, tree: Tree) -> Result<Oid> {
-        let oid = object_id::id_of(ObjectType::Tree, tree.bytes())?;
+        let oid = id_of(ObjectType::Tree, tree.bytes())?;
         self.bytes += tree.bytes().len();
         self.trees.push((oid, tree));
         if self.bytes >= AT_ONCE {
@@ -242,7 +242,7 @@ fn build(
             level.add(
                 crate::git::base::openat::split(path).1,
                 GITLINK,
-                object_id::parse_oid(commit)?,
+                parse_oid(commit)?,
             );
         }
     }

@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use git2::{ObjectType, Oid};
 
 use super::stored::{FOLDER, StoredCheckpoint, parse_manifest};
-use crate::git::base::{Error, GITLINK, Result, TREE, object_id, parse_oid};
+use crate::git::base::{Error, GITLINK, Result, TREE, id_of, parse_oid};
 use crate::git::capture::Capture;
 use crate::git::odb::{Database, Level, ObjectWriter, Tree, TreeEntry, trees};
 use crate::git::repo::{CheckpointRef, Repo};
@@ -193,7 +193,7 @@ fn copy(
         level.add(FOLDER.as_bytes(), TREE, parse_oid(inner)?);
     }
     let bytes = level.into_bytes();
-    let id = object_id::id_of(ObjectType::Tree, &bytes)?;
+    let id = id_of(ObjectType::Tree, &bytes)?;
     if known == Some(id) && writer.holds(id)? {
         return Ok(id);
     }

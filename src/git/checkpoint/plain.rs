@@ -9,8 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use git2::Oid;
 
-use crate::git::base::object_id::EMPTY_BLOB;
-use crate::git::base::{Error, Result, TREE, oid_of, parse_oid};
+use crate::git::base::{EMPTY_BLOB, Error, Result, TREE, oid_of, parse_oid};
 use crate::git::odb::trees::{self, child};
 use crate::git::odb::{Database, Tree};
 use crate::git::repo::repository::Repo;

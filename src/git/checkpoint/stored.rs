@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use git2::{ObjectType, Oid};
 
-use crate::git::base::object_id::{id_of, kind_of};
-use crate::git::base::{Error, Result, parse_oid, paths};
+use crate::git::base::paths::kind_of;
+use crate::git::base::{Error, Result, id_of, parse_oid, paths};
 use crate::git::capture::Capture;
 use crate::git::odb::database::unread;
 use crate::git::odb::{Database, Flat, ObjectWriter, trees};

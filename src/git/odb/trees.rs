@@ -11,7 +11,7 @@ use git2::{ObjectType, Oid};
 
 use super::database::{Database, Object};
 use super::objects::ObjectWriter;
-use crate::git::base::{Error, Result, TREE, object_id};
+use crate::git::base::{Error, Result, TREE, id_of};
 use crate::git::repo::repository::Repo;
 use crate::model::{ObjectId, RepoPath};
 
@@ -31,7 +31,7 @@ pub(in crate::git) fn into_writer(writer: &ObjectWriter) -> impl FnMut(&[u8]) ->
 
 /// Only says ids; nothing is written.
 pub(in crate::git) fn only_ids() -> impl FnMut(&[u8]) -> Result<Oid> {
-    |bytes| object_id::id_of(ObjectType::Tree, bytes)
+    |bytes| id_of(ObjectType::Tree, bytes)
 }
 
 /// Writes the trees of these paths. Where a path is both a file and a folder (a conflicted index), the folder wins.

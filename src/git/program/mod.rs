@@ -19,8 +19,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::base::error::{At as _, Error, Result};
-use super::base::object_id::parse_oid;
+use super::base::{At as _, Error, Result, parse_oid};
 use super::odb::database::Database;
 use super::repo::repository::Repo;
 use crate::model::{Entry, EntryKind, RepoPath};

@@ -18,17 +18,14 @@ use std::path::Path;
 
 use git2::Oid;
 
-use super::base::error::{At as _, Error, Result, present};
-use super::base::object_id::{TREE, parse_oid};
-use super::odb::database::Database;
+use super::base::{At as _, Error, Result, TREE, parse_oid, present};
 use super::odb::format::loose_path;
 use super::odb::owned_objects::{self, RemovedCheckpoint};
 use super::odb::pack::PackIndex;
 use super::odb::packing::{self, Packs, Removed, touched_until};
 use super::odb::publish::{self, Published};
-use super::odb::trees::Tree;
-use super::repo::locks::WorktreeLock;
-use super::repo::repository::Repo;
+use super::odb::{Database, Tree};
+use super::repo::{Repo, WorktreeLock};
 use crate::model::manifest::ObjectId;
 use reachability::{Older, Walk};
 

@@ -21,8 +21,7 @@ use crate::git::base::{
     At as _, DirfdCache, Error, FileStat, OnDisk, Result, openat, paths, work_queue,
 };
 use crate::git::odb::database::Database;
-use crate::git::repo::loan::Loan;
-use crate::git::repo::{Repo, WorktreeLock};
+use crate::git::repo::{Loan, Repo, WorktreeLock};
 use crate::model::{Entry, EntryKind, PathReason, RepoPath};
 use crate::policy::restore::{PlannedWrite, RestorePlan};
 

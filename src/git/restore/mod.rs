@@ -21,11 +21,9 @@ use git2::Oid;
 use serde::{Deserialize, Serialize};
 use write_batch::FILES_PER_THREAD;
 
-use super::base::error::{At as _, Result};
-use super::base::openat::{self, DirfdCache, FileStat, OnDisk};
-use super::base::work_queue;
-use super::repo::locks::WorktreeLock;
-use super::repo::repository::Repo;
+use super::base::openat;
+use super::base::{At as _, DirfdCache, FileStat, OnDisk, Result, work_queue};
+use super::repo::{Repo, WorktreeLock};
 use crate::durable::is_left_over;
 use crate::model::id::OperationId;
 use crate::model::{Entry, Head, ObjectId, PathReason, RepoPath};

@@ -10,7 +10,7 @@ use flate2::{Compression, write::ZlibEncoder};
 use git2::{DiffFormat, DiffOptions, Oid, Patch};
 
 use super::{Objects, TreeLookup, TreeView};
-use crate::git::base::{Error, GITLINK, Result, object_id, parse_oid};
+use crate::git::base::{EMPTY_BLOB, Error, GITLINK, Result, parse_oid};
 use crate::git::odb::{Database, Flat, trees};
 use crate::model::{Change, ChangeType, Entry, EntryKind, ObjectId, RepoPath};
 use crate::policy::changes::{ChangedFile, Content};
@@ -246,7 +246,7 @@ impl Objects<'_> {
 pub type Seen = BTreeMap<RepoPath, (Change, Option<Entry>)>;
 
 fn is_content(entry: &Entry) -> bool {
-    entry.kind == EntryKind::File && entry.oid.0 != object_id::EMPTY_BLOB
+    entry.kind == EntryKind::File && entry.oid.0 != EMPTY_BLOB
 }
 
 fn change(

@@ -69,16 +69,12 @@ impl Cache {
         let began = repo.file_system_time()?;
         Ok(Self {
             began,
-            ..Self::of_objects(repo, doubted)
+            ..Self::open_readonly(repo, doubted)
         })
     }
 
     /// Reads the cache for a rehearsal, which writes nothing: it cannot know the file system's time, so it cannot make a cache.
     pub(crate) fn open_readonly(repo: &Repo, doubted: bool) -> Self {
-        Self::of_objects(repo, doubted)
-    }
-
-    fn of_objects(repo: &Repo, doubted: bool) -> Self {
         let read = Self::read(repo);
         let found = repo
             .inner

@@ -12,7 +12,6 @@ use super::super::{StoreError, ledger_line};
 use super::{Beyond, CACHE_EVERY, Exclusive, NewEvent, Store};
 use crate::durable::{Root, Sync, present};
 use crate::model::{Event, Payload, State, Timestamp};
-use crate::store::packed_lines;
 
 /// From this number of bytes in unpacked lines on, older ones are packed.
 const PACK_FROM_BYTES: u64 = 8 * 1024 * 1024;
@@ -263,7 +262,7 @@ impl Exclusive {
         };
         let (old, young) = open.split_at(stay + 1);
         let before = self.loaded.lines - memchr::memchr_iter(b'\n', open).count() as u64;
-        let packed = packed_lines::pack(before + 1, old);
+        let packed = ledger_line::pack(before + 1, old);
         let packed = packed.map_err(|flaw| io::Error::other(format!("{flaw:?}")))?;
 
         let mut all = Vec::with_capacity(begin + packed.len() + young.len());

@@ -6,7 +6,7 @@ use memchr::memmem::Finder;
 
 use super::super::StoreError;
 use super::super::ledger_line::{self, Line};
-use super::super::packed_lines::{PackedLine, lines_of, packed, whole};
+use super::super::ledger_line::{PackedLine, lines_of, packed, whole};
 use super::mended::Lines;
 use super::{Arc, Loaded, Store};
 use crate::model::event::EVENT_SCHEMA;

@@ -7,7 +7,7 @@ use super::*;
 use crate::model::event::{EVENT_SCHEMA, Event};
 use crate::model::run::RunSpec;
 use crate::model::time::Timestamp;
-use crate::store::{ledger_line, packed_lines, salvage};
+use crate::store::{ledger_line, salvage};
 
 fn store() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
@@ -723,7 +723,7 @@ proptest! {
         if packed {
             let lines = fs::read(&files[0]).unwrap();
             let end = memchr::memmem::find(&lines, b"\n{\"seq\":4,").unwrap() + 1;
-            let packed = packed_lines::pack(1, &lines[..end]).unwrap();
+            let packed = ledger_line::pack(1, &lines[..end]).unwrap();
             fs::write(&files[0], [&packed, &lines[end..]].concat()).unwrap();
             // Each of the two may be compacted alone.
             if blows.len() % 2 == 0 {
@@ -864,7 +864,7 @@ fn a_long_ledger_compacts_itself_and_keeps_all_it_said() {
     let late = fs::read(store().ledger_path()).unwrap();
     for set_back in [
         early.as_slice(),
-        &packed_lines::decompress_all(&late)[..late.len() * 2],
+        &ledger_line::decompress_all(&late)[..late.len() * 2],
     ] {
         fs::remove_file(store().ledger_path()).unwrap();
         let whole = memchr::memrchr(b'\n', set_back).unwrap();
@@ -913,7 +913,7 @@ fn a_long_ledger_compacts_itself_and_keeps_all_it_said() {
     }
     // One that a kill left without its copy: both say the same.
     fs::remove_file(store().ledger_path()).unwrap();
-    fs::write(store().ledger_path(), packed_lines::decompress_all(&late)).unwrap();
+    fs::write(store().ledger_path(), ledger_line::decompress_all(&late)).unwrap();
     drop(store().lock().unwrap());
     assert_eq!(store().read_lines(0).unwrap(), said);
 

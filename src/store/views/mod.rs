@@ -13,8 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::StoreError;
-use super::ledger::{Store, file_name_of, plain};
-use super::view_names::{ACTIVE, ATTEMPTS, RECOVERY};
+use super::ledger::{ACTIVE, ATTEMPTS, RECOVERY, Store, file_name_of, plain};
 use crate::durable::Sync;
 use crate::model::path::short_part;
 use crate::model::{ImportKind, Run, RunKey, RunStatus, State, TaskId, Timestamp};

@@ -48,17 +48,11 @@ impl Places {
             ..area
         };
         if area.width < BOTH {
-            return if in_page {
-                Self {
-                    list: None,
-                    page: Some(body),
-                }
-            } else {
-                Self {
-                    list: Some(body),
-                    page: None,
-                }
-            };
+            let (list, page) = (
+                Some(body).filter(|_| !in_page),
+                Some(body).filter(|_| in_page),
+            );
+            return Self { list, page };
         }
         let left = (area.width * 2 / 5).clamp(30, 60);
         let list = Rect {

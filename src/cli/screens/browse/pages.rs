@@ -107,10 +107,7 @@ fn about_run(run: &Run, now: Timestamp) -> String {
         run.key,
         render::in_words(run.status.as_str())
     );
-    let total = run
-        .spec
-        .iterations_total
-        .map_or_else(String::new, |total| format!(" of {total}"));
+    let total = run.spec.of_total();
     text += &format!("Iteration: {}{total}\n", run.shown_iteration());
     text += &format!("Attempts:  {}\n", run.iterations.count_attempts());
     text += &format!("Began:     {}\n", render::moment(run.created_at, now));

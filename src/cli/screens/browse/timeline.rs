@@ -134,10 +134,7 @@ pub(super) fn label(state: &State, row: &Row, open: bool, now: Timestamp) -> Pie
             ]
         }
         Node::Iteration(number) => {
-            let total = run
-                .spec
-                .iterations_total
-                .map_or_else(String::new, |total| format!(" of {total}"));
+            let total = run.spec.of_total();
             let status = run
                 .iterations
                 .get(*number)

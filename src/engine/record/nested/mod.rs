@@ -11,7 +11,7 @@ use anyhow::Context as _;
 
 use super::stored::{RECORD, mark_suspect};
 use crate::engine::base::{Context, Error, Result};
-use crate::engine::record::trailers;
+use crate::engine::record::stored::{format_trailers, parse_trailers};
 use crate::git::capture::Capture;
 use crate::git::checkpoint::{CheckpointParts, StoredCheckpoint};
 use crate::git::repo::CheckpointRef;
@@ -259,7 +259,7 @@ pub(super) fn remove_strays(
 
 /// Whether a nested checkpoint was made for this work tree from this state directory.
 fn is_ours(context: &Context, message: &str) -> bool {
-    let all = trailers::parse(message);
+    let all = parse_trailers(message);
     let has = |key: &str, value: &str| {
         all.iter()
             .any(|(known, found)| known == key && found == value)
@@ -429,6 +429,6 @@ impl NestedCapture {
             (OUTER_STATE, state.text()),
             (RECORD, &record),
         ];
-        Ok(trailers::format(&headline, &all))
+        Ok(format_trailers(&headline, &all))
     }
 }
