@@ -277,7 +277,7 @@ fn keep_aside(context: &Context, root: &Root, path: &Path, said: &[u8]) -> Resul
 }
 
 fn write(root: &Root, path: &Path, content: &[u8]) -> Result<()> {
-    let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
+    let failed = |error| Error::cannot("write", path, error);
     if let Some(folder) = path.parent() {
         root.create_dir_all(folder).map_err(failed)?;
         root.reap(folder);

@@ -51,7 +51,7 @@ pub struct CaptureStats {
 }
 
 /// The state of a work tree. Its objects are readable through it; they become part of the repository with
-/// [`write_checkpoint`](super::checkpoint::write_checkpoint), else they are dropped.
+/// [`write_checkpoint`](super::checkpoint::write_checkpoint) or [`Capture::keep_objects`], else they are dropped.
 ///
 /// It keeps the worktree's lock held until it is dropped.
 #[derive(Debug)]
@@ -161,6 +161,11 @@ impl Capture {
         self.writer.is_in_memory()
     }
 
+    /// Makes the captured objects durable without a checkpoint (nothing refers to them, so that `git gc` may drop them).
+    pub fn keep_objects(&self) -> Result<()> {
+        self.writer.publish()
+    }
+
     /// Notes what was seen, so that the next capture reads only what changes from here on. `commit` is the checkpoint
     /// of this capture, and `reference` holds it. Without the note the next capture is slower and as right, so that a
     /// failure is reported and no more. What was seen is forgotten here; that of a large work tree is written by when this
@@ -201,10 +206,10 @@ impl Capture {
     }
 
     /// Keeps what was damaged or missing and is written again, and syncs what others wrote, where the capture itself is not
-    /// recorded. Nothing refers to these objects, so that `git gc` may drop them.
+    /// recorded.
     pub fn repair(&self) -> Result<()> {
         let is_any = self.writer.doubts() || self.added_bytes() > 0 || self.writer.has_unsynced();
-        if is_any { self.writer.publish() } else { Ok(()) }
+        if is_any { self.keep_objects() } else { Ok(()) }
     }
 
     /// The states of these files, then those of others, as many as wanted; none once the capture is noted. Nothing is read.

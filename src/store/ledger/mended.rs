@@ -19,6 +19,9 @@ pub(super) trait Lines: Read + Seek {}
 
 impl<T: Read + Seek> Lines for T {}
 
+/// The ledger's own file, how it stands to its second copy, and what counts in its place.
+type Opened = (Option<File>, Standing, Option<Vec<u8>>);
+
 impl Store {
     /// Whether the ledger's second copy shows that what it says was recorded here.
     pub fn is_vouched_for(&self) -> bool {
@@ -143,9 +146,7 @@ impl Store {
     }
 
     /// [`Self::open_both`] and what counts, where it is doubtful that this is the ledger.
-    pub(super) fn open_mended(
-        &self,
-    ) -> Result<(Option<File>, Standing, Option<Vec<u8>>), StoreError> {
+    pub(super) fn open_mended(&self) -> Result<Opened, StoreError> {
         let (ledger, standing) = self.open_both()?;
         let mended = match standing {
             Standing::Doubtful => self.mended()?,

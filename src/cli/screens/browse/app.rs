@@ -202,7 +202,7 @@ impl App {
                 self.page
             }),
             Key::Char(digit @ '1'..='5') => {
-                self.show(Page::VARIANTS[digit as usize - '1' as usize])
+                self.show(Page::VARIANTS[digit as usize - '1' as usize]);
             }
             Key::Char('d') => self.compare(),
             Key::Char('p') => self.ask(Self::pin),
