@@ -14,11 +14,10 @@ use super::commands::{hook, log};
 use super::replies::{
     CompletionsReply, ConfigReply, NothingReply, PlanReply, Repository, SCHEMA_VERSION, SchemaReply,
 };
-use crate::engine::exchange;
 use crate::engine::run::{self, own_loop};
 use crate::engine::{
-    accept, answers, bisect, checkpoint, doctor, forget, hook as engine_hook, init, inspect,
-    manual_fix, remote, runs, status, step, trust,
+    accept, answers, bisect, checkpoint, doctor, exchange, forget, hook as engine_hook, init,
+    inspect, manual_fix, remote, runs, status, step, trust,
 };
 use crate::model::failure::Failure;
 use crate::store::views::AttemptHistory;

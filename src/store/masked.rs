@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use super::error::StoreError;
 use super::ledger::Store;
-use super::ledger_line::lines_of;
-use super::ledger_line::{self, Line};
+use super::ledger_line::{self, Line, lines_of};
 use super::registry::{Origin, new_id};
 use crate::durable::Sync;
 use crate::model::event::Event;

@@ -12,8 +12,7 @@ use crate::model::{Event, Timestamp};
 
 use super::error::StoreError;
 use super::ledger::{Owned, Store};
-use super::ledger_line::{self, Line};
-use super::ledger_line::{DecodeError, lines_of};
+use super::ledger_line::{self, DecodeError, Line, lines_of};
 
 /// What can be read of lines that may be damaged.
 #[derive(Clone, Debug, Default)]

@@ -12,9 +12,8 @@ use super::super::screens::{choose_checkpoint, choose_restore};
 use super::super::ui::{Paged, Reply, Ui, escape, verb};
 use super::exchange::foreign_line;
 use super::restore::reply;
-use crate::engine::exchange;
 use crate::engine::{
-    Context, Error, ErrorKind, Result, checkpoint, doctor, inspect, rollback, runs,
+    Context, Error, ErrorKind, Result, checkpoint, doctor, exchange, inspect, rollback, runs,
 };
 use crate::model::checkpoint::trigger;
 use crate::model::{Hint, Scope, Selector};

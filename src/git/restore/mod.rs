@@ -21,8 +21,7 @@ use git2::Oid;
 use serde::{Deserialize, Serialize};
 use write_batch::FILES_PER_THREAD;
 
-use super::base::openat;
-use super::base::{At as _, DirfdCache, FileStat, OnDisk, Result, work_queue};
+use super::base::{At as _, DirfdCache, FileStat, OnDisk, Result, openat, work_queue};
 use super::repo::{Repo, WorktreeLock};
 use crate::durable::is_left_over;
 use crate::model::id::OperationId;

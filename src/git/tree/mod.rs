@@ -10,10 +10,8 @@ use std::rc::Rc;
 use git2::Oid;
 
 use super::base::paths::kind_of;
-use super::base::work_queue;
-use super::base::{EMPTY_BLOB, Globs, Result, SMALL_TASKS, TREE, parse_oid};
-use super::odb::trees;
-use super::odb::{Database, ObjectWriter, Tree, TreeEntry};
+use super::base::{EMPTY_BLOB, Globs, Result, SMALL_TASKS, TREE, parse_oid, work_queue};
+use super::odb::{Database, ObjectWriter, Tree, TreeEntry, trees};
 use super::repo::repository::Repo;
 use super::worktree::ignore_rules::{FILE, Rules};
 use crate::model::path::NESTED;

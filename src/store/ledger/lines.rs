@@ -5,8 +5,7 @@ use std::io::{self, SeekFrom};
 use memchr::memmem::Finder;
 
 use super::super::StoreError;
-use super::super::ledger_line::{self, Line};
-use super::super::ledger_line::{PackedLine, lines_of, packed, whole};
+use super::super::ledger_line::{self, Line, PackedLine, lines_of, packed, whole};
 use super::mended::Lines;
 use super::{Arc, Loaded, Store};
 use crate::model::event::EVENT_SCHEMA;
