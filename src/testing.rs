@@ -35,7 +35,7 @@ pub mod engine {
     use crate::engine::base::context::{BrokenConfig, Setup};
     use crate::engine::base::runs::Naming;
     use crate::engine::record::storage::Request;
-    use crate::engine::rollback::{self, Options, Restore, Target, undo};
+    use crate::engine::rollback::{self, Options, Restore, Target};
     use crate::engine::{Context, Error, ErrorKind, checkpoint};
     use crate::model::selector::Selector;
     use crate::policy::restore::Edits;
@@ -121,12 +121,12 @@ pub mod engine {
 
         /// Reverts the last restore.
         pub fn undo(&self, edits: Edits) -> Outcome {
-            outcome(undo::undo(&self.0, &with(edits), false))
+            outcome(rollback::undo(&self.0, &with(edits), false))
         }
 
         /// Does again what was reverted.
         pub fn redo(&self, edits: Edits) -> Outcome {
-            outcome(undo::redo(&self.0, &with(edits)))
+            outcome(rollback::redo(&self.0, &with(edits)))
         }
     }
 
@@ -153,7 +153,7 @@ pub mod engine {
 }
 
 pub mod git {
-    pub use crate::engine::record::trailers::format as format_trailers;
+    pub use crate::engine::record::stored::format_trailers;
     pub use crate::git::Error;
     pub use crate::git::Repo;
     pub use crate::git::Result;

@@ -168,7 +168,7 @@ const BY_PATH: [(&str, &str); 46] = [
     ("os/linux/mod.rs", "what the kernel says of its memory"),
     ("os/linux/processes.rs", "the kernel's table of processes"),
     ("process/signals.rs", "the kernel's word of this process"),
-    ("process/lookup.rs", "the programs that could be started"),
+    ("process/spawn.rs", "the programs that could be started"),
 ];
 
 /// What opens files by their path, beside what `std::fs` has.

@@ -282,7 +282,9 @@ fn page(command: &clap::Command, parent: Option<&clap::Command>) -> io::Result<V
     if parent.is_none() {
         listed(
             "EXIT STATUS",
-            ExitCode::DOCUMENTED.map(|(code, meaning)| (code.number().to_string(), meaning)),
+            ExitCode::DOCUMENTED
+                .iter()
+                .map(|(code, meaning)| (code.number().to_string(), *meaning)),
         )
         .to_writer(&mut text)?;
         listed("ENVIRONMENT", ENVIRONMENT).to_writer(&mut text)?;

@@ -19,9 +19,7 @@ use status_line::{Doing, View, What};
 
 use crate::engine::base::{clock, progress};
 use crate::engine::{Context, inspect};
-use crate::model::feedback::FeedbackResult;
-use crate::model::run::RunKey;
-use crate::model::time::Timestamp;
+use crate::model::{FeedbackResult, RunKey, Timestamp};
 use crate::policy::report::markdown;
 use crate::process::{Footer, Registered, Stderr, Suspension, on_suspend};
 

@@ -135,86 +135,44 @@ pub(crate) struct ManReply<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ExitCode(u8);
 
+/// The codes that have a name, with what each means.
+macro_rules! exit_codes {
+    ($($name:ident = $number:literal: $meaning:literal;)*) => {
+        impl ExitCode {
+            $(pub(super) const $name: Self = Self($number);)*
+
+            /// Every code with its meaning, as the man page and the README list them.
+            pub(super) const DOCUMENTED: &[(Self, &str)] = &[$((Self::$name, $meaning)),*];
+        }
+    };
+}
+
+exit_codes! {
+    DONE = 0: "Done, or nothing to do.";
+    FAILED = 1: "Failed for another reason; treat unknown codes as this.";
+    USAGE = 2: "Usage or configuration error.";
+    PARTIAL = 3: "Done in part; the document lists what was not, each with a reason.";
+    NOT_FOUND = 4: "Run, checkpoint, session or task not found, or ambiguous.";
+    RETRY_ALLOWED = 5: "The attempt failed; a retry is allowed now.";
+    WAIT = 6: "Wait: cooldown, backoff or parked; the document has retry_after and wait_ms.";
+    EXHAUSTED = 7: "Budget exhausted.";
+    NEEDS_PERSON = 8: "A person is needed: escalated, not recoverable, manual fix open.";
+    GAVE_UP_WAITING = 9: "Gave up waiting.";
+    NO_REPOSITORY = 10: "No state or repository here and the command needs one.";
+    LOCKED = 11: "Another process holds the lock.";
+    CORRUPT = 12: "State or objects are corrupt; recover doctor reports what.";
+    REFUSED = 13: "Refused: unsafe, not confirmed, or not applicable.";
+    NO_SPACE = 14: "No space, or a size limit.";
+    NEWER = 15: "State was written by a newer version; nothing was changed.";
+    CUT_OFF = 16: "An earlier operation was interrupted; recover doctor --repair or recover undo finishes it.";
+    BUG = 70: "A bug in recover.";
+    VERIFICATION_FAILED = 100: "Checks failed.";
+    HUNG_UP = 129: "Interrupted by SIGHUP: its terminal was closed.";
+    INTERRUPTED = 130: "Interrupted by SIGINT.";
+    TERMINATED = 143: "Interrupted by SIGTERM.";
+}
+
 impl ExitCode {
-    pub(super) const DONE: Self = Self(0);
-    pub(super) const FAILED: Self = Self(1);
-    pub(super) const USAGE: Self = Self(2);
-    pub(super) const PARTIAL: Self = Self(3);
-    pub(super) const NOT_FOUND: Self = Self(4);
-    pub(super) const RETRY_ALLOWED: Self = Self(5);
-    pub(super) const WAIT: Self = Self(6);
-    pub(super) const EXHAUSTED: Self = Self(7);
-    pub(super) const NEEDS_PERSON: Self = Self(8);
-    pub(super) const GAVE_UP_WAITING: Self = Self(9);
-    pub(super) const NO_REPOSITORY: Self = Self(10);
-    pub(super) const LOCKED: Self = Self(11);
-    pub(super) const CORRUPT: Self = Self(12);
-    pub(super) const REFUSED: Self = Self(13);
-    pub(super) const NO_SPACE: Self = Self(14);
-    pub(super) const NEWER: Self = Self(15);
-    pub(super) const CUT_OFF: Self = Self(16);
-    pub(super) const BUG: Self = Self(70);
-    pub(super) const VERIFICATION_FAILED: Self = Self(100);
-
-    /// Every code with its meaning, as the man page and the README list them.
-    pub(super) const DOCUMENTED: [(Self, &'static str); 22] = [
-        (Self::DONE, "Done, or nothing to do."),
-        (
-            Self::FAILED,
-            "Failed for another reason; treat unknown codes as this.",
-        ),
-        (Self::USAGE, "Usage or configuration error."),
-        (
-            Self::PARTIAL,
-            "Done in part; the document lists what was not, each with a reason.",
-        ),
-        (
-            Self::NOT_FOUND,
-            "Run, checkpoint, session or task not found, or ambiguous.",
-        ),
-        (
-            Self::RETRY_ALLOWED,
-            "The attempt failed; a retry is allowed now.",
-        ),
-        (
-            Self::WAIT,
-            "Wait: cooldown, backoff or parked; the document has retry_after and wait_ms.",
-        ),
-        (Self::EXHAUSTED, "Budget exhausted."),
-        (
-            Self::NEEDS_PERSON,
-            "A person is needed: escalated, not recoverable, manual fix open.",
-        ),
-        (Self::GAVE_UP_WAITING, "Gave up waiting."),
-        (
-            Self::NO_REPOSITORY,
-            "No state or repository here and the command needs one.",
-        ),
-        (Self::LOCKED, "Another process holds the lock."),
-        (
-            Self::CORRUPT,
-            "State or objects are corrupt; recover doctor reports what.",
-        ),
-        (
-            Self::REFUSED,
-            "Refused: unsafe, not confirmed, or not applicable.",
-        ),
-        (Self::NO_SPACE, "No space, or a size limit."),
-        (
-            Self::NEWER,
-            "State was written by a newer version; nothing was changed.",
-        ),
-        (
-            Self::CUT_OFF,
-            "An earlier operation was interrupted; recover doctor --repair or recover undo finishes it.",
-        ),
-        (Self::BUG, "A bug in recover."),
-        (Self::VERIFICATION_FAILED, "Checks failed."),
-        (Self(129), "Interrupted by SIGHUP: its terminal was closed."),
-        (Self(130), "Interrupted by SIGINT."),
-        (Self(143), "Interrupted by SIGTERM."),
-    ];
-
     /// This code, unless everything is fine.
     pub(super) fn unless(self, fine: bool) -> Self {
         if fine { Self::DONE } else { self }

@@ -14,11 +14,10 @@ use super::commands::{hook, log};
 use super::replies::{
     CompletionsReply, ConfigReply, NothingReply, PlanReply, Repository, SCHEMA_VERSION, SchemaReply,
 };
-use crate::engine::exchange::{self, export};
 use crate::engine::run::{self, own_loop};
 use crate::engine::{
-    accept, answers, bisect, checkpoint, doctor, forget, hook as engine_hook, init, inspect,
-    manual_fix, remote, runs, status, step, trust,
+    accept, answers, bisect, checkpoint, doctor, exchange, forget, hook as engine_hook, init,
+    inspect, manual_fix, remote, runs, status, step, trust,
 };
 use crate::model::failure::Failure;
 use crate::store::views::AttemptHistory;
@@ -29,122 +28,76 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// The fields of one document.
 type Fields = fn(&mut SchemaGenerator) -> Schema;
 
+macro_rules! documents {
+    ($($command:literal => $($document:ty),+;)+) => {
+        &[$(($command, &[$(<$document as JsonSchema>::json_schema),+])),+]
+    };
+}
+
 /// What each command answers with: one document, or one of several (a dry run's plan).
-const DOCUMENTS: &[(&str, &[Fields])] = &[
-    (
-        "run",
-        &[
-            answers::Ran::json_schema,
-            PlanReply::<run::RunPlan>::json_schema,
-        ],
-    ),
-    ("resume", &[answers::ResumedRun::json_schema]),
-    ("rollback", RESTORE),
-    ("undo", RESTORE),
-    ("redo", RESTORE),
-    (
-        "checkpoint create",
-        &[
-            checkpoint::Created::json_schema,
-            checkpoint::CreatePlan::json_schema,
-        ],
-    ),
-    ("checkpoint list", &[inspect::CheckpointList::json_schema]),
-    ("checkpoint show", &[inspect::Shown::json_schema]),
-    ("checkpoint diff", &[inspect::Difference::json_schema]),
-    ("checkpoint restore", RESTORE),
-    ("checkpoint prune", &[runs::Pruned::json_schema]),
-    ("checkpoint pin", &[checkpoint::Pinned::json_schema]),
-    ("checkpoint unpin", &[checkpoint::Pinned::json_schema]),
-    ("checkpoint verify", &[doctor::VerifyReport::json_schema]),
-    ("checkpoint export", &[export::Exported::json_schema]),
-    ("manual-fix", FIX),
-    ("manual-fix start", FIX),
-    ("manual-fix status", FIX),
-    ("manual-fix watch", FIX),
-    ("manual-fix verify", FIX),
-    ("manual-fix abort", FIX),
-    (
-        "manual-fix continue",
-        &[
-            answers::ContinuedFix::json_schema,
-            answers::PreparedFix::json_schema,
-        ],
-    ),
-    ("retry-status", &[status::RetryDocument::json_schema]),
-    ("attempt start", &[own_loop::Started::json_schema]),
-    ("attempt pass", &[answers::Passed::json_schema]),
-    ("attempt fail", &[answers::Failed::json_schema]),
-    ("attempt list", &[AttemptHistory::json_schema]),
-    ("classify", &[Failure::json_schema]),
-    ("step", &[step::StepReport::json_schema]),
-    ("status", &[status::StatusDocument::json_schema]),
-    ("runs", &[runs::Runs::json_schema]),
-    ("accept", &[accept::Accepted::json_schema]),
-    ("bisect", &[bisect::Found::json_schema]),
-    ("close", &[runs::Closed::json_schema]),
-    ("forget", &[forget::Forgotten::json_schema]),
-    ("remote status", REMOTE),
-    ("remote push", REMOTE),
-    ("remote fetch", REMOTE),
-    ("remote claim", REMOTE),
-    ("remote release", REMOTE),
-    ("remote prune", REMOTE),
-    ("log", &[inspect::EventLog::json_schema]),
-    (
-        "report",
-        &[
-            log::ReportReply::json_schema,
-            log::ReportFileReply::json_schema,
-        ],
-    ),
-    (
-        "import",
-        &[
-            exchange::Imported::json_schema,
-            PlanReply::<exchange::Imported>::json_schema,
-        ],
-    ),
-    ("sync", &[exchange::Synced::json_schema]),
-    ("remote check", &[remote::Checked::json_schema]),
-    (
-        "trust",
-        &[
-            trust::ProjectTrust::json_schema,
-            trust::Trusted::json_schema,
-        ],
-    ),
-    ("init", &[init::Initialised::json_schema]),
-    ("config", &[ConfigReply::json_schema]),
-    ("doctor", &[doctor::Report::json_schema]),
-    ("agents", &[engine_hook::status::Agents::json_schema]),
-    ("hook print", &[engine_hook::install::Printed::json_schema]),
-    ("hook install", HOOK),
-    ("hook uninstall", HOOK),
-    ("hook status", &[engine_hook::status::Hooks::json_schema]),
-    (
-        "hook run",
-        &[
-            engine_hook::call::Called::json_schema,
-            hook::TroubleReply::json_schema,
-        ],
-    ),
-    ("completions", &[CompletionsReply::json_schema]),
-    ("schema", &[SchemaReply::json_schema]),
-    ("recover", &[NothingReply::json_schema]),
+const DOCUMENTS: &[(&str, &[Fields])] = documents! {
+    "run" => answers::Ran, PlanReply<run::RunPlan>;
+    "resume" => answers::ResumedRun;
+    "rollback" => answers::Restored, answers::RestorePlan;
+    "undo" => answers::Restored, answers::RestorePlan;
+    "redo" => answers::Restored, answers::RestorePlan;
+    "checkpoint create" => checkpoint::Created, checkpoint::CreatePlan;
+    "checkpoint list" => inspect::CheckpointList;
+    "checkpoint show" => inspect::Shown;
+    "checkpoint diff" => inspect::Difference;
+    "checkpoint restore" => answers::Restored, answers::RestorePlan;
+    "checkpoint prune" => runs::Pruned;
+    "checkpoint pin" => checkpoint::Pinned;
+    "checkpoint unpin" => checkpoint::Pinned;
+    "checkpoint verify" => doctor::VerifyReport;
+    "checkpoint export" => exchange::Exported;
+    "manual-fix" => manual_fix::Fix;
+    "manual-fix start" => manual_fix::Fix;
+    "manual-fix status" => manual_fix::Fix;
+    "manual-fix watch" => manual_fix::Fix;
+    "manual-fix verify" => manual_fix::Fix;
+    "manual-fix abort" => manual_fix::Fix;
+    "manual-fix continue" => answers::ContinuedFix, answers::PreparedFix;
+    "retry-status" => status::RetryDocument;
+    "attempt start" => own_loop::Started;
+    "attempt pass" => answers::Passed;
+    "attempt fail" => answers::Failed;
+    "attempt list" => AttemptHistory;
+    "classify" => Failure;
+    "step" => step::StepReport;
+    "status" => status::StatusDocument;
+    "runs" => runs::Runs;
+    "accept" => accept::Accepted;
+    "bisect" => bisect::Found;
+    "close" => runs::Closed;
+    "forget" => forget::Forgotten;
+    "remote status" => remote::RemoteReport;
+    "remote push" => remote::RemoteReport;
+    "remote fetch" => remote::RemoteReport;
+    "remote claim" => remote::RemoteReport;
+    "remote release" => remote::RemoteReport;
+    "remote prune" => remote::RemoteReport;
+    "log" => inspect::EventLog;
+    "report" => log::ReportReply, log::ReportFileReply;
+    "import" => exchange::Imported, PlanReply<exchange::Imported>;
+    "sync" => exchange::Synced;
+    "remote check" => remote::Checked;
+    "trust" => trust::ProjectTrust, trust::Trusted;
+    "init" => init::Initialised;
+    "config" => ConfigReply;
+    "doctor" => doctor::Report;
+    "agents" => engine_hook::status::Agents;
+    "hook print" => engine_hook::install::Printed;
+    "hook install" => engine_hook::install::Changes, engine_hook::install::ChangesPlan;
+    "hook uninstall" => engine_hook::install::Changes, engine_hook::install::ChangesPlan;
+    "hook status" => engine_hook::status::Hooks;
+    "hook run" => engine_hook::call::Called, hook::TroubleReply;
+    "completions" => CompletionsReply;
+    "schema" => SchemaReply;
+    "recover" => NothingReply;
     // What [notify] command reads.
-    ("notify", &[run::Notification::json_schema]),
-];
-const RESTORE: &[Fields] = &[
-    answers::Restored::json_schema,
-    answers::RestorePlan::json_schema,
-];
-const REMOTE: &[Fields] = &[remote::RemoteReport::json_schema];
-const FIX: &[Fields] = &[manual_fix::Fix::json_schema];
-const HOOK: &[Fields] = &[
-    engine_hook::install::Changes::json_schema,
-    engine_hook::install::ChangesPlan::json_schema,
-];
+    "notify" => run::Notification;
+};
 
 /// The commands that do without the repository, and whose documents say how it is.
 const READS: [&str; 9] = [

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value as Json;
 use serde_json::json;
 
-use super::error::ConfigError;
-use super::parse::{self, Layer};
+use super::parse::{self, ConfigError, Layer};
 use super::rights::{Owner, is_user_first};
 use super::schema::leaves;
 use super::utf8;

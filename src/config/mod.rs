@@ -5,9 +5,6 @@
 //! environment and the flags are laid over the defaults (`layers`), each with its origin; and the commented template and the reference are
 //! printed from it (`template`). The result is [`Settings`], plain data that the policy and the engine take.
 
-mod agents;
-mod error;
-mod guarded;
 mod layers;
 mod parse;
 mod preset;
@@ -33,11 +30,11 @@ use rights::Owner;
 use schema::ENVIRONMENT;
 use value::Kind;
 
-pub use error::ConfigError;
-pub(crate) use error::Place;
-pub(crate) use guarded::{Guarded, is_mask};
 pub use layers::Origin;
 pub use layers::UserConfig;
+pub use parse::ConfigError;
+pub(crate) use parse::Place;
+pub(crate) use rights::{Guarded, is_mask};
 pub use template::NOTIFY_RECIPES;
 pub(crate) use template::{reference, template};
 pub(crate) use value::parse_size;
@@ -146,20 +143,20 @@ impl Config {
         let tasks = document.tasks.keys().cloned().map(TaskId::from).collect();
         let user_file =
             Some(around.user.file().to_owned()).filter(|path| !path.as_os_str().is_empty());
-        let guarded = guarded::of(&document);
+        let guarded = rights::of(&document);
         let is_trusted = guarded.is_empty() || (around.trusts)(&guarded);
         // What was once trusted to be masked stays so, whatever else has changed since.
         let masks: Guarded = guarded
             .clone()
             .into_iter()
-            .filter(|(key, _)| guarded::is_mask(key))
+            .filter(|(key, _)| rights::is_mask(key))
             .collect();
         let keeps_masks = !is_trusted && !masks.is_empty() && (around.trusts)(&masks);
         let withhold = |layer: &mut Layer, origin: &dyn Fn(usize) -> Origin| {
             if is_trusted {
                 Values::new()
             } else {
-                guarded::withhold(layer, keeps_masks, origin)
+                rights::withhold(layer, keeps_masks, origin)
             }
         };
         let mut config = Self {
@@ -229,7 +226,7 @@ impl Config {
             .said
             .iter()
             .filter(|(path, _)| schema::named(path).is_some());
-        agents::profiles(own.map(|(path, entry)| (path.as_str(), &entry.value)))
+        preset::profiles(own.map(|(path, entry)| (path.as_str(), &entry.value)))
             .map_err(|error| self.internal(&error))
     }
 
@@ -344,7 +341,7 @@ fn utf8(file: &Path, bytes: Vec<u8>) -> Result<String, ConfigError> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let before = String::from_utf8_lossy(&error.as_bytes()[..valid]).into_owned();
-        let at = Some(error::position(&before, before.len()));
+        let at = Some(parse::position(&before, before.len()));
         ConfigError::new(
             Place::File {
                 path: file.to_owned(),

@@ -1,17 +1,20 @@
 //! Reads a configuration file against the table of keys.
+//!
+//! What is wrong with a configuration, and where.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::error::{ConfigError, Place, position};
 use super::rights::{Owner, may_set};
 use super::schema::{Key, SECTIONS, Section, Shape, WRAPPER, section};
 use super::value::{cause_named, from_toml};
+use crate::durable::Refused;
 use crate::model::failure::Cause;
 use crate::model::time::parse_duration;
 use crate::policy::classify::guess_loop;
@@ -197,8 +200,9 @@ impl Reader<'_> {
     fn cause(&self, name: &Name<'_>) -> Result<Cause, ConfigError> {
         let word: &str = name.get_ref();
         cause_named(word).ok_or_else(|| {
-            let names = Cause::ALL.map(Cause::as_str);
-            let near = nearest(&word.to_ascii_uppercase(), names.into_iter()).unwrap_or_default();
+            let names: Vec<_> = Cause::ALL.iter().map(|cause| cause.as_str()).collect();
+            let near =
+                nearest(&word.to_ascii_uppercase(), names.iter().copied()).unwrap_or_default();
             let hint = format!("did you mean '{near}'? The causes are {}", names.join(", "));
             self.error(&name.span(), format!("unknown cause '{word}'"), Some(hint))
         })
@@ -509,4 +513,91 @@ fn complete_feedback(object: &mut serde_json::Map<String, Json>) {
             json!(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         );
     }
+}
+
+/// Where a configured value stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a file; the position is absent where the file as a whole is the matter.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Line and column, both 1-based; the column counts characters.
+        at: Option<(usize, usize)>,
+    },
+    /// In an environment variable.
+    Environment(String),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, at: None } => write!(f, "{}", path.display()),
+            Self::File {
+                path,
+                at: Some((line, column)),
+            } => write!(f, "{}:{line}:{column}", path.display()),
+            Self::Environment(name) => write!(f, "environment variable {name}"),
+        }
+    }
+}
+
+/// A usage error (exit 2): the configuration cannot be read or says something that has no meaning.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {message}")]
+pub struct ConfigError {
+    /// Where.
+    pub place: Place,
+    /// What is wrong, naming the key.
+    pub message: String,
+    /// What would be right.
+    pub hint: Option<String>,
+    /// What stands in the place of the file and is none (exit 13).
+    pub refused: Option<Box<Refused>>,
+}
+
+impl ConfigError {
+    pub(super) fn new(place: Place, message: impl Into<String>, hint: Option<String>) -> Self {
+        Self {
+            place,
+            message: message.into(),
+            hint,
+            refused: None,
+        }
+    }
+
+    /// The file it is about, if it is about one.
+    pub fn file(&self) -> Option<&Path> {
+        match &self.place {
+            Place::File { path, .. } => Some(path),
+            Place::Environment(_) => None,
+        }
+    }
+
+    /// The 1-based line in the file.
+    pub fn line(&self) -> Option<usize> {
+        self.position().map(|(line, _)| line)
+    }
+
+    /// The 1-based column in the file.
+    pub fn column(&self) -> Option<usize> {
+        self.position().map(|(_, column)| column)
+    }
+
+    fn position(&self) -> Option<(usize, usize)> {
+        match self.place {
+            Place::File { at, .. } => at,
+            Place::Environment(_) => None,
+        }
+    }
+}
+
+/// Line and column of a byte offset, both 1-based.
+pub(super) fn position(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset.min(text.len())).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (
+        before.matches('\n').count() + 1,
+        before[line_start..].chars().count() + 1,
+    )
 }

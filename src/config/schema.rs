@@ -9,10 +9,10 @@ use std::sync::LazyLock;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value as Json;
+use strum::VariantNames;
 
 use super::value::{Kind, cause_named};
-use crate::model::failure::Cause;
-use crate::model::feedback::CheckKind;
+use crate::model::{Cause, CheckKind};
 use crate::policy::settings::{AgentProfile, Settings};
 
 /// The whole configuration, in the order of the template.
@@ -291,7 +291,10 @@ fn add_fields(all: &mut Vec<Section>, schema: &Json) {
 
 /// The keys of a check, which the model has in another form.
 fn feedback() -> Vec<Key> {
-    let kinds = CheckKind::NAMES.map(str::to_owned).to_vec();
+    let kinds = CheckKind::VARIANTS
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     let guessed =
         "agent, build, test, lint or typecheck; guessed from the name and the command when absent.";
     let root = "Where it starts, relative to the project; at its root when absent.";
@@ -365,9 +368,8 @@ pub(super) fn leaves() -> impl Iterator<Item = (String, &'static Key)> {
         let prefixes: Vec<(Option<Cause>, String)> = match section.shape {
             Shape::Causes => {
                 let prefix = |cause: Cause| format!("{}.{}.", section.path, cause.as_str());
-                Cause::ALL
-                    .map(|cause| (Some(cause), prefix(cause)))
-                    .to_vec()
+                let causes = Cause::ALL.iter();
+                causes.map(|cause| (Some(*cause), prefix(*cause))).collect()
             }
             _ if section.path.is_empty() => vec![(None, String::new())],
             _ => vec![(None, format!("{}.", section.path))],

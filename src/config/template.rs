@@ -104,7 +104,7 @@ fn causes(text: &mut String, section: &Section, defaults: &Json) {
     for key in keys().filter(|key| key.only.is_none()) {
         line(text, format_args!("# - {}: {}", key.name, key.doc));
     }
-    for cause in Cause::ALL {
+    for &cause in Cause::ALL {
         let path = format!("{}.{}", section.path, cause.as_str());
         let grows = CauseSettings::default_of(cause).delay == DelayKind::Exponential;
         for key in keys().filter(|key| {

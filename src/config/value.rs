@@ -482,7 +482,7 @@ fn folder(text: &str) -> Option<String> {
 
 /// The cause of that name, in any case, with `-` for `_` if need be.
 pub(super) fn cause_named(text: &str) -> Option<Cause> {
-    let mut all = Cause::ALL.into_iter();
+    let mut all = Cause::ALL.iter().copied();
     all.find(|cause| is_word(cause.as_str(), text.trim()))
 }
 

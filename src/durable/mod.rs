@@ -7,7 +7,6 @@
 //! blocks anybody and no age is ever judged; where the file system has none, a file names the holder.
 
 mod atomic;
-mod exclusive;
 mod lock;
 mod refused;
 mod root;
@@ -20,9 +19,9 @@ use std::path::Path;
 use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
 
 pub(crate) use atomic::{Sync, sync_dir, write_atomic};
-pub(crate) use exclusive::has_no_locks;
 pub use lock::FileLock;
 pub(crate) use lock::LockError;
+pub(crate) use lock::has_no_locks;
 pub(crate) use refused::Refused;
 pub use root::Root;
 pub(crate) use root::{FILE, FOLDER, cannot_link, is_one_of, present};

@@ -1,10 +1,9 @@
 //! Under `sudo` root gives what it makes in a folder of the caller to the caller.
 
-use std::fs;
-use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::LazyLock;
+use std::{fs, io};
 
 use rustix::fs::{FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;

@@ -8,8 +8,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, Result};
 use crate::engine::manual_fix::Continued;
 use crate::engine::record::attempt_record::{Ended, RecoveryResult};
 use crate::engine::record::lane::{self, Hints, LaneDetails, Stage};
@@ -18,16 +17,12 @@ use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::engine::resume::{Check, Plan, Resumed, next_actions};
 use crate::engine::run::fix_session::Fix;
 use crate::engine::run::{Driven, Outcome};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::decision::{Decision, Standing, Strategy, Wait};
-use crate::model::failure::{Condition, Failure};
-use crate::model::feedback::FeedbackResults;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::manual_fix::ManualFixSession;
-use crate::model::path::PathReason;
-use crate::model::run::RunKey;
-use crate::model::run_line::{IterationLine, RunLine, iterations};
+use crate::model::decision::Wait;
+use crate::model::run_line::{IterationLine, iterations};
+use crate::model::{
+    Checkpoint, CheckpointId, Condition, Decision, Failure, FeedbackResults, Hint,
+    ManualFixSession, PathReason, RunKey, RunLine, Standing, Strategy,
+};
 use crate::policy::retry::resume_command;
 
 pub(crate) use crate::engine::record::lane::LaneStanding;
@@ -73,56 +68,6 @@ impl<'a> From<&'a Error> for ErrorBody<'a> {
             message: &error.message,
             hint: error.hint.as_ref().map(|hint| hint.to_string().into()),
             paths: &error.paths,
-        }
-    }
-}
-
-impl ErrorKind {
-    /// The word of an error in JSON, and what the process ends with.
-    pub(crate) fn code(self) -> (&'static str, u8) {
-        match self {
-            Self::Failed => ("failed", 1),
-            Self::Usage => ("usage", 2),
-            Self::Config => ("config", 2),
-            Self::Partial => ("partial", 3),
-            Self::RunNotFound => ("run_not_found", 4),
-            Self::Ambiguous => ("ambiguous", 4),
-            Self::NoCheckpoint => ("no_checkpoint", 4),
-            Self::NoSession => ("no_session", 4),
-            Self::NoSubtask => ("subtask_not_found", 4),
-            Self::NothingToUndo => ("nothing_to_undo", 4),
-            Self::Wait => ("wait", 6),
-            Self::Exhausted => ("exhausted", 7),
-            Self::NeedsPerson => ("needs_person", 8),
-            Self::NotCaptured => ("no_checkpoint", 8),
-            Self::GaveUpWaiting => ("gave_up_waiting", 9),
-            Self::NoRepository => ("no_repository", 10),
-            Self::UnsupportedRepository => ("unsupported_repository", 10),
-            Self::Locked => ("locked", 11),
-            Self::Claimed => ("claimed", 11),
-            Self::InsideAttempt => ("inside_attempt", 11),
-            Self::Corrupt => ("corrupt", 12),
-            Self::HeadMoved => ("head_moved", 13),
-            Self::HandEdits => ("hand_edits", 13),
-            Self::Conflicts => ("conflicts", 13),
-            Self::Blocked => ("blocked", 13),
-            Self::UnsafePath => ("unsafe_path", 13),
-            Self::OperationInProgress => ("operation_in_progress", 13),
-            Self::SafeMode => ("safe_mode", 13),
-            Self::ConfirmationNeeded | Self::ConsentNeeded => ("confirmation_needed", 13),
-            Self::RemoteRefused => ("remote_refused", 13),
-            Self::NotFailed => ("not_failed", 13),
-            Self::NotVerified => ("not_verified", 13),
-            Self::AlreadyExists => ("already_exists", 13),
-            Self::NoIdentity => ("no_identity", 13),
-            Self::ForeignOwner => ("foreign_owner", 13),
-            Self::ForeignState => ("foreign_state", 13),
-            Self::NotTrusted => ("not_trusted", 13),
-            Self::ChecksFail => ("checks_failed", 100),
-            Self::NoSpace => ("no_space", 14),
-            Self::Newer => ("newer", 15),
-            Self::CutOff => ("cut_off", 16),
-            Self::Interrupted(code) => ("interrupted", u8::try_from(code).unwrap_or(1)),
         }
     }
 }

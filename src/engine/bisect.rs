@@ -9,19 +9,13 @@ use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::select;
 use crate::engine::recovery;
 use crate::git::Repo;
 use crate::git::program::Scratch;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::manifest::ObjectId;
-use crate::model::run_line::RunLine;
-use crate::model::selector::Selector;
+use crate::model::{Checkpoint, CheckpointId, Hint, ObjectId, RunLine, Selector};
 use crate::policy::bisection::{Bisection, Judged, Next};
 use crate::process::{Program, Show, SpawnErrorKind, Supervised};
 
@@ -305,8 +299,8 @@ fn run(
         ));
     }
     if let Some(signal) = exit.cancelled {
-        return Err(Error::new(
-            ErrorKind::Interrupted(signal.exit_code()),
+        return Err(Error::interrupted(
+            signal,
             "interrupted; nothing was changed",
         ));
     }

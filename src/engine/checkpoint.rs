@@ -5,19 +5,14 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{ErrorKind, Result};
+use crate::engine::base::{Context, ErrorKind, Result};
 use crate::engine::record::checkpoint::{self, event_with, prepare, prepare_as, publish_large};
 use crate::engine::record::storage::Prepared;
 use crate::engine::record::{events, lane, nested, select};
 use crate::engine::recovery;
 use crate::git::repo::CheckpointRef;
-use crate::model::checkpoint::{CapturedTotals, Checkpoint, trigger};
-use crate::model::event::Payload;
-use crate::model::manifest::{CaptureRules, ObjectId};
-use crate::model::run::RunKey;
-use crate::model::selector::Selector;
-use crate::model::state::State;
+use crate::model::checkpoint::{CapturedTotals, trigger};
+use crate::model::{CaptureRules, Checkpoint, ObjectId, Payload, RunKey, Selector, State};
 use crate::policy::secrets::redact;
 
 pub(crate) use crate::engine::record::storage::Request;

@@ -11,8 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{Lack, lack};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::hook;
 use crate::engine::hook::status::HookStatus;
 use crate::engine::record::stored::mark_suspect;
@@ -21,10 +20,8 @@ use crate::engine::recovery::{self, lost, rebuild};
 use crate::git::base::RepositoryState;
 use crate::git::repo::CheckpointRef;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
-use crate::model::checkpoint::{Checkpoint, DAMAGED, UNDAMAGED};
-use crate::model::event::Payload;
-use crate::model::id::CheckpointId;
-use crate::model::selector::Selector;
+use crate::model::checkpoint::{DAMAGED, UNDAMAGED};
+use crate::model::{Checkpoint, CheckpointId, Payload, Selector};
 use crate::policy::text::count;
 use crate::store::views::rewrite_views;
 
@@ -46,12 +43,18 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    fn error(&mut self, code: &'static str, path: String, message: String, repairable: bool) {
+    fn error(
+        &mut self,
+        code: &'static str,
+        path: impl AsRef<Path>,
+        message: impl Into<String>,
+        repairable: bool,
+    ) {
         self.problems.push(Problem {
             code,
             severity: "error",
-            path,
-            message,
+            path: path.as_ref().to_string_lossy().into_owned(),
+            message: message.into(),
             repairable,
         });
     }
@@ -110,17 +113,12 @@ pub(crate) fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<R
             left.owner,
             left.hint(context.cwd())
         );
-        report.error(
-            "foreign_owner",
-            left.path.display().to_string(),
-            message,
-            false,
-        );
+        report.error("foreign_owner", &left.path, message, false);
     }
-    let ledger = context.store().ledger_path().to_string_lossy().into_owned();
     let store = context.store();
+    let ledger = store.ledger_path();
     if let Err(error) = look_at_copies(context, repair, &mut report) {
-        return corrupt(report, ledger, error);
+        return corrupt(report, &ledger, error);
     }
     // Every line, not only those behind the cached fold.
     if let Err(error) = store
@@ -129,14 +127,10 @@ pub(crate) fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<R
         .map_err(Error::from)
     {
         if error.kind != ErrorKind::ForeignState || repair {
-            return corrupt(report, ledger, error);
+            return corrupt(report, &ledger, error);
         }
-        report.error(
-            "foreign_state",
-            ledger.clone(),
-            format!("{error}: recover trust --state"),
-            false,
-        );
+        let message = format!("{error}: recover trust --state");
+        report.error("foreign_state", &ledger, message, false);
     }
     let lost = rebuild::unrecorded(context)?;
     if lost > 0 && !repair {
@@ -150,12 +144,7 @@ pub(crate) fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<R
             "recorded at {}: recover doctor --rebuild takes its runs over to here",
             place.display()
         );
-        report.error(
-            "moved_project",
-            context.worktree().display().to_string(),
-            message,
-            false,
-        );
+        report.error("moved_project", context.worktree(), message, false);
     }
     index(context, repair, &mut report)?;
     if repair {
@@ -163,47 +152,29 @@ pub(crate) fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<R
     }
     for run in &context.load()?.state.runs {
         if let Some(message) = lost::still_running(context, run) {
-            let (path, repairable) = (
-                run.worktree.to_string(),
-                run.worktree == context.worktree_id(),
-            );
             report.problems.push(Problem {
                 code: "left_running",
                 severity: "warning",
-                path,
+                path: run.worktree.to_string(),
                 message,
-                repairable,
+                repairable: run.worktree == context.worktree_id(),
             });
         }
     }
     if let Some(unfinished) = liveness::unfinished_operation(context)? {
-        report.error(
-            "cut_off",
-            context.worktree().display().to_string(),
-            format!("{unfinished} was interrupted"),
-            true,
-        );
+        let message = format!("{unfinished} was interrupted");
+        report.error("cut_off", context.worktree(), message, true);
     }
     if context.has_private() && !repair {
         let message = "checkpoints were taken before this folder was a git repository: any other command takes them over";
-        report.error(
-            "private_checkpoints",
-            context.worktree().display().to_string(),
-            message.to_owned(),
-            true,
-        );
+        report.error("private_checkpoints", context.worktree(), message, true);
     } else {
         checkpoints(context, repair, &mut report)?;
     }
     let state = context.load()?.state;
     for lock in git_state::all(context)? {
         let (message, repairable) = git_state::advice(context, &state, &lock)?;
-        report.error(
-            "git_lock",
-            lock.path.display().to_string(),
-            message,
-            repairable,
-        );
+        report.error("git_lock", &lock.path, message, repairable);
     }
     report.hooks = hook::status::installed(context)?;
     Ok(report)
@@ -233,15 +204,9 @@ fn clean_up(context: &Context, report: &mut Report) -> Result<()> {
         if let Ok(lock) = WorktreeLock::acquire(repo, Duration::ZERO)
             && let Err(error) = repo.clear_quarantine(&lock)
         {
-            let place = repo
-                .git_dir()
-                .join("recover/quarantine")
-                .display()
-                .to_string();
-            let message = format!(
-                "what was left there cannot be removed: {}",
-                Error::from(error)
-            );
+            let place = repo.git_dir().join("recover/quarantine");
+            let error = Error::from(error);
+            let message = format!("what was left there cannot be removed: {error}");
             report.error("quarantine", place, message, false);
         }
         stale_locks(repo, report)?;
@@ -267,13 +232,8 @@ fn repository(context: &Context, report: &mut Report) -> Result<()> {
     let repairable = context
         .unusable()
         .is_some_and(|unusable| unusable.repair().is_some());
-    let place = context.worktree().display().to_string();
-    report.error(
-        code,
-        place,
-        context.repository_problem()?.unwrap_or_default(),
-        repairable,
-    );
+    let message = context.repository_problem()?.unwrap_or_default();
+    report.error(code, context.worktree(), message, repairable);
     Ok(())
 }
 
@@ -299,12 +259,7 @@ fn locks(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
 fn stale_locks(repo: &Repo, report: &mut Report) -> Result<()> {
     for lock in repo.left_over_locks()? {
         let message = "git's lock was left by a recover that ended before its time: git does not work until it is gone";
-        report.error(
-            "stale_lock",
-            lock.display().to_string(),
-            message.to_owned(),
-            true,
-        );
+        report.error("stale_lock", lock, message, true);
     }
     Ok(())
 }
@@ -315,7 +270,7 @@ fn index(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
         return Ok(());
     }
     let repo = context.repo()?;
-    let Err(GitError::Corrupt { what }) = repo.check_index() else {
+    let Err(GitError::Corrupt(what)) = repo.check_index() else {
         return Ok(());
     };
     let state = context.load()?.state;
@@ -331,13 +286,14 @@ fn index(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
     let found = whole
         .into_iter()
         .find_map(|(checkpoint, stored)| Some((checkpoint, stored.ok()?)));
-    let path = repo.git_dir().join("index").display().to_string();
+    let path = repo.git_dir().join("index");
     match found {
         Some((checkpoint, stored)) if repair => {
             let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
             repo.restore_index(&lock, &stored, context.lock_timeout())?;
             report.repaired.push(format!(
-                "{path}: replaced by the index of {} ({what})",
+                "{}: replaced by the index of {} ({what})",
+                path.display(),
                 checkpoint.id
             ));
         }
@@ -360,16 +316,10 @@ fn index(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
 /// Folders of ours where nothing more can be written: everything that is recorded now would fail.
 fn look_for_room(context: &Context, report: &mut Report) -> Result<()> {
     let state = context.store().private_dir();
-    let common = if context.has_git() {
-        Some(context.repo()?.common_dir().to_owned())
-    } else {
-        None
-    };
-    let folders: BTreeSet<PathBuf> = [Some(state), common]
-        .into_iter()
-        .flatten()
-        .filter_map(|folder| existing(&folder))
-        .collect();
+    let mut folders = BTreeSet::from_iter(existing(&state));
+    if context.has_git() {
+        folders.extend(existing(context.repo()?.common_dir()));
+    }
     for folder in folders {
         let (code, what) =
             match lack(&folder).with_context(|| format!("cannot look at {}", folder.display()))? {
@@ -378,7 +328,7 @@ fn look_for_room(context: &Context, report: &mut Report) -> Result<()> {
                 Some(Lack::Permission) => (READ_ONLY, "nothing can be written in"),
             };
         let message = format!("{what} {}: nothing can be recorded", folder.display());
-        report.error(code, folder.to_string_lossy().into_owned(), message, false);
+        report.error(code, folder, message, false);
     }
     Ok(())
 }
@@ -392,7 +342,7 @@ fn existing(folder: &Path) -> Option<PathBuf> {
 }
 
 /// What makes every other look pointless.
-fn corrupt(mut report: Report, ledger: String, error: Error) -> Result<Report> {
+fn corrupt(mut report: Report, ledger: &Path, error: Error) -> Result<Report> {
     match error.kind {
         ErrorKind::Newer => report.error(NEWER_LEDGER, ledger, error.to_string(), false),
         ErrorKind::Corrupt => {
@@ -413,16 +363,13 @@ fn look_at_copies(context: &Context, repair: bool, report: &mut Report) -> Resul
         store.flaws()
     }?;
     for (path, message) in flaws {
-        let path = path.to_string_lossy().into_owned();
         if repair {
-            report.repaired.push(format!("{path}: {message}"));
+            report
+                .repaired
+                .push(format!("{}: {message}", path.display()));
         } else {
-            report.error(
-                "damaged_ledger",
-                path,
-                format!("{message}: recover doctor --repair repairs it"),
-                true,
-            );
+            let message = format!("{message}: recover doctor --repair repairs it");
+            report.error("damaged_ledger", path, message, true);
         }
     }
     Ok(())
@@ -438,7 +385,7 @@ fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<(
     let (refs, unreadable) = repo.list_refs()?;
     for name in unreadable {
         let message = format!("{name} cannot be read");
-        report.error("broken_reference", name, message, false);
+        report.error("broken_reference", &name, message, false);
     }
     for checkpoint in state.checkpoints.values() {
         let name = CheckpointRef::name_of(&checkpoint.run.run_id, &checkpoint.id);
@@ -482,7 +429,7 @@ fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<(
                 }
             },
         };
-        report.error(code, checkpoint.id.to_string(), message, repairable);
+        report.error(code, checkpoint.id.as_str(), message, repairable);
     }
     // Reading every object takes too long to do it each time.
     if repo.is_damage_known() {
@@ -517,16 +464,11 @@ fn damaged(
             .repaired
             .push(format!("marked {id} as damaged: {why}"));
     } else {
-        let (code, severity) = (
-            "damaged_checkpoint",
-            if is_marked { "warning" } else { "error" },
-        );
-        let message = format!("{id}: {why}");
         report.problems.push(Problem {
-            code,
-            severity,
+            code: "damaged_checkpoint",
+            severity: if is_marked { "warning" } else { "error" },
+            message: format!("{id}: {why}"),
             path: id,
-            message,
             repairable: !is_marked,
         });
     }

@@ -12,22 +12,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{Root, Sync};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::hook::install::{FileChange, Place, Task, carry_out, settings_file};
 use crate::engine::record::{nested, seed_json, storage};
 use crate::engine::runs::{Chosen, Planned, refuse_driven};
 use crate::engine::{recovery, trust};
 use crate::git::repo::CheckpointRef;
 use crate::git::{Repo, WorktreeLock};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::event::{EventSource, Payload};
-use crate::model::hook::HookAgent;
-use crate::model::id::{FixId, RunId};
-use crate::model::manifest::ObjectId;
-use crate::model::run::RunKey;
-use crate::model::state::State;
+use crate::model::id::FixId;
+use crate::model::{Checkpoint, EventSource, HookAgent, ObjectId, Payload, RunId, RunKey, State};
 use crate::policy::text::count;
 use crate::store::NewEvent;
 use crate::store::views::write_views;
@@ -105,14 +99,11 @@ pub(crate) fn forget(context: &Context, chosen: Option<&Chosen>) -> Result<Forgo
     }
     if !context.says_yes() {
         let what = match chosen {
-            Some(_) => {
-                let runs = if planned.runs.len() == 1 {
-                    "1 run".to_owned()
-                } else {
-                    format!("{} runs", planned.runs.len())
-                };
-                format!("{runs} with {}", count(planned.checkpoints, "checkpoint"))
-            }
+            Some(_) => format!(
+                "{} with {}",
+                count(planned.runs.len(), "run"),
+                count(planned.checkpoints, "checkpoint")
+            ),
             None => "every trace of recover in this repository".to_owned(),
         };
         let message =
@@ -158,14 +149,9 @@ fn forget_runs(context: &Context, planned: &Forgotten) -> Result<()> {
     let state = write_views(ledger, &[])?;
     recovery::sweep_forgotten(context, &state)?;
     for id in fixes {
-        remove(
-            context.store().root(),
-            &context
-                .store()
-                .private_dir()
-                .join("manual-fix")
-                .join(id.as_str()),
-        )?;
+        let store = context.store();
+        let folder = store.private_dir().join("manual-fix").join(id.as_str());
+        remove(store.root(), &folder)?;
     }
     storage::remove_patches(context, &gone);
     let has_kept =
@@ -230,7 +216,7 @@ fn begin(context: &Context) -> Result<Vec<ObjectId>> {
     let text: String = std::iter::once("recover forget --all\n".to_owned())
         .chain(lines)
         .collect();
-    let failed = |error| Error::io(format!("cannot write {}", mark.display()), error);
+    let failed = |error| Error::cannot("write", &mark, error);
     root.create_dir_all(mark.parent().unwrap_or(&mark))
         .map_err(failed)?;
     root.write(&mark, text.as_bytes(), Sync::All)
@@ -262,7 +248,7 @@ pub(crate) fn finish(context: &Context) -> Result<bool> {
     }
     let text = root
         .read(&mark)
-        .map_err(|error| Error::io(format!("cannot read {}", mark.display()), error))?;
+        .map_err(|error| Error::cannot("read", &mark, error))?;
     let mut all = commits(context)?;
     all.extend(
         String::from_utf8_lossy(&text)
@@ -341,8 +327,8 @@ fn hook_files(context: &Context) -> Vec<PathBuf> {
         carry_out(&rehearsal, Task::Uninstall, agent, place, OWN).unwrap_or_default()
     };
     let all = HookAgent::ALL
-        .into_iter()
-        .flat_map(|agent| PLACES.map(|place| (agent, place)));
+        .iter()
+        .flat_map(|&agent| PLACES.map(|place| (agent, place)));
     let files = all
         .flat_map(|(agent, place)| changes(agent, place))
         .filter(FileChange::is_changed);
@@ -379,7 +365,7 @@ fn remove_everything(context: &Context, commits: &[ObjectId]) -> Result<()> {
     let id = store.id().unwrap_or_default();
     remove(root, &store.private_dir())?;
     store.forget_id(id.as_deref());
-    trust::forget_trust(context)?;
+    trust::revoke(context)?;
     for folder in [
         Some(store.dir()),
         store
@@ -412,7 +398,7 @@ fn remove_everything(context: &Context, commits: &[ObjectId]) -> Result<()> {
 
 /// Takes our lines out of the settings of agents and git's hooks; a folder that is empty then goes with them.
 fn remove_hooks(context: &Context) {
-    for agent in HookAgent::ALL {
+    for &agent in HookAgent::ALL {
         for place in PLACES {
             // Not every agent has every place.
             let Ok(files) = carry_out(context, Task::Uninstall, agent, place, OWN) else {
@@ -475,7 +461,7 @@ fn remove_empty(folder: &Path) -> io::Result<()> {
 
 /// Removes a file or a folder with all that is in it; one that is not there is removed already.
 fn remove(root: &Root, path: &Path) -> Result<()> {
-    let failed = |error: io::Error| Error::io(format!("cannot remove {}", path.display()), error);
+    let failed = |error| Error::cannot("remove", path, error);
     let removed = match root.kind(path).map_err(failed)? {
         None => Ok(()),
         Some(kind) if kind.is_dir() => root.remove_dir_all(path),

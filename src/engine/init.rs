@@ -5,8 +5,7 @@ use serde::Serialize;
 
 use crate::config;
 use crate::durable::{Root, Sync};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::trust;
 use crate::model::hint::Hint;
 use crate::policy::project::{Found, Project, READ, configuration, recognise};

@@ -12,26 +12,19 @@ use serde_json::{Map, Value};
 
 use crate::durable::{reap, write_atomic};
 use crate::engine::attempt::run_summary::{changes_of, make_report};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{named, run_of};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::{checkpoint, memory, nested, select};
 use crate::engine::recovery;
 use crate::git::Repo;
 use crate::git::checkpoint::MemoryFile;
 use crate::git::tree::Objects;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::event::{Event, EventSource};
-use crate::model::failure::Failure;
 use crate::model::failure::Location as SourceLocation;
-use crate::model::hint::{Hint, Place};
-use crate::model::id::CheckpointId;
-use crate::model::manifest::{Change, ChangeType, Entry, EntryKind, Nested, ObjectId, Snapshot};
-use crate::model::path::{FolderId, RepoPath};
-use crate::model::run::{Run, RunKey};
-use crate::model::selector::Selector;
-use crate::model::state::{Named, State};
-use crate::model::time::Timestamp;
+use crate::model::{
+    Change, ChangeType, Checkpoint, CheckpointId, Entry, EntryKind, Event, EventSource, Failure,
+    FolderId, Hint, Named, Nested, ObjectId, Place, RepoPath, Run, RunKey, Selector, Snapshot,
+    State, Timestamp,
+};
 use crate::policy::report::{MARK, Report, pull_request};
 use crate::policy::restore::Selection;
 use crate::policy::text::places;
@@ -213,59 +206,35 @@ pub(crate) fn diff(
     let selection = Selection::globs(paths)
         .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
     let before = repo.load_checkpoint(&from.commit)?;
-    let old_memory = before.memory(repo)?;
+    let difference = |objects: Objects<'_>, after, tree, now, new_memory: &[_]| {
+        let mut changes = objects.changes(before.view(), after, &selection)?;
+        let then = &before.manifest.nested;
+        nested::changed(context, repo, then, now, &selection, &mut changes);
+        let patch = patch.then(|| objects.patch(&from.tree, tree, &selection));
+        Ok(Difference {
+            from: from.id.clone(),
+            to: to.map(|to| to.id.clone()),
+            changes,
+            memory_updates: memory_updates(&before.memory(repo)?, new_memory),
+            patch: patch.transpose()?.map(|patch| lossy(&patch)),
+        })
+    };
     if let Some(to) = to {
         let after = repo.load_checkpoint(&to.commit)?;
-        let objects = Objects::stored(repo);
-        let mut changes = objects.changes(before.view(), after.view(), &selection)?;
+        let (objects, memory) = (Objects::stored(repo), after.memory(repo)?);
         let now = nested::Now::Stored(&after.manifest.nested);
-        nested::changed(
-            context,
-            repo,
-            &before.manifest.nested,
-            now,
-            &selection,
-            &mut changes,
-        );
-        return Ok(Difference {
-            from: from.id.clone(),
-            to: Some(to.id.clone()),
-            changes,
-            memory_updates: memory_updates(&old_memory, &after.memory(repo)?),
-            patch: if patch {
-                Some(lossy(&objects.patch(&from.tree, &to.tree, &selection)?))
-            } else {
-                None
-            },
-        });
+        return difference(objects, after.view(), &to.tree, now, &memory);
     }
     let prepared = checkpoint::prepare(context)?;
-    let objects = prepared.capture.objects();
-    let mut changes = objects.changes(before.view(), prepared.capture.view(), &selection)?;
+    let (capture, memory) = (&prepared.capture, memory::read(context)?);
     let now = nested::Now::Captured(&prepared.nested);
-    nested::changed(
-        context,
-        repo,
-        &before.manifest.nested,
+    difference(
+        capture.objects(),
+        capture.view(),
+        &capture.tree,
         now,
-        &selection,
-        &mut changes,
-    );
-    Ok(Difference {
-        from: from.id.clone(),
-        to: None,
-        changes,
-        memory_updates: memory_updates(&old_memory, &memory::read(context)?),
-        patch: if patch {
-            Some(lossy(&objects.patch(
-                &from.tree,
-                &prepared.capture.tree,
-                &selection,
-            )?))
-        } else {
-            None
-        },
-    })
+        &memory,
+    )
 }
 
 fn memory_updates(old: &[MemoryFile], new: &[MemoryFile]) -> Vec<Change> {
@@ -490,8 +459,7 @@ pub(crate) fn log_end(context: &Context, path: &Path) -> Result<String> {
         file.take(LOG_END).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    let bytes =
-        read().map_err(|error| Error::io(format!("cannot read {}", path.display()), error))?;
+    let bytes = read().map_err(|error| Error::cannot("read", path, error))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -603,7 +571,7 @@ pub(crate) fn report_to_file(context: &Context, path: &Path, text: &str) -> Resu
     let path = context.cwd().join(path);
     // Without -o it goes to standard output.
     let hint = || Hint::recover(["report"]);
-    let failed = |error| Error::io(format!("cannot write {}", path.display()), error).hint(hint());
+    let failed = |error| Error::cannot("write", &path, error).hint(hint());
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(
             Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())).hint(hint()),

@@ -36,5 +36,4 @@ pub(crate) mod step;
 pub(crate) mod trust;
 
 pub(crate) use base::context::Context;
-pub(crate) use base::error::Result;
-pub(crate) use base::error::{Error, ErrorKind};
+pub(crate) use base::error::{Error, ErrorKind, Result};

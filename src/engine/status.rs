@@ -16,9 +16,7 @@ use serde::Serialize;
 use crate::engine::attempt::preconditions::reconsider;
 use crate::engine::attempt::run_summary::{night, outlook};
 use crate::engine::base::clock::millis;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
-use crate::engine::base::runs;
+use crate::engine::base::{Context, Result, runs};
 use crate::engine::exchange::views;
 use crate::engine::record::lane::Hints;
 use crate::engine::record::run_settings::{attempt_folder, log_name, loops_of};
@@ -28,17 +26,13 @@ use crate::engine::remote::{RunRemote, run_remotes};
 use crate::engine::run::retry;
 use crate::engine::runs::size_of;
 use crate::model::agent_record::{Usage, UsageFields};
-use crate::model::decision::{Budget, Decision, Wait};
-use crate::model::failure::Failure;
-use crate::model::feedback::{FeedbackLoop, FeedbackResults};
-use crate::model::hint::Place;
-use crate::model::id::{CheckpointId, RunId};
-use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
-use crate::model::run::{Parked, ProcessId, Run, RunKey};
-use crate::model::run_line::{IterationLine, RunLine};
-use crate::model::state::State;
-use crate::model::step::ToldStep;
-use crate::model::time::Timestamp;
+use crate::model::decision::{Budget, Wait};
+use crate::model::run::Parked;
+use crate::model::run_line::IterationLine;
+use crate::model::{
+    CheckpointId, Decision, Failure, FeedbackLoop, FeedbackResults, ManualFixSession,
+    ManualFixStatus, Place, ProcessId, Run, RunId, RunKey, RunLine, State, Timestamp, ToldStep,
+};
 use crate::policy::report::Night;
 use crate::policy::retry::{Outlook, ResumeOption, end_of_fix, manual_steps, resume_options};
 use crate::policy::secrets::redact;

@@ -9,13 +9,12 @@ use std::path::PathBuf;
 
 use git2::{ObjectType, Oid, ReferenceType, Signature, Sort};
 
-use super::base::error::{At as _, Error, Result, present};
-use super::base::object_id::{oid_of, parse_oid};
-use super::odb::database::{Database, unread};
-use super::odb::objects::ObjectWriter;
-use super::repo::locks::{GitLock, WorktreeLock};
+use super::base::{At as _, Error, Result, oid_of, parse_oid, present};
+use super::odb::database::unread;
+use super::odb::{Database, ObjectWriter};
+use super::repo::locks::GitLock;
 use super::repo::refs::{GIT_WAIT, remove_packed, sync_ref, write_draft};
-use super::repo::repository::{IDENTITY, Repo};
+use super::repo::{IDENTITY, Repo, WorktreeLock};
 use crate::durable::{create_dir_all, give_to_sudo_caller};
 use crate::model::manifest::{Head, ObjectId};
 
@@ -46,9 +45,9 @@ impl Repo {
                 .find_reference(name)
                 .is_ok_and(|found| found.kind() == Some(ReferenceType::Symbolic))
         {
-            return Err(Error::Unsupported {
-                what: format!("{name} is a symbolic reference to another branch"),
-            });
+            return Err(Error::Unsupported(format!(
+                "{name} is a symbolic reference to another branch"
+            )));
         }
         if let Some(to) = to {
             let oid = parse_oid(to)?;
@@ -63,9 +62,9 @@ impl Repo {
             let draft = write_draft(self, lock, &format!("{to}\n"))?;
             fs::rename(&draft, &file).at(&file)?;
         } else if name == HEAD {
-            return Err(Error::Unsupported {
-                what: "a detached HEAD without a commit".to_owned(),
-            });
+            return Err(Error::Unsupported(
+                "a detached HEAD without a commit".to_owned(),
+            ));
         } else {
             append_reflog(self, HEAD, (from, None), message)?;
             remove_packed(self, lock, &BTreeSet::from([name]))?;
@@ -119,9 +118,7 @@ impl Repo {
         message: &str,
     ) -> Result<()> {
         let (Some(branch), Some(commit)) = (&to.branch, &to.commit) else {
-            return Err(Error::Unsupported {
-                what: "a branch without a commit".to_owned(),
-            });
+            return Err(Error::Unsupported("a branch without a commit".to_owned()));
         };
         self.start_branch(lock, expected, branch, commit, message)?;
         let Some(left) = expected
@@ -137,49 +134,7 @@ impl Repo {
             .and_then(|mut found| found.delete())
             .map_err(failed())
     }
-}
 
-/// The file of a branch or of a detached HEAD, under git's locks of it and of HEAD, which still is what the caller saw: under
-/// them nobody else can move it between this and the change. `reference` is what has moved else.
-fn lock_branch(
-    repo: &Repo,
-    name: &str,
-    expected: &Head,
-    reference: &str,
-) -> Result<(PathBuf, [Option<GitLock>; 2])> {
-    let head = repo.git_dir().join(HEAD);
-    let file = if name == HEAD {
-        head.clone()
-    } else {
-        repo.common_dir().join(name)
-    };
-    file.parent().map_or(Ok(()), create_dir_all).at(&file)?;
-    let branch = GitLock::acquire(repo, "branch", &file, GIT_WAIT)?;
-    let head = (name != HEAD).then(|| GitLock::acquire(repo, "head", &head, GIT_WAIT));
-    let locks = [Some(branch), head.transpose()?];
-    let now = repo.head()?;
-    if now == *expected {
-        return Ok((file, locks));
-    }
-    Err(Error::HeadMoved {
-        reference: reference.to_owned(),
-        expected: text(expected),
-        found: text(&now),
-    })
-}
-
-fn text(head: &Head) -> String {
-    let commit = head
-        .commit
-        .as_ref()
-        .map_or("no commit", |commit| commit.short());
-    head.branch.as_ref().map_or_else(
-        || format!("{commit} (detached)"),
-        |branch| format!("{branch} at {commit}"),
-    )
-}
-
-impl Repo {
     /// The commits that `head` has and `base` has not, newest first. `None` as a base means all.
     pub fn commits_between(
         &self,
@@ -254,38 +209,7 @@ impl Repo {
         writer.publish()?;
         Ok(id)
     }
-}
 
-/// Writes the commit with the writer of other objects, which publishes it together with them.
-pub(super) fn write_commit(
-    repo: &Repo,
-    writer: &ObjectWriter,
-    tree: &ObjectId,
-    parent: Option<&ObjectId>,
-    message: &str,
-) -> Result<ObjectId> {
-    let failed = || Error::git("make a commit");
-    let signature = repo
-        .inner
-        .signature()
-        .or_else(|_| Signature::now(IDENTITY.0, IDENTITY.1))
-        .map_err(failed())?;
-    let tree = repo.inner.find_tree(parse_oid(tree)?).map_err(failed())?;
-    let parent = oid_of(parent)?
-        .map(|oid| repo.inner.find_commit(oid))
-        .transpose()
-        .map_err(failed())?;
-    let parents: Vec<_> = parent.iter().collect();
-    let content = repo
-        .inner
-        .commit_create_buffer(&signature, &signature, message, &tree, &parents)
-        .map_err(failed())?;
-    Ok(ObjectId(
-        writer.write(ObjectType::Commit, &content)?.to_string(),
-    ))
-}
-
-impl Repo {
     /// A commit's parents and the first line of its message.
     pub(crate) fn about_commit(&self, commit: &ObjectId) -> Result<(Vec<ObjectId>, String)> {
         let found = self
@@ -323,6 +247,75 @@ impl Repo {
             .filter(whole)
             .is_some_and(|oid| self.inner.find_commit(oid).is_ok())
     }
+}
+
+/// The file of a branch or of a detached HEAD, under git's locks of it and of HEAD, which still is what the caller saw: under
+/// them nobody else can move it between this and the change. `reference` is what has moved else.
+fn lock_branch(
+    repo: &Repo,
+    name: &str,
+    expected: &Head,
+    reference: &str,
+) -> Result<(PathBuf, [Option<GitLock>; 2])> {
+    let head = repo.git_dir().join(HEAD);
+    let file = if name == HEAD {
+        head.clone()
+    } else {
+        repo.common_dir().join(name)
+    };
+    file.parent().map_or(Ok(()), create_dir_all).at(&file)?;
+    let branch = GitLock::acquire(repo, "branch", &file, GIT_WAIT)?;
+    let head = (name != HEAD).then(|| GitLock::acquire(repo, "head", &head, GIT_WAIT));
+    let locks = [Some(branch), head.transpose()?];
+    let now = repo.head()?;
+    if now == *expected {
+        return Ok((file, locks));
+    }
+    Err(Error::HeadMoved {
+        reference: reference.to_owned(),
+        expected: text(expected),
+        found: text(&now),
+    })
+}
+
+fn text(head: &Head) -> String {
+    let commit = head
+        .commit
+        .as_ref()
+        .map_or("no commit", |commit| commit.short());
+    head.branch.as_ref().map_or_else(
+        || format!("{commit} (detached)"),
+        |branch| format!("{branch} at {commit}"),
+    )
+}
+
+/// Writes the commit with the writer of other objects, which publishes it together with them.
+pub(super) fn write_commit(
+    repo: &Repo,
+    writer: &ObjectWriter,
+    tree: &ObjectId,
+    parent: Option<&ObjectId>,
+    message: &str,
+) -> Result<ObjectId> {
+    let failed = || Error::git("make a commit");
+    let signature = repo
+        .inner
+        .signature()
+        .or_else(|_| Signature::now(IDENTITY.0, IDENTITY.1))
+        .map_err(failed())?;
+    let tree = repo.inner.find_tree(parse_oid(tree)?).map_err(failed())?;
+    let parent = oid_of(parent)?
+        .map(|oid| repo.inner.find_commit(oid))
+        .transpose()
+        .map_err(failed())?;
+    let parents: Vec<_> = parent.iter().collect();
+    let content = repo
+        .inner
+        .commit_create_buffer(&signature, &signature, message, &tree, &parents)
+        .map_err(failed())?;
+    Ok(ObjectId(
+        writer.write(ObjectType::Commit, &content)?.to_string(),
+    ))
 }
 
 /// What represents no commit.

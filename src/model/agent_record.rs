@@ -5,13 +5,14 @@
 use std::ops::Add;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 use super::failure::EvidenceSource;
 
 /// An agent program whose records are understood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum AgentKind {
     /// Claude Code.
     Claude,
@@ -31,28 +32,7 @@ pub enum AgentKind {
 
 impl AgentKind {
     /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Claude,
-        Self::Codex,
-        Self::Gemini,
-        Self::Opencode,
-        Self::Qwen,
-        Self::Copilot,
-        Self::Aider,
-    ];
-
-    /// The program's name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-            Self::Gemini => "gemini",
-            Self::Opencode => "opencode",
-            Self::Qwen => "qwen",
-            Self::Copilot => "copilot",
-            Self::Aider => "aider",
-        }
-    }
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// Whether its records ever say what a run cost.
     pub fn tells_cost(self) -> bool {

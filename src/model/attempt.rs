@@ -4,16 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::agent_record::{Tokens, Usage};
-use super::decision::Decision;
-use super::failure::{Condition, Failure};
-use super::feedback::FeedbackResults;
-use super::id::CheckpointId;
-use super::manifest::ObjectId;
-use super::time::Timestamp;
+use super::{CheckpointId, Condition, Decision, Failure, FeedbackResults, ObjectId, Timestamp};
 
 /// A numbered unit of progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,8 +27,9 @@ pub struct Iteration {
 }
 
 /// Where an iteration stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum IterationStatus {
     /// Not tried yet, or to be tried again.
     Pending,
@@ -62,21 +58,6 @@ impl Iteration {
         self.attempts
             .iter()
             .any(|attempt| attempt.outcome == Some(AttemptOutcome::Passed))
-    }
-}
-
-impl IterationStatus {
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::Skipped => "skipped",
-            Self::Superseded => "superseded",
-        }
     }
 }
 
@@ -193,10 +174,11 @@ pub struct Leftover {
 }
 
 /// How an attempt ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptOutcome {
     /// The command and every feedback loop passed.
+    #[default]
     Passed,
     /// Something failed; charged to the budgets unless the policy parks or continues.
     Failed,

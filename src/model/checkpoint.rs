@@ -4,23 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
-use super::feedback::FeedbackResults;
-use super::id::{CheckpointId, RunKey, TaskId};
 use super::lazy_compressed::LazyCompressed;
-use super::manifest::ObjectId;
-use super::path::{PathReason, RepoPath};
-use super::time::Timestamp;
+use super::{
+    CheckpointId, FeedbackResults, ObjectId, PathReason, RepoPath, RunKey, TaskId, Timestamp,
+};
 use crate::model::path::FolderId;
 
 /// The stage of a lane's records of attempts that failed (C2); no position in the order of the stages.
 pub(crate) const RETRY: &str = "retry_attempt";
 
 /// What the feedback loops said of a checkpoint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Verdict {
     /// Nothing was run.
     #[default]
@@ -29,17 +29,6 @@ pub enum Verdict {
     Passed,
     /// Something failed.
     Failed,
-}
-
-impl Verdict {
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unverified => "unverified",
-            Self::Passed => "passed",
-            Self::Failed => "failed",
-        }
-    }
 }
 
 /// Where a checkpoint's content is kept (B12).

@@ -2,12 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::time::Timestamp;
 
 /// One thing to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Action {
     /// Try the iteration again.
     Retry,
@@ -31,27 +33,10 @@ pub enum Action {
     None,
 }
 
-impl Action {
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Retry => "retry",
-            Self::Rollback => "rollback",
-            Self::Skip => "skip",
-            Self::Escalate => "escalate",
-            Self::Continue => "continue",
-            Self::Park => "park",
-            Self::ManualFix => "manual_fix",
-            Self::Fallback => "fallback",
-            Self::Restart => "restart",
-            Self::None => "none",
-        }
-    }
-}
-
 /// How a failed run is taken up again (B3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Strategy {
     /// The very same again.
     RetrySame,
@@ -74,22 +59,12 @@ impl Strategy {
         Self::ManualThenContinue,
         Self::ContinueNext,
     ];
-
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::RetrySame => "retry_same",
-            Self::RetryWithContext => "retry_with_context",
-            Self::RollbackAndRetry => "rollback_and_retry",
-            Self::ContinueNext => "continue_next",
-            Self::ManualThenContinue => "manual_then_continue",
-        }
-    }
 }
 
 /// Whose failed attempts a limit counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum BudgetScope {
     /// All failures of the iteration, where the cause has no limit of its own.
     Global,
@@ -110,20 +85,6 @@ pub enum BudgetScope {
 }
 
 impl BudgetScope {
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Global => "global",
-            Self::Cause => "cause",
-            Self::Task => "task",
-            Self::Session => "session",
-            Self::Rollbacks => "rollbacks",
-            Self::WallTime => "wall_time",
-            Self::Cost => "cost",
-            Self::Tokens => "tokens",
-        }
-    }
-
     /// What is counted.
     pub fn unit(self) -> &'static str {
         match self {

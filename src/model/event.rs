@@ -5,21 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use super::agent_record::{Tokens, Usage};
 use super::attempt::Preconditions;
-use super::checkpoint::{Checkpoint, Verdict};
-use super::decision::{Decision, Strategy};
-use super::failure::{Condition, Failure};
-use super::feedback::FeedbackResults;
-use super::id::{CheckpointId, RunId, TaskId};
 use super::import::Imported;
-use super::manifest::{Change, ObjectId};
-use super::manual_fix::{ManualFixSession, ManualFixStatus};
-use super::operation::Operation;
-use super::path::FolderId;
-use super::run::{
-    AttemptOutcome, IterationStatus, Leftover, ProcessId, RunKey, RunSpec, RunStatus,
+use super::run::Leftover;
+use super::step::StepStart;
+use super::{
+    AttemptOutcome, Change, Checkpoint, CheckpointId, Condition, Decision, Failure,
+    FeedbackResults, FolderId, IterationStatus, ManualFixSession, ManualFixStatus, ObjectId,
+    Operation, ProcessId, RunId, RunKey, RunSpec, RunStatus, StepEnd, Strategy, TaskId, Timestamp,
+    Verdict,
 };
-use super::step::{StepEnd, StepStart};
-use super::time::Timestamp;
 
 /// The schema of the events that this version writes. Older ones are read; newer ones are read where possible and
 /// never written after (exit 15). What says nothing new is written with the schema in which it came ([`Payload::schema`]).
@@ -358,7 +352,7 @@ impl Payload {
 }
 
 /// How an attempt ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AttemptEnd {
     /// Its iteration.
     pub iteration: u32,
@@ -414,13 +408,6 @@ pub struct AttemptEnd {
     pub preconditions: Option<Box<Preconditions>>,
 }
 
-impl Default for AttemptEnd {
-    /// One of which nothing is known yet.
-    fn default() -> Self {
-        Self::new(0, 0, AttemptOutcome::Passed)
-    }
-}
-
 impl AttemptEnd {
     /// What it used up.
     pub fn usage(&self) -> Usage {
@@ -437,25 +424,7 @@ impl AttemptEnd {
             attempt,
             outcome,
             charged: outcome == AttemptOutcome::Failed,
-            duration_ms: 0,
-            exit_code: None,
-            signal: None,
-            timed_out: false,
-            log_path: None,
-            approach: None,
-            checkpoint_id: None,
-            failure: None,
-            conditions: Vec::new(),
-            feedback_results: FeedbackResults::new(),
-            decision: None,
-            commits: Vec::new(),
-            agent_session: None,
-            notes: Vec::new(),
-            cost_micros: None,
-            tokens: None,
-            leftovers: Vec::new(),
-            git_changes: Vec::new(),
-            preconditions: None,
+            ..Self::default()
         }
     }
 }

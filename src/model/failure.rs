@@ -4,15 +4,17 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
-use super::feedback::CheckKind;
-use super::time::Timestamp;
+use super::{CheckKind, Timestamp};
 
 /// Who failed (B2).
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(Hash, IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum FailureType {
     /// A build, test, lint or type check reported a problem of the project.
     FeedbackFailure,
@@ -58,25 +60,15 @@ impl FailureType {
             Self::SystemError | Self::Crash => Severity::High,
         }
     }
-
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::FeedbackFailure => "feedback_failure",
-            Self::Timeout => "timeout",
-            Self::AgentError => "agent_error",
-            Self::SystemError => "system_error",
-            Self::Cancellation => "cancellation",
-            Self::Crash => "crash",
-        }
-    }
 }
 
 /// How bad a failure is.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Severity {
     /// The project has a problem that another attempt may solve.
     Low,
@@ -86,22 +78,13 @@ pub enum Severity {
     High,
 }
 
-impl Severity {
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-}
-
 /// What went wrong (A1, S8).
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[derive(Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
 pub enum Cause {
     /// Does not compile, link, parse, load or install.
     BrokenBuild,
@@ -137,51 +120,16 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause, in the order of the documentation.
-    pub const ALL: [Self; 15] = [
-        Self::BrokenBuild,
-        Self::VerificationFailed,
-        Self::InvalidInput,
-        Self::ResourceNotFound,
-        Self::ToolTimeout,
-        Self::RateLimited,
-        Self::ContextExhausted,
-        Self::AuthFailed,
-        Self::NetworkError,
-        Self::PermissionDenied,
-        Self::DiskFull,
-        Self::OutOfMemory,
-        Self::Cancelled,
-        Self::Crashed,
-        Self::Unknown,
-    ];
-
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::BrokenBuild => "BROKEN_BUILD",
-            Self::VerificationFailed => "VERIFICATION_FAILED",
-            Self::InvalidInput => "INVALID_INPUT",
-            Self::ResourceNotFound => "RESOURCE_NOT_FOUND",
-            Self::ToolTimeout => "TOOL_TIMEOUT",
-            Self::RateLimited => "RATE_LIMITED",
-            Self::ContextExhausted => "CONTEXT_EXHAUSTED",
-            Self::AuthFailed => "AUTH_FAILED",
-            Self::NetworkError => "NETWORK_ERROR",
-            Self::PermissionDenied => "PERMISSION_DENIED",
-            Self::DiskFull => "DISK_FULL",
-            Self::OutOfMemory => "OUT_OF_MEMORY",
-            Self::Cancelled => "CANCELLED",
-            Self::Crashed => "CRASHED",
-            Self::Unknown => "UNKNOWN",
-        }
-    }
+    pub const ALL: &[Self] = Self::VARIANTS;
 }
 
 /// Something that is true of a failure beside its cause.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Condition {
     /// The attempts go in a circle (A1).
     CircularFix,
@@ -201,25 +149,10 @@ pub enum Condition {
     Quota,
 }
 
-impl Condition {
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::CircularFix => "circular_fix",
-            Self::RetriesExhausted => "retries_exhausted",
-            Self::NoCheckpoint => "no_checkpoint",
-            Self::Flaky => "flaky",
-            Self::BaselineFailing => "baseline_failing",
-            Self::Tampered => "tampered",
-            Self::Productive => "productive",
-            Self::Quota => "quota",
-        }
-    }
-}
-
 /// What a person would do about a failure (B1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum SuggestedAction {
     /// Run the iteration again.
     RetryIteration,
@@ -233,24 +166,13 @@ pub enum SuggestedAction {
     ManualResolution,
 }
 
-impl SuggestedAction {
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::RetryIteration => "retry_iteration",
-            Self::FixAndContinue => "fix_and_continue",
-            Self::Rollback => "rollback",
-            Self::Restart => "restart",
-            Self::ManualResolution => "manual_resolution",
-        }
-    }
-}
-
 /// Where a piece of evidence comes from, strongest first.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum EvidenceSource {
     /// What the supervisor saw: deadline, signal, exit code, spawn error.
     Process,
@@ -260,18 +182,6 @@ pub enum EvidenceSource {
     Stderr,
     /// A line of standard output.
     Stdout,
-}
-
-impl EvidenceSource {
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Process => "process",
-            Self::Record => "record",
-            Self::Stderr => "stderr",
-            Self::Stdout => "stdout",
-        }
-    }
 }
 
 /// A rule that spoke, and what it spoke about.

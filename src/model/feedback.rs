@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantNames};
 
 use super::path::FolderId;
 use super::time::millis;
@@ -56,9 +56,11 @@ pub struct FeedbackResult {
 pub(crate) type FeedbackResults = BTreeMap<String, FeedbackResult>;
 
 /// What was running when something failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
+#[derive(IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum CheckKind {
     /// The agent itself.
     Agent,
@@ -70,26 +72,4 @@ pub enum CheckKind {
     Lint,
     /// A dedicated type checker.
     Typecheck,
-}
-
-impl CheckKind {
-    /// The contract's names.
-    pub const NAMES: [&str; 5] = [
-        Self::Agent.as_str(),
-        Self::Build.as_str(),
-        Self::Test.as_str(),
-        Self::Lint.as_str(),
-        Self::Typecheck.as_str(),
-    ];
-
-    /// The contract's name of it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Agent => "agent",
-            Self::Build => "build",
-            Self::Test => "test",
-            Self::Lint => "lint",
-            Self::Typecheck => "typecheck",
-        }
-    }
 }

@@ -4,8 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Defines ids that are text, in the ledger and in JSON as well as on the command line.
 macro_rules! ids {

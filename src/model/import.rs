@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::IntoStaticStr;
 
-use super::id::RunKey;
-use super::time::Timestamp;
+use super::{RunKey, Timestamp};
 
 /// Which system's file it is; in the order in which several are imported, so that the loop's own state comes last and is
 /// what `recovery.json` records.
@@ -13,6 +13,8 @@ use super::time::Timestamp;
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum ImportKind {
     /// A battle (`battles/<task>/<id>.json`).
     Battle,
@@ -24,19 +26,6 @@ pub enum ImportKind {
     Session,
     /// The loop's cooldown (`recovery.json`).
     Recovery,
-}
-
-impl ImportKind {
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Battle => "battle",
-            Self::AttemptHistory => "attempt_history",
-            Self::Lanes => "lanes",
-            Self::Session => "session",
-            Self::Recovery => "recovery",
-        }
-    }
 }
 
 /// What an imported attempt's session is called: this, and its number in the document.

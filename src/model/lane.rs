@@ -1,10 +1,9 @@
 //! Lanes: the stages of the lane contract, and where a lane stands (C1–C5).
 
 pub(crate) use super::checkpoint::RETRY;
-use super::checkpoint::{Checkpoint, Verdict};
-use super::import::{ImportKind, ImportedDocument};
-use super::run::{NONE, Run, RunKey};
-use super::state::State;
+use super::import::ImportedDocument;
+use super::run::NONE;
+use super::{Checkpoint, ImportKind, Run, RunKey, State, Verdict};
 
 /// Before anything of the lane is made.
 pub(crate) const BEFORE_START: &str = "before_lane_start";

@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
-use super::path::{PathReason, RepoPath};
-use super::time::Timestamp;
+use super::{PathReason, RepoPath, Timestamp};
 
 /// The version that this program writes; a manifest with a newer one is not read.
 pub(crate) const MANIFEST_VERSION: u32 = 1;
@@ -361,8 +360,9 @@ impl Snapshot {
 }
 
 /// How one path differs between two snapshots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum ChangeType {
     /// In both, different.
     Modified,
@@ -372,18 +372,6 @@ pub enum ChangeType {
     Deleted,
     /// Same content under another path.
     Renamed,
-}
-
-impl ChangeType {
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Modified => "modified",
-            Self::Created => "created",
-            Self::Deleted => "deleted",
-            Self::Renamed => "renamed",
-        }
-    }
 }
 
 /// One line of a diff.

@@ -3,11 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::failure::Failure;
-use super::feedback::FeedbackResults;
-use super::id::{CheckpointId, FixId, RunId, TaskId};
-use super::manifest::{Change, ObjectId};
-use super::time::Timestamp;
+use super::id::FixId;
+use super::{Change, CheckpointId, Failure, FeedbackResults, ObjectId, RunId, TaskId, Timestamp};
 
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
-use super::checkpoint::Checkpoint;
-use super::decision::Decision;
-use super::failure::Failure;
-use super::id::{CheckpointId, OperationId};
-use super::manifest::ObjectId;
-use super::path::{PathReason, RepoPath};
-use super::run::{AcceptedAs, IterationStatus, Run, RunStatus};
+use super::id::OperationId;
+use super::run::AcceptedAs;
 use super::step::StepRef;
-use super::time::Timestamp;
+use super::{
+    Checkpoint, CheckpointId, Decision, Failure, IterationStatus, ObjectId, PathReason, RepoPath,
+    Run, RunStatus, Timestamp,
+};
 
 /// What was done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum OperationKind {
     /// `rollback`: the run's bookkeeping follows.
     Rollback,
@@ -33,17 +33,6 @@ pub enum OperationKind {
 }
 
 impl OperationKind {
-    /// The command's name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rollback => "rollback",
-            Self::Restore => "restore",
-            Self::Undo => "undo",
-            Self::Redo => "redo",
-            Self::Accept => "accept",
-        }
-    }
-
     /// The command that goes back to what was there before it.
     pub fn taken_back_by(self) -> &'static str {
         match self {
@@ -56,6 +45,8 @@ impl OperationKind {
 /// What a restore covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Scope {
     /// Work tree, working memory, and HEAD where it is the run's own to move.
     #[default]
@@ -70,15 +61,6 @@ impl Scope {
     /// Whether the work tree is covered.
     pub fn covers_files(self) -> bool {
         self != Self::State
-    }
-
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Files => "files",
-            Self::State => "state",
-        }
     }
 
     /// Whether the working memory is covered.

@@ -7,13 +7,9 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
-use schemars::JsonSchema;
-use schemars::Schema;
-use schemars::SchemaGenerator;
-use serde::Deserialize;
-use serde::Deserializer;
-use serde::Serialize;
-use serde::Serializer;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use strum::{IntoStaticStr, VariantArray};
 
 /// A path relative to the work tree. Any bytes but NUL; `/` separates.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -161,7 +157,8 @@ pub(crate) const NESTED: &str = "nested repository";
 pub(crate) const UNREADABLE: &str = "cannot be read";
 
 /// Why the system does not let a restore replace a path: a fixed word each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Blocked {
     /// It is a mount point, or lies below one.
     MountPoint,
@@ -176,24 +173,7 @@ pub enum Blocked {
 }
 
 impl Blocked {
-    const ALL: [Self; 5] = [
-        Self::MountPoint,
-        Self::ReadOnly,
-        Self::Busy,
-        Self::Immutable,
-        Self::NotOwner,
-    ];
-
-    /// The word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::MountPoint => "mount_point",
-            Self::ReadOnly => "read_only",
-            Self::Busy => "busy",
-            Self::Immutable => "immutable",
-            Self::NotOwner => "not_owner",
-        }
-    }
+    const ALL: &[Self] = Self::VARIANTS;
 }
 
 impl PathReason {

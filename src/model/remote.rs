@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::event::Event;
-use super::manifest::ObjectId;
-use super::run::RunKey;
+use super::{Event, ObjectId, RunKey};
 
 /// The schema of what lies there that this version writes. A newer one is refused (15).
 pub(crate) const REMOTE_SCHEMA: u32 = 1;

@@ -6,25 +6,19 @@ use std::ops::{Deref, DerefMut};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
-use super::agent_record::Usage;
-use super::agent_record::is_session_id;
+use super::agent_record::{Usage, is_session_id};
 use super::attempt::Iterations;
-use super::checkpoint::Line;
-use super::checkpoint::Removed;
-use super::decision::{Action, Decision, Strategy};
-use super::failure::{CauseDetail, Failure};
-use super::feedback::FeedbackResults;
-use super::hook::HookAgent;
-use super::id::{CheckpointId, TaskId};
-use super::import::{ImportKind, ImportedDocument};
+use super::checkpoint::{Line, Removed};
+use super::failure::CauseDetail;
+use super::import::ImportedDocument;
 use super::lazy_compressed::LazyCompressed;
-use super::manifest::ObjectId;
-use super::manual_fix::{ManualFixSession, ManualFixStatus};
-use super::path::FolderId;
-use super::path::{PathReason, RepoPath};
-use super::step::Step;
-use super::time::Timestamp;
+use super::{
+    Action, CheckpointId, Decision, Failure, FeedbackResults, FolderId, HookAgent, ImportKind,
+    ManualFixSession, ManualFixStatus, ObjectId, PathReason, RepoPath, Step, Strategy, TaskId,
+    Timestamp,
+};
 
 pub use super::attempt::ProcessId;
 pub(crate) use super::attempt::{
@@ -36,8 +30,9 @@ pub use super::spec::RunSpec;
 pub(crate) use super::spec::{ConfiguredChecks, OnFailure, SessionMode};
 
 /// Where a run stands. One that a newer version names is read as `failed`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum RunStatus {
     /// Nothing has been tried (or a full rollback took everything back).
     Pending,
@@ -69,7 +64,8 @@ impl<'de> Deserialize<'de> for RunStatus {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = Cow::<'de, str>::deserialize(deserializer)?;
         Ok(Self::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .find(|status| status.as_str() == name)
             .unwrap_or(Self::Failed))
     }
@@ -77,42 +73,11 @@ impl<'de> Deserialize<'de> for RunStatus {
 
 impl RunStatus {
     /// All of them.
-    pub const ALL: [Self; 12] = [
-        Self::Pending,
-        Self::InProgress,
-        Self::Paused,
-        Self::Parked,
-        Self::Failed,
-        Self::Blocked,
-        Self::Cancelled,
-        Self::Escalated,
-        Self::RolledBack,
-        Self::Complete,
-        Self::Accepted,
-        Self::Closed,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// What is recorded as the reason where there is none beside the status.
     pub fn unexplained(self) -> String {
         format!("the run stopped: {}", self.as_str())
-    }
-
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Paused => "paused",
-            Self::Parked => "parked",
-            Self::Failed => "failed",
-            Self::Blocked => "blocked",
-            Self::Cancelled => "cancelled",
-            Self::Escalated => "escalated",
-            Self::RolledBack => "rolled_back",
-            Self::Complete => "complete",
-            Self::Accepted => "accepted",
-            Self::Closed => "closed",
-        }
     }
 
     /// Whether nothing goes on by itself: it ended well, or badly.
@@ -465,7 +430,7 @@ impl Run {
                 .strip_prefix(agent.as_str())
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
         };
-        HookAgent::ALL.into_iter().any(is_of) && self.spec.command.is_empty()
+        HookAgent::ALL.iter().copied().any(is_of) && self.spec.command.is_empty()
     }
 
     /// Whether it was accepted, and nothing but closed since.

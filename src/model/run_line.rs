@@ -4,13 +4,11 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::agent_record::UsageFields;
-use super::attempt::{Attempt, AttemptOutcome, Iteration, IterationStatus, Leftover};
-use super::failure::{Condition, Failure};
-use super::feedback::FeedbackResults;
-use super::id::RunKey;
-use super::id::{CheckpointId, TaskId};
-use super::run::{Run, RunStatus};
-use super::time::Timestamp;
+use super::attempt::Leftover;
+use super::{
+    Attempt, AttemptOutcome, CheckpointId, Condition, Failure, FeedbackResults, Iteration,
+    IterationStatus, Run, RunKey, RunStatus, TaskId, Timestamp,
+};
 
 /// A run's identity and position.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -3,13 +3,9 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::failure::Cause;
-use super::feedback::{CheckKind, FeedbackLoop};
-use super::id::RunId;
-use super::path::FolderId;
+use super::{Cause, CheckKind, FeedbackLoop, FolderId, RunId};
 
 /// What a run executes, recorded so that `resume` needs no arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -84,6 +80,14 @@ pub struct RunSpec {
     /// The fields above of which a secret was masked, by name: what is run again must not lack it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub masked: Vec<String>,
+}
+
+impl RunSpec {
+    /// ` of N` behind the number of an iteration; empty where it is not known how many there are.
+    pub fn of_total(&self) -> String {
+        let total = self.iterations_total;
+        total.map_or_else(String::new, |total| format!(" of {total}"))
+    }
 }
 
 /// The checks of the configuration as a run began with them: whoever changes the file while it is at work changes another

@@ -9,14 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::agent_record::Usage;
-use super::checkpoint::Checkpoint;
-use super::checkpoint::Checkpoints;
+use super::checkpoint::{Checkpoint, Checkpoints};
 use super::id::CheckpointId;
 use super::operation::WorktreeState;
 use super::run::{Run, RunKey};
 
-pub(crate) use selection::Named;
-pub(crate) use selection::SelectionError;
+pub(crate) use selection::{Named, SelectionError};
 
 /// Everything known, as of the last event.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -3,19 +3,18 @@
 use crate::model::path::FolderId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
-use super::attempt::ProcessId;
-use super::id::CheckpointId;
-use super::id::{NONE, RunKey};
-use super::manifest::ObjectId;
-use super::time::Timestamp;
+use super::id::NONE;
+use super::{CheckpointId, ObjectId, ProcessId, RunKey, Timestamp};
 
 /// The longest name that a step may have, in bytes.
 pub(crate) const MAX_NAME: usize = 200;
 
 /// Where a step stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum StepStatus {
     /// Its command runs.
     Running,
@@ -27,19 +26,6 @@ pub enum StepStatus {
     CutOff,
     /// It was done, and its effect was taken back by a rollback: it is run again the next time.
     Compensated,
-}
-
-impl StepStatus {
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::CutOff => "cut_off",
-            Self::Compensated => "compensated",
-        }
-    }
 }
 
 /// All or nothing: what is restored unless the command succeeds (S6).

@@ -7,8 +7,6 @@
 #[cfg_attr(not(target_os = "linux"), path = "portable/mod.rs")]
 mod system;
 
-mod types;
-
 /// The portable process table; on Linux only tested.
 #[cfg(any(test, not(target_os = "linux")))]
 mod ps;
@@ -25,12 +23,34 @@ pub(crate) use system::{
     sync_file, sync_file_system,
 };
 
+/// What is known of a path beside its `stat`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Attributes {
+    /// Whether something is mounted there, also of the same file system; `None` where that is not known.
+    pub(crate) is_mount: Option<bool>,
+    /// Immutable or append-only.
+    pub(crate) is_fixed: bool,
+}
+
+/// A row of the process table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProcessEntry {
+    pub(crate) pid: u32,
+    pub(crate) parent: u32,
+    pub(crate) group: u32,
+    pub(crate) session: u32,
+    /// When it started, in the system's own unit; grows with time until the machine restarts.
+    pub(crate) start_time: u64,
+    /// Whether it has ended and its parent has not waited for it yet.
+    pub(crate) zombie: bool,
+}
+
 /// The process table.
 pub(crate) mod processes {
+    pub(crate) use super::ProcessEntry;
     pub(crate) use super::system::processes::{
         boot_id, command, entry, folder, has_variable, living, name, pid_namespace, variable,
     };
-    pub(crate) use super::types::ProcessEntry;
 }
 
 /// Time since the machine started, suspended or not; where the system does not count from there, since an earlier moment

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use chrono::NaiveDateTime;
 
-use super::types::ProcessEntry;
+use super::ProcessEntry;
 
 /// The row of one process, also of a zombie.
 pub(crate) fn entry(pid: u32) -> Option<ProcessEntry> {

@@ -13,12 +13,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::secrets::{REDACTED, may_hold_secret, redact_json};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
-use crate::model::run::{RunKey, RunSpec, RunStatus};
-use crate::model::state::State;
-use crate::model::step::{StepEnd, StepStatus};
-use crate::model::time::Timestamp;
+use crate::model::event::EVENT_SCHEMA;
+use crate::model::{
+    Checkpoint, Event, EventSource, Payload, RunKey, RunSpec, RunStatus, State, StepEnd,
+    StepStatus, Timestamp,
+};
 
 /// What happened, without secrets; as it is where it holds none.
 pub fn masked_payload(payload: &Payload) -> Cow<'_, Payload> {

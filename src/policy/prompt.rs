@@ -6,11 +6,12 @@ use super::changes::tampering_text;
 use super::secrets::redact;
 use super::text::{Text, cut, excerpt};
 use crate::model::checkpoint::Checkpoints;
-use crate::model::decision::Strategy;
-use crate::model::failure::{CauseDetail, Condition, Failure, FailureType};
-use crate::model::manual_fix::ManualFixSession;
-use crate::model::path::RepoPath;
-use crate::model::run::{Attempt, AttemptOutcome, Iteration, RestoredFiles, Run};
+use crate::model::failure::CauseDetail;
+use crate::model::run::RestoredFiles;
+use crate::model::{
+    Attempt, AttemptOutcome, Condition, Failure, FailureType, Iteration, ManualFixSession,
+    RepoPath, Run, Strategy,
+};
 
 /// Paths left by a rollback that a message names at most.
 const LEFT: usize = 20;

@@ -7,13 +7,13 @@ use chrono::{Datelike, Timelike};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::checkpoint::{Checkpoint, CheckpointType, Verdict, trigger};
-use crate::model::id::CheckpointId;
+use crate::model::checkpoint::trigger;
 use crate::model::lane::LaneRecord;
-use crate::model::run::{Run, RunKey, RunStatus};
-use crate::model::state::State;
-use crate::model::step::Step;
-use crate::model::time::{Timestamp, format_duration};
+use crate::model::time::format_duration;
+use crate::model::{
+    Checkpoint, CheckpointId, CheckpointType, Run, RunKey, RunStatus, State, Step, Timestamp,
+    Verdict,
+};
 
 use super::settings::{OnRunFailure, RetentionSettings};
 

@@ -3,10 +3,9 @@
 //! A process that leaves its session keeps its environment, and one that clears its environment keeps its ancestors. Linux
 //! shows both of every process; elsewhere this process's own environment is all that is known.
 
-use std::io;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use super::ending::SETTLE;
 use super::orphan::{end, living};

@@ -1,19 +1,29 @@
-//! Starts a child with its pipes.
+//! Starts a child with its pipes, of which we hold the other ends, and finds out whether a program can be started without starting it.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::io::{self, IsTerminal, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::{
     fd::{AsFd, OwnedFd},
     unix::process::CommandExt,
 };
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, atomic::AtomicBool};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 
+use super::output::{Capture, Captured, Keep};
 use super::pty::{self, Pty};
 use super::{ProcessId, Program, Show, SpawnError, SpawnErrorKind, Supervised, orphan};
+use crate::os::{enlarge_pipe, pipe_size};
 
 /// A child that was just started, with our ends of its pipes.
 pub(super) struct Spawned {
@@ -152,5 +162,259 @@ pub(crate) fn page(command: &str, text: &[u8]) -> io::Result<bool> {
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
         _ => Ok(true),
+    }
+}
+
+/// What the child can still read from its input.
+pub(super) struct Input<'a> {
+    /// `None` once it got everything, or does not want more.
+    pub(super) pipe: Option<OwnedFd>,
+    left: &'a [u8],
+}
+
+impl<'a> Input<'a> {
+    /// `pipe` must not block.
+    pub(super) fn new(pipe: Option<OwnedFd>, bytes: &'a [u8]) -> Self {
+        Self {
+            pipe: pipe.filter(|_| !bytes.is_empty()),
+            left: bytes,
+        }
+    }
+
+    /// Gives the child as much as it takes just now.
+    pub(super) fn feed(&mut self) {
+        while let Some(pipe) = &self.pipe {
+            match rustix::io::write(pipe, self.left) {
+                Ok(count) => self.left = &self.left[count..],
+                Err(Errno::AGAIN | Errno::INTR) => return,
+                // It closed its end.
+                Err(_) => self.pipe = None,
+            }
+            if self.left.is_empty() {
+                self.pipe = None;
+            }
+        }
+    }
+}
+
+/// One of the child's output streams.
+pub(super) struct Output {
+    /// `None` once it ended.
+    pub(super) pipe: Option<OwnedFd>,
+    capture: Capture,
+    /// Bytes that may still be read.
+    allowance: usize,
+    /// The child has no descriptor of its terminal open just now.
+    hung_up: bool,
+}
+
+impl Output {
+    pub(super) fn new(pipe: Option<OwnedFd>, keep: Keep) -> Self {
+        if let Some(pipe) = &pipe {
+            enlarge_pipe(pipe);
+        }
+        Self {
+            pipe,
+            capture: Capture::new(keep),
+            allowance: usize::MAX,
+            hung_up: false,
+        }
+    }
+
+    /// Says that nobody of the group lives: what the pipe can hold by now may be theirs, more is not.
+    pub(super) fn limit_to_pipe(&mut self) {
+        self.allowance = self.pipe.as_ref().map_or(0, pipe_size);
+    }
+
+    /// The pipe, if there may be something to read and waiting for it makes sense.
+    pub(super) fn open(&self) -> Option<&OwnedFd> {
+        self.pipe
+            .as_ref()
+            .filter(|_| self.allowance > 0 && !self.hung_up)
+    }
+
+    /// Whether it is to be read at each look: the child may open its terminal again, and no wait tells when.
+    pub(super) fn is_hung_up(&self) -> bool {
+        self.hung_up && self.pipe.is_some()
+    }
+
+    /// Whether, when nobody of the group lives, everything that the group wrote was read.
+    pub(super) fn is_drained(&self) -> bool {
+        self.open().is_none_or(|pipe| {
+            let mut fds = [PollFd::new(pipe, PollFlags::IN)];
+            !matches!(poll(&mut fds, Some(&timespec(Duration::ZERO))), Ok(1..))
+        })
+    }
+
+    /// Reads once from a pipe that is ready, or [hung up](Self::is_hung_up); 0 if there was nothing, or it ended.
+    /// `lives` says that the child's end is not known.
+    pub(super) fn read(&mut self, buffer: &mut [u8], lives: bool) -> io::Result<usize> {
+        let Some(pipe) = &self.pipe else { return Ok(0) };
+        let limit = buffer.len().min(self.allowance);
+        let read = rustix::io::read(pipe, &mut buffer[..limit]);
+        // Of a child's terminal that nobody has open a read fails.
+        self.hung_up = lives && read == Err(Errno::IO);
+        match read {
+            Err(Errno::IO) if lives => Ok(0),
+            Ok(0) | Err(Errno::IO) => {
+                self.pipe = None;
+                Ok(0)
+            }
+            Ok(count) => {
+                if self.allowance < usize::MAX {
+                    self.allowance -= count;
+                }
+                self.capture.push(&buffer[..count]);
+                Ok(count)
+            }
+            Err(Errno::INTR | Errno::AGAIN) => Ok(0),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Hands out what was kept.
+    pub(super) fn finish(&mut self) -> Captured {
+        std::mem::replace(&mut self.capture, Capture::new(Keep { head: 0, tail: 0 })).finish()
+    }
+}
+
+/// A duration as `poll` takes it.
+pub(super) fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
+}
+
+/// Where a program is looked for that is named without a slash, when nobody says.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// So much of a script's first line the system looks at.
+const FIRST_LINE: u64 = 256;
+
+impl Program {
+    /// Looks for `program` as [`Supervised::run`](super::Supervised::run) does that starts in `dir`, with `path` for `PATH`.
+    ///
+    /// # Errors
+    /// It is not there, it may not be executed, what its first line names is not there, or it is text without such a line.
+    pub(crate) fn find(
+        program: &str,
+        dir: &Path,
+        path: Option<&OsStr>,
+    ) -> Result<PathBuf, SpawnError> {
+        let candidates = if program.contains('/') {
+            vec![dir.join(program)]
+        } else {
+            folders(dir, path)
+                .map(|folder| folder.join(program))
+                .collect()
+        };
+        let mut refused = None;
+        for candidate in candidates {
+            match look(&candidate, program) {
+                Ok(()) => return Ok(candidate),
+                // What is there and cannot be started says more than that nothing is elsewhere.
+                Err(error) => refused = refused.or(candidate.is_file().then_some(error)),
+            }
+        }
+        Err(refused.unwrap_or_else(|| not_found(format!("{program}: not found"))))
+    }
+
+    /// The names of what could be started in its place: what is on `PATH`, else what is in the same folder.
+    pub(crate) fn names_beside(program: &str, dir: &Path, path: Option<&OsStr>) -> Vec<String> {
+        let (prefix, places) = match program.rsplit_once('/') {
+            Some((folder, _)) => (format!("{folder}/"), vec![dir.join(format!("{folder}/"))]),
+            None => (String::new(), folders(dir, path).collect()),
+        };
+        let entries = places
+            .iter()
+            .filter_map(|place| fs::read_dir(place).ok())
+            .flatten()
+            .flatten();
+        let startable = entries.filter(|entry| look(&entry.path(), program).is_ok());
+        let mut names: Vec<String> = startable
+            .filter_map(|entry| Some(format!("{prefix}{}", entry.file_name().to_str()?)))
+            .collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+fn folders(dir: &Path, path: Option<&OsStr>) -> impl Iterator<Item = PathBuf> {
+    let path = path.map_or_else(|| OsString::from(USUAL_PATH), OsStr::to_owned);
+    // An empty one is the current folder, as `join` has it.
+    std::env::split_paths(&path)
+        .map(|folder| dir.join(folder))
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+fn look(file: &Path, program: &str) -> Result<(), SpawnError> {
+    if !fs::metadata(file).is_ok_and(|found| found.is_file()) {
+        return Err(not_found(format!("{program}: not found")));
+    }
+    if access(file, Access::EXEC_OK).is_err() {
+        let message = format!(
+            "{program}: not executable (chmod +x {})",
+            crate::model::hint::quote(file)
+        );
+        return Err(SpawnError {
+            kind: SpawnErrorKind::PermissionDenied,
+            message,
+        });
+    }
+    let Some(head) = head(file) else {
+        return Ok(());
+    };
+    match head.strip_prefix(b"#!") {
+        Some(line) => match interpreter(line).filter(|path| !path.exists()) {
+            Some(path) => Err(not_found(format!(
+                "{program}: its first line names {}, which is not there",
+                path.display()
+            ))),
+            None => Ok(()),
+        },
+        None if is_text(&head) => {
+            let message = format!(
+                "{program}: a script without a first line that says what runs it, such as #!/bin/sh"
+            );
+            Err(SpawnError {
+                kind: SpawnErrorKind::Other,
+                message,
+            })
+        }
+        None => Ok(()),
+    }
+}
+
+/// The beginning of a file. One that cannot be read is started all the same.
+fn head(file: &Path) -> Option<Vec<u8>> {
+    let mut head = Vec::new();
+    File::open(file)
+        .ok()?
+        .take(FIRST_LINE)
+        .read_to_end(&mut head)
+        .ok()?;
+    Some(head)
+}
+
+/// What runs a script, by what follows `#!`.
+fn interpreter(line: &[u8]) -> Option<PathBuf> {
+    let line = line.split(|byte| *byte == b'\n').next()?;
+    let word = line.trim_ascii().split(u8::is_ascii_whitespace).next()?;
+    let path = Path::new(OsStr::from_bytes(word));
+    path.is_absolute().then(|| path.to_owned())
+}
+
+/// Whether it is text, which only a shell would run: the system starts no such file.
+fn is_text(head: &[u8]) -> bool {
+    let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+    !head.is_empty() && !head.iter().any(is_control)
+}
+
+fn not_found(message: String) -> SpawnError {
+    SpawnError {
+        kind: SpawnErrorKind::NotFound,
+        message,
     }
 }

@@ -4,11 +4,10 @@
 //! this process stops, modes are restored and the supervised groups are stopped; when it goes on, so do they, and the
 //! time in between counts against no deadline. The same way back is taken before a signal ends the process at once.
 
-use std::io;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use rustix::process::{Pid, Signal, getpgid, getpgrp, getppid, getsid, kill_process_group};
 use signal_hook::consts::{SIGCONT, SIGTSTP};

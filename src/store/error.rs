@@ -50,3 +50,18 @@ pub enum StoreError {
     #[error(transparent)]
     Lock(#[from] LockError),
 }
+
+impl StoreError {
+    /// A closure for `map_err` on errors of the operating system.
+    pub(super) fn io<E: Into<io::Error>>(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl Fn(E) -> Self {
+        let path = path.into();
+        move |source| Self::Io {
+            action,
+            path: path.clone(),
+            source: source.into(),
+        }
+    }
+}

@@ -14,19 +14,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::durable::{FileLock, Root, Sync};
-use crate::model::event::{Event, EventSource, Payload};
 use crate::model::path::short_part;
-use crate::model::run::{NONE, RunKey};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::run::NONE;
+use crate::model::{Event, EventSource, Payload, RunKey, State, Timestamp};
 
 use super::error::StoreError;
-use super::packed_lines::DecodeError;
-use super::registry::Origin;
-use super::registry::Registry;
+use super::ledger_line::DecodeError;
+use super::registry::{Origin, Registry};
 use super::second_copy::{SecondCopy, Standing};
 use super::state_cache::StateCache;
-use super::view_names::LANES;
 use crate::store::second_copy::Unsynced;
 
 pub(crate) use identity::Owned;
@@ -37,6 +33,19 @@ const CACHE_EVERY: u64 = 64;
 const CACHE_EVERY_RUNS: usize = 8;
 /// How much of the ledger's end the cache remembers: the last line's checksum and closing.
 const END_LENGTH: usize = 11;
+
+/// How the last failure of each run is recovered from.
+pub(crate) const RECOVERY: &str = "recovery.json";
+/// What was tried.
+pub(crate) const ATTEMPTS: &str = "attempt_history.json";
+/// The records of lanes, where the configuration names no other file.
+pub(crate) const LANES: &str = "checkpoints.json";
+/// The checkpoint that a session goes on from.
+pub(crate) const ACTIVE: &str = "active_checkpoint.json";
+
+/// The names of the views that all runs share.
+pub(crate) const VIEWS: [&str; 4] = [RECOVERY, ATTEMPTS, LANES, ACTIVE];
+
 /// A state directory.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -142,16 +151,14 @@ impl NewEvent {
 }
 
 impl Loaded {
-    /// What the cache has for the first `offset` bytes.
-    fn cached(state: State, offset: u64, ends_with: String, lines: u64, packed: u64) -> Self {
-        let state = Arc::new(state);
+    fn cached(cache: StateCache) -> Self {
         let mut loaded = Self {
-            state,
-            offset,
-            ends_with,
-            lines,
-            packed,
-            cached: offset,
+            state: Arc::new(cache.state),
+            offset: cache.offset,
+            ends_with: cache.ends_with,
+            lines: cache.lines,
+            packed: cache.packed,
+            cached: cache.offset,
             ..Self::default()
         };
         loaded.begin_at_end();
@@ -261,13 +268,8 @@ impl Store {
     /// Refuses what is neither file nor folder among what is ours in the state directory.
     pub fn check(&self) -> Result<(), StoreError> {
         let private = self.private_dir();
-        self.root
-            .check(&private, false)
-            .map_err(|source| StoreError::Io {
-                action: "look at",
-                path: private,
-                source,
-            })
+        let checked = self.root.check(&private, false);
+        checked.map_err(StoreError::io("look at", private))
     }
 
     /// Where the lane records are.
@@ -375,11 +377,7 @@ impl Store {
         let written = self
             .root
             .write(&marker, at_least.to_string().as_bytes(), Sync::All);
-        written.map_err(|source| StoreError::Io {
-            action: "write",
-            path: marker,
-            source,
-        })
+        written.map_err(StoreError::io("write", marker))
     }
 
     /// Notes how many events there are, so that a ledger that was truncated at a line's end is noticed even where its copy was
@@ -396,11 +394,7 @@ impl Store {
     fn at_least(&self) -> Result<u64, StoreError> {
         let path = self.created_marker();
         let read = self.root.read_if_possible(&path);
-        let bytes = read.map_err(|source| StoreError::Io {
-            action: "read",
-            path,
-            source,
-        })?;
+        let bytes = read.map_err(StoreError::io("read", path))?;
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
         Ok(text.and_then(|text| text.trim().parse().ok()).unwrap_or(0))
     }
@@ -432,13 +426,8 @@ impl Store {
         }
     }
 
-    fn io(&self, action: &'static str) -> impl Fn(io::Error) -> StoreError + use<> {
-        let path = self.ledger_path();
-        move |source| StoreError::Io {
-            action,
-            path: path.clone(),
-            source,
-        }
+    fn io<E: Into<io::Error>>(&self, action: &'static str) -> impl Fn(E) -> StoreError + use<E> {
+        StoreError::io(action, self.ledger_path())
     }
 
     /// Folds the ledger without a lock. An append that is just being made is not seen yet. Where the ledger was truncated, set
@@ -447,12 +436,7 @@ impl Store {
         let recent = self.last().take();
         // Before the ledger's length is read: it only grows.
         let at_least = self.at_least()?;
-        let (ledger, standing) = self.open_both()?;
-        let mended = if standing == Standing::Doubtful {
-            self.mended()?
-        } else {
-            None
-        };
+        let (ledger, standing, mended) = self.open_mended()?;
         let loaded = match mended {
             Some(bytes) => Some(self.load_mended(bytes)?),
             None => self.load_own(ledger.as_ref(), recent).or_else(|error| {
@@ -488,11 +472,8 @@ impl Store {
         recent: Option<Loaded>,
     ) -> Result<Option<Loaded>, StoreError> {
         let Some(file) = file else {
-            if self
-                .root
-                .has(&self.created_marker())
-                .map_err(self.io("look beside"))?
-            {
+            let marker = self.root.has(&self.created_marker());
+            if marker.map_err(self.io("look beside"))? {
                 return Err(self.corrupt(0, "the file is missing"));
             }
             return Ok(None);
@@ -531,21 +512,9 @@ impl Store {
     fn cached(&self, file: &File, length: u64) -> Result<Loaded, StoreError> {
         let path = self.cache_path();
         let read = StateCache::read(&self.root, &path);
-        let read = read.map_err(|source| StoreError::Io {
-            action: "read",
-            path: path.clone(),
-            source,
-        })?;
-        let cached = read.map(
-            |StateCache {
-                 offset,
-                 ends_with,
-                 lines,
-                 packed,
-                 state,
-                 ..
-             }| { Loaded::cached(state, offset, ends_with, lines, packed) },
-        );
+        let cached = read
+            .map_err(StoreError::io("read", &path))?
+            .map(Loaded::cached);
         // One that cannot be used is no newer than this, whatever it says: it is to be renewed.
         let none = || Loaded {
             cached: StateCache::offset(&self.root, &path).unwrap_or(0),
@@ -575,26 +544,15 @@ impl Store {
         let owned = self.owned()?;
         let private = self.private_dir();
         let made = self.root.create_dir_all(&private);
-        made.map_err(|source| StoreError::Io {
-            action: "create",
-            path: private.clone(),
-            source,
-        })?;
+        made.map_err(StoreError::io("create", &private))?;
         // Versions before this one let everybody in.
         self.root.tighten(&private);
         let ignore = self.dir.join(".gitignore");
-        let written = self.root.has(&ignore).and_then(|there| {
-            if there {
-                Ok(())
-            } else {
-                self.root.write(&ignore, b"*\n", Sync::All)
-            }
-        });
-        written.map_err(|source| StoreError::Io {
-            action: "write",
-            path: ignore,
-            source,
-        })?;
+        let failed = StoreError::io("write", &ignore);
+        if !self.root.has(&ignore).map_err(&failed)? {
+            let written = self.root.write(&ignore, b"*\n", Sync::All);
+            written.map_err(failed)?;
+        }
         self.name()?;
         Ok(owned)
     }
@@ -617,13 +575,12 @@ impl Store {
         if loaded.torn > 0 {
             is_level = false;
             tracing::warn!(bytes = loaded.torn, ledger = %self.ledger_path().display(), "a torn last line is dropped");
-            let file = self
-                .root
-                .open_to_write(&self.ledger_path())
-                .map_err(self.io("repair"))?;
-            file.set_len(loaded.offset)
-                .and_then(|()| file.sync_all())
-                .map_err(self.io("repair"))?;
+            let cut = || -> io::Result<()> {
+                let file = self.root.open_to_write(&self.ledger_path())?;
+                file.set_len(loaded.offset)?;
+                file.sync_all()
+            };
+            cut().map_err(self.io("repair"))?;
             loaded.torn = 0;
         }
         if loaded.lines > 0 {
@@ -653,10 +610,7 @@ pub(super) fn file_name_of(key: &RunKey) -> String {
     } else {
         key.run_id.to_string()
     };
-    let name: String = text
-        .chars()
-        .map(|c| if is_plain(c) { c } else { '_' })
-        .collect();
+    let name: String = text.chars().map(plain).collect();
     if key.run_id == *name && !name.starts_with('.') {
         return short_part(name, &text);
     }
@@ -675,8 +629,13 @@ pub(super) fn file_name_of(key: &RunKey) -> String {
     }
 }
 
-fn is_plain(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
+/// A character of a file's name, `_` for what is better not in one.
+pub(super) fn plain(c: char) -> char {
+    if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') {
+        c
+    } else {
+        '_'
+    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use super::error::StoreError;
 use super::ledger::Store;
-use super::ledger_line::{self, Line};
-use super::packed_lines::lines_of;
+use super::ledger_line::{self, Line, lines_of};
 use super::registry::{Origin, new_id};
 use crate::durable::Sync;
 use crate::model::event::Event;
@@ -74,26 +73,19 @@ impl Store {
             return Ok(());
         }
         let path = self.known_secrets_path();
-        let failed = |source: io::Error| StoreError::Io {
-            action: "write",
-            path: path.clone(),
-            source,
+        let keep = || -> io::Result<()> {
+            // A damaged one says nothing any more; one that cannot be read may, and is not written over.
+            let mut known = self.read_known_secrets()?.unwrap_or_default();
+            if known.is_empty() {
+                known = Fingerprints::new(new_id()?);
+            }
+            if known.add(redactor.texts()) {
+                self.root()
+                    .write(&path, &serde_json::to_vec(&known)?, Sync::All)?;
+            }
+            Ok(())
         };
-        // A damaged one says nothing any more; one that cannot be read may, and is not written over.
-        let mut known = self
-            .read_known_secrets()
-            .map_err(failed)?
-            .unwrap_or_default();
-        if known.is_empty() {
-            known = Fingerprints::new(new_id().map_err(failed)?);
-        }
-        if known.add(redactor.texts()) {
-            let text = serde_json::to_vec(&known)
-                .map_err(io::Error::from)
-                .map_err(failed)?;
-            self.root().write(&path, &text, Sync::All).map_err(failed)?;
-        }
-        Ok(())
+        keep().map_err(StoreError::io("write", &path))
     }
 }
 

@@ -6,14 +6,13 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::durable::{FileLock, Root, Sync};
-use crate::model::event::{EVENT_SCHEMA, Event};
-use crate::model::time::Timestamp;
+use crate::durable::{FileLock, Root, Sync, present};
+use crate::model::event::EVENT_SCHEMA;
+use crate::model::{Event, Timestamp};
 
 use super::error::StoreError;
 use super::ledger::{Owned, Store};
-use super::ledger_line::{self, Line};
-use super::packed_lines::{self, DecodeError, lines_of};
+use super::ledger_line::{self, DecodeError, Line, lines_of};
 
 /// What can be read of lines that may be damaged.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +30,7 @@ pub fn salvage(bytes: &[u8]) -> Salvaged {
     let mut found = Salvaged::default();
     for text in lines_of(bytes).filter(|text| !text.is_empty()) {
         let packed =
-            packed_lines::packed(text).map(|packed| packed.and_then(|packed| packed.unpack()));
+            ledger_line::packed(text).map(|packed| packed.and_then(|packed| packed.unpack()));
         match packed {
             None => {
                 if !found.take(text) {
@@ -59,7 +58,7 @@ impl Salvaged {
     }
 
     fn take_remains(&mut self, text: &[u8]) {
-        for text in lines_of(&packed_lines::salvage_lines(text)) {
+        for text in lines_of(&ledger_line::salvage_lines(text)) {
             self.take(text);
         }
     }
@@ -99,12 +98,7 @@ impl Store {
             .map(|copy| (copy.root(), copy.set_aside_path()));
         for (root, path) in self.both().chain(aside) {
             let read = root.read_present(&path);
-            let Some(bytes) = read.map_err(|source| StoreError::Io {
-                action: "read",
-                path,
-                source,
-            })?
-            else {
+            let Some(bytes) = read.map_err(StoreError::io("read", path))? else {
                 continue;
             };
             let read = salvage(&bytes);
@@ -159,45 +153,24 @@ impl Rebuilding {
         now: Timestamp,
     ) -> Result<Option<PathBuf>, StoreError> {
         let path = self.store.ledger_path();
-        let failed = |action: &'static str| {
-            let path = path.clone();
-            move |source: io::Error| StoreError::Io {
-                action,
-                path,
-                source,
-            }
-        };
         let mut text = String::new();
         for (seq, event) in (1..).zip(events.iter_mut()) {
             event.seq = seq;
-            text.push_str(
-                &ledger_line::encode(event)
-                    .map_err(io::Error::from)
-                    .map_err(failed("encode an event for"))?,
-            );
+            let line = ledger_line::encode(event);
+            text += &line.map_err(StoreError::io("encode an event for", &path))?;
         }
         let aside = self.keep_aside(now)?;
         // It describes another ledger from here on.
-        match self.store.root().remove_file(&self.store.cache_path()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(failed("replace")(error));
-            }
-            _ => {}
-        }
+        let failed = StoreError::io("replace", &path);
+        present(self.store.root().remove_file(&self.store.cache_path())).map_err(&failed)?;
         // It may hold fewer, and the copy would count for more: until the new one is there, it has another name.
         if let Some(copy) = self.store.copy() {
-            match copy.root().rename(copy.path(), &copy.set_aside_path()) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(failed("replace")(error));
-                }
-                _ => {}
-            }
+            let renamed = copy.root().rename(copy.path(), &copy.set_aside_path());
+            present(renamed).map_err(failed)?;
         }
         self.store.mark(0)?;
-        self.store
-            .root()
-            .write(&path, text.as_bytes(), Sync::All)
-            .map_err(failed("write"))?;
+        let written = self.store.root().write(&path, text.as_bytes(), Sync::All);
+        written.map_err(StoreError::io("write", &path))?;
         self.store.written_anew(events.len() as u64)?;
         Ok(aside)
     }
@@ -228,12 +201,8 @@ impl Rebuilding {
         }
         let root = self.store.root();
         let folder = self.store.private_dir().join("damaged");
-        let failed = |source| StoreError::Io {
-            action: "keep aside",
-            path: from.to_owned(),
-            source,
-        };
-        root.create_dir_all(&folder).map_err(failed)?;
+        let failed = StoreError::io("keep aside", from);
+        root.create_dir_all(&folder).map_err(&failed)?;
         let stamp = now.datetime().format("%Y%m%d-%H%M%S").to_string();
         let names = std::iter::once(format!("events-{stamp}.jsonl"))
             .chain((2..u32::MAX).map(|number| format!("events-{stamp}-{number}.jsonl")));
@@ -241,14 +210,14 @@ impl Rebuilding {
             let to = folder.join(name);
             match from_root.hard_link(from, root, &to) {
                 Ok(()) => {
-                    root.sync_dir(&folder).map_err(failed)?;
+                    root.sync_dir(&folder).map_err(&failed)?;
                     return Ok(Some(to));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 // Another file system, or one without hard links.
                 Err(_) => {
-                    let bytes = from_root.read(from).map_err(failed)?;
-                    root.write(&to, &bytes, Sync::All).map_err(failed)?;
+                    let bytes = from_root.read(from).map_err(&failed)?;
+                    root.write(&to, &bytes, Sync::All).map_err(&failed)?;
                     return Ok(Some(to));
                 }
             }

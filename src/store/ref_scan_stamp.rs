@@ -7,14 +7,12 @@
 //!
 //! Not synced, and no more than a hint: after a crash of the machine it counts for nothing.
 
-use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
 use super::ledger::{Exclusive, Store};
-use crate::model::id::CheckpointId;
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::durable::present;
+use crate::model::{CheckpointId, State, Timestamp};
 
 /// How long a scan of the references counts, in milliseconds.
 const SCAN_VALID_MILLIS: i64 = 60_000;
@@ -75,11 +73,8 @@ impl Store {
 
     /// From now on a reference may be there that has no event.
     pub fn forget_settled(&self) {
-        match self.root().remove_file(&self.settled_path()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::debug!(%error, "the references are still held to be recorded");
-            }
-            _ => {}
+        if let Err(error) = present(self.root().remove_file(&self.settled_path())) {
+            tracing::debug!(%error, "the references are still held to be recorded");
         }
     }
 

@@ -66,9 +66,7 @@ impl Registry {
         place.sync_dir(folder)?;
         place.sync_dir(Path::new(OWN))
     }
-}
 
-impl Registry {
     /// Forgets an id, wherever it is kept.
     pub(super) fn remove(&self, id: &str) {
         for place in self
@@ -123,11 +121,12 @@ pub enum Origin {
 }
 
 /// Why state counts as foreign.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Foreign {
-    /// Git tracks it, and it is not what was recorded here.
+    #[error("git tracks it, and it is not what was recorded here")]
     Tracked,
     /// Its id is not known here, or it has none.
+    #[error("it was not made here")]
     UnknownId,
 }
 
@@ -138,14 +137,5 @@ impl Foreign {
             Self::Tracked => "tracked_by_git",
             Self::UnknownId => "unknown_id",
         }
-    }
-}
-
-impl std::fmt::Display for Foreign {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Tracked => "git tracks it, and it is not what was recorded here",
-            Self::UnknownId => "it was not made here",
-        })
     }
 }

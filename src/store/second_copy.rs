@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::packed_lines::decompress_all;
+use super::ledger_line::{decompress_all, whole};
 use crate::durable::{Kind, Root, Sync, present};
 
 /// Bytes of the end that are compared: more than the checksum of the last line.
@@ -86,9 +86,7 @@ impl SecondCopy {
             let is_there = matches!(self.root.kind(&self.path), Ok(Some(Kind::RegularFile)));
             return is_there && matches!(root.kind(ledger), Ok(None));
         };
-        let whole = |bytes: &[u8]| {
-            decompress_all(&bytes[..memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1)])
-        };
+        let whole = |bytes: &[u8]| decompress_all(whole(bytes));
         let part = whole(&bytes);
         let is_copy = |name: &str| {
             name.strip_prefix("ledger-")
@@ -132,10 +130,7 @@ impl SecondCopy {
         self.root.create_dir_all(folder)?;
         self.root.reap(folder);
         self.root.write(&self.path, lines, Sync::All)?;
-        match self.root.remove_file(&self.set_aside_path()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        present(self.root.remove_file(&self.set_aside_path())).map(drop)
     }
 
     /// Whether every byte is the ledger's.

@@ -34,23 +34,6 @@ pub(super) struct StateCache {
 }
 
 impl StateCache {
-    /// A cache entry for a prefix of the ledger.
-    pub(super) fn new(
-        offset: u64,
-        ends_with: String,
-        lines: u64,
-        packed: u64,
-        state: State,
-    ) -> Self {
-        Self {
-            offset,
-            ends_with,
-            lines,
-            packed,
-            state,
-        }
-    }
-
     /// Reads the cache; anything wrong with its content is the same as none.
     pub(super) fn read(root: &Root, path: &Path) -> io::Result<Option<Self>> {
         match root.open(path) {

@@ -1,4 +1,4 @@
-//! What this program wrote last in the places that it shares with other systems (C1, L1).
+//! What this program wrote last in the places that other systems share (C1, L1).
 //! So a file of theirs is known from a view that is simply out of date, and is never written over without a copy.
 
 use std::collections::BTreeMap;
@@ -7,10 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::ledger::{RECOVERY, Store};
 use crate::durable::{Kind, Refused, Root, Sync};
-
-use super::ledger::Store;
-use super::view_names::RECOVERY;
 
 /// More bytes than a list without lane records has, whatever a crash leaves of one.
 const LONGEST_EMPTY: u64 = 4 << 10;

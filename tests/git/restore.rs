@@ -380,9 +380,9 @@ fn the_journal_is_kept_until_it_is_removed_and_temp_files_are_reaped() {
         "{\"version\":99}",
     )
     .unwrap();
-    assert!(matches!(repo.restore_journal(), Err(Error::Newer { .. })));
+    assert!(matches!(repo.restore_journal(), Err(Error::Newer(_))));
     fs::write(repo.recover_dir().unwrap().join("journal.json"), "").unwrap();
-    assert!(matches!(repo.restore_journal(), Err(Error::Corrupt { .. })));
+    assert!(matches!(repo.restore_journal(), Err(Error::Corrupt(_))));
 }
 
 #[test]

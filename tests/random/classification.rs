@@ -236,7 +236,7 @@ fn is_linear(evidence: &FailureEvidence) {
 
 /// The agent's records: a session is one plain word, and what a person reads of them does not depend on how they come.
 fn reads_records(output: &[u8], cut: usize) {
-    for kind in AgentKind::ALL {
+    for &kind in AgentKind::ALL {
         let record = read(kind, output, output);
         assert!(
             record.session_id.as_deref().is_none_or(is_session_id),

@@ -134,7 +134,7 @@ pub(crate) struct EvidenceArgs {
 
 /// Whose records can be named.
 fn agent_names() -> PossibleValuesParser {
-    let agents = AgentKind::ALL.map(AgentKind::as_str);
+    let agents = AgentKind::ALL.iter().map(|agent| agent.as_str());
     PossibleValuesParser::new(["auto"].into_iter().chain(agents).chain(["none"]))
 }
 

@@ -9,8 +9,7 @@ use super::super::screens::{agrees, nothing_changed, require_yes};
 use super::super::ui::{Reply, Ui};
 use super::manual_fix::show;
 use crate::engine::{Context, Error, ErrorKind, Result, accept};
-use crate::model::id::RunId;
-use crate::model::path::{PathReason, RepoPath};
+use crate::model::{PathReason, RepoPath, RunId};
 use crate::policy::text::escape;
 
 /// `recover accept`.

@@ -12,14 +12,11 @@ use super::super::screens::{choose_checkpoint, choose_restore};
 use super::super::ui::{Paged, Reply, Ui, escape, verb};
 use super::exchange::foreign_line;
 use super::restore::reply;
-use crate::engine::exchange::{self, export};
 use crate::engine::{
-    Context, Error, ErrorKind, Result, checkpoint, doctor, inspect, rollback, runs,
+    Context, Error, ErrorKind, Result, checkpoint, doctor, exchange, inspect, rollback, runs,
 };
 use crate::model::checkpoint::trigger;
-use crate::model::hint::Hint;
-use crate::model::operation::Scope;
-use crate::model::selector::Selector;
+use crate::model::{Hint, Scope, Selector};
 use crate::policy::retention::Limits;
 use crate::policy::secrets::{redact, redact_json};
 use crate::policy::text::count;
@@ -302,7 +299,7 @@ fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
         (None, Some(path)) => (exchange::Format::Bundle, Some(path)),
         (None, None) => (exchange::Format::SeedJson, args.output.as_ref()),
     };
-    let request = export::Request {
+    let request = exchange::Request {
         selector: args.selector.clone(),
         format,
         path: path.cloned(),

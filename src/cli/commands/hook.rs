@@ -11,8 +11,7 @@ use super::super::replies::ExitCode;
 use super::super::ui::{Form, Reply, Ui, escape};
 use crate::engine::base::context;
 use crate::engine::{Context, Error, ErrorKind, Result, hook};
-use crate::model::hook::HookAgent;
-use crate::model::time::Timestamp;
+use crate::model::{HookAgent, Timestamp};
 use crate::policy::secrets::redact;
 
 /// Nothing was done: whoever called the hook is not stopped by that.

@@ -14,8 +14,7 @@ use super::super::ui::{Form, Reply, Ui, escape};
 use super::super::{generate, schema};
 use crate::engine::run::retry;
 use crate::engine::{Context, Error, ErrorKind, Result, doctor, hook, init as engine_init};
-use crate::model::hint::Hint;
-use crate::model::hook::HookAgent;
+use crate::model::{Hint, HookAgent};
 use crate::policy::text::count;
 
 /// `recover retry-status`.
@@ -76,7 +75,8 @@ pub(super) fn init(context: &Context, args: &InitArgs, ui: &Ui) -> Result<Reply>
 /// Asks on a terminal whether the agent's hook shall be installed, after what was `found` before; elsewhere says how.
 fn offer_hook(context: &Context, agent: &str, found: &mut String, ui: &Ui) -> Result<String> {
     let Some(hook) = HookAgent::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .find(|hook| hook.as_str() == agent)
     else {
         return Ok(String::new());

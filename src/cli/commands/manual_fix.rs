@@ -14,8 +14,7 @@ use super::super::replies::ExitCode;
 use super::super::ui::{Reply, Ui, escape};
 use crate::engine::base::clock;
 use crate::engine::{Context, Error, ErrorKind, Result, answers, manual_fix, run};
-use crate::model::hint::Hint;
-use crate::model::manual_fix::ManualFixStatus;
+use crate::model::{Hint, ManualFixStatus};
 use crate::process::Show;
 
 /// Dispatches.

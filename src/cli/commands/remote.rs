@@ -67,7 +67,7 @@ pub(super) fn confirm_steal(context: &mut Context, ui: &Ui) -> Result<()> {
 }
 
 fn check(context: &Context, args: &RemoteCheckArgs) -> Result<Reply> {
-    let found = remote::check::check(context, args.name.remote.as_deref(), args.size)?;
+    let found = remote::check(context, args.name.remote.as_deref(), args.size)?;
     let (name, url) = (escape(&found.remote), escape(&found.url));
     if context.dry_run() {
         let text = format!("Would try a reference for the moment at {url} (remote {name}).\n");

@@ -5,11 +5,8 @@ use super::super::render;
 use super::super::replies::ExitCode;
 use super::super::screens::{choose_rollback, confirm_rollback, require_yes};
 use super::super::ui::{Reply, Ui};
-use crate::engine::rollback::{self, undo};
-use crate::engine::{Context, ErrorKind, Result, answers, bisect};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::hint::Hint;
-use crate::model::operation::Scope;
+use crate::engine::{Context, ErrorKind, Result, answers, bisect, rollback};
+use crate::model::{Checkpoint, Hint, Scope};
 use crate::policy::bisection::Judged;
 use crate::policy::text::{count, escape};
 
@@ -84,13 +81,13 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
 /// `recover undo`.
 pub(super) fn undo(context: &mut Context, args: &UndoArgs, ui: &Ui) -> Result<Reply> {
     asking(context, ui, |context| {
-        undo::undo(context, &how_of(args.how), args.of_run)
+        rollback::undo(context, &how_of(args.how), args.of_run)
     })
 }
 
 /// `recover redo`.
 pub(super) fn redo(context: &mut Context, how: How, ui: &Ui) -> Result<Reply> {
-    asking(context, ui, |context| undo::redo(context, &how_of(how)))
+    asking(context, ui, |context| rollback::redo(context, &how_of(how)))
 }
 
 fn how_of(how: How) -> rollback::Options {

@@ -16,9 +16,8 @@ use super::remote::{confirm_steal, how};
 use super::runs::close_chosen;
 use crate::engine::base::clock;
 use crate::engine::{Context, Result, answers, remote, resume, run, runs, status, trust};
-use crate::model::decision::{Standing, Strategy};
-use crate::model::hint::{Hint, join};
-use crate::model::run::{RunKey, RunStatus};
+use crate::model::hint::join;
+use crate::model::{Hint, RunKey, RunStatus, Standing, Strategy};
 use crate::policy::retry::{end_of_fix, manual_steps, way_back};
 use crate::process::Show;
 

@@ -8,8 +8,7 @@ use super::super::screens::{self, require_yes};
 use super::super::ui::{Paged, Reply, Ui, verb};
 use crate::engine::{Context, Result, forget, remote, runs};
 use crate::model::agent_record::short_count;
-use crate::model::id::RunId;
-use crate::model::time::Timestamp;
+use crate::model::{RunId, Timestamp};
 use crate::policy::text::{count, escape, size};
 
 /// `recover runs`.

@@ -15,9 +15,8 @@ use clap_complete::env::{CompleteEnv, Elvish, EnvCompleter, Powershell, Shells};
 use clap_complete::{ArgValueCompleter, CompletionCandidate};
 
 use crate::engine::{Context, ErrorKind, Result, rollback, status};
-use crate::model::decision::Strategy;
 use crate::model::hint::quote;
-use crate::model::selector::Selector;
+use crate::model::{Selector, Strategy};
 use crate::policy::retry::label;
 
 use super::args::{Cli, GlobalArgs, expand_aliases};

@@ -9,9 +9,8 @@ use std::sync::Mutex;
 
 use crate::engine::base::progress;
 use crate::engine::{Context, inspect, run};
-use crate::model::decision::Decision;
-use crate::model::failure::Failure;
 use crate::model::failure::Location;
+use crate::model::{Decision, Failure};
 use crate::policy::secrets::{Redactor, redact};
 
 use super::lock;

@@ -7,12 +7,7 @@ use comfy_table::Cell;
 use super::super::ui::{Ui, escape};
 use super::{Column, Table, column, date_time, toned, when, words};
 use crate::engine::{inspect, rollback, runs};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::manifest::ObjectId;
-use crate::model::operation::OperationKind;
-use crate::model::path::PathReason;
-use crate::model::step::ToldStep;
-use crate::model::time::Timestamp;
+use crate::model::{Checkpoint, ObjectId, OperationKind, PathReason, Timestamp, ToldStep};
 use crate::policy::text::count;
 
 /// Checkpoints, oldest first. `all_runs`: they may be of several runs.

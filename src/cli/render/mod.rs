@@ -3,7 +3,6 @@
 
 mod attempts;
 mod checkpoints;
-mod driven;
 mod events;
 mod status;
 
@@ -18,11 +17,11 @@ use crate::model::time::Timestamp;
 use super::ui::Ui;
 
 pub(super) use attempts::{attempts_text, conditions_text, said, seconds};
+pub(super) use attempts::{driven_text, lane_text, note_report};
 pub(super) use checkpoints::{
     checkpoint_text, checkpoints_table, crossed_text, prune_text, restore_text, superseded_text,
     unchanged_text,
 };
-pub(super) use driven::{driven_text, lane_text, note_report};
 pub(super) use events::{event_line, event_line_of_run};
 pub(super) use status::{actions, manual_steps_text, retry_text, status_text};
 

@@ -7,10 +7,8 @@ use super::super::render::{crossed_text, in_words, superseded_text, unchanged_te
 use super::super::ui::{Ui, escape};
 use super::{List, Picked, Talk, nothing_changed, same_as, size};
 use crate::engine::{Context, Error, ErrorKind, Result, inspect, rollback};
-use crate::model::checkpoint::{Checkpoint, trigger};
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::selector::Selector;
+use crate::model::checkpoint::trigger;
+use crate::model::{Checkpoint, CheckpointId, Hint, PathReason, RepoPath, Selector};
 use crate::policy::restore::Edits;
 
 /// What a person chose.
@@ -44,20 +42,12 @@ pub(crate) fn choose_rollback(
     targets
         .checkpoints
         .retain(|checkpoint| !checkpoint.is_safety());
-    if targets.checkpoints.is_empty() {
-        return Err(
-            Error::new(ErrorKind::NoCheckpoint, "No checkpoint available")
-                .hint(Hint::recover(["checkpoint", "create"])),
-        );
-    }
+    require_some(&targets)?;
     let ui = &ui.knowing(context);
     let talk = Talk::begin(context, ui)?;
     let rows = rows(&talk, &targets);
     let run = &targets.run;
-    let total = run
-        .spec
-        .iterations_total
-        .map_or_else(String::new, |total| format!(" of {total}"));
+    let total = run.spec.of_total();
     talk.ask(&format!(
         "Rollback of run {}: {}, iteration {}{total}",
         run.key,
@@ -255,13 +245,16 @@ fn with(words: &[&str], id: &str, flags: &[String]) -> Vec<String> {
 fn all(context: &Context) -> Result<rollback::Targets> {
     let mut targets = rollback::targets(context)?;
     targets.checkpoints.reverse();
-    if targets.checkpoints.is_empty() {
-        return Err(
-            Error::new(ErrorKind::NoCheckpoint, "No checkpoint available")
-                .hint(Hint::recover(["checkpoint", "create"])),
-        );
-    }
+    require_some(&targets)?;
     Ok(targets)
+}
+
+fn require_some(targets: &rollback::Targets) -> Result<()> {
+    if !targets.checkpoints.is_empty() {
+        return Ok(());
+    }
+    let error = Error::new(ErrorKind::NoCheckpoint, "No checkpoint available");
+    Err(error.hint(Hint::recover(["checkpoint", "create"])))
 }
 
 fn pick(talk: &Talk<'_>, targets: &rollback::Targets, at: &mut usize) -> Result<CheckpointId> {
@@ -477,29 +470,10 @@ fn what_will_happen(restore: &rollback::Restore) -> Vec<String> {
         }
         lines.push(line);
     };
-    named(
-        "written",
-        result
-            .written
-            .iter()
-            .map(|path| escape(&path.to_lossy()))
-            .collect(),
-    );
-    named(
-        "deleted",
-        result
-            .deleted
-            .iter()
-            .map(|path| escape(&path.to_lossy()))
-            .collect(),
-    );
-    let kept = |kept: &crate::model::path::PathReason| {
-        format!(
-            "{} ({})",
-            escape(&kept.path.to_lossy()),
-            escape(&kept.reason)
-        )
-    };
+    let shown = |path: &RepoPath| escape(&path.to_lossy());
+    named("written", result.written.iter().map(shown).collect());
+    named("deleted", result.deleted.iter().map(shown).collect());
+    let kept = |kept: &PathReason| format!("{} ({})", shown(&kept.path), escape(&kept.reason));
     named("left as is", result.kept.iter().map(kept).collect());
     if lines.is_empty() {
         lines.push("No file changes".to_owned());

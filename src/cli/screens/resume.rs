@@ -15,9 +15,7 @@ use super::super::terminal_text::wrapped;
 use super::super::ui::escape;
 use super::{nothing_changed, size};
 use crate::engine::{Error, Result, status};
-use crate::model::decision::Strategy;
-use crate::model::failure::Failure;
-use crate::model::hint::Hint;
+use crate::model::{Failure, Hint, Strategy};
 use crate::policy::secrets::redact;
 use crate::process::Interrupts;
 

@@ -6,21 +6,18 @@ use anyhow::Context as _;
 
 use super::plan::Plan;
 use super::{Request, Uncommitted, take};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::engine::record::run_settings::{identity, loops_of, shell_of};
 use crate::engine::restore::request::{Commits, Options, RestoreRequest};
 use crate::engine::rollback::on_request::restore;
-use crate::engine::rollback::undo::undo;
+use crate::engine::rollback::undo;
 use crate::engine::run::{LoopSetting, run_loops};
 use crate::engine::trust::{self, agreed};
 use crate::git::Repo;
 use crate::git::program::Scratch;
-use crate::model::checkpoint::{Checkpoint, trigger};
-use crate::model::manifest::ObjectId;
-use crate::model::operation::{OperationKind, Scope};
-use crate::model::path::RepoPath;
+use crate::model::checkpoint::trigger;
+use crate::model::{Checkpoint, ObjectId, OperationKind, RepoPath, Scope};
 use crate::policy::restore::{Edits, glob_of};
 use crate::process::{Program, Show, Supervised};
 

@@ -5,20 +5,15 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::{Request, reasons};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::TreeLookup;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::manifest::{Entry, EntryKind, Head};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::Run;
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::{
+    Checkpoint, CheckpointId, Entry, EntryKind, Head, Hint, PathReason, RepoPath, Run, State,
+    Timestamp,
+};
 use crate::policy::restore::Selection;
 use crate::policy::secrets::{has_secret, is_secret_path};
 

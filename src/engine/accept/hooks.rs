@@ -10,16 +10,13 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 
 use super::reasons;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::git::Repo;
 use crate::git::program::{Held, Saved, Staging};
 use crate::git::restore::Expect;
 use crate::git::tree::TreeLookup;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::manifest::ObjectId;
-use crate::model::path::RepoPath;
+use crate::model::{Checkpoint, ObjectId, RepoPath};
 use crate::policy::restore::{Baseline, Edits, PlanInput, Selection, plan};
 use crate::process::{Program, Show, Supervised};
 

@@ -14,9 +14,8 @@ use plan::{Plan, Step};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{self, run_of};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::storage::Request as Captured;
@@ -24,15 +23,12 @@ use crate::engine::recovery;
 use crate::engine::runs::{Chosen, prune, refuse_driven};
 use crate::git::program::{CommitJournal, Saved, Staging};
 use crate::git::tree::Objects;
-use crate::model::checkpoint::{Checkpoint, CheckpointType, trigger};
-use crate::model::hint::Hint;
-use crate::model::id::RunId;
-use crate::model::manifest::{Head, ObjectId};
-use crate::model::operation::{HeadMove, Operation, OperationKind};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::{Run, RunKey};
-use crate::model::run_line::{RunLine, run_line};
-use crate::model::state::State;
+use crate::model::checkpoint::trigger;
+use crate::model::run_line::run_line;
+use crate::model::{
+    Checkpoint, CheckpointType, Head, HeadMove, Hint, ObjectId, Operation, OperationKind,
+    PathReason, RepoPath, Run, RunId, RunKey, RunLine, State,
+};
 use crate::policy::report::commit_message::{Subject, message};
 use crate::policy::restore::{Selection, glob_of};
 use crate::process::Show;
@@ -135,7 +131,7 @@ pub(crate) struct AcceptPlan {
 }
 
 /// What was committed, or would be, and what was not.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct AcceptResult {
     /// The branch's short name; `null` where HEAD is detached.
     pub branch: Option<String>,
@@ -160,7 +156,7 @@ pub(crate) struct AcceptResult {
 }
 
 /// HEAD before and after.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct AcceptedHead {
     before: Option<ObjectId>,
@@ -192,17 +188,11 @@ impl AcceptResult {
     fn nothing(head: Head) -> Self {
         Self {
             branch: head.branch,
-            commits: Vec::new(),
-            left_out: Vec::new(),
-            hand_edits: BTreeSet::new(),
-            changed_work: BTreeSet::new(),
-            beside: Vec::new(),
             head: AcceptedHead {
                 before: head.commit.clone(),
                 after: head.commit,
             },
-            kept_ref: None,
-            look_at: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -6,8 +6,7 @@ use std::path::Path;
 use super::choice::{Choice, Chooser, IGNORED, OUTPUT, UNCOMMITTED};
 use super::{AcceptResult, Request, Uncommitted, reasons};
 use crate::engine::attempt::run_summary::{changed_work, outside_of};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::engine::record::lane::OwnCommits;
 use crate::engine::record::stored::words_back;
@@ -16,14 +15,10 @@ use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::program::CommitJournal;
 use crate::git::repo::CheckpointRef;
 use crate::git::tree::TreeLookup;
-use crate::model::attempt::IterationStatus;
-use crate::model::checkpoint::{Checkpoint, Verdict};
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::manifest::{Entry, EntryKind, Head, ObjectId};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::Run;
-use crate::model::state::{Named, State};
+use crate::model::{
+    Checkpoint, CheckpointId, Entry, EntryKind, Head, Hint, IterationStatus, Named, ObjectId,
+    PathReason, RepoPath, Run, State, Verdict,
+};
 use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
 use crate::policy::text::count;
 

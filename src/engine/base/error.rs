@@ -6,129 +6,128 @@ use crate::config::ConfigError;
 use crate::durable::{LockError, Refused};
 use crate::git;
 use crate::git::base::Unusable;
-use crate::model::hint::Hint;
-use crate::model::path::PathReason;
 use crate::model::state::SelectionError;
+use crate::model::{Hint, PathReason};
 use crate::process::Signal;
 use crate::store::StoreError;
 
 /// Results of operations.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation did not do what was asked. Each kind has one code in JSON and one exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ErrorKind {
-    /// Failed for another reason (1).
-    Failed,
-    /// Wrong arguments (2).
-    Usage,
-    /// Wrong configuration (2).
-    Config,
-    /// Done in part (3).
-    Partial,
-    /// No such run (4).
-    RunNotFound,
-    /// Several runs or checkpoints fit (4).
-    Ambiguous,
-    /// No such checkpoint (4).
-    NoCheckpoint,
-    /// No such session (4).
-    NoSession,
-    /// No such subtask (4).
-    NoSubtask,
-    /// Nothing to undo or to redo (4).
-    NothingToUndo,
-    /// Not before a certain time (6).
-    Wait,
-    /// What there is before or after an attempt cannot be captured (8).
-    NotCaptured,
-    /// No attempt is left (7).
-    Exhausted,
-    /// A person is needed (8).
-    NeedsPerson,
-    /// Gave up waiting (9).
-    GaveUpWaiting,
-    /// Neither a repository nor a state directory (10).
-    NoRepository,
-    /// A repository that cannot be used (10).
-    UnsupportedRepository,
-    /// Another process holds a lock, or a live run is under way (11).
-    Locked,
-    /// Another user holds the run, which lies on a remote (11).
-    Claimed,
-    /// Not for a process that is part of a supervised attempt (11).
-    InsideAttempt,
-    /// State or objects are damaged (12).
-    Corrupt,
-    /// Unsafe (13): the branch was switched, or commits of others are in the way.
-    HeadMoved,
-    /// Unsafe (13): a person edited paths since the run last wrote.
-    HandEdits,
-    /// Unsafe (13): something stands in the way.
-    Conflicts,
-    /// The system does not let paths be replaced (13).
-    Blocked,
-    /// Unsafe (13): a path that must not be touched.
-    UnsafePath,
-    /// Unsafe (13): a merge or the like is in progress.
-    OperationInProgress,
-    /// Refused by the configured safe mode (13).
-    SafeMode,
-    /// Would need an answer, and nobody can be asked (13).
-    ConfirmationNeeded,
-    /// Would be sent where nothing was sent before, and nobody consented (13).
-    ConsentNeeded,
-    /// A remote that nothing is sent to, or nothing from here (13).
-    RemoteRefused,
-    /// The run is neither failed nor interrupted (13).
-    NotFailed,
-    /// The manual fix is not verified (13).
-    NotVerified,
-    /// A check fails on what would be committed (100).
-    ChecksFail,
-    /// Something of that name is there already (13).
-    AlreadyExists,
-    /// Git is not told who commits (13).
-    NoIdentity,
-    /// The project or its state belongs to another user (13).
-    ForeignOwner,
-    /// The state came from elsewhere, and is only read (13).
-    ForeignState,
-    /// The project's configuration asks for what the user does not trust (13).
-    NotTrusted,
-    /// No space, or over a limit (14).
-    NoSpace,
-    /// Written by a newer version (15).
-    Newer,
-    /// An earlier operation was interrupted (16).
-    CutOff,
-    /// Interrupted by a signal (130, 143).
-    Interrupted(i32),
+/// The kinds of errors: each with its word in JSON, and what the process ends with.
+macro_rules! error_kinds {
+    ($($(#[$doc:meta])* $kind:ident = $word:literal, $code:literal;)*) => {
+        /// Why an operation did not do what was asked. Each kind has one code in JSON and one exit code.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum ErrorKind {
+            $($(#[$doc])* $kind,)*
+            /// Interrupted by a signal (130, 143).
+            Interrupted(i32),
+        }
+
+        impl ErrorKind {
+            /// The word of an error in JSON, and what the process ends with.
+            pub(crate) fn code(self) -> (&'static str, u8) {
+                match self {
+                    $(Self::$kind => ($word, $code),)*
+                    Self::Interrupted(code) => ("interrupted", u8::try_from(code).unwrap_or(1)),
+                }
+            }
+        }
+    };
+}
+
+error_kinds! {
+    /// Failed for another reason.
+    Failed = "failed", 1;
+    /// Wrong arguments.
+    Usage = "usage", 2;
+    /// Wrong configuration.
+    Config = "config", 2;
+    /// Done in part.
+    Partial = "partial", 3;
+    /// No such run.
+    RunNotFound = "run_not_found", 4;
+    /// Several runs or checkpoints fit.
+    Ambiguous = "ambiguous", 4;
+    /// No such checkpoint.
+    NoCheckpoint = "no_checkpoint", 4;
+    /// No such session.
+    NoSession = "no_session", 4;
+    /// No such subtask.
+    NoSubtask = "subtask_not_found", 4;
+    /// Nothing to undo or to redo.
+    NothingToUndo = "nothing_to_undo", 4;
+    /// Not before a certain time.
+    Wait = "wait", 6;
+    /// What there is before or after an attempt cannot be captured.
+    NotCaptured = "no_checkpoint", 8;
+    /// No attempt is left.
+    Exhausted = "exhausted", 7;
+    /// A person is needed.
+    NeedsPerson = "needs_person", 8;
+    /// Gave up waiting.
+    GaveUpWaiting = "gave_up_waiting", 9;
+    /// Neither a repository nor a state directory.
+    NoRepository = "no_repository", 10;
+    /// A repository that cannot be used.
+    UnsupportedRepository = "unsupported_repository", 10;
+    /// Another process holds a lock, or a live run is under way.
+    Locked = "locked", 11;
+    /// Another user holds the run, which lies on a remote.
+    Claimed = "claimed", 11;
+    /// Not for a process that is part of a supervised attempt.
+    InsideAttempt = "inside_attempt", 11;
+    /// State or objects are damaged.
+    Corrupt = "corrupt", 12;
+    /// Unsafe: the branch was switched, or commits of others are in the way.
+    HeadMoved = "head_moved", 13;
+    /// Unsafe: a person edited paths since the run last wrote.
+    HandEdits = "hand_edits", 13;
+    /// Unsafe: something stands in the way.
+    Conflicts = "conflicts", 13;
+    /// The system does not let paths be replaced.
+    Blocked = "blocked", 13;
+    /// Unsafe: a path that must not be touched.
+    UnsafePath = "unsafe_path", 13;
+    /// Unsafe: a merge or the like is in progress.
+    OperationInProgress = "operation_in_progress", 13;
+    /// Refused by the configured safe mode.
+    SafeMode = "safe_mode", 13;
+    /// Would need an answer, and nobody can be asked.
+    ConfirmationNeeded = "confirmation_needed", 13;
+    /// Would be sent where nothing was sent before, and nobody consented.
+    ConsentNeeded = "confirmation_needed", 13;
+    /// A remote that nothing is sent to, or nothing from here.
+    RemoteRefused = "remote_refused", 13;
+    /// The run is neither failed nor interrupted.
+    NotFailed = "not_failed", 13;
+    /// The manual fix is not verified.
+    NotVerified = "not_verified", 13;
+    /// A check fails on what would be committed.
+    ChecksFail = "checks_failed", 100;
+    /// Something of that name is there already.
+    AlreadyExists = "already_exists", 13;
+    /// Git is not told who commits.
+    NoIdentity = "no_identity", 13;
+    /// The project or its state belongs to another user.
+    ForeignOwner = "foreign_owner", 13;
+    /// The state came from elsewhere, and is only read.
+    ForeignState = "foreign_state", 13;
+    /// The project's configuration asks for what the user does not trust.
+    NotTrusted = "not_trusted", 13;
+    /// No space, or over a limit.
+    NoSpace = "no_space", 14;
+    /// Written by a newer version.
+    Newer = "newer", 15;
+    /// An earlier operation was interrupted.
+    CutOff = "cut_off", 16;
 }
 
 impl ErrorKind {
     /// Whether nothing was done because it is unsafe, or a user would have to allow it (13).
     pub(crate) fn is_refusal(self) -> bool {
-        matches!(
-            self,
-            Self::HeadMoved
-                | Self::HandEdits
-                | Self::Conflicts
-                | Self::Blocked
-                | Self::UnsafePath
-                | Self::OperationInProgress
-                | Self::SafeMode
-                | Self::ConfirmationNeeded
-                | Self::ConsentNeeded
-                | Self::RemoteRefused
-                | Self::NotFailed
-                | Self::NotVerified
-                | Self::AlreadyExists
-                | Self::NoIdentity
-                | Self::ForeignOwner
-                | Self::ForeignState
-                | Self::NotTrusted
-        )
+        self.code().1 == 13
     }
 }
 
@@ -346,10 +345,10 @@ impl From<git::Error> for Error {
         use git::Error as Git;
         let message = error.to_string();
         match error {
-            Git::NotARepository { ref start } => {
+            Git::NotARepository(ref start) => {
                 Self::new(ErrorKind::NoRepository, message).hint(Hint::git(["init"]).at(start))
             }
-            Git::Unsupported { .. } => Self::new(ErrorKind::UnsupportedRepository, message),
+            Git::Unsupported(_) => Self::new(ErrorKind::UnsupportedRepository, message),
             Git::Unusable(unusable) => {
                 Self::new(ErrorKind::UnsupportedRepository, message).with(way_out(&unusable))
             }
@@ -396,7 +395,7 @@ impl From<git::Error> for Error {
                 format!("{message}: free some, or remove checkpoints"),
             )
             .hint(Hint::recover(["checkpoint", "prune", "--dry-run"])),
-            Git::FileLimit { .. } => Self::new(ErrorKind::NoSpace, message),
+            Git::FileLimit(_) => Self::new(ErrorKind::NoSpace, message),
             Git::UntrackedFlood { ref folder, .. } => {
                 let message = format!(
                     "{message}: add the line '/{folder}' to .git/info/exclude, or raise [checkpoint] max_untracked_files"
@@ -419,10 +418,10 @@ impl From<git::Error> for Error {
                     error
                 }
             }
-            Git::Corrupt { .. } => {
+            Git::Corrupt(_) => {
                 Self::new(ErrorKind::Corrupt, message).hint(Hint::recover(["doctor"]))
             }
-            Git::Newer { .. } => Self::new(ErrorKind::Newer, message),
+            Git::Newer(_) => Self::new(ErrorKind::Newer, message),
             Git::Io { source, .. } => Self::io(message, source),
             Git::Git { source, .. } => anyhow::Error::new(source).context(message).into(),
         }

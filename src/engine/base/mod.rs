@@ -7,3 +7,7 @@ pub(crate) mod heartbeat;
 pub(crate) mod progress;
 pub(crate) mod runs;
 pub(crate) mod trust;
+
+pub(crate) use clock::{Moment, WaitLimit};
+pub(crate) use context::Context;
+pub(crate) use error::{Error, ErrorKind, Result};

@@ -5,12 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::model::agent_record::Usage;
-use crate::model::decision::Decision;
-use crate::model::failure::Failure;
-use crate::model::feedback::FeedbackResult;
-use crate::model::id::CheckpointId;
-use crate::model::run::Run;
-use crate::model::time::Timestamp;
+use crate::model::{CheckpointId, Decision, Failure, FeedbackResult, Run, Timestamp};
 use crate::process::Signal;
 
 /// What is going on.

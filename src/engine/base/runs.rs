@@ -1,11 +1,8 @@
 //! Which run is meant, among those that a state knows.
 
-use crate::model::hint::Hint;
-use crate::model::id::{RunId, TaskId};
-use crate::model::path::FolderId;
-use crate::model::run::{ProcessId, Run, RunKey, RunStatus};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::{
+    FolderId, Hint, ProcessId, Run, RunId, RunKey, RunStatus, State, TaskId, Timestamp,
+};
 use crate::store::Store;
 
 use super::error::{Error, ErrorKind, Result};

@@ -13,8 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::durable::Root;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::lock;
 use crate::engine::record::events;
 use crate::engine::record::select::{KnownCheckpoint, known};
@@ -23,15 +22,10 @@ use crate::engine::recovery;
 use crate::engine::recovery::rebuild::{take_home, write_patch_if_gone};
 use crate::git::checkpoint::Unbundled;
 use crate::git::repo::CheckpointRef;
-use crate::model::checkpoint::{Checkpoint, StorageType};
-use crate::model::event::{EventSource, Payload};
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::import::ImportKind;
-use crate::model::path::FolderId;
-use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::{
+    Checkpoint, CheckpointId, EventSource, FolderId, Hint, ImportKind, Payload, Run, RunKey, State,
+    StorageType, Timestamp,
+};
 use crate::policy::import::{ImportInput, Problem, is_known_history, read, recognise};
 use crate::store::views::{RecoveryState, attempt_view, battle_of, recovery_state, write_views};
 use crate::store::{NewEvent, Store};

@@ -1,10 +1,8 @@
 //! Checkpoints as files that work elsewhere: a patch for `git apply`, a bundle for `git fetch`.
 //!
 //! Milestones that are removed are kept as files first (S13): a bundle each, from which git takes it back anywhere.
-
-pub(crate) mod export;
-pub(crate) mod import;
-pub(crate) mod views;
+//!
+//! `recover checkpoint export`: a checkpoint as a file, or on standard output.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -17,26 +15,25 @@ use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub(crate) use import::{Imported, ImportedFile, import};
+pub(crate) use views::{KeptAside, Synced, sync};
+
 use crate::durable::{reap, sync_dir, temporary_prefix};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::lock;
 use crate::engine::record::remote_consent::plain_blobs_of;
-use crate::engine::record::seed_json;
 use crate::engine::record::storage::patch_of;
+use crate::engine::record::{seed_json, select};
+use crate::engine::recovery;
 use crate::git::Repo;
 use crate::git::checkpoint::Unbundled;
 use crate::git::remote::Filter;
 use crate::git::repo::CheckpointRef;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::path::PathReason;
-use crate::model::state::State;
+use crate::model::{Checkpoint, CheckpointId, Hint, ObjectId, PathReason, Selector, State};
 use crate::policy::retention::{Limits, Reasoned};
 
-pub(crate) use import::{Imported, ImportedFile, import};
-pub(crate) use views::{KeptAside, Synced, sync};
+pub(crate) mod import;
+pub(crate) mod views;
 
 /// What kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -335,4 +332,74 @@ fn write_bundle(context: &Context, checkpoint: &Checkpoint, folder: &Path) -> Re
     };
     Unbundled::verify(&written, &name, &checkpoint.commit)?;
     Ok(written)
+}
+
+/// What is exported, and where to.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub selector: Selector,
+    pub format: Format,
+    /// `-` is standard output; `None` a view in the session's folder.
+    pub path: Option<PathBuf>,
+    /// Whether a file that is there is replaced.
+    pub force: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Exported {
+    checkpoint_id: CheckpointId,
+    format: Format,
+    base_commit: Option<ObjectId>,
+    changed: bool,
+    /// `null` where it went to standard output.
+    pub path: Option<String>,
+    /// What stays on this machine, with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<PathReason>,
+}
+
+impl Request {
+    /// Whether it goes to standard output.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.path
+            .as_ref()
+            .is_some_and(|path| path.as_os_str() == "-")
+    }
+
+    /// Writes it; a dry run only says where.
+    pub(crate) fn carry_out(&self, context: &Context, out: &mut dyn Write) -> Result<Exported> {
+        let state = recovery::load_recovered(context)?;
+        let checkpoint = select::checkpoint(context, &state, &self.selector)?;
+        let (path, withheld) = match &self.path {
+            Some(_) if self.is_stream() && context.dry_run() => (None, Vec::new()),
+            Some(_) if self.is_stream() => {
+                (None, to_stream(context, checkpoint, self.format, out)?)
+            }
+            Some(path) => {
+                let force = self.force || context.says_yes();
+                let (path, withheld) =
+                    to_file(context, checkpoint, self.format, path, force, false)?;
+                (Some(path), withheld)
+            }
+            // What is written in a place of our own is a view: it is written anew.
+            None => {
+                let path = session_file(context, checkpoint)?;
+                if context.dry_run() {
+                    (Some(path), Vec::new())
+                } else {
+                    let (path, withheld) =
+                        to_file(context, checkpoint, self.format, &path, true, false)?;
+                    (Some(path), withheld)
+                }
+            }
+        };
+        Ok(Exported {
+            checkpoint_id: checkpoint.id.clone(),
+            format: self.format,
+            base_commit: checkpoint.base_commit.clone(),
+            changed: !context.dry_run() && path.is_some(),
+            path: path.map(|path| path.to_string_lossy().into_owned()),
+            withheld,
+        })
+    }
 }

@@ -15,18 +15,13 @@ use serde::{Deserialize, Serialize};
 use super::import;
 use crate::durable::{Root, Sync};
 use crate::engine::attempt::run_summary::{Retry, run_retry_status};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, Result};
+use crate::engine::base::{Context, Error, Result};
 use crate::engine::record::run_settings::settings_of;
 use crate::engine::record::seed_json;
 use crate::engine::recovery;
-use crate::model::decision::Standing;
-use crate::model::hint::Hint;
-use crate::model::import::ImportKind;
 use crate::model::path::short_part;
-use crate::model::run::{NONE, Run};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::run::NONE;
+use crate::model::{Hint, ImportKind, Run, Standing, State, Timestamp};
 use crate::store::views::{
     active_checkpoint, attempt_view, battle_of, battle_path, encode, has_lane_records,
     lane_records, recovery_state, rewrite_views,
@@ -282,7 +277,7 @@ fn keep_aside(context: &Context, root: &Root, path: &Path, said: &[u8]) -> Resul
 }
 
 fn write(root: &Root, path: &Path, content: &[u8]) -> Result<()> {
-    let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
+    let failed = |error| Error::cannot("write", path, error);
     if let Some(folder) = path.parent() {
         root.create_dir_all(folder).map_err(failed)?;
         root.reap(folder);

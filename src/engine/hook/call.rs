@@ -11,10 +11,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::status::{is_unsaid, record_call};
-use super::{Handled, handle, is_first, name};
+use super::{Handled, Occurrence, handle, is_first, name};
 use crate::agent::hooks::read;
-use crate::engine::base::context::{BrokenConfig, Context, Setup};
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::context::{BrokenConfig, Setup};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::forget;
 use crate::model::hook::{HookAgent, HookEvent, Moment};
 use crate::model::time::format_duration;
@@ -122,7 +122,13 @@ impl Call {
             if is_first(&context) {
                 watchdog.extend(self.deadline * FIRST);
             }
-            let handled = handle(&context, agent, owner, &event).map_err(once);
+            let event = &event;
+            let occurrence = Occurrence {
+                agent,
+                owner,
+                event,
+            };
+            let handled = handle(&context, occurrence).map_err(once);
             record_call(&context, agent);
             handled?
         };

@@ -1,7 +1,6 @@
 //! Installs the hook in an agent's settings or in git's hooks, and uninstalls it.
 //! A file that does not look as it should is refused and left as it is; every file is replaced whole or not at all.
 
-use std::io::ErrorKind as IoErrorKind;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -10,11 +9,10 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::durable::{Root, Sync};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::git::Repo;
-use crate::model::hint::{Hint, quote};
-use crate::model::hook::HookAgent;
+use crate::model::hint::quote;
+use crate::model::{Hint, HookAgent};
 use crate::policy::hook::settings::{
     GIT_HOOKS, PLUGIN_MARK, git_block, is_bare, may_hold_ours, opencode_plugin, plain, pretty,
     program_in, reads_comments, settings, with_block, with_ours, without_block, without_ours,
@@ -220,7 +218,7 @@ pub(crate) fn uninstall(
     };
     let agents: Vec<HookAgent> = match named {
         Some(agent) => vec![agent],
-        None => HookAgent::ALL.into_iter().filter(has).collect(),
+        None => HookAgent::ALL.iter().copied().filter(has).collect(),
     };
     let (mut files, mut refused) = (Vec::new(), None);
     for agent in agents {
@@ -472,7 +470,7 @@ impl Plan {
     }
 
     fn write(&self) -> Result<()> {
-        let failed = |error| Error::io(format!("cannot write {}", self.path.display()), error);
+        let failed = |error| Error::cannot("write", &self.path, error);
         if self.change() == "unchanged" {
             return Ok(());
         }
@@ -519,14 +517,10 @@ fn mode_of(root: &Root, path: &Path) -> Option<u32> {
 }
 
 fn read(root: &Root, path: &Path) -> Result<Option<String>> {
-    match root.read(path) {
-        Ok(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => Ok(Some(text)),
-            Err(_) => Err(refused(path, "it is no text")),
-        },
-        Err(error) if error.kind() == IoErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io(format!("cannot read {}", path.display()), error)),
-    }
+    let bytes = root.read_present(path);
+    let bytes = bytes.map_err(|error| Error::cannot("read", path, error))?;
+    let text = bytes.map(String::from_utf8).transpose();
+    text.map_err(|_| refused(path, "it is no text"))
 }
 
 fn refused(path: &Path, why: &str) -> Error {

@@ -14,9 +14,8 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{ErrorKind, Result};
 use crate::engine::base::runs::{self, Naming};
+use crate::engine::base::{Context, ErrorKind, Result};
 use crate::engine::checkpoint::{Created, Options, create, due, record_operation};
 use crate::engine::record::attempt_record::Ending;
 use crate::engine::record::select;
@@ -25,14 +24,13 @@ use crate::engine::recovery::lost;
 use crate::engine::run::own_loop;
 use crate::engine::runs::prune;
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
-use crate::model::checkpoint::{Checkpoint, CheckpointType, trigger};
-use crate::model::decision::Decision;
-use crate::model::event::{AttemptEnd, Payload};
-use crate::model::failure::{EvidenceSource, Failure, FailureEvidence};
-use crate::model::feedback::CheckKind;
-use crate::model::hook::{HookAgent, HookEvent, Moment, ToolCall, TurnFailure};
-use crate::model::id::RunId;
-use crate::model::run::{AttemptOutcome, Run, RunKey, RunStatus};
+use crate::model::checkpoint::trigger;
+use crate::model::failure::{EvidenceSource, FailureEvidence};
+use crate::model::hook::{HookEvent, Moment, ToolCall, TurnFailure};
+use crate::model::{
+    AttemptEnd, AttemptOutcome, CheckKind, Checkpoint, CheckpointType, Decision, Failure,
+    HookAgent, Payload, Run, RunId, RunKey, RunStatus,
+};
 use crate::policy::classify::classify;
 use crate::policy::hook::{ToolCallRisk, occasion};
 use crate::policy::prompt::restored_text;
@@ -125,14 +123,29 @@ fn is_first(context: &Context) -> bool {
     first().unwrap_or(true)
 }
 
+/// A call of a hook, and whose checkpoints it takes.
+#[derive(Clone, Copy)]
+pub(super) struct Occurrence<'a> {
+    pub agent: HookAgent,
+    pub owner: Owner,
+    pub event: &'a HookEvent,
+}
+
+impl Occurrence<'_> {
+    /// Whether a run is that of the agent's session.
+    fn is_of_session(self, key: &RunKey) -> bool {
+        key.run_id == session_run(self.agent, self.event.session_id.as_deref())
+    }
+}
+
 /// Does what is to be done.
-fn handle(context: &Context, agent: HookAgent, owner: Owner, event: &HookEvent) -> Result<Handled> {
+fn handle(context: &Context, call: Occurrence<'_>) -> Result<Handled> {
     context.require_something()?;
     if let Some(context) = at_work(context)? {
-        return handle(&context, agent, owner, event);
+        return handle(&context, call);
     }
-    let restored = restored(context, agent, &event.moment)?;
-    let mut handled = at_moment(context, agent, owner, event)?;
+    let restored = restored(context, call)?;
+    let mut handled = at_moment(context, call)?;
     if let Some((key, added)) = restored {
         let payload = Payload::OperationRecorded {
             name: "restore".to_owned(),
@@ -141,12 +154,8 @@ fn handle(context: &Context, agent: HookAgent, owner: Owner, event: &HookEvent) 
         context.record(&key, vec![payload])?;
         handled.additional_context = Some(added);
     }
-    let own = session_run(agent, event.session_id.as_deref());
-    if let Some(key) = handled
-        .run
-        .as_ref()
-        .filter(|key| owner == Owner::Hook && key.run_id == own)
-    {
+    let own = handled.run.as_ref().filter(|key| call.is_of_session(key));
+    if let Some(key) = own.filter(|_| call.owner == Owner::Hook) {
         lost::note_caller(context, key);
     }
     Ok(handled)
@@ -155,10 +164,9 @@ fn handle(context: &Context, agent: HookAgent, owner: Owner, event: &HookEvent) 
 /// What was restored since the agent last worked here, where its program takes that at this moment.
 fn restored(
     context: &Context,
-    agent: HookAgent,
-    moment: &Moment,
+    call: Occurrence<'_>,
 ) -> Result<Option<(RunKey, AdditionalContext)>> {
-    let event = match (agent, moment) {
+    let event = match (call.agent, &call.event.moment) {
         (HookAgent::Claude | HookAgent::Codex, Moment::BeforeTool(_)) => "PreToolUse",
         (HookAgent::Claude | HookAgent::Codex, Moment::Prompt) => "UserPromptSubmit",
         (HookAgent::Gemini, Moment::Prompt) => "BeforeAgent",
@@ -174,23 +182,18 @@ fn restored(
     }))
 }
 
-fn at_moment(
-    context: &Context,
-    agent: HookAgent,
-    owner: Owner,
-    event: &HookEvent,
-) -> Result<Handled> {
-    match &event.moment {
-        Moment::BeforeTool(call) => before_tool(context, agent, owner, call),
+fn at_moment(context: &Context, call: Occurrence<'_>) -> Result<Handled> {
+    match &call.event.moment {
+        Moment::BeforeTool(tool) => before_tool(context, call, tool),
         Moment::Git { hook } => before_git(context, hook),
         Moment::Compacting => at_rest(
             context,
             trigger::PHASE,
             "Before the conversation is shortened",
         ),
-        Moment::TurnEnded { .. } => turn_ended(context, agent, owner, event),
-        Moment::TurnFailed(failure) => turn_failed(context, agent, owner, event, failure),
-        Moment::SessionEnded => session_ended(context, owner),
+        Moment::TurnEnded { .. } => turn_ended(context, call),
+        Moment::TurnFailed(failure) => turn_failed(context, call, failure),
+        Moment::SessionEnded => session_ended(context, call.owner),
         Moment::Prompt | Moment::Other { .. } => {
             Ok(Handled::nothing("nothing to do about this event"))
         }
@@ -227,21 +230,14 @@ fn at_work(context: &Context) -> Result<Option<Context>> {
     run.map(|run| context.for_run(&run.key)).transpose()
 }
 
-fn before_tool(
-    context: &Context,
-    agent: HookAgent,
-    owner: Owner,
-    call: &ToolCall,
-) -> Result<Handled> {
-    let occasion = occasion(call);
+fn before_tool(context: &Context, call: Occurrence<'_>, tool: &ToolCall) -> Result<Handled> {
+    let occasion = occasion(tool);
     if occasion == ToolCallRisk::Nothing {
         return Ok(Handled::nothing("the tool only reads"));
     }
     if occasion == ToolCallRisk::Edit
-        && call
-            .path
-            .as_deref()
-            .is_some_and(|path| is_elsewhere(context, path))
+        && let Some(path) = &tool.path
+        && is_elsewhere(context, path)
     {
         return Ok(Handled::nothing("the file is not in this work tree"));
     }
@@ -259,20 +255,20 @@ fn before_tool(
         let Some(run) = run else {
             return Ok(Handled::nothing("there is no run"));
         };
-        record_operation(context, &run.key, &call.name)?;
+        record_operation(context, &run.key, &tool.name)?;
         return Ok(Handled {
             run: Some(run.key.clone()),
             ..Handled::nothing("no checkpoint is due")
         });
     };
     let request = |why: &str, after_iteration| Request {
-        description: told(context, call),
+        description: told(context, tool),
         trigger: why.to_owned(),
         kind: trigger::kind_of(why),
         after_iteration,
         ..Request::default()
     };
-    let first = owner == Owner::Hook && !has_one;
+    let first = call.owner == Owner::Hook && !has_one;
     let mut handled = if first {
         take(context, request(trigger::INITIAL, Some(0)))?
     } else {
@@ -281,7 +277,7 @@ fn before_tool(
     if !first || !trigger::covers(trigger::INITIAL, why) {
         handled = take(context, request(why, None))?;
     }
-    if owner == Owner::Hook && agent != HookAgent::Git {
+    if call.owner == Owner::Hook && call.agent != HookAgent::Git {
         stand(context, &handled, RunStatus::InProgress)?;
     }
     Ok(handled)
@@ -317,25 +313,16 @@ fn at_rest(context: &Context, why: &'static str, description: &str) -> Result<Ha
 
 /// What the agent wrote is known as its own from here on. The answer is never that it should go on, so that it does not
 /// matter here whether a hook made it go on before (`stop_hook_active`).
-fn turn_ended(
-    context: &Context,
-    agent: HookAgent,
-    owner: Owner,
-    event: &HookEvent,
-) -> Result<Handled> {
-    if owner == Owner::Others {
+fn turn_ended(context: &Context, call: Occurrence<'_>) -> Result<Handled> {
+    if call.owner == Owner::Others {
         return Ok(Handled::nothing(
             "whoever supervises the run takes its checkpoint",
         ));
     }
-    let handled = at_rest(
-        context,
-        trigger::SESSION,
-        &format!("After a turn of {}", agent.as_str()),
-    )?;
+    let description = format!("After a turn of {}", call.agent.as_str());
+    let handled = at_rest(context, trigger::SESSION, &description)?;
     // A run that the settings name is more than the session: its budgets are not the hook's to give back.
-    let own = session_run(agent, event.session_id.as_deref());
-    if let Some(key) = handled.run.as_ref().filter(|key| key.run_id == own) {
+    if let Some(key) = handled.run.as_ref().filter(|key| call.is_of_session(key)) {
         forget_failure(context, key)?;
     }
     Ok(handled)
@@ -377,14 +364,9 @@ fn only_turns_failed(run: &Run) -> bool {
         })
 }
 
-fn turn_failed(
-    context: &Context,
-    agent: HookAgent,
-    owner: Owner,
-    event: &HookEvent,
-    failure: &TurnFailure,
-) -> Result<Handled> {
-    if owner == Owner::Others {
+fn turn_failed(context: &Context, call: Occurrence<'_>, failure: &TurnFailure) -> Result<Handled> {
+    let Occurrence { agent, event, .. } = call;
+    if call.owner == Owner::Others {
         return Ok(Handled::nothing(
             "whoever supervises the run records its failures",
         ));

@@ -13,13 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::install::{Installed, Place, installed_in};
 use crate::agent::detect;
 use crate::durable::{Root, Sync};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
-use crate::model::hint::{Advice, Hint};
-use crate::model::hook::HookAgent;
-use crate::model::run::{Attempt, AttemptOutcome, Run};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::engine::base::{Context, Result};
+use crate::model::hint::Advice;
+use crate::model::{Attempt, AttemptOutcome, Hint, HookAgent, Run, State, Timestamp};
 use crate::os::own_program;
 use crate::policy::program::first_program;
 use crate::policy::settings::AgentProfile;
@@ -115,7 +111,7 @@ fn look(context: &Context) -> Result<Vec<HookStatus>> {
             note,
         }
     };
-    Ok(HookAgent::ALL.into_iter().map(of).collect())
+    Ok(HookAgent::ALL.iter().copied().map(of).collect())
 }
 
 fn install(context: &Context, agent: HookAgent) -> Hint {

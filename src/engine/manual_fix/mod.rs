@@ -3,10 +3,10 @@
 //! What the feedback loops say of the work tree as it is.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::run_settings::{
     folder_of, identity, is_unchecked, loops_of_fix, shell_of,
@@ -18,15 +18,12 @@ use crate::engine::run::fix_session::{active, changes_since, log_of, new_session
 use crate::engine::run::{DriveOptions, Driven, LoopSetting, drive, no_loops, run_loops};
 use crate::engine::trust::{self, agreed};
 use crate::engine::{inspect, recovery};
-use crate::model::checkpoint::{Verdict, trigger};
-use crate::model::event::Payload;
-use crate::model::failure::Failure;
+use crate::model::checkpoint::trigger;
 use crate::model::failure::Location;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::manifest::ObjectId;
-use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
-use crate::model::run::{IterationStatus, RunKey, RunStatus};
+use crate::model::{
+    CheckpointId, Failure, Hint, IterationStatus, ManualFixSession, ManualFixStatus, ObjectId,
+    Payload, RunKey, RunStatus, State, Verdict,
+};
 use crate::policy::classify::classify;
 use crate::policy::prompt::manual_fix_context;
 use crate::policy::retry::end_of_fix;
@@ -40,9 +37,8 @@ pub(crate) mod watch;
 
 /// Opens a session for the run that a command works on; the open one where there is one.
 pub(crate) fn start(context: &Context) -> Result<Fix> {
-    recover_unless_dry(context)?;
-    let state = recovery::load_recovered(context)?;
-    let run = select::require(context, &state)?;
+    let (state, key) = meant(context)?;
+    let run = &run_of(&state, &key)?;
     if run.failure.is_none()
         && !matches!(
             run.status,
@@ -74,12 +70,14 @@ pub(crate) fn start(context: &Context) -> Result<Fix> {
     open(context, &run.key)
 }
 
-fn recover_unless_dry(context: &Context) -> Result<()> {
-    if context.dry_run() {
-        Ok(())
-    } else {
-        recovery::recover(context)
+/// The run that is meant; what a crash left is dealt with before.
+fn meant(context: &Context) -> Result<(Arc<State>, RunKey)> {
+    if !context.dry_run() {
+        recovery::recover(context)?;
     }
+    let state = recovery::load_recovered(context)?;
+    let key = select::require(context, &state)?.key.clone();
+    Ok((state, key))
 }
 
 /// What came of going on with a fix.
@@ -97,9 +95,7 @@ pub(crate) fn resume_with_fix(
     options: &DriveOptions,
     prepare_only: bool,
 ) -> Result<Continued> {
-    recover_unless_dry(context)?;
-    let state = recovery::load_recovered(context)?;
-    let key = select::require(context, &state)?.key.clone();
+    let (state, key) = meant(context)?;
     let fix = active(&state, &key)?;
     if !fix.run.spec.command.is_empty() && !prepare_only && !context.dry_run() {
         require_consent_to_drive(context, &key)?;
@@ -201,9 +197,7 @@ pub(crate) fn resume_with_fix(
 
 /// Gives the session up; files stay as they are.
 pub(crate) fn abort(context: &Context) -> Result<Fix> {
-    recover_unless_dry(context)?;
-    let state = recovery::load_recovered(context)?;
-    let key = select::require(context, &state)?.key.clone();
+    let (state, key) = meant(context)?;
     if context.dry_run() {
         return active(&state, &key);
     }
@@ -292,9 +286,7 @@ pub(crate) struct Judged {
 
 /// Runs the feedback loops. Verified is only the exact tree that was there before and after them.
 pub(crate) fn verify(context: &Context, show: Show) -> Result<Fix> {
-    recover_unless_dry(context)?;
-    let state = recovery::load_recovered(context)?;
-    let key = select::require(context, &state)?.key.clone();
+    let (state, key) = meant(context)?;
     if context.dry_run() {
         let run = active(&state, &key)?.run;
         trust::require_for_fix(context, &run)?;

@@ -14,17 +14,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{Judged, judge};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::run_settings::loops_of_fix;
 use crate::engine::record::select;
 use crate::engine::record::storage::Prepared;
 use crate::engine::run::fix_session::{Fix, active, changes_with_seen, prepare, status_of};
 use crate::engine::{recovery, status, trust};
 use crate::git::tree::{Seen, TreeLookup};
-use crate::model::manifest::{Change, ObjectId};
-use crate::model::manual_fix::ManualFixSession;
-use crate::model::run::RunKey;
+use crate::model::{Change, ManualFixSession, ObjectId, RunKey};
 use crate::process::{Interrupts, Show, Signal};
 use crate::watch::Watcher;
 
@@ -207,12 +204,12 @@ impl<'a> Watch<'a> {
 
     /// When to run the loops, if nothing changes until then.
     fn verify_at(&self) -> Option<Instant> {
-        if self.pace.is_reported() {
+        if self.pace.reported.is_some() {
             // It is looked first.
             return None;
         }
         if self.asked {
-            return Some(self.pace.last_look());
+            return Some(self.pace.looked.0);
         }
         let settings = &self.context.settings().manual_fix;
         let due = settings.verify_on_change && !self.loops.is_empty() && self.tree != self.judged;
@@ -221,13 +218,15 @@ impl<'a> Watch<'a> {
 
     fn look(&mut self) -> Result<()> {
         let begun = Instant::now();
-        self.pace.look_begins();
+        // What is reported from here on may be too late for it.
+        self.pace.reported = None;
         match prepare(self.context) {
             Ok(prepared) => self.compare(&prepared)?,
             Err(error) if is_passing(&error) => {}
             Err(error) => return Err(error),
         }
-        self.pace.look_ended(begun);
+        let now = Instant::now();
+        self.pace.looked = (now, now - begun);
         Ok(())
     }
 
@@ -297,7 +296,7 @@ impl<'a> Watch<'a> {
             return Ok(Some(Step::Verifying(self.loops.clone())));
         }
         self.announced = false;
-        self.asker.judging_begins();
+        self.asker.judging().runs = true;
         let judged = judge(self.context, &self.key, self.show);
         let now = Instant::now();
         if self.asker.judging_ended() {
@@ -416,11 +415,6 @@ impl Asker {
         asked
     }
 
-    /// The feedback loops are about to run.
-    fn judging_begins(&self) {
-        self.judging().runs = true;
-    }
-
     /// They ran; answers whether a user did not want to wait for them.
     fn judging_ended(&self) -> bool {
         std::mem::take(&mut *self.judging()).cut_short
@@ -471,27 +465,6 @@ impl Pace {
     /// Something may have changed.
     pub(crate) fn report(&mut self, now: Instant) {
         self.reported = Some((self.reported.map_or(now, |(first, _)| first), now));
-    }
-
-    /// Whether something was reported since the last look.
-    fn is_reported(&self) -> bool {
-        self.reported.is_some()
-    }
-
-    /// A look begins: what is reported from here on may be too late for it.
-    fn look_begins(&mut self) {
-        self.reported = None;
-    }
-
-    /// A look that began then has ended.
-    fn look_ended(&mut self, begun: Instant) {
-        let now = Instant::now();
-        self.looked = (now, now - begun);
-    }
-
-    /// When the last look ended.
-    fn last_look(&self) -> Instant {
-        self.looked.0
     }
 
     /// Something changed, or has to be quiet anew.

@@ -3,15 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Error;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::event::AttemptEnd;
-use crate::model::failure::Cause;
-use crate::model::manifest::ObjectId;
-use crate::model::run::{ProcessId, Run};
-use crate::model::run_line::{RunLine, run_line};
-use crate::model::time::Timestamp;
+use crate::engine::base::{Context, Error};
+use crate::model::run_line::run_line;
+use crate::model::{AttemptEnd, Cause, Checkpoint, ObjectId, ProcessId, Run, RunLine, Timestamp};
 
 /// An attempt that was begun.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

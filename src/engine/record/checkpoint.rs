@@ -12,26 +12,20 @@ use super::nested::NestedCapture;
 use super::storage::{Changes, Prepared, Request};
 use super::stored::message;
 use super::{liveness, memory, nested, seed_json, storage};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::git;
 use crate::git::capture::Capture;
 use crate::git::checkpoint::{CheckpointParts, StoredCheckpoint};
 use crate::git::repo::{CheckpointRef, Loan};
 use crate::git::tree::TreeLookup;
 use crate::git::{Error as GitError, WorktreeLock};
-use crate::model::checkpoint::{
-    ChangeTotals, Checkpoint, CheckpointType, LaneFields, MAX_CHANGED_PATHS, StorageType, trigger,
+use crate::model::checkpoint::{MAX_CHANGED_PATHS, trigger};
+use crate::model::run::NONE;
+use crate::model::{
+    CaptureRules, ChangeTotals, Checkpoint, CheckpointId, CheckpointType, FeedbackResults, Hint,
+    LaneFields, Named, ObjectId, PathReason, Payload, RepoPath, Run, RunKey, State, StorageType,
+    Timestamp,
 };
-use crate::model::event::Payload;
-use crate::model::feedback::FeedbackResults;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::manifest::{CaptureRules, ObjectId};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::{NONE, Run, RunKey};
-use crate::model::state::{Named, State};
-use crate::model::time::Timestamp;
 use crate::policy::secrets::redact;
 use crate::store::{Exclusive, NewEvent, masked};
 
@@ -478,7 +472,7 @@ pub(super) fn changes_since(
 /// What no later try will read either: no reason not to take the next checkpoint.
 fn cannot_be_read(error: &git::Error) -> bool {
     match error {
-        GitError::Corrupt { .. } => true,
+        GitError::Corrupt(_) => true,
         GitError::Io { source, .. } => source.kind() == std::io::ErrorKind::PermissionDenied,
         _ => false,
     }

@@ -4,13 +4,9 @@
 
 use std::sync::Arc;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::event::{EVENT_SCHEMA, Event, Payload};
-use crate::model::run::{RunKey, RunSpec};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::engine::base::{Context, Result};
+use crate::model::event::EVENT_SCHEMA;
+use crate::model::{Checkpoint, Event, Payload, RunKey, RunSpec, State, Timestamp};
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 

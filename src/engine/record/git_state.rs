@@ -9,14 +9,11 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
-use crate::engine::base::runs;
+use crate::engine::base::{Context, Result, runs};
 use crate::git::Repo;
 use crate::git::repo::ForeignLock;
-use crate::model::run::{Attempt, Run, RunKey};
-use crate::model::state::State;
-use crate::model::time::{Timestamp, spoken_duration};
+use crate::model::time::spoken_duration;
+use crate::model::{Attempt, Run, RunKey, State, Timestamp};
 use crate::os::boot_time;
 use crate::process::git_at_work;
 

@@ -14,20 +14,16 @@ use serde_json::json;
 use super::attempt_record::{Ending, Started, head_of};
 use super::run_settings;
 use super::run_settings::{is_unchecked, loops_of};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
-use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
-use crate::model::decision::Decision;
-use crate::model::failure::Failure;
-use crate::model::feedback::{CheckKind, FeedbackLoop};
-use crate::model::hint::{Hint, join};
+use crate::engine::base::{Context, Result};
+use crate::model::checkpoint::trigger;
+use crate::model::hint::join;
 use crate::model::lane::{
     AFTER_START, AFTER_TESTS, BEFORE_START, LaneRecord, PRE_PR, RETRY, is_lane,
 };
-use crate::model::manifest::{Head, ObjectId};
-use crate::model::run::{AttemptOutcome, Run, RunKey};
-use crate::model::state::State;
-use crate::model::step::{Step, StepStatus};
+use crate::model::{
+    AttemptOutcome, CheckKind, Checkpoint, Decision, Failure, FeedbackLoop, Head, Hint, LaneFields,
+    ObjectId, Run, RunKey, State, Step, StepStatus,
+};
 use crate::policy::retry::resume_command;
 use crate::policy::secrets::redact;
 use crate::policy::text::escape;

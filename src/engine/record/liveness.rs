@@ -4,14 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::durable::{FileLock, LockError};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::heartbeat::is_alive;
-use crate::engine::base::runs;
-use crate::model::hint::Hint;
-use crate::model::run::{ProcessId, Run, RunKey};
-use crate::model::state::State;
-use crate::model::step::{Step, StepStatus};
+use crate::engine::base::{Context, Error, ErrorKind, Result, runs};
+use crate::model::{Hint, ProcessId, Run, RunKey, State, Step, StepStatus};
 
 /// Whether a restore or an atomic step was cut off in this work tree and still waits to be finished. That is in the ledger
 /// as it is: the state that readers get counts such a step as settled.

@@ -10,8 +10,7 @@ use anyhow::Context as _;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::durable::{Kind, Sync, is_temporary};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::git::checkpoint::MemoryFile;
 use crate::model::path::{PathReason, RepoPath};
 use crate::policy::settings::MemorySettings;

@@ -8,16 +8,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::durable::Root;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::prepare;
 use crate::engine::record::nested::NestedCapture;
 use crate::git::remote::{Filter, Limits, Remote};
-use crate::model::hint::Hint;
-use crate::model::manifest::ObjectId;
-use crate::model::path::PathReason;
-use crate::model::run::RunKey;
-use crate::model::state::State;
+use crate::model::{Hint, ObjectId, PathReason, RunKey, State};
 use crate::policy::foreign_pull_request::{event_file, foreign_pull_request};
 use crate::policy::settings::FilteredFiles;
 use crate::policy::text::{count, size};

@@ -4,11 +4,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::durable::Root;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, Result};
-use crate::model::feedback::FeedbackLoop;
-use crate::model::path::FolderId;
-use crate::model::run::{ConfiguredChecks, Run, RunKey, RunSpec};
+use crate::engine::base::{Context, Error, Result};
+use crate::model::run::ConfiguredChecks;
+use crate::model::{FeedbackLoop, FolderId, Run, RunKey, RunSpec};
 use crate::policy::settings::Settings;
 
 /// The settings with the run's own overrides.

@@ -5,15 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
+use crate::engine::base::{Context, Result};
 use crate::git::capture::{Capture, FileState};
 use crate::git::checkpoint::{MemoryFile, StoredCheckpoint};
 use crate::git::remote::Filter;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::manifest::{Entry, ObjectId};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::state::State;
+use crate::model::{Checkpoint, Entry, ObjectId, PathReason, RepoPath, State};
 use crate::store::views::{ActiveState, latest_checkpoint, session_checkpoint};
 
 /// How many bytes of working memory and file states the view of the latest checkpoint holds (S2).

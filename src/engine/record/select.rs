@@ -5,20 +5,16 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{
     Naming, Wanted, at_work, candidates, find_as, is_open, new_run_id,
 };
-use crate::model::checkpoint::Checkpoint;
-use crate::model::event::Payload;
-use crate::model::hint::Hint;
-use crate::model::id::RunId;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::model::import::ForeignCheckpoint;
-use crate::model::manifest::ObjectId;
-use crate::model::run::{NONE, Run, RunKey, RunSpec, RunStatus};
-use crate::model::selector::Selector;
-use crate::model::state::{SelectionError, State};
+use crate::model::run::NONE;
+use crate::model::state::SelectionError;
+use crate::model::{
+    Checkpoint, Hint, ObjectId, Payload, Run, RunId, RunKey, RunSpec, RunStatus, Selector, State,
+};
 use crate::store::NewEvent;
 
 /// What bare checkpoints belong to.

@@ -18,25 +18,20 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::nested::NestedCapture;
-use super::trailers;
+use super::stored;
 use crate::durable::Sync;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::git::capture::Capture;
 use crate::git::checkpoint::{Committed, MemoryFile};
 use crate::git::remote::Filter;
 use crate::git::repo::Loan;
 use crate::git::tree::Objects;
 use crate::git::{Repo, WorktreeLock};
-use crate::model::checkpoint::{
-    ChangeTotals, Checkpoint, CheckpointType, LaneFields, StorageType, Verdict, trigger,
+use crate::model::checkpoint::trigger;
+use crate::model::{
+    ChangeTotals, Checkpoint, CheckpointId, CheckpointType, FeedbackResults, Hint, LaneFields,
+    ObjectId, PathReason, RepoPath, RunKey, StorageType, TaskId, Verdict,
 };
-use crate::model::feedback::FeedbackResults;
-use crate::model::hint::Hint;
-use crate::model::id::{CheckpointId, TaskId};
-use crate::model::manifest::ObjectId;
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::RunKey;
 use crate::policy::settings::SafeMode;
 use crate::store::Origin;
 
@@ -112,7 +107,7 @@ fn commit(
     }
     let headline = headline(request, checkpoint);
     let (id, run) = (checkpoint.id.as_str(), checkpoint.run.run_id.as_str());
-    let message = trailers::format(&headline, &[("Id", id), ("Run", run)]);
+    let message = stored::format_trailers(&headline, &[("Id", id), ("Run", run)]);
     let reflog = format!("recover: commit for checkpoint {id}: {headline}");
     let committed = repo.commit_on_branch(
         &prepared.lock,

@@ -2,23 +2,20 @@
 //!
 //! What a person or another run changed in the work tree while a run was under way, as the checkpoints have it.
 //! The run goes on from what a person changed, so that a rollback to before that takes it back with the run's own work.
+//!
+//! `Recover-*: value` lines at the end of a checkpoint's message: what is needed to rebuild the ledger's view of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use anyhow::Context as _;
 
-use super::trailers;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
+use crate::engine::base::{Context, Result};
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::TreeLookup;
 use crate::git::{Error as GitError, Repo};
-use crate::model::checkpoint::{Checkpoint, trigger};
-use crate::model::hint::Hint;
-use crate::model::manifest::ObjectId;
-use crate::model::path::RepoPath;
-use crate::model::run::RunKey;
-use crate::model::state::State;
+use crate::model::checkpoint::trigger;
+use crate::model::{Checkpoint, Hint, ObjectId, RepoPath, RunKey, State};
 use crate::policy::restore::glob_of;
 
 /// The trailer that holds the whole record, for those who rebuild the ledger from the references.
@@ -32,7 +29,7 @@ pub(in crate::engine) fn message(checkpoint: &Checkpoint) -> Result<String> {
         checkpoint.seq.to_string(),
         checkpoint.after_iteration.to_string(),
     );
-    Ok(trailers::format(
+    Ok(format_trailers(
         &checkpoint.description,
         &[
             ("Id", checkpoint.id.as_str()),
@@ -55,7 +52,7 @@ pub(crate) fn record_of(stored: &StoredCheckpoint) -> Option<Checkpoint> {
 
 /// The record in the message of a checkpoint's commit.
 pub(in crate::engine) fn record_in(message: &str, commit: &ObjectId) -> Option<Checkpoint> {
-    let all = trailers::parse(message);
+    let all = parse_trailers(message);
     let record = &all.iter().rfind(|(key, _)| key == RECORD)?.1;
     let mut checkpoint: Checkpoint = serde_json::from_str(record).ok()?;
     checkpoint.commit = commit.clone();
@@ -72,7 +69,7 @@ pub(in crate::engine) fn mark_suspect(repo: &Repo) {
 /// A checkpoint as it is stored; `None` where it is damaged.
 fn load_undamaged(repo: &Repo, checkpoint: &Checkpoint) -> Result<Option<StoredCheckpoint>> {
     match repo.load_checkpoint(&checkpoint.commit) {
-        Err(GitError::Corrupt { .. }) => Ok(None),
+        Err(GitError::Corrupt(_)) => Ok(None),
         loaded => Ok(Some(loaded?)),
     }
 }
@@ -301,5 +298,113 @@ fn calls_tool(state: &State, one: &Checkpoint) -> bool {
             .run(&one.run)
             .is_some_and(|run| run.spec.command.is_empty()),
         _ => false,
+    }
+}
+
+/// What every key begins with.
+const PREFIX: &str = "Recover-";
+
+/// A message from a headline for people and trailers, in the given order.
+///
+/// Keys are given without `Recover-`. A value may hold anything: line ends, control characters and backslashes are escaped.
+pub fn format_trailers(headline: &str, trailers: &[(&str, &str)]) -> String {
+    // A line of the headline must not be read back as a trailer, so it stays in the first paragraph.
+    let headline: String = headline
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    let headline = headline.trim();
+    let mut message = if headline.is_empty() {
+        "checkpoint".to_owned()
+    } else {
+        headline.to_owned()
+    };
+    message.push_str("\n\n");
+    for (key, value) in trailers {
+        let _ = writeln!(message, "{PREFIX}{key}: {}", escape(value));
+    }
+    message
+}
+
+/// The trailers of a message, keys without `Recover-`, in their order.
+pub(crate) fn parse_trailers(message: &str) -> Vec<(String, String)> {
+    let last = message
+        .trim_end_matches('\n')
+        .rsplit_once("\n\n")
+        .map_or("", |(_, last)| last);
+    let lines = last.lines().filter_map(|line| {
+        line.strip_prefix(PREFIX)?
+            .split_once(": ")
+            .or_else(|| Some((line.strip_prefix(PREFIX)?.strip_suffix(':')?, "")))
+    });
+    lines
+        .map(|(key, value)| (key.to_owned(), unescape(value)))
+        .collect()
+}
+
+fn escape(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    for c in value.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            // Besides the control characters, the separators that some readers take for line ends.
+            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn unescape(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    let mut rest = value;
+    while let Some((before, after)) = rest.split_once('\\') {
+        out.push_str(before);
+        let mut chars = after.chars();
+        match chars.next() {
+            Some('n') => out.push('\n'),
+            Some('r') => out.push('\r'),
+            Some('t') => out.push('\t'),
+            Some('u') => {
+                let code = chars
+                    .as_str()
+                    .strip_prefix('{')
+                    .and_then(|text| text.split_once('}'));
+                let read = code.and_then(|(hex, rest)| {
+                    Some((char::from_u32(u32::from_str_radix(hex, 16).ok()?)?, rest))
+                });
+                if let Some((c, rest)) = read {
+                    out.push(c);
+                    chars = rest.chars();
+                }
+            }
+            Some(c) => out.push(c),
+            None => {}
+        }
+        rest = chars.as_str();
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn values_are_read_back(headline in any::<String>(), values in prop::collection::vec(any::<String>(), 1..5)) {
+            let keys: Vec<_> = (0..values.len()).map(|n| std::format!("Key-{n}")).collect();
+            let pairs: Vec<_> = keys.iter().map(String::as_str).zip(values.iter().map(String::as_str)).collect();
+            let message = format_trailers(&headline, &pairs);
+            let expected: Vec<_> = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            prop_assert_eq!(parse_trailers(&message), expected);
+        }
     }
 }

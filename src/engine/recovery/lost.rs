@@ -27,10 +27,9 @@ use crate::durable::{FileLock, Sync};
 use crate::engine::attempt;
 use crate::engine::attempt::conditions::Detected;
 use crate::engine::base::clock::millis;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{ErrorKind, Result};
 use crate::engine::base::heartbeat::{is_alive, mark_replaced};
 use crate::engine::base::runs::{self, run_of};
+use crate::engine::base::{Context, ErrorKind, Result};
 use crate::engine::record::attempt_record::{self, Ending, Started};
 use crate::engine::record::events::{self, apply_speculatively};
 use crate::engine::record::liveness::{
@@ -38,12 +37,11 @@ use crate::engine::record::liveness::{
 };
 use crate::engine::restore::automatic::restore_covered_files;
 use crate::model::checkpoint::trigger;
-use crate::model::decision::Action;
-use crate::model::event::{AttemptEnd, Payload};
-use crate::model::hint::Hint;
-use crate::model::run::{IterationStatus, OnFailure, ProcessId, Run, RunKey, RunStatus};
-use crate::model::state::State;
-use crate::model::step::{Step, StepEnd, StepStatus};
+use crate::model::run::OnFailure;
+use crate::model::{
+    Action, AttemptEnd, Hint, IterationStatus, Payload, ProcessId, Run, RunKey, RunStatus, State,
+    Step, StepEnd, StepStatus,
+};
 use crate::policy::classify;
 use crate::store::NewEvent;
 

@@ -15,9 +15,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::events::adopt_one;
 use crate::engine::record::git_state;
 use crate::engine::record::liveness::{is_orphaned, orphaned_baseline, orphaned_steps};
@@ -27,11 +26,8 @@ use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::program::CommitJournal;
 use crate::git::repo::CheckpointRef;
 use crate::git::{Repo, WorktreeLock};
-use crate::model::checkpoint::{Checkpoint, trigger};
-use crate::model::event::{Event, Payload};
-use crate::model::hint::Hint;
-use crate::model::run::{Run, RunKey, RunStatus};
-use crate::model::state::State;
+use crate::model::checkpoint::trigger;
+use crate::model::{Checkpoint, Event, Hint, Payload, Run, RunKey, RunStatus, State};
 use crate::os::processes::boot_id;
 use crate::store::salvage;
 
@@ -357,14 +353,10 @@ pub(crate) fn sweep_forgotten(context: &Context, state: &State) -> Result<()> {
             } else {
                 root.remove_file(&path)
             };
-            match removed {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(Error::io(
-                        format!("cannot remove {}", path.display()),
-                        error,
-                    ));
-                }
-                _ => {}
+            if let Err(error) = removed
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                return Err(Error::cannot("remove", &path, error));
             }
         }
     }

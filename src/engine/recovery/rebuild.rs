@@ -8,17 +8,11 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::stored::record_of;
 use crate::engine::record::{seed_json, storage};
 use crate::git::Error as GitError;
-use crate::model::checkpoint::{Checkpoint, StorageType};
-use crate::model::event::{Event, Payload};
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::path::FolderId;
-use crate::model::state::State;
+use crate::model::{Checkpoint, CheckpointId, Event, FolderId, Hint, Payload, State, StorageType};
 use crate::policy::checkpoint_events::{Recorded, fold, rebuild as put_together};
 use crate::store::views::rewrite_views;
 use crate::store::{StoreError, salvage};
@@ -208,7 +202,7 @@ fn recorded(
     for reference in refs {
         let stored = match repo.load_checkpoint(&reference.commit) {
             Ok(stored) => stored,
-            Err(GitError::Newer { .. }) => return Ok(None),
+            Err(GitError::Newer(_)) => return Ok(None),
             Err(error) => {
                 tracing::warn!(%error, "{} is left out", reference.name);
                 continue;

@@ -4,22 +4,15 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::check::require_guarantees;
 use super::incoming::{gives_way, refuse_other, take_in};
 use super::push::{confirm, prepare, push, sync};
 use super::record::{Chain, Locked, Pending, Record, RunThere};
-use super::server::{Away, CHANGES, Miss, Reach, Server};
-use crate::engine::base::clock::{Moment, WaitLimit};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use super::server::{Away, CHANGES, Miss, Reach, Server, require_guarantees};
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Moment, Result, WaitLimit};
 use crate::engine::record::run_settings::settings_of;
 use crate::git::remote::{Answer, Remote};
-use crate::model::event::Payload;
-use crate::model::hint::Hint;
-use crate::model::manifest::ObjectId;
-use crate::model::remote::Claim;
-use crate::model::run::{RunKey, RunSpec};
+use crate::model::{Claim, Hint, ObjectId, Payload, RunKey, RunSpec};
 use crate::policy::remote::{Hold, Standing, hold};
 use crate::store::new_id;
 
@@ -130,6 +123,17 @@ pub(super) struct Claimed {
     pub sent: usize,
 }
 
+impl Claimed {
+    fn of(locked: &Locked<'_>, claim: Claim, sent: usize) -> Self {
+        let is_unsettled = locked.record.is_unsettled;
+        Self {
+            claim,
+            is_unsettled,
+            sent,
+        }
+    }
+}
+
 /// How often another process may be faster in a row.
 const MOST_MOVES: u32 = 32;
 
@@ -170,16 +174,12 @@ pub(super) fn claim(there: RunThere<'_>, wish: &Wish<'_>) -> Result<Claimed> {
         }
         waiting.say(context, || format!("waiting: {}", held.error.message));
         let pause = held.free_in.min(Duration::from_secs(5)).min(left);
-        let stopped = |signal: crate::process::Signal| {
-            Error::new(
-                ErrorKind::Interrupted(signal.exit_code()),
-                "stopped while another machine held the run",
-            )
-        };
-        context
+        let slept = context
             .interrupts
-            .sleep(pause.max(Duration::from_millis(200)))
-            .map_err(stopped)?;
+            .sleep(pause.max(Duration::from_millis(200)));
+        slept.map_err(|signal| {
+            Error::interrupted(signal, "stopped while another machine held the run")
+        })?;
     }
 }
 
@@ -369,11 +369,7 @@ fn send_claim(
         give_back_unread(locked, commit);
         return Err(error.into());
     }
-    Ok(Claimed {
-        claim,
-        is_unsettled: locked.record.is_unsettled,
-        sent: prepared.events,
-    })
+    Ok(Claimed::of(locked, claim, prepared.events))
 }
 
 /// Goes on with a claim that this clone has: with a sign of life.
@@ -384,11 +380,7 @@ fn go_on(locked: &mut Locked<'_>, pushed: Option<Pending>, claim: Claim) -> Reac
         None => locked.record.pending.clear(),
     }
     let sent = sync(locked, false)?;
-    Ok(Claimed {
-        claim,
-        is_unsettled: locked.record.is_unsettled,
-        sent,
-    })
+    Ok(Claimed::of(locked, claim, sent))
 }
 
 /// Releases a run whose events could not be imported.
@@ -421,11 +413,7 @@ fn set_back(locked: &mut Locked<'_>, tip: &ObjectId, known: &ObjectId) -> Reach<
     // It pushes what it has, which begins with what is there.
     let sent = sync(locked, false)?;
     let tip = locked.record.tip.as_ref().unwrap_or(known);
-    Ok(Claimed {
-        claim: there.standing(tip)?.claim,
-        is_unsettled: locked.record.is_unsettled,
-        sent,
-    })
+    Ok(Claimed::of(locked, there.standing(tip)?.claim, sent))
 }
 
 /// Whether the server has, of the run that was seen there before, something that does not go on from there. What has another

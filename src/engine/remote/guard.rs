@@ -13,14 +13,11 @@ use super::record;
 use super::record::{Chain, RunThere, remotes_of};
 use super::server::{Miss, Server};
 use super::session::{LAST_WORD, release, release_on};
-use crate::engine::base::clock::Moment;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Moment, Result};
 use crate::engine::record::select;
 use crate::engine::recovery;
 use crate::engine::runs::Chosen;
-use crate::model::hint::Hint;
-use crate::model::run::{Run, RunKey};
+use crate::model::{Hint, Run, RunKey};
 use crate::policy::remote::stop_after;
 use crate::policy::settings::RemoteMode;
 

@@ -8,23 +8,18 @@ use anyhow::Context as _;
 use super::push::{leave_aside, places};
 use super::record::{Chain, Locked, Record, RunThere};
 use super::server::Miss;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::lock;
 use crate::engine::recovery::lost::{apply_attempts as apply_lost, end_lost};
 use crate::engine::trust::agreed::note_taken_in;
 use crate::git::WorktreeLock;
 use crate::git::repo::CheckpointRef;
-use crate::model::checkpoint::{Checkpoint, trigger};
-use crate::model::event::{Event, Payload};
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::manifest::ObjectId;
-use crate::model::path::FolderId;
+use crate::model::checkpoint::trigger;
 use crate::model::remote::{ChainedEvent, RemoteState};
-use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::{
+    Checkpoint, CheckpointId, Event, FolderId, Hint, ObjectId, Payload, Run, RunKey, State,
+    Timestamp,
+};
 use crate::policy::checkpoint_events::{fold, note_masks};
 use crate::policy::remote::{Names, Places};
 use crate::store::NewEvent;

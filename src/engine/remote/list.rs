@@ -13,18 +13,11 @@ use super::record::{self, Chain, Record, RunThere, chain_standing, remotes_of};
 use super::server::{Miss, Server};
 use super::session;
 use super::take_over::{keys_of, local, meant, steal_unconfirmed};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::select;
 use crate::git::remote::Remote;
-use crate::model::event::Event;
-use crate::model::hint::Hint;
-use crate::model::id::RunId;
-use crate::model::manifest::ObjectId;
-use crate::model::remote::Claim;
-use crate::model::run::{Run, RunKey, RunStatus};
-use crate::model::state::State;
+use crate::model::{Claim, Event, Hint, ObjectId, Run, RunId, RunKey, RunStatus, State};
 use crate::policy::checkpoint_events::fold;
 
 /// A run that lies on a remote.

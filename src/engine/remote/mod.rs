@@ -12,7 +12,6 @@
 //! - `guard` keeps local writers away from a run that another machine holds and sends what they did, also the attempts of a loop that
 //!   runs its own commands; `list`, `prune` and `check` are for people.
 
-pub(crate) mod check;
 mod claim;
 mod guard;
 mod incoming;
@@ -25,14 +24,16 @@ mod session;
 mod take_over;
 
 pub(crate) use crate::engine::record::remote_consent::give_consent;
-pub(crate) use check::Checked;
 pub(crate) use claim::TakeOver;
-pub(crate) use guard::{before_own_attempt, before_own_end, send_own_beginning, send_own_end};
-pub(crate) use guard::{renew, require_claim, require_new, send_recorded};
+pub(crate) use guard::{
+    before_own_attempt, before_own_end, renew, require_claim, require_new, send_own_beginning,
+    send_own_end, send_recorded,
+};
 pub(crate) use list::{
     RemoteReport, RunRemote, claim_run, fetch, push, release_run, run_remotes, runs, status,
 };
 pub(crate) use prune::prune;
 pub(crate) use server::Server;
+pub(crate) use server::{Checked, check};
 pub(crate) use session::{Session, release, require_consent_to_drive};
 pub(crate) use take_over::{plan_take_over, take_over};

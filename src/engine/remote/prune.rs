@@ -5,13 +5,9 @@ use std::time::Duration;
 use super::list::{RemoteReport, folded, refresh, report};
 use super::record::{RunThere, forget};
 use super::server::{Miss, Server};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::git::remote::{Answer, Remote};
-use crate::model::hint::Hint;
-use crate::model::manifest::ObjectId;
-use crate::model::run::{Run, RunKey, RunStatus};
-use crate::model::time::Timestamp;
+use crate::model::{Hint, ObjectId, Run, RunKey, RunStatus, Timestamp};
 use crate::policy::settings::RetentionSettings;
 
 /// Why a run stays on the remote.

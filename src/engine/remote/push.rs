@@ -9,20 +9,15 @@ use anyhow::Context as _;
 
 use super::record::{Locked, Pending, RunThere};
 use super::server::{CHANGES, Miss, Reach};
-use crate::engine::base::clock::Moment;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Moment, Result};
 use crate::engine::record::checkpoint::lock;
 use crate::engine::record::remote_consent::plain_blobs_of;
 use crate::engine::record::run_settings::settings_of;
 use crate::engine::record::stored::message;
 use crate::git::remote::{Answer, Filter, NewState, Remote};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::event::Payload;
-use crate::model::manifest::ObjectId;
-use crate::model::remote::{Claim, Meta, REMOTE_SCHEMA};
-use crate::model::state::State;
+use crate::model::remote::{Meta, REMOTE_SCHEMA};
+use crate::model::{Checkpoint, Claim, ObjectId, Payload, State};
 use crate::policy::remote::{Names, Places, Segment, Standing, base};
 
 /// Pushes what is not there yet of a run that this clone holds, which is a sign of life also where that is nothing. With

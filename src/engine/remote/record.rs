@@ -11,16 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use super::server::{Held, Miss, Reach, SIGNATURE, Server};
 use crate::durable::{FileLock, Sync};
-use crate::engine::base::clock::Moment;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Moment, Result};
 use crate::git::Repo;
 use crate::git::remote::Remote;
 use crate::git::repo::CheckpointRef;
-use crate::model::hint::Hint;
-use crate::model::manifest::ObjectId;
-use crate::model::remote::{Claim, Link, RemoteState};
-use crate::model::run::RunKey;
+use crate::model::remote::{Link, RemoteState};
+use crate::model::{Claim, Hint, ObjectId, RunKey};
 use crate::policy::remote::{Flaw, RawState, Standing, decode, follow};
 
 /// How long another process that talks to the server about the same run is waited for.

@@ -12,9 +12,8 @@ use super::record;
 use super::record::{Chain, RunThere, misnamed};
 use super::server::{Miss, Server};
 use super::session::{release, remote_for};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{named, run_of};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::run_settings::shell_of;
 use crate::engine::record::select;
@@ -22,15 +21,11 @@ use crate::engine::recovery;
 use crate::engine::restore::request::{Commits, Options, RestoreRequest, Restorer};
 use crate::engine::trust::agreed::{not_agreed, note_agreed, print, require_agreed, trusted};
 use crate::git::remote::Remote;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::event::Payload;
-use crate::model::hint::{Hint, join};
-use crate::model::id::RunId;
-use crate::model::manifest::ObjectId;
-use crate::model::operation::OperationKind;
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::{RunKey, RunSpec};
-use crate::model::state::State;
+use crate::model::hint::join;
+use crate::model::{
+    Checkpoint, Hint, ObjectId, OperationKind, PathReason, Payload, RepoPath, RunId, RunKey,
+    RunSpec, State,
+};
 use crate::policy::remote::key_of;
 use crate::policy::restore::Edits;
 use crate::policy::settings::CommandLine;
@@ -473,10 +468,7 @@ fn set_up(context: &Context, key: &RunKey) -> Result<()> {
         .run(&context.interrupts, |_| Ok(()))
         .with_context(|| format!("cannot run {line}"))?;
     if let Some(signal) = exit.cancelled {
-        return Err(Error::new(
-            ErrorKind::Interrupted(signal.exit_code()),
-            "stopped",
-        ));
+        return Err(Error::interrupted(signal, "stopped"));
     }
     let why = match (exit.spawn_error, exit.exit_code) {
         (None, Some(0)) => return Ok(()),

@@ -10,22 +10,19 @@ use super::execute::restore_state_only;
 use super::nested::find;
 use super::request::{Commits, Options, RestoreRequest};
 use super::{execute, plan};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
+use crate::engine::base::{Context, Result};
 use crate::engine::record::memory;
 use crate::engine::record::run_settings::loops_of;
 use crate::engine::record::storage::Prepared;
 use crate::git::WorktreeLock;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::TreeLookup;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::event::Payload;
-use crate::model::manifest::Nested;
-use crate::model::operation::{Operation, OperationKind, Scope};
-use crate::model::path::{PathReason, RepoPath, TOO_MANY};
-use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
+use crate::model::path::TOO_MANY;
 use crate::model::step::StepStart;
+use crate::model::{
+    Checkpoint, Nested, Operation, OperationKind, PathReason, Payload, RepoPath, Run, RunKey,
+    Scope, State,
+};
 use crate::policy::changes::{Loop, is_of_checks};
 use crate::policy::restore::Edits;
 use crate::store::{Exclusive, NewEvent};

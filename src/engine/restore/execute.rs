@@ -14,23 +14,20 @@ use super::head::{
 use super::last_written::LayerPart;
 use super::plan::Planned;
 use super::request::{Initiator, Restore, RestoreRequest};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::storage::Request;
 use crate::engine::record::{checkpoint, memory, seed_json, select};
 use crate::git::repo::Loan;
 use crate::git::restore::{Expect, RestoreJournal, Restored};
 use crate::git::tree::TreeLookup;
 use crate::git::{Repo, WorktreeLock};
-use crate::model::checkpoint::{CheckpointType, trigger};
-use crate::model::event::{EventSource, Payload};
-use crate::model::manifest::{Head, ObjectId};
-use crate::model::operation::{
-    HeadMove, MAX_CHANGED_PATHS, NestedPart, Operation, OperationKind, Scope,
-};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::RunKey;
+use crate::model::checkpoint::trigger;
+use crate::model::operation::{MAX_CHANGED_PATHS, NestedPart};
 use crate::model::step::StepRef;
+use crate::model::{
+    CheckpointType, EventSource, Head, HeadMove, ObjectId, Operation, OperationKind, PathReason,
+    Payload, RepoPath, RunKey, Scope,
+};
 use crate::policy::restore::Baseline;
 use crate::policy::text::escape;
 use crate::process::{Interrupts, Shield};

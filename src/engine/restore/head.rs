@@ -12,8 +12,7 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use super::request::{Commits, RestoreRequest};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::lane::OwnCommits;
 use crate::engine::record::memory;
 use crate::engine::record::storage::Prepared;
@@ -21,14 +20,12 @@ use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::restore::{Expect, IndexPlan, IndexSides, RestoreJournal};
 use crate::git::tree::TreeLookup;
 use crate::git::{Repo, WorktreeLock};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::hint::Hint;
 use crate::model::lane::BEFORE_START;
-use crate::model::manifest::{Head, Manifest, ObjectId};
-use crate::model::operation::{GitFile, Operation, OperationKind};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
+use crate::model::operation::GitFile;
+use crate::model::{
+    Checkpoint, Head, Hint, Manifest, ObjectId, Operation, OperationKind, PathReason, RepoPath,
+    Run, RunKey, State,
+};
 use crate::policy::restore::{Edits, RestorePlan};
 use crate::policy::text::count;
 

@@ -4,16 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::head;
 use super::nested::{inside, is_below};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::stored::load_latest;
 use crate::git::checkpoint::{NestedCopy, StoredCheckpoint};
 use crate::git::tree::{TreeIgnores, TreeLookup};
 use crate::git::{Error as GitError, Repo};
-use crate::model::manifest::{Entry, Manifest};
-use crate::model::path::RepoPath;
-use crate::model::run::RunKey;
-use crate::model::state::State;
+use crate::model::{Entry, Manifest, RepoPath, RunKey, State};
 use crate::policy::restore::{Baseline, Selection};
 
 /// What the run last wrote to some paths.
@@ -120,7 +116,7 @@ impl LastWritten {
                 TreeIgnores::new(repo, lookup, stored.view())?.with_rules(hidden.rules)
             });
             let found = match ignored {
-                None | Some(Err(GitError::Corrupt { .. })) => None,
+                None | Some(Err(GitError::Corrupt(_))) => None,
                 Some(ignored) => layer.stored.as_ref().zip(Some(ignored?)),
             };
             known.push((layer, found));

@@ -10,17 +10,17 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::request::{NestedAction, NestedOutcome, RestoreRequest};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
+use crate::engine::base::{Context, Result};
 use crate::engine::record::nested::NestedCapture;
 use crate::engine::record::storage::Prepared;
 use crate::git::Repo;
 use crate::git::checkpoint::{NestedCopy, StoredCheckpoint};
 use crate::git::tree::{TreeIgnores, TreeLookup};
-use crate::model::hint::Hint;
-use crate::model::manifest::{EntryKind, Head, Manifest, Nested, ObjectId, Snapshot};
 use crate::model::operation::GitFile;
-use crate::model::path::{NESTED, PathReason, RepoPath};
+use crate::model::path::NESTED;
+use crate::model::{
+    EntryKind, Head, Hint, Manifest, Nested, ObjectId, PathReason, RepoPath, Snapshot,
+};
 use crate::policy::restore::Selection;
 
 /// One whose files take part in the plan.

@@ -8,8 +8,7 @@ use super::last_written::{Hidden, LastWritten, recorded_outputs};
 use super::nested::{Grafts, InnerRules, grafts};
 use super::request::{BEST_EFFORT, IndexOutcome, Initiator, RestoreRequest, RestoreResult};
 use super::{head, last_written};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::prepare_under;
 use crate::engine::record::lane::OwnCommits;
 use crate::engine::record::memory::{self, MemoryPlan};
@@ -20,13 +19,10 @@ use crate::git::repo::owner;
 use crate::git::restore::IndexPlan;
 use crate::git::tree::{TreeIgnores, TreeLookup};
 use crate::git::{Error as GitError, Repo, WorktreeLock};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::manifest::{EntryKind, Snapshot};
-use crate::model::operation::{HeadMove, OperationKind, Scope};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::state::State;
+use crate::model::{
+    Checkpoint, CheckpointId, EntryKind, HeadMove, Hint, OperationKind, PathReason, RepoPath,
+    Scope, Snapshot, State,
+};
 use crate::policy::restore::{
     Baseline, EDITED_BY_HAND, Edits, PlanInput, RestorePlan, Selection, plan as plan_files,
 };

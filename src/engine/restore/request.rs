@@ -2,22 +2,20 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use strum::IntoStaticStr;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::model::checkpoint::{Checkpoint, StorageType};
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::operation::{HeadMove, OperationKind, Reposition, Scope, UndoEntry};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
-use crate::model::step::ToldStep;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::model::operation::{Reposition, UndoEntry};
+use crate::model::{
+    Checkpoint, CheckpointId, HeadMove, Hint, OperationKind, PathReason, RepoPath, Run, RunKey,
+    Scope, State, StorageType, ToldStep,
+};
 use crate::policy::restore::Edits;
 use crate::policy::settings::RollbackSettings;
 
 /// What to do about commits made since the checkpoint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub(crate) enum Commits {
     /// Take the run's own off the branch, refuse where others are among them.
     #[default]
@@ -28,18 +26,6 @@ pub(crate) enum Commits {
     Drop,
     /// Make one new commit with the checkpoint's content on top.
     Revert,
-}
-
-impl Commits {
-    /// Its word on the command line.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Refuse => "refuse",
-            Self::Keep => "keep",
-            Self::Drop => "drop",
-            Self::Revert => "revert",
-        }
-    }
 }
 
 /// The flag that asks to restore everything that can be.
@@ -181,7 +167,11 @@ impl RestoreRequest {
                 words.push(format!("{flag}{value}"));
             }
         };
-        add(*commits != Commits::Refuse, "--commits=", commits.as_str());
+        add(
+            *commits != Commits::Refuse,
+            "--commits=",
+            commits.into_str(),
+        );
         add(*edits == Edits::Keep, "--edits=", "keep");
         add(*edits == Edits::Discard, "--edits=", "discard");
         if !takes_back {

@@ -8,35 +8,31 @@
 //! restore) may be the last name of a user's work. The commands that are printed take nothing of it away.
 
 pub(crate) mod on_request;
-pub(crate) mod undo;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use on_request::{restore, restore_with};
 
-use crate::engine::base::context::{Context, plain_path};
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::context::plain_path;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::{git_state, nested, select, stored};
 use crate::engine::recovery;
 use crate::engine::restore::automatic::mixed;
 use crate::engine::restore::request::{Initiator, RestoreRequest};
-use crate::model::checkpoint::{Checkpoint, trigger};
-use crate::model::failure::Cause;
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
-use crate::model::operation::{OperationKind, Reposition};
-use crate::model::path::{FolderId, PathReason};
-use crate::model::run::{Iteration, Run, RunKey, RunStatus};
-use crate::model::selector::Selector;
-use crate::model::state::{Named, State};
+use crate::model::checkpoint::trigger;
+use crate::model::operation::Reposition;
+use crate::model::{
+    Cause, Checkpoint, CheckpointId, FolderId, Hint, Iteration, Named, OperationKind, PathReason,
+    Run, RunKey, RunStatus, Selector, State,
+};
 use crate::policy::restore::Edits;
 use crate::policy::text::{escape, first_few};
 
 pub(crate) use crate::engine::restore::request::{
     Commits, IndexOutcome, NestedAction, Options, Restore, RestoreResult,
 };
-pub(crate) use on_request::COPIED;
+pub(crate) use on_request::{COPIED, redo, undo};
 
 /// Where to go back to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,22 +12,16 @@ use serde::Serialize;
 
 use crate::durable::Root;
 use crate::engine::attempt::preconditions::reconsider;
-use crate::engine::base::context::Context;
 use crate::engine::base::context::place::is_part_of_attempt;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{self, run_of};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::{select, storage};
 use crate::engine::recovery;
 use crate::model::agent_record::UsageFields;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::event::Payload;
-use crate::model::hint::Hint;
-use crate::model::id::RunId;
-use crate::model::manual_fix::ManualFixStatus;
-use crate::model::run::{IterationStatus, Run, RunKey, RunStatus};
-use crate::model::run_line::RunLine;
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::{
+    Checkpoint, Hint, IterationStatus, ManualFixStatus, Payload, Run, RunId, RunKey, RunLine,
+    RunStatus, State, Timestamp,
+};
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 

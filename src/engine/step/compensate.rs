@@ -10,18 +10,14 @@ use anyhow::Context as _;
 
 use super::{Notice, variables};
 use crate::durable::{FileLock, LockError, Root};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::run_settings::fencing;
 use crate::engine::remote::renew;
 use crate::engine::restore::request::{Compensated, CrossedStep, RestoreRequest};
 use crate::engine::trust::agreed::require_agreed_step;
-use crate::model::event::Payload;
-use crate::model::id::CheckpointId;
-use crate::model::operation::{OperationKind, UndoEntry};
-use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
-use crate::model::step::{Step, StepRef, StepStatus};
+use crate::model::operation::UndoEntry;
+use crate::model::step::StepRef;
+use crate::model::{CheckpointId, OperationKind, Payload, Run, RunKey, State, Step, StepStatus};
 use crate::process::{Exit, Interrupts, Program, Show, Supervised};
 
 /// The steps that a restore goes back past, the latest first.

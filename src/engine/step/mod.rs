@@ -15,9 +15,8 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use crate::engine::base::clock::millis;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::checkpoint::{create_automatic, is_due_by_operations};
 use crate::engine::record::attempt_record::{commits_since, head_of};
 use crate::engine::record::lane::{self, Hints, LaneStanding};
@@ -28,15 +27,14 @@ use crate::engine::recovery;
 use crate::engine::remote::renew;
 use crate::engine::restore::automatic::restore_covered_files;
 use crate::engine::trust::agreed::require_agreed_step;
-use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
-use crate::model::event::Payload;
-use crate::model::hint::{Hint, join};
-use crate::model::id::CheckpointId;
+use crate::model::checkpoint::trigger;
+use crate::model::hint::join;
 use crate::model::lane::{AFTER_TESTS, RETRY, is_lane};
-use crate::model::path::{FolderId, PathReason};
-use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
-use crate::model::step::{Atomic, Step, StepEnd, StepStart, StepStatus, ToldStep, name_problem};
+use crate::model::step::{Atomic, StepStart, name_problem};
+use crate::model::{
+    Checkpoint, CheckpointId, CheckpointType, FolderId, Hint, LaneFields, PathReason, Payload, Run,
+    RunKey, State, Step, StepEnd, StepStatus, ToldStep,
+};
 use crate::policy::checkpoint_events::MASKED;
 use crate::policy::restore::Selection;
 use crate::process::{Exit, Program, Show, Supervised};

@@ -8,10 +8,9 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::Sync;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::model::hint::{Hint, join};
-use crate::model::run::{Run, RunKey, RunSpec};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::model::hint::join;
+use crate::model::{Hint, Run, RunKey, RunSpec};
 use crate::policy::checkpoint_events::{MASKED, still_masked};
 use crate::policy::remote::{is_elsewhere, sha256};
 use crate::policy::secrets::redact;

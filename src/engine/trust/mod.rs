@@ -24,16 +24,14 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use crate::config::Guarded;
-use crate::engine::base::context::Context;
 use crate::engine::base::context::place::attempt_numbers;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::heartbeat::is_alive;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::recovery::{self, rebuild};
 use crate::engine::runs::Planned;
-use crate::model::hint::{Hint, join};
-use crate::model::id::RunId;
-use crate::model::run::{ProcessId, Run, RunKey};
+use crate::model::hint::join;
 use crate::model::time::format_duration;
+use crate::model::{Hint, ProcessId, Run, RunId, RunKey};
 use crate::policy::secrets::redact;
 use crate::policy::text::escape;
 use crate::process::Mark;
@@ -165,15 +163,6 @@ pub(crate) fn revoke(context: &Context) -> Result<bool> {
         return Ok(record.latest().is_some());
     }
     record.revoke().map_err(|error| unwritten(context, error))
-}
-
-/// Forgets what was trusted, with everything else of the repository.
-pub(crate) fn forget_trust(context: &Context) -> Result<()> {
-    context
-        .trust_record()
-        .revoke()
-        .map(drop)
-        .map_err(|error| unwritten(context, error))
 }
 
 fn place(context: &Context) -> String {

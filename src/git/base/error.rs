@@ -16,17 +16,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No repository here (exit 10).
-    #[error("no git repository in {} or above it", start.display())]
-    NotARepository {
-        /// Where the search began.
-        start: PathBuf,
-    },
+    #[error("no git repository in {} or above it", .0.display())]
+    NotARepository(PathBuf),
     /// A repository that cannot be read in full (exit 10).
-    #[error("this repository cannot be used: {what}")]
-    Unsupported {
-        /// What is not supported: bare, SHA-256, reftable, split index, sparse index, …
-        what: String,
-    },
+    #[error("this repository cannot be used: {0}")]
+    Unsupported(String),
     /// A repository that git, or its library, cannot open (exit 10).
     #[error("{0}")]
     Unusable(Box<Unusable>),
@@ -112,11 +106,8 @@ pub enum Error {
         needed: Option<u64>,
     },
     /// A write beyond the size that the process may give a file (exit 14).
-    #[error("{} would be larger than a file may be here (ulimit -f)", path.display())]
-    FileLimit {
-        /// What was to be written.
-        path: PathBuf,
-    },
+    #[error("{} would be larger than a file may be here (ulimit -f)", .0.display())]
+    FileLimit(PathBuf),
     /// Too many untracked files to capture (exit 14).
     #[error(
         "more untracked files than the limits allow ({files} files, {bytes} bytes so far), most of them in {folder}"
@@ -138,17 +129,11 @@ pub enum Error {
         holder: String,
     },
     /// Stored data is damaged (exit 12).
-    #[error("damaged: {what}")]
-    Corrupt {
-        /// What is damaged.
-        what: String,
-    },
+    #[error("damaged: {0}")]
+    Corrupt(String),
     /// Written by a newer version (exit 15).
-    #[error("{what} was written by a newer version")]
-    Newer {
-        /// What was.
-        what: String,
-    },
+    #[error("{0} was written by a newer version")]
+    Newer(String),
     /// The operating system refused something (exit 1).
     #[error("{}", path.display())]
     Io {
@@ -178,7 +163,7 @@ impl Error {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 Self::NoSpace { path, needed: None }
             }
-            io::ErrorKind::FileTooLarge => Self::FileLimit { path },
+            io::ErrorKind::FileTooLarge => Self::FileLimit(path),
             _ => Self::Io { path, source },
         }
     }
@@ -204,9 +189,7 @@ impl Error {
                 };
             }
             if says(&["File too large"]) {
-                return Self::FileLimit {
-                    path: PathBuf::from(action),
-                };
+                return Self::FileLimit(PathBuf::from(action));
             }
             Self::Git { action, source }
         }
@@ -214,7 +197,7 @@ impl Error {
 
     /// Damaged data.
     pub(in crate::git) fn corrupt(what: impl Into<String>) -> Self {
-        Self::Corrupt { what: what.into() }
+        Self::Corrupt(what.into())
     }
 
     /// A path of the work tree that must not be touched.

@@ -18,10 +18,9 @@ use sha1::{Digest as _, Sha1};
 
 pub(in crate::git) use super::error::io_error;
 use super::error::{At as _, Error, Result};
-use super::object_id::object_header;
+use super::paths::object_header;
 use crate::durable::{self, FOLDER, is_one_of};
-use crate::model::manifest::{Entry, EntryKind};
-use crate::model::path::RepoPath;
+use crate::model::{Entry, EntryKind, RepoPath};
 use crate::os::{SYNCS_FILE_SYSTEMS, dirty_bytes, file_type, for_each_name};
 
 /// What `lstat` says of a path, as far as it is used here. Times are nanoseconds since the epoch.
@@ -141,6 +140,12 @@ pub(in crate::git) fn open_file(dir: &OwnedFd, name: &[u8]) -> io::Result<File> 
         return Err(io::Error::other("not a regular file any more"));
     }
     Ok(file)
+}
+
+/// Sets the permissions of a file or folder that is no symlink.
+pub(in crate::git) fn chmod(dir: &OwnedFd, name: &[u8], mode: u32) -> io::Result<()> {
+    let mode = crate::os::mode(mode);
+    Ok(rustix::fs::chmodat(dir, name, mode, AtFlags::empty())?)
 }
 
 /// The target of a symlink.

@@ -6,15 +6,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use super::tree_builder::{BuiltTree, stored};
-use crate::git::base::error::Result;
-use crate::git::base::object_id::GITLINK;
+use crate::git::base::{GITLINK, Result};
 use crate::git::index::user_index::UserIndex;
 use crate::git::worktree::cache::{
     Builder, Cache, CachedEntry, Header, NewFolder, flag, walk_order,
 };
 use crate::git::worktree::scan::{Folder, Scan};
-use crate::model::manifest::{IndexExtra, Nested, ObjectId};
-use crate::model::path::RepoPath;
+use crate::model::{IndexExtra, Nested, ObjectId, RepoPath};
 
 /// What a capture keeps until it is recorded.
 #[derive(Debug)]

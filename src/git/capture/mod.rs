@@ -21,22 +21,16 @@ use super::base::error::{Error, Result};
 use super::base::openat::split;
 use super::base::work_queue::both;
 use super::index::user_index::{Identity, UserIndex};
-use super::odb::objects::ObjectWriter;
-use super::odb::trees;
-use super::repo::loan::Loan;
-use super::repo::locks::WorktreeLock;
-use super::repo::repository::Repo;
+use super::odb::{ObjectWriter, trees};
+use super::repo::{Loan, Repo, WorktreeLock};
 use super::tree::{KnownTrees, Objects, TreeLookup, TreeView};
 use super::worktree::cache::{Cache, Other, flag, walk_order};
 use super::worktree::reading::read_all;
 use super::worktree::scan::{Content, FileEntry, Folder, Scan, Scope};
 use super::worktree::walk;
 use crate::model::checkpoint::CapturedTotals;
-use crate::model::manifest::{
-    CaptureRules, FileTimes, Head, MANIFEST_VERSION, Manifest, ObjectId, PathTime, Snapshot,
-};
-use crate::model::path::RepoPath;
-use crate::model::time::Timestamp;
+use crate::model::manifest::{FileTimes, MANIFEST_VERSION, PathTime};
+use crate::model::{CaptureRules, Head, Manifest, ObjectId, RepoPath, Snapshot, Timestamp};
 use cache_writer::{CacheInTheMaking, CaptureCacheBuilder, RecordedCheckpoint};
 use tree_builder::{BuiltTree, stored};
 
@@ -217,6 +211,40 @@ impl Capture {
         let is_any = self.writer.doubts() || self.added_bytes() > 0 || self.writer.has_unsynced();
         if is_any { self.keep_objects() } else { Ok(()) }
     }
+
+    /// The states of these files, then those of others, as many as wanted; none once the capture is noted. Nothing is read.
+    pub fn file_states(&self, first: &[RepoPath], most: usize) -> Vec<FileState> {
+        let cache_builder = self.cache_builder.borrow();
+        let Some(cache_builder) = cache_builder.as_ref() else {
+            return Vec::new();
+        };
+        let scan = &cache_builder.scan;
+        let state = |folder: &Folder, item: &FileEntry, blob: Oid| FileState {
+            path: folder.path.join(scan.name(item)),
+            blob: ObjectId(blob.to_string()),
+            size: item.stat.size,
+            modified: Some(Timestamp::from_millis(millis(item.stat.mtime))),
+        };
+        let find = |path: &RepoPath| {
+            let (above, name) = (path.parent().unwrap_or_default(), split(path).1);
+            let by_path = |folder: &Folder| walk_order(folder.path.as_bytes(), above.as_bytes());
+            let folder = &scan.folders[scan.folders.binary_search_by(by_path).ok()?];
+            let (item, blob) = stored(scan, folder).find(|(item, _)| scan.name(item) == name)?;
+            Some(state(folder, item, blob))
+        };
+        let mut states: Vec<FileState> = first.iter().filter_map(find).take(most).collect();
+        let known: BTreeSet<&RepoPath> = first.iter().collect();
+        let all = scan
+            .folders
+            .iter()
+            .flat_map(|folder| stored(scan, folder).map(move |(item, blob)| (folder, item, blob)));
+        let others = all
+            .map(|(folder, item, blob)| state(folder, item, blob))
+            .filter(|one| !known.contains(&one.path));
+        let left = most - states.len();
+        states.extend(others.take(left));
+        states
+    }
 }
 
 impl Repo {
@@ -350,6 +378,25 @@ impl Repo {
             cache_builder: RefCell::new(Some(seen)),
         })
     }
+
+    /// When these files were last modified, each with its blob, as the last recorded capture of this worktree saw them.
+    pub(crate) fn last_seen_times(
+        &self,
+        wanted: &BTreeSet<&RepoPath>,
+    ) -> BTreeMap<RepoPath, (ObjectId, Timestamp)> {
+        let cache = Cache::read(self);
+        let mut seen = BTreeMap::new();
+        for path in wanted {
+            let (above, name) = (path.parent().unwrap_or_default(), split(path).1);
+            let folder = cache.folder(above.as_bytes());
+            let found = folder.and_then(|folder| folder.items().find(|item| item.name == name));
+            seen.extend(found.map(|item| {
+                let at = Timestamp::from_millis(millis(item.stat.mtime));
+                ((*path).clone(), (ObjectId(item.oid.to_string()), at))
+            }));
+        }
+        seen
+    }
 }
 
 /// Blobs of the index that are damaged or gone, and that no file has either: its tree cannot hold them. In a partial clone
@@ -423,63 +470,6 @@ pub struct FileState {
     pub size: u64,
     /// When it was last modified, where that is known.
     pub modified: Option<Timestamp>,
-}
-
-impl Capture {
-    /// The states of these files, then those of others, as many as wanted; none once the capture is noted. Nothing is read.
-    pub fn file_states(&self, first: &[RepoPath], most: usize) -> Vec<FileState> {
-        let cache_builder = self.cache_builder.borrow();
-        let Some(cache_builder) = cache_builder.as_ref() else {
-            return Vec::new();
-        };
-        let scan = &cache_builder.scan;
-        let state = |folder: &Folder, item: &FileEntry, blob: Oid| FileState {
-            path: folder.path.join(scan.name(item)),
-            blob: ObjectId(blob.to_string()),
-            size: item.stat.size,
-            modified: Some(Timestamp::from_millis(millis(item.stat.mtime))),
-        };
-        let find = |path: &RepoPath| {
-            let (above, name) = (path.parent().unwrap_or_default(), split(path).1);
-            let by_path = |folder: &Folder| walk_order(folder.path.as_bytes(), above.as_bytes());
-            let folder = &scan.folders[scan.folders.binary_search_by(by_path).ok()?];
-            let (item, blob) = stored(scan, folder).find(|(item, _)| scan.name(item) == name)?;
-            Some(state(folder, item, blob))
-        };
-        let mut states: Vec<FileState> = first.iter().filter_map(find).take(most).collect();
-        let known: BTreeSet<&RepoPath> = first.iter().collect();
-        let all = scan
-            .folders
-            .iter()
-            .flat_map(|folder| stored(scan, folder).map(move |(item, blob)| (folder, item, blob)));
-        let others = all
-            .map(|(folder, item, blob)| state(folder, item, blob))
-            .filter(|one| !known.contains(&one.path));
-        let left = most - states.len();
-        states.extend(others.take(left));
-        states
-    }
-}
-
-impl Repo {
-    /// When these files were last modified, each with its blob, as the last recorded capture of this worktree saw them.
-    pub(crate) fn last_seen_times(
-        &self,
-        wanted: &BTreeSet<&RepoPath>,
-    ) -> BTreeMap<RepoPath, (ObjectId, Timestamp)> {
-        let cache = Cache::read(self);
-        let mut seen = BTreeMap::new();
-        for path in wanted {
-            let (above, name) = (path.parent().unwrap_or_default(), split(path).1);
-            let folder = cache.folder(above.as_bytes());
-            let found = folder.and_then(|folder| folder.items().find(|item| item.name == name));
-            seen.extend(found.map(|item| {
-                let at = Timestamp::from_millis(millis(item.stat.mtime));
-                ((*path).clone(), (ObjectId(item.oid.to_string()), at))
-            }));
-        }
-        seen
-    }
 }
 
 /// The most times that a manifest keeps.

@@ -6,16 +6,13 @@ use std::rc::Rc;
 use git2::{ObjectType, Oid};
 use rustix::fs::FileType;
 
-use crate::git::base::error::Result;
-use crate::git::base::object_id::{self, GITLINK, TREE};
-use crate::git::base::work_queue::{self, SMALL_TASKS};
-use crate::git::odb::objects::ObjectWriter;
-use crate::git::odb::trees::{Level, Tree};
+use crate::git::base::{GITLINK, Result, SMALL_TASKS, TREE, id_of, parse_oid, work_queue};
+use crate::git::odb::{Level, ObjectWriter, Tree};
 use crate::git::tree::KnownTrees;
 use crate::git::worktree::cache::{Cache, flag};
 use crate::git::worktree::scan::{Content, FileEntry, Folder, Scan};
-use crate::model::manifest::{DefaultModes, Nested, PathMode};
-use crate::model::path::RepoPath;
+use crate::model::manifest::DefaultModes;
+use crate::model::{Nested, PathMode, RepoPath};
 
 /// Bytes of trees that wait to be written at a time.
 const AT_ONCE: usize = 1 << 20;
@@ -136,7 +133,7 @@ struct Unwritten<'w> {
 
 impl Unwritten<'_> {
     fn add(&mut self, tree: Tree) -> Result<Oid> {
-        let oid = object_id::id_of(ObjectType::Tree, tree.bytes())?;
+        let oid = id_of(ObjectType::Tree, tree.bytes())?;
         self.bytes += tree.bytes().len();
         self.trees.push((oid, tree));
         if self.bytes >= AT_ONCE {
@@ -245,7 +242,7 @@ fn build(
             level.add(
                 crate::git::base::openat::split(path).1,
                 GITLINK,
-                object_id::parse_oid(commit)?,
+                parse_oid(commit)?,
             );
         }
     }

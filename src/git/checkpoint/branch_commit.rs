@@ -9,20 +9,15 @@ use std::time::Duration;
 
 use git2::{AttrCheckFlags, AttrValue, IndexEntry, ObjectType, Oid};
 
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{GITLINK, parse_oid};
-use crate::git::base::openat;
+use crate::git::base::{Error, GITLINK, Result, openat, parse_oid};
 use crate::git::capture::Capture;
 use crate::git::history::write_commit;
 use crate::git::index::locked_index::LockedIndex;
 use crate::git::index::user_index::UserIndex;
-use crate::git::odb::database::Database;
 use crate::git::odb::publish::sync_loose;
-use crate::git::odb::trees::{self, Flat};
-use crate::git::repo::locks::WorktreeLock;
-use crate::git::repo::repository::Repo;
-use crate::model::manifest::{EntryKind, Head, IndexExtra, ObjectId};
-use crate::model::path::RepoPath;
+use crate::git::odb::{Database, Flat, trees};
+use crate::git::repo::{Repo, WorktreeLock};
+use crate::model::{EntryKind, Head, IndexExtra, ObjectId, RepoPath};
 
 /// How things stand after a commit on the branch: what a checkpoint of the same moment records of HEAD and index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,9 +49,9 @@ impl Repo {
         timeout: Duration,
     ) -> Result<Option<Committed>> {
         if self.is_private() {
-            return Err(Error::Unsupported {
-                what: "a folder without git has no branch to commit on".to_owned(),
-            });
+            return Err(Error::Unsupported(
+                "a folder without git has no branch to commit on".to_owned(),
+            ));
         }
         let locked = LockedIndex::acquire(self, timeout)?;
         let index = UserIndex::read(self)?;
@@ -223,9 +218,7 @@ impl<'a> Filters<'a> {
                 .index
                 .get_path(&relative, 0)
                 .filter(|entry| self.is_unchanged(path, entry));
-            return known.map(|entry| entry.id).ok_or_else(|| Error::Unsupported {
-                what: format!("{path} is stored through {what}, which only git itself can do: commit it with git"),
-            });
+            return known.map(|entry| entry.id).ok_or_else(|| Error::Unsupported(format!("{path} is stored through {what}, which only git itself can do: commit it with git")));
         }
         let mut converted = self.converts_line_ends;
         for name in ["text", "crlf", "eol", "ident"] {
@@ -268,9 +261,9 @@ impl<'a> Filters<'a> {
         let now = openat::open_path(&self.root, &parent)
             .and_then(|dir| crate::git::base::openat::hash_file(&dir, name));
         if now.ok().flatten().map(|(oid, _)| oid) != Some(captured) {
-            return Err(Error::Unsupported {
-                what: format!("{path} changed while it was committed"),
-            });
+            return Err(Error::Unsupported(format!(
+                "{path} changed while it was committed"
+            )));
         }
         sync_loose(&self.repo.common_dir().join("objects"), oid)?;
         // What libgit2 wrote, nothing else would keep from a `git gc` meanwhile.

@@ -11,13 +11,9 @@ use git2::{Indexer, ObjectType, Odb, Oid, Repository, TreeWalkMode, TreeWalkResu
 use tempfile::TempDir;
 
 use super::write::{name_written, read_back as read_commit_back};
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::object_id::parse_oid;
-use crate::git::odb::database::Database;
-use crate::git::odb::objects::ObjectWriter;
-use crate::git::repo::locks::WorktreeLock;
-use crate::git::repo::refs::CheckpointRef;
-use crate::git::repo::repository::Repo;
+use crate::git::base::{At as _, Error, Result, parse_oid};
+use crate::git::odb::{Database, ObjectWriter};
+use crate::git::repo::{CheckpointRef, Repo, WorktreeLock};
 use crate::model::manifest::ObjectId;
 
 impl Repo {
@@ -59,13 +55,11 @@ impl Repo {
         let mut pack = self.inner.packbuilder().map_err(failed())?;
         if is_partial {
             for commit in &commits {
-                pack.insert_commit(commit.id()).map_err(|error| Error::Unsupported {
-                what: format!(
+                pack.insert_commit(commit.id()).map_err(|error| Error::Unsupported(format!(
                     "this partial clone lacks objects of commit {}: git fetch --refetch --no-filter gets them ({})",
                     commit.id(),
                     error.message()
-                ),
-            })?;
+                )))?;
             }
         } else {
             let mut walk = self.inner.revwalk().map_err(failed())?;

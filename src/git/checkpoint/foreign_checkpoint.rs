@@ -8,12 +8,10 @@ use std::path::Path;
 use git2::{AttrCheckFlags, AttrValue, Repository};
 
 use super::stored::StoredCheckpoint;
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{GITLINK, parse_oid};
+use crate::git::base::{Error, GITLINK, Result, parse_oid};
 use crate::git::repo::repository::Repo;
 use crate::git::tree::TreeLookup;
-use crate::model::manifest::{Entry, EntryKind, IndexExtra, Manifest, ObjectId, Snapshot};
-use crate::model::path::RepoPath;
+use crate::model::{Entry, EntryKind, IndexExtra, Manifest, ObjectId, RepoPath, Snapshot};
 
 impl StoredCheckpoint {
     /// The commit that it was taken on as if that had been captured, clean, in the work tree that `here` is of: what git

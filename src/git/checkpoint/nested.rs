@@ -13,18 +13,12 @@ use std::collections::HashSet;
 use git2::{ObjectType, Oid};
 
 use super::stored::{FOLDER, StoredCheckpoint, parse_manifest};
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{self, GITLINK, TREE, parse_oid};
+use crate::git::base::{Error, GITLINK, Result, TREE, id_of, parse_oid};
 use crate::git::capture::Capture;
-use crate::git::odb::database::Database;
-use crate::git::odb::objects::ObjectWriter;
-use crate::git::odb::trees::{self, Level, Tree, TreeEntry};
-use crate::git::repo::refs::CheckpointRef;
-use crate::git::repo::repository::Repo;
+use crate::git::odb::{Database, Level, ObjectWriter, Tree, TreeEntry, trees};
+use crate::git::repo::{CheckpointRef, Repo};
 use crate::git::tree::TreeView;
-use crate::model::id::{CheckpointId, RunId};
-use crate::model::manifest::{Manifest, ObjectId};
-use crate::model::path::RepoPath;
+use crate::model::{CheckpointId, Manifest, ObjectId, RepoPath, RunId};
 
 const MANIFEST: &[u8] = b"manifest.json";
 const FILES: &[u8] = b"tree";
@@ -137,7 +131,7 @@ impl Repo {
             match copy(self, &capture.writer, (repo, commit), known) {
                 Ok(one) => all.push((name, one)),
                 // What this repository is to blame for keeps the others from nothing.
-                Err(error @ Error::Corrupt { .. }) => failed.push(((*path).clone(), error)),
+                Err(error @ Error::Corrupt(_)) => failed.push(((*path).clone(), error)),
                 Err(error) => return Err(error),
             }
         }
@@ -158,6 +152,20 @@ impl Repo {
             tree: written.map(|oid| ObjectId(oid.to_string())),
             failed,
         })
+    }
+
+    /// The references in a nested repository that belong to this checkpoint of an outer one.
+    pub(crate) fn nested_refs_of(
+        &self,
+        run_id: &RunId,
+        checkpoint: &CheckpointId,
+    ) -> Result<Vec<CheckpointRef>> {
+        let outer = CheckpointRef::name_of(run_id, checkpoint);
+        let (all, _) = self.list_refs()?;
+        Ok(all
+            .into_iter()
+            .filter(|found| found.outer_name() == Some(outer.as_str()))
+            .collect())
     }
 }
 
@@ -185,7 +193,7 @@ fn copy(
         level.add(FOLDER.as_bytes(), TREE, parse_oid(inner)?);
     }
     let bytes = level.into_bytes();
-    let id = object_id::id_of(ObjectType::Tree, &bytes)?;
+    let id = id_of(ObjectType::Tree, &bytes)?;
     if known == Some(id) && writer.holds(id)? {
         return Ok(id);
     }
@@ -293,21 +301,5 @@ impl CheckpointRef {
     pub(crate) fn outer_name(&self) -> Option<&str> {
         let (outer, hash) = self.name.rsplit_once('-')?;
         (hash.len() == DIGITS && hash.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(outer)
-    }
-}
-
-impl Repo {
-    /// The references in a nested repository that belong to this checkpoint of an outer one.
-    pub(crate) fn nested_refs_of(
-        &self,
-        run_id: &RunId,
-        checkpoint: &CheckpointId,
-    ) -> Result<Vec<CheckpointRef>> {
-        let outer = CheckpointRef::name_of(run_id, checkpoint);
-        let (all, _) = self.list_refs()?;
-        Ok(all
-            .into_iter()
-            .filter(|found| found.outer_name() == Some(outer.as_str()))
-            .collect())
     }
 }

@@ -9,15 +9,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use git2::Oid;
 
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{EMPTY_BLOB, TREE, oid_of, parse_oid};
-use crate::git::odb::database::Database;
-use crate::git::odb::trees::{self, Tree, child};
+use crate::git::base::{EMPTY_BLOB, Error, Result, TREE, oid_of, parse_oid};
+use crate::git::odb::trees::{self, child};
+use crate::git::odb::{Database, Tree};
 use crate::git::repo::repository::Repo;
 use crate::git::worktree::ignore_rules::Rules;
 use crate::git::worktree::reading::{ATTRIBUTES, outside_files};
-use crate::model::manifest::ObjectId;
-use crate::model::path::RepoPath;
+use crate::model::{ObjectId, RepoPath};
 
 /// A folder of trees in a trap may go on for ever.
 const MAX_DEPTH: usize = 4096;

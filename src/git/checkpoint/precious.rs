@@ -12,13 +12,10 @@ use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{Kind, Root, Sync, is_temporary, temporary_prefix};
-use crate::git::base::error::{At as _, Error, Result, present};
-use crate::git::base::openat;
-use crate::git::base::paths::Globs;
+use crate::git::base::{At as _, Error, Globs, Result, openat, present};
 use crate::git::capture::Capture;
 use crate::git::repo::repository::Repo;
-use crate::model::id::CheckpointId;
-use crate::model::path::RepoPath;
+use crate::model::{CheckpointId, RepoPath};
 
 /// A larger file, in bytes, has no copy.
 const LARGEST: u64 = 1 << 20;
@@ -124,6 +121,48 @@ impl Repo {
         self.shared().create_dir_all(&place).at(&place)?;
         self.shared().write(&file, &text, sync).at(&file)
     }
+
+    /// What the list of a checkpoint says; nothing where there is none that can be read.
+    pub(crate) fn ignored_at(&self, id: &CheckpointId) -> IgnoredPaths {
+        let read = self.shared().read_if_possible(&list_of(self, id));
+        let list = read
+            .ok()
+            .flatten()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        list.unwrap_or_default()
+    }
+
+    /// Forgets the lists of checkpoints that are gone, and the copies that no list names any more.
+    pub(crate) fn forget_ignored<'a>(
+        &self,
+        gone: impl IntoIterator<Item = &'a CheckpointId>,
+    ) -> Result<()> {
+        let (root, place) = (self.shared(), folder(self));
+        let remove = |path: PathBuf| present(&path, root.remove_file(&path)).map(drop);
+        gone.into_iter()
+            .try_for_each(|id| remove(list_of(self, id)))?;
+        let found = present(&place, root.list(&place))?.unwrap_or_default();
+        let (mut named, mut copies) = (BTreeSet::new(), Vec::new());
+        for (name, _) in found.iter().filter(|(name, kind)| {
+            *kind == Kind::RegularFile && !is_temporary(name.as_encoded_bytes())
+        }) {
+            match name.to_str().and_then(|name| name.strip_suffix(".json")) {
+                Some(id) => {
+                    named.extend(
+                        self.ignored_at(&CheckpointId::from(id.to_owned()))
+                            .copies
+                            .into_iter()
+                            .map(|file| file.hash),
+                    );
+                }
+                None => copies.push(name),
+            }
+        }
+        let unnamed = copies
+            .into_iter()
+            .filter(|name| !name.to_str().is_some_and(|name| named.contains(name)));
+        unnamed.map(|name| place.join(name)).try_for_each(remove)
+    }
 }
 
 /// The content and mode of a file that is not too large; `None` for anything else.
@@ -140,18 +179,6 @@ fn read(root: &std::os::fd::OwnedFd, path: &RepoPath) -> io::Result<Option<(Vec<
         .take(LARGEST + 1)
         .read_to_end(&mut content)?;
     Ok((content.len() as u64 <= LARGEST).then(|| (content, found.permissions())))
-}
-
-impl Repo {
-    /// What the list of a checkpoint says; nothing where there is none that can be read.
-    pub(crate) fn ignored_at(&self, id: &CheckpointId) -> IgnoredPaths {
-        let read = self.shared().read_if_possible(&list_of(self, id));
-        let list = read
-            .ok()
-            .flatten()
-            .and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        list.unwrap_or_default()
-    }
 }
 
 impl IgnoredPaths {
@@ -204,39 +231,5 @@ impl PreciousFile {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             linked => linked.map(|()| true).map_err(failed()),
         }
-    }
-}
-
-impl Repo {
-    /// Forgets the lists of checkpoints that are gone, and the copies that no list names any more.
-    pub(crate) fn forget_ignored<'a>(
-        &self,
-        gone: impl IntoIterator<Item = &'a CheckpointId>,
-    ) -> Result<()> {
-        let (root, place) = (self.shared(), folder(self));
-        let remove = |path: PathBuf| present(&path, root.remove_file(&path)).map(drop);
-        gone.into_iter()
-            .try_for_each(|id| remove(list_of(self, id)))?;
-        let found = present(&place, root.list(&place))?.unwrap_or_default();
-        let (mut named, mut copies) = (BTreeSet::new(), Vec::new());
-        for (name, _) in found.iter().filter(|(name, kind)| {
-            *kind == Kind::RegularFile && !is_temporary(name.as_encoded_bytes())
-        }) {
-            match name.to_str().and_then(|name| name.strip_suffix(".json")) {
-                Some(id) => {
-                    named.extend(
-                        self.ignored_at(&CheckpointId::from(id.to_owned()))
-                            .copies
-                            .into_iter()
-                            .map(|file| file.hash),
-                    );
-                }
-                None => copies.push(name),
-            }
-        }
-        let unnamed = copies
-            .into_iter()
-            .filter(|name| !name.to_str().is_some_and(|name| named.contains(name)));
-        unnamed.map(|name| place.join(name)).try_for_each(remove)
     }
 }

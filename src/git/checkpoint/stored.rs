@@ -4,20 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use git2::{ObjectType, Oid};
 
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{id_of, kind_of, parse_oid};
-use crate::git::base::paths;
+use crate::git::base::paths::kind_of;
+use crate::git::base::{Error, Result, id_of, parse_oid, paths};
 use crate::git::capture::Capture;
-use crate::git::odb::database::{Database, unread};
-use crate::git::odb::objects::ObjectWriter;
-use crate::git::odb::trees::{self, Flat};
+use crate::git::odb::database::unread;
+use crate::git::odb::{Database, Flat, ObjectWriter, trees};
 use crate::git::repo::repository::Repo;
 use crate::git::tree::{TreeLookup, TreeView};
-use crate::model::manifest::{
-    Entry, EntryKind, FileTimes, MANIFEST_VERSION, Manifest, ObjectId, Snapshot,
-};
-use crate::model::path::RepoPath;
-use crate::model::time::Timestamp;
+use crate::model::manifest::{FileTimes, MANIFEST_VERSION};
+use crate::model::{Entry, EntryKind, Manifest, ObjectId, RepoPath, Snapshot, Timestamp};
 
 /// What the names of the working memory's files begin with where they are listed among those of the work tree.
 pub(in crate::git) const MEMORY_PLACE: &str = ".ultraplan/state";
@@ -48,7 +43,7 @@ impl Repo {
     pub fn load_checkpoint(&self, commit: &ObjectId) -> Result<StoredCheckpoint> {
         let damaged = |what: &str| Error::corrupt(format!("checkpoint {commit}: {what}"));
         let about = |error: Error| match error {
-            Error::Corrupt { what } => damaged(&what),
+            Error::Corrupt(what) => damaged(&what),
             other => other,
         };
         let database = Database::open(self)?;
@@ -228,7 +223,7 @@ impl StoredCheckpoint {
         {
             let flat = match trees::read(&database, parse_oid(tree)?) {
                 Ok(flat) => flat,
-                Err(error @ Error::Corrupt { .. }) => {
+                Err(error @ Error::Corrupt(_)) => {
                     problems.push(error.to_string());
                     continue;
                 }
@@ -244,7 +239,7 @@ impl StoredCheckpoint {
                 }
                 match database.blob(oid) {
                     Ok(_) => {}
-                    Err(Error::Corrupt { .. }) => {
+                    Err(Error::Corrupt(_)) => {
                         problems.push(format!("{path}: object {oid} is missing or damaged"));
                     }
                     Err(error) => return Err(error),
@@ -367,9 +362,9 @@ pub(in crate::git) fn parse_manifest(bytes: &[u8]) -> Result<Manifest> {
     let unreadable = |error: serde_json::Error| Error::corrupt(format!("manifest: {error}"));
     let Version { version } = serde_json::from_slice(bytes).map_err(unreadable)?;
     if version > MANIFEST_VERSION {
-        return Err(Error::Newer {
-            what: format!("a checkpoint's manifest (version {version})"),
-        });
+        return Err(Error::Newer(format!(
+            "a checkpoint's manifest (version {version})"
+        )));
     }
     let mut manifest: Manifest = serde_json::from_slice(bytes).map_err(unreadable)?;
     // They are written so; what looks paths up relies on it, whoever wrote them.

@@ -13,18 +13,12 @@ use git2::{ObjectType, Oid};
 
 use super::branch_commit::Committed;
 use super::stored::{self, MemoryFile, memory_files};
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{GITLINK, TREE, parse_oid};
+use crate::git::base::{Error, GITLINK, Result, TREE, parse_oid};
 use crate::git::capture::Capture;
-use crate::git::odb::database::Database;
-use crate::git::odb::objects::ObjectWriter;
-use crate::git::odb::trees;
-use crate::git::repo::locks::WorktreeLock;
+use crate::git::odb::{Database, ObjectWriter, trees};
 use crate::git::repo::refs::{begin_draft, set_ref_from};
-use crate::git::repo::repository::{IDENTITY, Repo};
-use crate::model::manifest::{Manifest, Nested, ObjectId, PathMode};
-use crate::model::path::RepoPath;
-use crate::model::time::Timestamp;
+use crate::git::repo::{IDENTITY, Repo, WorktreeLock};
+use crate::model::{Manifest, Nested, ObjectId, PathMode, RepoPath, Timestamp};
 
 /// What goes into a checkpoint beside the capture.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +70,7 @@ impl Repo {
             } else {
                 check_head(self, writer, base)
             } {
-                Err(Error::Corrupt { what }) => {
+                Err(Error::Corrupt(what)) => {
                     tracing::warn!(
                         "HEAD's commit is damaged and cannot be part of the checkpoint, which has the files: {what}"
                     );
@@ -113,6 +107,18 @@ impl Repo {
             read_back(self, id, tree, state)
         })?;
         Ok(ObjectId(id.to_string()))
+    }
+
+    /// Sets the reference of a checkpoint that was written of this capture ([`set_ref`](Repo::set_ref)). From here on a `git gc` that was
+    /// under way meanwhile takes none of its objects away; else there is no reference and an error.
+    pub(crate) fn name_checkpoint(
+        &self,
+        lock: &WorktreeLock,
+        capture: &Capture,
+        name: &str,
+        commit: &ObjectId,
+    ) -> Result<()> {
+        name_written(self, lock, &capture.writer, (name, commit), capture.base())
     }
 }
 
@@ -194,20 +200,6 @@ fn encoded(manifest: Manifest, memory: &[MemoryFile]) -> Result<(Manifest, Vec<u
     };
     let bytes = serde_json::to_vec(&manifest).map_err(|error| Error::corrupt(error.to_string()))?;
     Ok((manifest, bytes))
-}
-
-impl Repo {
-    /// Sets the reference of a checkpoint that was written of this capture ([`set_ref`](Repo::set_ref)). From here on a `git gc` that was
-    /// under way meanwhile takes none of its objects away; else there is no reference and an error.
-    pub(crate) fn name_checkpoint(
-        &self,
-        lock: &WorktreeLock,
-        capture: &Capture,
-        name: &str,
-        commit: &ObjectId,
-    ) -> Result<()> {
-        name_written(self, lock, &capture.writer, (name, commit), capture.base())
-    }
 }
 
 /// [`name_checkpoint`](Repo::name_checkpoint) for what any writer has published.

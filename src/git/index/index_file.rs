@@ -15,8 +15,7 @@ use sha1::{Digest as _, Sha1};
 
 use crate::git::base::error::{Error, Result, present};
 use crate::git::base::work_queue::both;
-use crate::git::odb::database::Database;
-use crate::git::odb::trees;
+use crate::git::odb::{Database, trees};
 use crate::git::repo::repository::Repo;
 
 /// Bytes of an object id and of the trailing checksum.
@@ -163,9 +162,7 @@ impl IndexFile {
     /// Everything before the checksum.
     fn content(content: &[u8]) -> Result<Self> {
         if u32::try_from(content.len()).is_err() {
-            return Err(Error::Unsupported {
-                what: "an index of 4 GiB or more".to_owned(),
-            });
+            return Err(Error::Unsupported("an index of 4 GiB or more".to_owned()));
         }
         let mut input = Input(content);
         if input.take(4)? != b"DIRC" {
@@ -173,9 +170,7 @@ impl IndexFile {
         }
         let version = input.number()?;
         if !(2..=4).contains(&version) {
-            return Err(Error::Unsupported {
-                what: format!("an index of version {version}"),
-            });
+            return Err(Error::Unsupported(format!("an index of version {version}")));
         }
         let count = input.number()? as usize;
         // No entry is shorter than this, so that a wrong count reserves no more than the file could hold.
@@ -205,9 +200,9 @@ impl IndexFile {
                 [b'A'..=b'Z', ..] => {}
                 _ => {
                     let name = String::from_utf8_lossy(name).into_owned();
-                    return Err(Error::Unsupported {
-                        what: format!("an index with the extension '{name}'"),
-                    });
+                    return Err(Error::Unsupported(format!(
+                        "an index with the extension '{name}'"
+                    )));
                 }
             }
         }
@@ -326,6 +321,161 @@ impl IndexFile {
             }
         }
         Ok(())
+    }
+
+    /// Reads the index file `path` of a repository with everything that it stands on, so that each entry is a file, a
+    /// symlink or a gitlink with its whole path. `None` if there is no such file.
+    ///
+    /// The shared index must be the very one that is named, and the trees must be readable, else it is
+    /// [`Error::Corrupt`].
+    pub(crate) fn read(repo: &Repo, path: &Path) -> Result<Option<Self>> {
+        // Between the two reads, git may write both files anew and remove the old shared one.
+        let mut tries = 3;
+        let read = loop {
+            let Some(bytes) = present(path, fs::read(path))? else {
+                return Ok(None);
+            };
+            let index = Self::parse(&bytes)?;
+            match index.merged(path.parent().unwrap_or(path)) {
+                Err(Error::Corrupt(_)) if tries > 0 && index.is_split() => tries -= 1,
+                other => break other?.unwrap_or(index),
+            }
+        };
+        if read.sparse {
+            read.expanded(repo).map(Some)
+        } else {
+            Ok(Some(read))
+        }
+    }
+
+    /// A split index with the entries of the shared one in `folder`; `None` if it is not split.
+    fn merged(&self, folder: &Path) -> Result<Option<Self>> {
+        let Some(link) = &self.link else {
+            return Ok(None);
+        };
+        let Some(shared) = link.shared else {
+            return Ok(None);
+        };
+        let path = folder.join(format!("sharedindex.{shared}"));
+        let bytes = present(&path, fs::read(&path))?
+            .ok_or_else(|| damaged(&format!("{} is missing", path.display())))?;
+        if !bytes.ends_with(shared.as_bytes()) || bytes.len() < HASH {
+            return Err(damaged(&format!(
+                "{} is another one than its name says",
+                path.display()
+            )));
+        }
+        let base = Self::parse(&bytes)?;
+        if base.is_split() {
+            return Err(damaged("the shared index is split itself"));
+        }
+        let mut kept: Vec<Option<(&[u8], Record)>> = base
+            .records
+            .iter()
+            .map(|record| Some((base.path(record), record.clone())))
+            .collect();
+        let replaced = link.replace.positions(kept.len())?;
+        for position in link.delete.positions(kept.len())? {
+            kept[position] = None;
+        }
+        let nameless = self
+            .records
+            .iter()
+            .take_while(|record| record.length == 0)
+            .count();
+        if replaced.len() != nameless {
+            return Err(damaged("the link to the shared index"));
+        }
+        for (position, record) in replaced.into_iter().zip(&self.records) {
+            let Some((_, old)) = &mut kept[position] else {
+                return Err(damaged("the link to the shared index"));
+            };
+            *old = record.clone();
+        }
+        let added = self.records[nameless..]
+            .iter()
+            .map(|record| (self.path(record), record.clone()));
+        let mut merged = Self {
+            names: Vec::with_capacity(base.names.len() + self.names.len()),
+            records: Vec::with_capacity(kept.len() + self.records.len()),
+            link: None,
+            sparse: self.sparse || base.sparse,
+        };
+        merged.merge(kept.into_iter().flatten(), added)?;
+        Ok(Some(merged))
+    }
+
+    /// Takes over two sorted lists. An entry of the second stands in place of one of the first with the same path and
+    /// stage; where it has no conflict, it stands in place of the conflict.
+    fn merge<'a>(
+        &mut self,
+        first: impl Iterator<Item = (&'a [u8], Record)>,
+        second: impl Iterator<Item = (&'a [u8], Record)>,
+    ) -> Result<()> {
+        let (mut first, mut second) = (first.peekable(), second.peekable());
+        let mut settled: Option<&[u8]> = None;
+        loop {
+            let order = match (first.peek(), second.peek()) {
+                (None, None) => return Ok(()),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some((a, left)), Some((b, right))) => (a, left.stage()).cmp(&(b, right.stage())),
+            };
+            if order.is_le()
+                && let Some((path, record)) = first.next()
+                && order.is_lt()
+                && settled != Some(path)
+            {
+                self.add(path, record)?;
+            }
+            if order.is_ge()
+                && let Some((path, record)) = second.next()
+            {
+                if record.stage() == 0 {
+                    settled = Some(path);
+                }
+                self.add(path, record)?;
+            }
+        }
+    }
+
+    /// Appends an entry.
+    fn add(&mut self, path: &[u8], mut record: Record) -> Result<()> {
+        let long = |_| damaged("the length of a name");
+        record.start = u32::try_from(self.names.len()).map_err(long)?;
+        record.length = u32::try_from(path.len()).map_err(long)?;
+        self.names.extend_from_slice(path);
+        self.records.push(record);
+        Ok(())
+    }
+
+    /// A sparse index with the files of each folder that it only names.
+    fn expanded(&self, repo: &Repo) -> Result<Self> {
+        let database = Database::open(repo)?;
+        // The counts in the cache tree are those of the folded entries.
+        let mut expanded = Self::default();
+        for record in &self.records {
+            let folder = self.path(record);
+            if record.mode != SPARSE_FOLDER {
+                expanded.add(folder, record.clone())?;
+                continue;
+            }
+            for (path, (mode, oid)) in trees::read(&database, record.oid)? {
+                let (stat, flags, extended) = ([0; 9], 0, SKIP_WORKTREE);
+                let entry = Record {
+                    at: 0,
+                    start: 0,
+                    length: 0,
+                    stat,
+                    oid,
+                    mode,
+                    flags,
+                    extended,
+                };
+                expanded.add(&[folder, path.as_bytes()].concat(), entry)?;
+            }
+        }
+        Ok(expanded)
     }
 }
 
@@ -485,163 +635,6 @@ impl Bitmap {
             }
         }
         Ok(positions)
-    }
-}
-
-impl IndexFile {
-    /// Reads the index file `path` of a repository with everything that it stands on, so that each entry is a file, a
-    /// symlink or a gitlink with its whole path. `None` if there is no such file.
-    ///
-    /// The shared index must be the very one that is named, and the trees must be readable, else it is
-    /// [`Error::Corrupt`].
-    pub(crate) fn read(repo: &Repo, path: &Path) -> Result<Option<Self>> {
-        // Between the two reads, git may write both files anew and remove the old shared one.
-        let mut tries = 3;
-        let read = loop {
-            let Some(bytes) = present(path, fs::read(path))? else {
-                return Ok(None);
-            };
-            let index = Self::parse(&bytes)?;
-            match index.merged(path.parent().unwrap_or(path)) {
-                Err(Error::Corrupt { .. }) if tries > 0 && index.is_split() => tries -= 1,
-                other => break other?.unwrap_or(index),
-            }
-        };
-        if read.sparse {
-            read.expanded(repo).map(Some)
-        } else {
-            Ok(Some(read))
-        }
-    }
-
-    /// A split index with the entries of the shared one in `folder`; `None` if it is not split.
-    fn merged(&self, folder: &Path) -> Result<Option<Self>> {
-        let Some(link) = &self.link else {
-            return Ok(None);
-        };
-        let Some(shared) = link.shared else {
-            return Ok(None);
-        };
-        let path = folder.join(format!("sharedindex.{shared}"));
-        let bytes = present(&path, fs::read(&path))?
-            .ok_or_else(|| damaged(&format!("{} is missing", path.display())))?;
-        if !bytes.ends_with(shared.as_bytes()) || bytes.len() < HASH {
-            return Err(damaged(&format!(
-                "{} is another one than its name says",
-                path.display()
-            )));
-        }
-        let base = Self::parse(&bytes)?;
-        if base.is_split() {
-            return Err(damaged("the shared index is split itself"));
-        }
-        let mut kept: Vec<Option<(&[u8], Record)>> = base
-            .records
-            .iter()
-            .map(|record| Some((base.path(record), record.clone())))
-            .collect();
-        let replaced = link.replace.positions(kept.len())?;
-        for position in link.delete.positions(kept.len())? {
-            kept[position] = None;
-        }
-        let nameless = self
-            .records
-            .iter()
-            .take_while(|record| record.length == 0)
-            .count();
-        if replaced.len() != nameless {
-            return Err(damaged("the link to the shared index"));
-        }
-        for (position, record) in replaced.into_iter().zip(&self.records) {
-            let Some((_, old)) = &mut kept[position] else {
-                return Err(damaged("the link to the shared index"));
-            };
-            *old = record.clone();
-        }
-        let added = self.records[nameless..]
-            .iter()
-            .map(|record| (self.path(record), record.clone()));
-        let mut merged = Self {
-            names: Vec::with_capacity(base.names.len() + self.names.len()),
-            records: Vec::with_capacity(kept.len() + self.records.len()),
-            link: None,
-            sparse: self.sparse || base.sparse,
-        };
-        merged.merge(kept.into_iter().flatten(), added)?;
-        Ok(Some(merged))
-    }
-
-    /// Takes over two sorted lists. An entry of the second stands in place of one of the first with the same path and
-    /// stage; where it has no conflict, it stands in place of the conflict.
-    fn merge<'a>(
-        &mut self,
-        first: impl Iterator<Item = (&'a [u8], Record)>,
-        second: impl Iterator<Item = (&'a [u8], Record)>,
-    ) -> Result<()> {
-        let (mut first, mut second) = (first.peekable(), second.peekable());
-        let mut settled: Option<&[u8]> = None;
-        loop {
-            let order = match (first.peek(), second.peek()) {
-                (None, None) => return Ok(()),
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (Some((a, left)), Some((b, right))) => (a, left.stage()).cmp(&(b, right.stage())),
-            };
-            if order.is_le()
-                && let Some((path, record)) = first.next()
-                && order.is_lt()
-                && settled != Some(path)
-            {
-                self.add(path, record)?;
-            }
-            if order.is_ge()
-                && let Some((path, record)) = second.next()
-            {
-                if record.stage() == 0 {
-                    settled = Some(path);
-                }
-                self.add(path, record)?;
-            }
-        }
-    }
-
-    /// Appends an entry.
-    fn add(&mut self, path: &[u8], mut record: Record) -> Result<()> {
-        let long = |_| damaged("the length of a name");
-        record.start = u32::try_from(self.names.len()).map_err(long)?;
-        record.length = u32::try_from(path.len()).map_err(long)?;
-        self.names.extend_from_slice(path);
-        self.records.push(record);
-        Ok(())
-    }
-
-    /// A sparse index with the files of each folder that it only names.
-    fn expanded(&self, repo: &Repo) -> Result<Self> {
-        let database = Database::open(repo)?;
-        // The counts in the cache tree are those of the folded entries.
-        let mut expanded = Self::default();
-        for record in &self.records {
-            let folder = self.path(record);
-            if record.mode != SPARSE_FOLDER {
-                expanded.add(folder, record.clone())?;
-                continue;
-            }
-            for (path, (mode, oid)) in trees::read(&database, record.oid)? {
-                let (stat, flags, extended) = ([0; 9], 0, SKIP_WORKTREE);
-                let entry = Record {
-                    at: 0,
-                    start: 0,
-                    length: 0,
-                    stat,
-                    oid,
-                    mode,
-                    flags,
-                    extended,
-                };
-                expanded.add(&[folder, path.as_bytes()].concat(), entry)?;
-            }
-        }
-        Ok(expanded)
     }
 }
 

@@ -15,8 +15,8 @@ use super::index_file::patch::EntryStat;
 use super::index_file::{INTENT_TO_ADD, IndexEntryRef};
 use super::user_index::open_index;
 use crate::durable::{Root, give_to_sudo_caller, temporary_prefix};
-use crate::git::base::error::{At as _, Error, Result, present};
-use crate::git::base::openat::{self, DirfdCache, FileStat, hash_file, sync_folder};
+use crate::git::base::openat::{self, hash_file};
+use crate::git::base::{At as _, DirfdCache, Error, FileStat, Result, present, sync_folder};
 use crate::git::odb::trees::Flat;
 use crate::git::repo::locks::GitLock;
 use crate::git::repo::repository::Repo;
@@ -72,7 +72,7 @@ impl LockedIndex {
                 .map(|()| index)
                 .map_err(Error::git("clear the index")),
             // One that cannot be changed, split or sparse or damaged, is written anew.
-            Err(Error::Unsupported { .. } | Error::Corrupt { .. }) => {
+            Err(Error::Unsupported(_) | Error::Corrupt(_)) => {
                 self.own.remove_file(&self.draft).at(&self.draft)?;
                 open_index(&self.draft)
             }

@@ -9,13 +9,10 @@ use git2::Oid;
 use serde::{Deserialize, Serialize};
 
 use super::index_file::IndexFile;
-use crate::git::base::error::{Error, Result, present};
-use crate::git::base::object_id::GITLINK;
-use crate::git::base::openat::{self, FileStat};
+use crate::git::base::{Error, FileStat, GITLINK, Result, openat, present};
 use crate::git::odb::trees::{self, Flat, Sink};
 use crate::git::repo::repository::Repo;
-use crate::model::manifest::{IndexExtra, ObjectId};
-use crate::model::path::RepoPath;
+use crate::model::{IndexExtra, ObjectId, RepoPath};
 
 /// Which index file it is: while it stays the same, so does all that the index says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -422,9 +419,7 @@ pub(super) fn open_index(path: &Path) -> Result<git2::Index> {
         .map_err(|source| {
             // Extensions in lower case change what the entries mean.
             if source.message().contains("mandatory extension") {
-                return Error::Unsupported {
-                    what: source.message().to_owned(),
-                };
+                return Error::Unsupported(source.message().to_owned());
             }
             if source.class() == git2::ErrorClass::Index {
                 return Error::corrupt(format!("{}: {}", path.display(), source.message()));

@@ -23,8 +23,7 @@ use sha1::{Digest as _, Sha1};
 
 use super::format::{Inflated, loose_path, read_head, whole_blob};
 use super::pack::{self, PackFolder, PackIndex};
-use crate::git::base::error::{Error, Result, present};
-use crate::git::base::object_id::{self, object_header, parse_oid};
+use crate::git::base::{Error, Result, id_of, object_header, parse_oid, present};
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::ObjectId;
 
@@ -114,7 +113,7 @@ impl<'r> Database<'r> {
             Some(object) => object,
             None => self.packed(oid)?,
         };
-        if object_id::id_of(object.kind, &object.data)? == oid {
+        if id_of(object.kind, &object.data)? == oid {
             Ok(object)
         } else {
             Err(Error::corrupt(format!(
@@ -484,7 +483,7 @@ mod tests {
                     (size, said)
                 );
                 assert_eq!(
-                    crate::git::base::object_id::id_of(git2::ObjectType::Blob, &content).unwrap(),
+                    crate::git::base::paths::id_of(git2::ObjectType::Blob, &content).unwrap(),
                     oid
                 );
                 whole += 1;

@@ -9,7 +9,7 @@ use flate2::{Compress, FlushCompress, Status};
 use git2::{ObjectType, Oid};
 use sha1::{Digest as _, Sha1};
 
-use crate::git::base::object_id::object_header;
+use crate::git::base::paths::object_header;
 
 /// How much is done to deflate an object: it becomes as small as what `git add` makes of it with its level of 1.
 pub(super) const LEVEL: u32 = 2;

@@ -10,3 +10,7 @@ pub(super) mod packing;
 pub(super) mod publish;
 pub(super) mod trees;
 mod unsynced;
+
+pub(in crate::git) use database::Database;
+pub(in crate::git) use objects::ObjectWriter;
+pub(in crate::git) use trees::{Flat, Level, Tree, TreeEntry};

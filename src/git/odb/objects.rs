@@ -30,11 +30,9 @@ use super::publish::{self, Published, Staged};
 use super::unsynced::Unsynced;
 use super::{format, owned_objects, packing};
 use crate::durable::{Root, create_dir_all, give_to_sudo_caller};
-use crate::git::base::error::{At as _, Error, Result, present};
-use crate::git::base::object_id;
-use crate::git::repo::health;
-use crate::git::repo::locks::{Slot, WorktreeLock};
-use crate::git::repo::repository::Repo;
+use crate::git::base::{At as _, Error, Result, id_of, present};
+use crate::git::repo::locks::Slot;
+use crate::git::repo::{Repo, WorktreeLock, health};
 use publishing::Needs;
 use streaming::{Permits, Tools};
 
@@ -310,7 +308,7 @@ impl ObjectWriter {
     /// Writes an object from memory, unless it is there.
     pub(crate) fn write(&self, kind: ObjectType, data: &[u8]) -> Result<Oid> {
         let oid = match kind {
-            ObjectType::Tree => object_id::id_of(kind, data)?,
+            ObjectType::Tree => id_of(kind, data)?,
             _ => Oid::hash_object(kind, data).map_err(Error::git("hash an object"))?,
         };
         self.write_as(oid, kind, data).map(|()| oid)

@@ -25,8 +25,7 @@ use git2::Oid;
 
 use super::publish::Published;
 use crate::durable::{Root, Sync, has_no_locks};
-use crate::git::base::error::{At as _, Error, Result, present};
-use crate::git::base::openat::sync_folder;
+use crate::git::base::{At as _, Error, Result, present, sync_folder};
 use crate::git::repo::repository::Repo;
 
 const HEAD: &str = "recover-written 1";

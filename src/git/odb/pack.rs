@@ -22,8 +22,7 @@ use sha1::{Digest as _, Sha1};
 
 use super::format::{LEVEL, entry_head, read_head};
 use crate::durable::{create_dir_all, give_to_sudo_caller};
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::openat::margin;
+use crate::git::base::{At as _, Error, Result, margin};
 
 /// The permissions of objects and packs, as far as the umask allows: nobody changes them.
 const MODE: u32 = 0o444;

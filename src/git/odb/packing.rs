@@ -29,8 +29,7 @@ use super::owned_objects::{self, Listing, nanos};
 use super::pack::{Pack, PackWriter};
 use super::publish::{self, Staged};
 use crate::git::base::error::{At as _, Error, Result, present};
-use crate::git::repo::health;
-use crate::git::repo::repository::Repo;
+use crate::git::repo::{Repo, health};
 
 /// This number of small packs become one.
 const FEW: usize = 16;
@@ -132,7 +131,7 @@ fn pack(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
             is_damaged,
         } = &mut packs.all[*one];
         match writer.append_pack(pack, &mut done) {
-            Err(Error::Corrupt { .. }) => *is_damaged = true,
+            Err(Error::Corrupt(_)) => *is_damaged = true,
             appended => appended?,
         }
         // git may be about to refer to something of it.
@@ -228,7 +227,7 @@ impl Packs {
                         is_damaged: false,
                     });
                 }
-                Err(Error::Corrupt { .. }) => {}
+                Err(Error::Corrupt(_)) => {}
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }

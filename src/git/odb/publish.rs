@@ -14,8 +14,7 @@ use git2::Oid;
 use super::format::{is_whole, loose_path};
 use super::pack::Pack;
 use crate::durable::{Kind, Root, Sync, cannot_link, create_dir_all, give_to_sudo_caller};
-use crate::git::base::error::{At as _, Error, Result, present};
-use crate::git::base::openat::{sync_folder, whole_is_cheaper};
+use crate::git::base::{At as _, Error, Result, present, sync_folder, whole_is_cheaper};
 use crate::os::sync_file_system;
 
 /// This many files or folders are synced at a time: the disk writes what several wait for in one go.

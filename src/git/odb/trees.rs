@@ -11,11 +11,9 @@ use git2::{ObjectType, Oid};
 
 use super::database::{Database, Object};
 use super::objects::ObjectWriter;
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{self, TREE};
+use crate::git::base::{Error, Result, TREE, id_of};
 use crate::git::repo::repository::Repo;
-use crate::model::manifest::ObjectId;
-use crate::model::path::RepoPath;
+use crate::model::{ObjectId, RepoPath};
 
 /// Deeper than any path that the system can make; a tree that goes on is damaged or a trap.
 const MAX_DEPTH: usize = 4096;
@@ -33,7 +31,7 @@ pub(in crate::git) fn into_writer(writer: &ObjectWriter) -> impl FnMut(&[u8]) ->
 
 /// Only says ids; nothing is written.
 pub(in crate::git) fn only_ids() -> impl FnMut(&[u8]) -> Result<Oid> {
-    |bytes| object_id::id_of(ObjectType::Tree, bytes)
+    |bytes| id_of(ObjectType::Tree, bytes)
 }
 
 /// Writes the trees of these paths. Where a path is both a file and a folder (a conflicted index), the folder wins.

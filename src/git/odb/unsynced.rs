@@ -22,9 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::publish::{self, Staged};
 use super::{database, format, pack, packing};
 use crate::durable::{Root, Sync};
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::openat::margin;
-use crate::git::base::work_queue::{self, SMALL_TASKS};
+use crate::git::base::{At as _, Error, Result, SMALL_TASKS, margin, work_queue};
 use crate::git::repo::repository::Repo;
 
 const FILE: &str = "synced";

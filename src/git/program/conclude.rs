@@ -15,12 +15,8 @@ use crate::git::base::error::{Error, Result};
 use crate::git::index::locked_index::LockedIndex;
 use crate::git::index::user_index::UserIndex;
 use crate::git::odb::trees::Flat;
-use crate::git::repo::locks::WorktreeLock;
-use crate::git::repo::repository::Repo;
-use crate::model::id::RunKey;
-use crate::model::manifest::{Head, ObjectId};
-use crate::model::operation::Operation;
-use crate::model::path::RepoPath;
+use crate::git::repo::{Repo, WorktreeLock};
+use crate::model::{Head, ObjectId, Operation, RepoPath, RunKey};
 
 impl CommitJournal {
     /// Whether the branch has moved already, so that the rest is to be finished.
@@ -35,17 +31,7 @@ impl CommitJournal {
         // A user may have gone on since.
         at.map_or(Ok(false), |at| repo.is_ancestor(after, &at))
     }
-}
 
-/// Where a branch is, whichever one is checked out by now; without one HEAD.
-fn tip(repo: &Repo, branch: Option<&String>) -> Result<Option<ObjectId>> {
-    Ok(match branch {
-        Some(branch) => repo.resolve_ref(branch),
-        None => repo.head()?.commit,
-    })
-}
-
-impl CommitJournal {
     /// Takes back what was begun before the branch moved: nothing but the reference of what is kept, and that only while the
     /// branch has it still.
     pub(crate) fn take_back(&self, repo: &Repo, lock: &WorktreeLock) -> Result<()> {
@@ -97,7 +83,7 @@ impl CommitJournal {
         };
         match locked.change(repo, &wanted) {
             // A split or a sparse one is git's to write.
-            Err(Error::Unsupported { .. }) => {
+            Err(Error::Unsupported(_)) => {
                 drop(locked);
                 let line = |(path, entry): (&RepoPath, &Option<(u32, Oid)>)| match entry {
                     Some((mode, oid)) => index_line(path, Some((*mode, &oid.to_string()))),
@@ -115,6 +101,32 @@ impl CommitJournal {
             changed => changed,
         }
     }
+
+    /// A journal of this version.
+    pub(crate) fn new(run: RunKey, before: Head, commits: Vec<ObjectId>, message: String) -> Self {
+        Self {
+            version: VERSION,
+            run,
+            before,
+            base: None,
+            commits,
+            new_branch: None,
+            kept: None,
+            index_tree: None,
+            seen: None,
+            left_out: false,
+            operation: None,
+            message,
+        }
+    }
+}
+
+/// Where a branch is, whichever one is checked out by now; without one HEAD.
+fn tip(repo: &Repo, branch: Option<&String>) -> Result<Option<ObjectId>> {
+    Ok(match branch {
+        Some(branch) => repo.resolve_ref(branch),
+        None => repo.head()?.commit,
+    })
 }
 
 /// A path with what the index is to hold of it.
@@ -157,6 +169,30 @@ impl Repo {
         let new =
             planned.map_or_else(|| flat_of(self, journal.commits.last()), Staging::entries)?;
         staged_otherwise(self, journal, &new)
+    }
+
+    /// Writes the journal durably.
+    pub(crate) fn write_commit_journal(
+        &self,
+        _lock: &WorktreeLock,
+        journal: &CommitJournal,
+    ) -> Result<()> {
+        self.write_journal(FILE, journal)
+    }
+
+    /// Whether there is one.
+    pub(crate) fn has_commit_journal(&self) -> bool {
+        self.has_journal(FILE)
+    }
+
+    /// Reads the journal; `None` when nothing is under way.
+    pub(crate) fn read_commit_journal(&self) -> Result<Option<CommitJournal>> {
+        self.read_journal(FILE, VERSION)
+    }
+
+    /// Removes the journal durably: it is settled.
+    pub(crate) fn remove_commit_journal(&self, _lock: &WorktreeLock) -> Result<()> {
+        self.remove_journal(FILE)
     }
 }
 
@@ -220,50 +256,4 @@ pub(crate) struct CommitJournal {
     pub operation: Option<Box<Operation>>,
     /// For the logs of the references.
     pub message: String,
-}
-
-impl CommitJournal {
-    /// A journal of this version.
-    pub(crate) fn new(run: RunKey, before: Head, commits: Vec<ObjectId>, message: String) -> Self {
-        Self {
-            version: VERSION,
-            run,
-            before,
-            base: None,
-            commits,
-            new_branch: None,
-            kept: None,
-            index_tree: None,
-            seen: None,
-            left_out: false,
-            operation: None,
-            message,
-        }
-    }
-}
-
-impl Repo {
-    /// Writes the journal durably.
-    pub(crate) fn write_commit_journal(
-        &self,
-        _lock: &WorktreeLock,
-        journal: &CommitJournal,
-    ) -> Result<()> {
-        self.write_journal(FILE, journal)
-    }
-
-    /// Whether there is one.
-    pub(crate) fn has_commit_journal(&self) -> bool {
-        self.has_journal(FILE)
-    }
-
-    /// Reads the journal; `None` when nothing is under way.
-    pub(crate) fn read_commit_journal(&self) -> Result<Option<CommitJournal>> {
-        self.read_journal(FILE, VERSION)
-    }
-
-    /// Removes the journal durably: it is settled.
-    pub(crate) fn remove_commit_journal(&self, _lock: &WorktreeLock) -> Result<()> {
-        self.remove_journal(FILE)
-    }
 }

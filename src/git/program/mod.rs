@@ -19,12 +19,10 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::base::error::{At as _, Error, Result};
-use super::base::object_id::parse_oid;
+use super::base::{At as _, Error, Result, parse_oid};
 use super::odb::database::Database;
 use super::repo::repository::Repo;
-use crate::model::manifest::{Entry, EntryKind};
-use crate::model::path::RepoPath;
+use crate::model::{Entry, EntryKind, RepoPath};
 
 pub(crate) use conclude::CommitJournal;
 pub(crate) use scratch::Scratch;

@@ -14,13 +14,11 @@ use tempfile::TempDir;
 
 use super::{Call, write_entry};
 use crate::durable::{Sync, is_left_over};
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::paths;
+use crate::git::base::{At as _, Error, Result, paths};
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::odb::database::Database;
 use crate::git::repo::repository::Repo;
-use crate::model::manifest::{Entry, EntryKind, ObjectId};
-use crate::model::path::RepoPath;
+use crate::model::{Entry, EntryKind, ObjectId, RepoPath};
 
 /// What the names of such work trees begin with.
 const PREFIX: &str = "recover-bisect-";

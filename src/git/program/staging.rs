@@ -12,20 +12,14 @@ use tempfile::TempDir;
 
 use super::{Call, Saved, place, write_entry};
 use crate::durable::{TemporaryFolder, temporary_prefix};
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::object_id::{GITLINK, parse_oid};
-use crate::git::base::paths;
+use crate::git::base::{At as _, Error, GITLINK, Result, parse_oid, paths};
 use crate::git::capture::Capture;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::index::user_index::UserIndex;
-use crate::git::odb::database::Database;
-use crate::git::odb::objects::ObjectWriter;
-use crate::git::odb::trees::{self, Flat};
-use crate::git::repo::locks::WorktreeLock;
-use crate::git::repo::repository::Repo;
+use crate::git::odb::{Database, Flat, ObjectWriter, trees};
+use crate::git::repo::{Repo, WorktreeLock};
 use crate::git::tree::TreeLookup;
-use crate::model::manifest::{Entry, EntryKind, ObjectId};
-use crate::model::path::RepoPath;
+use crate::model::{Entry, EntryKind, ObjectId, RepoPath};
 
 /// An index of its own and a place for new objects. Nothing of the user's is written before [`Staging::publish`]; it goes
 /// when this is dropped, and what a kill leaves of it with the next lock of the work tree.
@@ -526,19 +520,7 @@ impl Repo {
         unlike.extend(self.unlike_work_tree(Some(commit), &perhaps, false)?);
         Ok(unlike)
     }
-}
 
-/// The mode that git gives an entry.
-fn mode_of(entry: &Entry) -> u32 {
-    match entry.kind {
-        EntryKind::File if entry.mode & 0o100 != 0 => 0o100_755,
-        EntryKind::File => 0o100_644,
-        EntryKind::Symlink => 0o120_000,
-        EntryKind::Gitlink | EntryKind::EmptyDir => GITLINK,
-    }
-}
-
-impl Repo {
     /// Those of `paths` of which the work tree has something else than a checkpoint.
     pub(crate) fn unlike_on_disk(
         &self,
@@ -625,6 +607,16 @@ impl Repo {
         other: Option<&ObjectId>,
     ) -> Result<BTreeSet<RepoPath>> {
         Ok(differing(&flat_of(self, one)?, &flat_of(self, other)?))
+    }
+}
+
+/// The mode that git gives an entry.
+fn mode_of(entry: &Entry) -> u32 {
+    match entry.kind {
+        EntryKind::File if entry.mode & 0o100 != 0 => 0o100_755,
+        EntryKind::File => 0o100_644,
+        EntryKind::Symlink => 0o120_000,
+        EntryKind::Gitlink | EntryKind::EmptyDir => GITLINK,
     }
 }
 

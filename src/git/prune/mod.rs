@@ -18,17 +18,14 @@ use std::path::Path;
 
 use git2::Oid;
 
-use super::base::error::{At as _, Error, Result, present};
-use super::base::object_id::{TREE, parse_oid};
-use super::odb::database::Database;
+use super::base::{At as _, Error, Result, TREE, parse_oid, present};
 use super::odb::format::loose_path;
 use super::odb::owned_objects::{self, RemovedCheckpoint};
 use super::odb::pack::PackIndex;
 use super::odb::packing::{self, Packs, Removed, touched_until};
 use super::odb::publish::{self, Published};
-use super::odb::trees::Tree;
-use super::repo::locks::WorktreeLock;
-use super::repo::repository::Repo;
+use super::odb::{Database, Tree};
+use super::repo::{Repo, WorktreeLock};
 use crate::model::manifest::ObjectId;
 use reachability::{Older, Walk};
 
@@ -57,6 +54,38 @@ impl Repo {
             done.left = Some(error.to_string());
         }
         done
+    }
+
+    /// Bytes (uncompressed) of all objects that the commits `of` hold and neither `kept` nor the trees of `bases` nor HEAD.
+    ///
+    /// The history below a checkpoint is the user's own and counts for neither. An object that is missing counts nothing.
+    pub(crate) fn exclusive_bytes(
+        &self,
+        of: &[ObjectId],
+        kept: &[ObjectId],
+        bases: &BTreeSet<ObjectId>,
+    ) -> Result<u64> {
+        let mut sizes = Sizes::new(self, bases, None)?;
+        for commit in kept {
+            sizes.checkpoint(commit)?;
+        }
+        of.iter().map(|commit| sizes.checkpoint(commit)).sum()
+    }
+
+    /// For each of the commits `of`, the bytes (uncompressed) of the objects that it holds and neither those before it in the list
+    /// nor the latest commits of branches, HEAD and the commits `bases` do.
+    pub(crate) fn added_bytes(
+        &self,
+        of: &[ObjectId],
+        bases: &BTreeSet<ObjectId>,
+    ) -> Result<Vec<u64>> {
+        let branches = self
+            .inner
+            .branches(None)
+            .map_err(Error::git("list the branches"))?;
+        let branches = branches.filter_map(|branch| branch.ok()?.0.get().target());
+        let mut sizes = Sizes::new(self, bases, branches)?;
+        of.iter().map(|commit| sizes.checkpoint(commit)).collect()
     }
 }
 
@@ -229,40 +258,6 @@ fn ids(objects: &Path, name: &str) -> Result<Vec<Oid>> {
 fn remove_file(path: &Path) -> Result<Option<u64>> {
     let removed = fs::metadata(path).and_then(|file| fs::remove_file(path).map(|()| file.len()));
     present(path, removed)
-}
-
-impl Repo {
-    /// Bytes (uncompressed) of all objects that the commits `of` hold and neither `kept` nor the trees of `bases` nor HEAD.
-    ///
-    /// The history below a checkpoint is the user's own and counts for neither. An object that is missing counts nothing.
-    pub(crate) fn exclusive_bytes(
-        &self,
-        of: &[ObjectId],
-        kept: &[ObjectId],
-        bases: &BTreeSet<ObjectId>,
-    ) -> Result<u64> {
-        let mut sizes = Sizes::new(self, bases, None)?;
-        for commit in kept {
-            sizes.checkpoint(commit)?;
-        }
-        of.iter().map(|commit| sizes.checkpoint(commit)).sum()
-    }
-
-    /// For each of the commits `of`, the bytes (uncompressed) of the objects that it holds and neither those before it in the list
-    /// nor the latest commits of branches, HEAD and the commits `bases` do.
-    pub(crate) fn added_bytes(
-        &self,
-        of: &[ObjectId],
-        bases: &BTreeSet<ObjectId>,
-    ) -> Result<Vec<u64>> {
-        let branches = self
-            .inner
-            .branches(None)
-            .map_err(Error::git("list the branches"))?;
-        let branches = branches.filter_map(|branch| branch.ok()?.0.get().target());
-        let mut sizes = Sizes::new(self, bases, branches)?;
-        of.iter().map(|commit| sizes.checkpoint(commit)).collect()
-    }
 }
 
 /// Counts the bytes of what was not seen yet.

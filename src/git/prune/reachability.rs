@@ -12,12 +12,10 @@ use std::path::{Path, PathBuf};
 
 use git2::{ObjectType, Oid};
 
-use crate::git::base::error::{At as _, Error, Result, present};
-use crate::git::base::object_id::TREE;
-use crate::git::odb::database::Database;
+use crate::git::base::{At as _, Error, Result, TREE, present};
 use crate::git::odb::format::loose_path;
 use crate::git::odb::pack::PackIndex;
-use crate::git::odb::trees::{Tree, TreeEntry};
+use crate::git::odb::{Database, Tree, TreeEntry};
 use crate::git::repo::refs::{KEPT, PREFIX};
 
 /// More commits are not examined: the objects are left to `git gc`.
@@ -73,9 +71,9 @@ impl Walk<'_> {
                 ObjectType::Commit | ObjectType::Tag => {
                     self.commits += 1;
                     if self.commits > MAX_COMMITS {
-                        return Err(Error::Unsupported {
-                            what: format!("more than {MAX_COMMITS} commits to look at"),
-                        });
+                        return Err(Error::Unsupported(format!(
+                            "more than {MAX_COMMITS} commits to look at"
+                        )));
                     }
                     open.extend(targets(&object.data)?);
                 }
@@ -199,9 +197,7 @@ pub(in crate::git) fn find_roots(common: &Path, asked: &HashSet<Oid>) -> Result<
             if own && name != "journal.json" {
                 continue;
             }
-            let refused = |why: &str| Error::Unsupported {
-                what: format!("{} is {why}", path.display()),
-            };
+            let refused = |why: &str| Error::Unsupported(format!("{} is {why}", path.display()));
             let is_skipped = SKIPPED.iter().any(|skipped| name == *skipped);
             match present(&path, fs::metadata(&path))? {
                 Some(found) if found.is_file() && found.len() > MAX_BYTES => {

@@ -14,21 +14,17 @@ use std::path::Path;
 
 use git2::{ObjectType, Oid};
 
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{GITLINK, TREE, oid_of, parse_oid};
+use crate::git::base::{Error, GITLINK, Result, TREE, oid_of, parse_oid};
 use crate::git::capture::Capture;
 use crate::git::checkpoint::write::commit;
 use crate::git::checkpoint::{
     MEMORY_PLACE, MemoryFile, Moment, StoredCheckpoint, nested_digits, parse_manifest, plain_of,
 };
-use crate::git::odb::database::Database;
-use crate::git::odb::objects::ObjectWriter;
-use crate::git::odb::trees::{Level, Sink, Tree, child, into_writer, only_ids};
-use crate::git::repo::locks::WorktreeLock;
-use crate::git::repo::repository::Repo;
-use crate::model::manifest::{FileTimes, Manifest, Nested, ObjectId};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::time::Timestamp;
+use crate::git::odb::trees::{Sink, child, into_writer, only_ids};
+use crate::git::odb::{Database, Level, ObjectWriter, Tree};
+use crate::git::repo::{Repo, WorktreeLock};
+use crate::model::manifest::FileTimes;
+use crate::model::{Manifest, Nested, ObjectId, PathReason, RepoPath, Timestamp};
 use crate::policy::secrets::{has_secret, is_secret_path};
 
 /// Why a file stays here.
@@ -169,29 +165,7 @@ impl Repo {
             untracked: leaving.untracked,
         })
     }
-}
 
-/// A checkpoint, its trees without what stays here, and what leaves.
-fn filtered<'a>(
-    repo: &'a Repo,
-    checkpoint: &ObjectId,
-    filter: &'a Filter,
-    sink: Sink<'a>,
-    blob: &'a dyn Fn(&[u8]) -> Result<Oid>,
-) -> Result<(StoredCheckpoint, Sent, Leaving)> {
-    let stored = repo.load_checkpoint(checkpoint)?;
-    let previous = filter.previous.as_ref();
-    let previous = previous.map(|previous| repo.load_checkpoint(previous));
-    let mut walk = Walk::new(Database::open(repo)?, filter, sink, blob);
-    let sent = walk.checkpoint(repo, &stored, previous.transpose()?.as_ref())?;
-    Ok((stored, sent, walk.leaving))
-}
-
-fn blob_id(data: &[u8]) -> Result<Oid> {
-    Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"))
-}
-
-impl Repo {
     /// What would leave of what was captured, were it a checkpoint and the first one; nothing is written. `nested` are the
     /// repositories inside the work tree, each with its folder, those inside them too.
     pub(crate) fn leaving_now(
@@ -248,6 +222,26 @@ impl Repo {
         let (_, _, leaving) = filtered(self, checkpoint, filter, &mut only_ids(), &blob_id)?;
         Ok(leaving)
     }
+}
+
+/// A checkpoint, its trees without what stays here, and what leaves.
+fn filtered<'a>(
+    repo: &'a Repo,
+    checkpoint: &ObjectId,
+    filter: &'a Filter,
+    sink: Sink<'a>,
+    blob: &'a dyn Fn(&[u8]) -> Result<Oid>,
+) -> Result<(StoredCheckpoint, Sent, Leaving)> {
+    let stored = repo.load_checkpoint(checkpoint)?;
+    let previous = filter.previous.as_ref();
+    let previous = previous.map(|previous| repo.load_checkpoint(previous));
+    let mut walk = Walk::new(Database::open(repo)?, filter, sink, blob);
+    let sent = walk.checkpoint(repo, &stored, previous.transpose()?.as_ref())?;
+    Ok((stored, sent, walk.leaving))
+}
+
+fn blob_id(data: &[u8]) -> Result<Oid> {
+    Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"))
 }
 
 /// The trees of what is sent.

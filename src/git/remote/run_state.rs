@@ -10,20 +10,13 @@ use git2::{ObjectType, Oid, Signature, Time};
 
 use super::call::{self, Limits, git};
 use super::transport::Remote;
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{TREE, parse_oid};
-use crate::git::base::openat::sync_folder;
-use crate::git::base::paths::unsafe_name;
-use crate::git::odb::database::Database;
+use crate::git::base::{Error, Result, TREE, parse_oid, sync_folder, unsafe_name};
 use crate::git::odb::publish::sync_loose;
-use crate::git::odb::trees::{Tree, child};
-use crate::git::repo::CheckpointRef;
-use crate::git::repo::repository::{IDENTITY, Repo};
-use crate::model::id::{NONE, RunId};
-use crate::model::manifest::ObjectId;
-use crate::model::path::RepoPath;
-use crate::model::run::RunKey;
-use crate::model::time::Timestamp;
+use crate::git::odb::trees::child;
+use crate::git::odb::{Database, Tree};
+use crate::git::repo::{CheckpointRef, IDENTITY, Repo};
+use crate::model::id::NONE;
+use crate::model::{ObjectId, RepoPath, RunId, RunKey, Timestamp};
 use crate::policy::remote::{RawFile, RawState, most_of};
 
 /// No tree of a state has more entries than a reader wants to hear of.
@@ -72,51 +65,7 @@ impl Repo {
         sync_state(self, commit)?;
         Ok(ObjectId(commit.to_string()))
     }
-}
 
-/// Makes what libgit2 or git wrote of a state durable: what is recorded of it next is.
-fn sync_state(repo: &Repo, commit: Oid) -> Result<()> {
-    let failed = || Error::git("read a state");
-    let tree = repo
-        .inner
-        .find_commit(commit)
-        .and_then(|commit| commit.tree())
-        .map_err(failed())?;
-    let objects = repo.common_dir().join("objects");
-    let files = tree.iter().map(|entry| entry.id());
-    files
-        .chain([tree.id(), commit])
-        .try_for_each(|oid| sync_loose(&objects, oid))?;
-    sync_folder(&objects)
-}
-
-/// The commit as the user's own git makes and signs it.
-fn signed(repo: &Repo, tree: Oid, state: &NewState<'_>, limits: &Limits<'_>) -> Result<ObjectId> {
-    let mut command = git(Some(repo));
-    command.args(["commit-tree", &tree.to_string(), "-S"]);
-    command.args(
-        state
-            .parents
-            .iter()
-            .flat_map(|parent| ["-p", parent.0.as_str()]),
-    );
-    command.args(["-m", state.message.trim_end()]);
-    let ended = call::run(command, false, limits)?;
-    let said = match ended.status {
-        Some(status) if status.success() => None,
-        Some(_) => Some(ended.said),
-        None => Some("the program that signs commits did not end in time".to_owned()),
-    };
-    if let Some(said) = said {
-        let name = "git commit-tree -S".to_owned();
-        return Err(Error::Program { name, said });
-    }
-    let id = ObjectId(String::from_utf8_lossy(&ended.stdout).trim().to_owned());
-    sync_state(repo, parse_oid(&id)?)?;
-    Ok(id)
-}
-
-impl Repo {
     /// Whether one of the keys in `signers`, a file as ssh and git know it, signed a commit. Where that was not found out it is an
     /// error.
     pub fn is_signed(&self, commit: &ObjectId, signers: &str, limits: &Limits<'_>) -> Result<bool> {
@@ -217,6 +166,57 @@ impl Repo {
             Err(error) => Err(Error::git(format!("read {name}"))(error)),
         }
     }
+
+    /// Looks through the names in the trees of checkpoints.
+    pub(crate) fn fetched_names(&self) -> Result<FetchedNames<'_>> {
+        Ok(FetchedNames {
+            repo: self,
+            database: Database::open(self)?,
+            seen: HashSet::new(),
+        })
+    }
+}
+
+/// Makes what libgit2 or git wrote of a state durable: what is recorded of it next is.
+fn sync_state(repo: &Repo, commit: Oid) -> Result<()> {
+    let failed = || Error::git("read a state");
+    let tree = repo
+        .inner
+        .find_commit(commit)
+        .and_then(|commit| commit.tree())
+        .map_err(failed())?;
+    let objects = repo.common_dir().join("objects");
+    let files = tree.iter().map(|entry| entry.id());
+    files
+        .chain([tree.id(), commit])
+        .try_for_each(|oid| sync_loose(&objects, oid))?;
+    sync_folder(&objects)
+}
+
+/// The commit as the user's own git makes and signs it.
+fn signed(repo: &Repo, tree: Oid, state: &NewState<'_>, limits: &Limits<'_>) -> Result<ObjectId> {
+    let mut command = git(Some(repo));
+    command.args(["commit-tree", &tree.to_string(), "-S"]);
+    command.args(
+        state
+            .parents
+            .iter()
+            .flat_map(|parent| ["-p", parent.0.as_str()]),
+    );
+    command.args(["-m", state.message.trim_end()]);
+    let ended = call::run(command, false, limits)?;
+    let said = match ended.status {
+        Some(status) if status.success() => None,
+        Some(_) => Some(ended.said),
+        None => Some("the program that signs commits did not end in time".to_owned()),
+    };
+    if let Some(said) = said {
+        let name = "git commit-tree -S".to_owned();
+        return Err(Error::Program { name, said });
+    }
+    let id = ObjectId(String::from_utf8_lossy(&ended.stdout).trim().to_owned());
+    sync_state(repo, parse_oid(&id)?)?;
+    Ok(id)
 }
 
 /// Where a server has what those left who lost a run.
@@ -315,17 +315,6 @@ pub(crate) struct FetchedNames<'r> {
     repo: &'r Repo,
     database: Database<'r>,
     seen: HashSet<Oid>,
-}
-
-impl Repo {
-    /// Looks through the names in the trees of checkpoints.
-    pub(crate) fn fetched_names(&self) -> Result<FetchedNames<'_>> {
-        Ok(FetchedNames {
-            repo: self,
-            database: Database::open(self)?,
-            seen: HashSet::new(),
-        })
-    }
 }
 
 impl FetchedNames<'_> {

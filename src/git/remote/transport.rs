@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use super::answer::{self, Answer};
 use super::call::{self, Ended, Limits, PROTOCOLS, batch_ssh, git};
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::parse_oid;
+use crate::git::base::{Error, Result, parse_oid};
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::ObjectId;
 
@@ -365,7 +364,7 @@ impl Remote {
             });
         }
         if let Some(what) = answer::not_taken(ended) {
-            return Err(Error::Corrupt { what });
+            return Err(Error::Corrupt(what));
         }
         Ok(answer::of_call(ended).of_reading())
     }

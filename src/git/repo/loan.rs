@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use super::locks::WorktreeLock;
 use super::repository::Repo;
 use crate::durable::{Root, Sync};
-use crate::git::base::error::{At as _, Error, Result, present};
-use crate::git::base::openat::{self, DirfdCache, FileStat, sync_folder};
-use crate::model::manifest::PathMode;
-use crate::model::path::RepoPath;
+use crate::git::base::{
+    At as _, DirfdCache, Error, FileStat, Result, openat, present, sync_folder,
+};
+use crate::model::{PathMode, RepoPath};
 
 const FILE: &str = "loan.json";
 /// What an owner needs to read a file.
@@ -156,7 +156,7 @@ impl Loan {
             .at(&self.journal)?;
         for (path, stat) in lacks {
             let mode = stat.permissions() | rights(stat.kind());
-            chmod(dir, openat::split(&path).1, mode).on(&path)?;
+            openat::chmod(dir, openat::split(&path).1, mode).on(&path)?;
         }
         Ok(())
     }
@@ -174,7 +174,7 @@ impl Loan {
                 continue;
             };
             if stat.permissions() == mode | rights(stat.kind()) {
-                chmod(&dir, name, *mode).on(path)?;
+                openat::chmod(&dir, name, *mode).on(path)?;
             }
         }
         self.lent.clear();
@@ -216,13 +216,4 @@ fn lacking(dir: &OwnedFd, name: &[u8]) -> io::Result<Option<FileStat>> {
     Ok(Some(seen).filter(|seen| {
         is_own && is_content && seen.permissions() & rights(seen.kind()) != rights(seen.kind())
     }))
-}
-
-fn chmod(dir: &OwnedFd, name: &[u8], mode: u32) -> io::Result<()> {
-    Ok(rustix::fs::chmodat(
-        dir,
-        name,
-        crate::os::mode(mode),
-        AtFlags::empty(),
-    )?)
 }

@@ -206,37 +206,7 @@ impl Repo {
             .filter(|lock| !marks.iter().any(|mark| is_of(lock, mark)))
             .collect())
     }
-}
 
-/// The lock files of index, HEAD, references and configuration that there are.
-fn lock_files(repo: &Repo) -> Result<Vec<PathBuf>> {
-    let (own, common) = (repo.git_dir(), repo.common_dir());
-    let of_own = ["index.lock", "HEAD.lock", "config.worktree.lock"].map(|name| own.join(name));
-    let of_all = [
-        "config.lock",
-        "packed-refs.lock",
-        "shallow.lock",
-        "refs/stash.lock",
-    ];
-    let of_all = of_all.map(|name| common.join(name));
-    let mut found: Vec<PathBuf> = of_own.into_iter().chain(of_all).collect();
-    found.retain(|path| fs::symlink_metadata(path).is_ok());
-    let mut folders = vec![];
-    folders.extend(["refs/heads", "refs/remotes", "refs/tags"].map(|name| common.join(name)));
-    while let Some(folder) = folders.pop() {
-        for path in list(&folder)? {
-            let kind = fs::symlink_metadata(&path).map(|found| found.file_type());
-            if kind.is_ok_and(|kind| kind.is_dir()) {
-                folders.push(path);
-            } else if path.extension() == Some(OsStr::new("lock")) {
-                found.push(path);
-            }
-        }
-    }
-    Ok(found)
-}
-
-impl Repo {
     /// The locks of git's that dead processes of ours left in any work tree of the repository: they keep git from working.
     /// Nothing is waited for: where a process of ours is at work, its locks are its own.
     pub(crate) fn left_over_locks(&self) -> Result<Vec<PathBuf>> {
@@ -267,6 +237,34 @@ impl Repo {
         }
         Ok(removed)
     }
+}
+
+/// The lock files of index, HEAD, references and configuration that there are.
+fn lock_files(repo: &Repo) -> Result<Vec<PathBuf>> {
+    let (own, common) = (repo.git_dir(), repo.common_dir());
+    let of_own = ["index.lock", "HEAD.lock", "config.worktree.lock"].map(|name| own.join(name));
+    let of_all = [
+        "config.lock",
+        "packed-refs.lock",
+        "shallow.lock",
+        "refs/stash.lock",
+    ];
+    let of_all = of_all.map(|name| common.join(name));
+    let mut found: Vec<PathBuf> = of_own.into_iter().chain(of_all).collect();
+    found.retain(|path| fs::symlink_metadata(path).is_ok());
+    let mut folders = vec![];
+    folders.extend(["refs/heads", "refs/remotes", "refs/tags"].map(|name| common.join(name)));
+    while let Some(folder) = folders.pop() {
+        for path in list(&folder)? {
+            let kind = fs::symlink_metadata(&path).map(|found| found.file_type());
+            if kind.is_ok_and(|kind| kind.is_dir()) {
+                folders.push(path);
+            } else if path.extension() == Some(OsStr::new("lock")) {
+                found.push(path);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// The folders of our own, one for each work tree of the repository, in which there are marks.

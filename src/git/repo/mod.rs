@@ -15,5 +15,7 @@ pub(super) mod unusable;
 pub(crate) use loan::Loan;
 pub(crate) use locks::ForeignLock;
 pub use locks::WorktreeLock;
+pub(in crate::git) use nested::Outer;
 pub use refs::{CheckpointRef, resolve};
+pub(in crate::git) use repository::IDENTITY;
 pub use repository::Repo;

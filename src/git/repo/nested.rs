@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 use crate::git::base::openat;
-use crate::model::manifest::Nested;
-use crate::model::path::RepoPath;
+use crate::model::{Nested, RepoPath};
 
 /// Whether a folder is the root of a repository: its `.git` is a folder with a HEAD, or a file that names one.
 pub(in crate::git) fn is_repository(dir: &OwnedFd) -> bool {

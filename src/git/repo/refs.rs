@@ -13,11 +13,9 @@ use git2::{AutotagOption, FetchOptions, Oid, Reference};
 use super::locks::{GitLock, WorktreeLock};
 use super::repository::{Repo, private_path};
 use crate::durable::{Kind, Root, give_to_sudo_caller, temporary_prefix};
-use crate::git::base::error::{At as _, Error, Result, present};
-use crate::git::base::openat::sync_folder;
-use crate::model::id::{CheckpointId, RunId};
-use crate::model::manifest::ObjectId;
+use crate::git::base::{At as _, Error, Result, present, sync_folder};
 use crate::model::path::short_part;
+use crate::model::{CheckpointId, ObjectId, RunId};
 
 /// Where all of them are.
 pub(crate) const PREFIX: &str = "refs/recover/";
@@ -91,9 +89,7 @@ impl Repo {
         names.retain(|name| name.starts_with(&prefix));
         Ok(names.into_iter().collect())
     }
-}
 
-impl Repo {
     /// Whether a reference of this name is there, whatever it holds.
     pub fn ref_exists(&self, name: &str) -> bool {
         self.inner.find_reference(name).is_ok()
@@ -104,6 +100,99 @@ impl Repo {
     /// It is written beside and linked into its place, as git's own lock file, cut off by a kill, would stay for ever.
     pub fn set_ref(&self, lock: &WorktreeLock, name: &str, commit: &ObjectId) -> Result<()> {
         set_ref_from(self, lock, name, commit, None)
+    }
+
+    /// The names of the references of checkpoints, sorted, but for those with an id that `is_known`: a name ends with it.
+    /// None of them is read, as libgit2's own listing does.
+    pub fn ref_names(&self, is_known: impl Fn(&str) -> bool) -> Result<Vec<String>> {
+        let mut names = all_names(self, is_known)?;
+        names.retain(|name| !name.starts_with(KEPT));
+        Ok(names.into_iter().collect())
+    }
+
+    /// What a reference names; `None` if it is not there or cannot be read.
+    pub(crate) fn resolve_ref(&self, name: &str) -> Option<ObjectId> {
+        self.inner
+            .refname_to_id(name)
+            .ok()
+            .map(|oid| ObjectId(oid.to_string()))
+    }
+
+    /// All references of checkpoints, sorted. One that cannot be read is left out with its name in the second list.
+    pub fn list_refs(&self) -> Result<(Vec<CheckpointRef>, Vec<String>)> {
+        let (mut found, mut broken) = (Vec::new(), Vec::new());
+        for name in self.ref_names(|_| false)? {
+            match self.resolve_ref(&name) {
+                Some(commit) => found.push(CheckpointRef { name, commit }),
+                None => broken.push(name),
+            }
+        }
+        Ok((found, broken))
+    }
+
+    /// Deletes references of checkpoints. One that is not there is deleted already.
+    ///
+    /// They are nobody's but ours, so that only `packed-refs` needs a lock of git's.
+    pub fn delete_refs(&self, lock: &WorktreeLock, names: &[String]) -> Result<()> {
+        if let Some(foreign) = names.iter().find(|name| !name.starts_with(PREFIX)) {
+            return Err(Error::UnsafePath {
+                path: foreign.into(),
+                reason: "not a checkpoint's reference".to_owned(),
+            });
+        }
+        remove_packed(self, lock, &names.iter().map(String::as_str).collect())?;
+        let mut folders = BTreeSet::new();
+        for name in names {
+            let path = self.common_dir().join(name);
+            present(&path, folder_of_refs(self).remove_file(&path))?;
+            folders.extend(path.parent().map(Path::to_owned));
+        }
+        for folder in &folders {
+            sync_refs_folder(self, folder)?;
+            // One that holds other references stays.
+            let _ = fs::remove_dir(folder);
+        }
+        Ok(())
+    }
+
+    /// Takes over the checkpoints of the private repository, and removes that. Returns how many there were. A kill on the way
+    /// leaves the private one, and the next call begins again.
+    pub fn take_over_private(
+        &self,
+        lock: &WorktreeLock,
+        root: &Root,
+        state_dir: &Path,
+    ) -> Result<usize> {
+        let path = private_path(state_dir);
+        let text = path
+            .to_str()
+            .ok_or_else(|| Error::Unsupported(format!("{} is no text", path.display())))?;
+        let mut remote = self
+            .inner
+            .remote_anonymous(text)
+            .map_err(Error::git(format!("read {text}")))?;
+        let private = Self::private(root, state_dir, self.workdir(), None)?;
+        let (found, _) = private.list_refs()?;
+        let names: Vec<String> = found
+            .iter()
+            .map(|one| format!("+{0}:{0}", one.name))
+            .collect();
+        if !names.is_empty() {
+            let mut options = FetchOptions::new();
+            options.download_tags(AutotagOption::None);
+            remote
+                .download(&names, Some(&mut options))
+                .map_err(Error::git(format!("copy the objects of {text}")))?;
+        }
+        // On disk before anything refers to them, and before the private ones go.
+        rustix::fs::sync();
+        for one in &found {
+            if !self.ref_exists(&one.name) {
+                self.set_ref(lock, &one.name, &one.commit)?;
+            }
+        }
+        root.remove_dir_all(&path).at(&path)?;
+        Ok(found.len())
     }
 }
 
@@ -240,16 +329,6 @@ pub(in crate::git) fn sync_ref(repo: &Repo, name: &str) -> Result<()> {
     folders.try_for_each(|folder| sync_refs_folder(repo, folder))
 }
 
-impl Repo {
-    /// The names of the references of checkpoints, sorted, but for those with an id that `is_known`: a name ends with it.
-    /// None of them is read, as libgit2's own listing does.
-    pub fn ref_names(&self, is_known: impl Fn(&str) -> bool) -> Result<Vec<String>> {
-        let mut names = all_names(self, is_known)?;
-        names.retain(|name| !name.starts_with(KEPT));
-        Ok(names.into_iter().collect())
-    }
-}
-
 /// The names of all references of ours.
 fn all_names(repo: &Repo, is_known: impl Fn(&str) -> bool) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
@@ -290,53 +369,6 @@ fn all_names(repo: &Repo, is_known: impl Fn(&str) -> bool) -> Result<BTreeSet<St
         }
     }
     Ok(names)
-}
-
-impl Repo {
-    /// What a reference names; `None` if it is not there or cannot be read.
-    pub(crate) fn resolve_ref(&self, name: &str) -> Option<ObjectId> {
-        self.inner
-            .refname_to_id(name)
-            .ok()
-            .map(|oid| ObjectId(oid.to_string()))
-    }
-
-    /// All references of checkpoints, sorted. One that cannot be read is left out with its name in the second list.
-    pub fn list_refs(&self) -> Result<(Vec<CheckpointRef>, Vec<String>)> {
-        let (mut found, mut broken) = (Vec::new(), Vec::new());
-        for name in self.ref_names(|_| false)? {
-            match self.resolve_ref(&name) {
-                Some(commit) => found.push(CheckpointRef { name, commit }),
-                None => broken.push(name),
-            }
-        }
-        Ok((found, broken))
-    }
-
-    /// Deletes references of checkpoints. One that is not there is deleted already.
-    ///
-    /// They are nobody's but ours, so that only `packed-refs` needs a lock of git's.
-    pub fn delete_refs(&self, lock: &WorktreeLock, names: &[String]) -> Result<()> {
-        if let Some(foreign) = names.iter().find(|name| !name.starts_with(PREFIX)) {
-            return Err(Error::UnsafePath {
-                path: foreign.into(),
-                reason: "not a checkpoint's reference".to_owned(),
-            });
-        }
-        remove_packed(self, lock, &names.iter().map(String::as_str).collect())?;
-        let mut folders = BTreeSet::new();
-        for name in names {
-            let path = self.common_dir().join(name);
-            present(&path, folder_of_refs(self).remove_file(&path))?;
-            folders.extend(path.parent().map(Path::to_owned));
-        }
-        for folder in &folders {
-            sync_refs_folder(self, folder)?;
-            // One that holds other references stays.
-            let _ = fs::remove_dir(folder);
-        }
-        Ok(())
-    }
 }
 
 /// How long a reference that git holds is waited for.
@@ -397,48 +429,6 @@ pub fn resolve(repo: &Repo, revision: &str) -> Result<ObjectId> {
         .map_err(Error::git(format!("find '{revision}'")))?
         .id();
     Ok(ObjectId(oid.to_string()))
-}
-
-impl Repo {
-    /// Takes over the checkpoints of the private repository, and removes that. Returns how many there were. A kill on the way
-    /// leaves the private one, and the next call begins again.
-    pub fn take_over_private(
-        &self,
-        lock: &WorktreeLock,
-        root: &Root,
-        state_dir: &Path,
-    ) -> Result<usize> {
-        let path = private_path(state_dir);
-        let text = path.to_str().ok_or_else(|| Error::Unsupported {
-            what: format!("{} is no text", path.display()),
-        })?;
-        let mut remote = self
-            .inner
-            .remote_anonymous(text)
-            .map_err(Error::git(format!("read {text}")))?;
-        let private = Self::private(root, state_dir, self.workdir(), None)?;
-        let (found, _) = private.list_refs()?;
-        let names: Vec<String> = found
-            .iter()
-            .map(|one| format!("+{0}:{0}", one.name))
-            .collect();
-        if !names.is_empty() {
-            let mut options = FetchOptions::new();
-            options.download_tags(AutotagOption::None);
-            remote
-                .download(&names, Some(&mut options))
-                .map_err(Error::git(format!("copy the objects of {text}")))?;
-        }
-        // On disk before anything refers to them, and before the private ones go.
-        rustix::fs::sync();
-        for one in &found {
-            if !self.ref_exists(&one.name) {
-                self.set_ref(lock, &one.name, &one.commit)?;
-            }
-        }
-        root.remove_dir_all(&path).at(&path)?;
-        Ok(found.len())
-    }
 }
 
 #[cfg(test)]

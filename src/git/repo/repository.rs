@@ -15,10 +15,8 @@ use super::nested::{Outer, is_repository, stray};
 use super::owner;
 use super::untracked::Untracked;
 use crate::durable::{Root, Sync};
-use crate::git::base::error::{At as _, Error, Result, Unusable, present};
-use crate::git::base::openat;
-use crate::model::manifest::{Head, ObjectId};
-use crate::model::path::RepoPath;
+use crate::git::base::{At as _, Error, Result, Unusable, openat, present};
+use crate::model::{Head, ObjectId, RepoPath};
 
 /// The name of the folder in a git folder that is ours.
 pub(in crate::git) const OWN: &str = "recover";
@@ -83,12 +81,13 @@ impl Repo {
         let folder = path.below(&outer.workdir);
         let repo = Self::open(&folder, RepositoryOpenFlags::NO_SEARCH, home)?;
         if repo.workdir != folder {
-            return Err(Error::Unsupported {
-                what: format!("its work tree is {}", repo.workdir.display()),
-            });
+            return Err(Error::Unsupported(format!(
+                "its work tree is {}",
+                repo.workdir.display()
+            )));
         }
         match stray(outer.as_outer(), &folder, &repo.inner) {
-            Some(what) => Err(Error::Unsupported { what }),
+            Some(what) => Err(Error::Unsupported(what)),
             None => Ok(repo),
         }
     }
@@ -128,9 +127,10 @@ impl Repo {
         };
         refuse_misled(start)?;
         let Some(workdir) = inner.workdir() else {
-            return Err(Error::Unsupported {
-                what: format!("{} is a bare repository", inner.path().display()),
-            });
+            return Err(Error::Unsupported(format!(
+                "{} is a bare repository",
+                inner.path().display()
+            )));
         };
         refuse_posing(start, inner.path())?;
         if let Some(place) = inner.is_worktree().then(|| place_of_link(start)).flatten()
@@ -407,6 +407,75 @@ impl Repo {
         }
         partial
     }
+
+    /// Refuses `/`, the home folder and what is above it as a work tree.
+    pub(crate) fn refuse_root(workdir: &Path, home: Option<&Path>) -> Result<()> {
+        let home = home.map(|home| fs::canonicalize(home).unwrap_or_else(|_| home.to_owned()));
+        let reason = if workdir.parent().is_none() {
+            "the root folder is not a project"
+        } else if home.as_deref() == Some(workdir) && workdir.join(".git").exists() {
+            "the home folder is no project, unless --allow-home is given: then the files that git tracks in it are one"
+        } else if home.is_some_and(|home| home.starts_with(workdir)) {
+            "refusing to work in the home folder or above it: start recover inside a project"
+        } else {
+            return Ok(());
+        };
+        Err(Error::UnsafePath {
+            path: workdir.to_owned(),
+            reason: reason.to_owned(),
+        })
+    }
+
+    /// Whether both are the same repository, also where it is mounted twice.
+    pub(crate) fn is_same_repository(&self, other: &Self) -> bool {
+        is_same_folder(self.common_dir(), other.common_dir())
+    }
+
+    /// The folders of all work trees that git knows of, the main one's first; some of them may be gone.
+    pub(crate) fn work_trees(&self) -> Result<Vec<PathBuf>> {
+        let failed = || Error::git("list the work trees");
+        let main = git2::Repository::open(self.common_dir()).map_err(failed())?;
+        let names = main.worktrees().map_err(failed())?;
+        let linked = names
+            .iter()
+            .flatten()
+            .flatten()
+            .filter_map(|name| Some(main.find_worktree(name).ok()?.path().to_owned()));
+        Ok(main
+            .workdir()
+            .map(Path::to_owned)
+            .into_iter()
+            .chain(linked)
+            .collect())
+    }
+
+    /// What git still keeps of the linked work tree at `path`; `None` where it knows of none there.
+    pub(crate) fn find_linked(&self, path: &Path) -> Result<Option<LinkedWorktree>> {
+        let failed = || Error::git(format!("look for the work tree {}", path.display()));
+        let main = git2::Repository::open(self.common_dir()).map_err(failed())?;
+        for name in main
+            .worktrees()
+            .map_err(failed())?
+            .iter()
+            .flatten()
+            .flatten()
+        {
+            let Ok(known) = main.find_worktree(name) else {
+                continue;
+            };
+            if known.path() != path {
+                continue;
+            }
+            let file = self.common_dir().join("worktrees").join(name).join("HEAD");
+            let text = fs::read_to_string(&file).at(&file)?;
+            let head = match text.trim().strip_prefix("ref: ") {
+                Some(branch) => self.resolve_ref(branch),
+                None => Some(ObjectId(text.trim().to_owned())),
+            };
+            return Ok(Some(LinkedWorktree { head }));
+        }
+        Ok(None)
+    }
 }
 
 /// Journals: files of [`Repo::own_folder`] that are there while something is under way.
@@ -436,7 +505,7 @@ impl Repo {
         let written_by = value.get("version").and_then(serde_json::Value::as_u64);
         if written_by.is_some_and(|writer| writer > u64::from(version)) {
             let what = path.display().to_string();
-            return Err(Error::Newer { what });
+            return Err(Error::Newer(what));
         }
         serde_json::from_value(value).map(Some).map_err(damaged)
     }
@@ -470,31 +539,6 @@ fn init_bare(path: &Path) -> Result<git2::Repository> {
         .initial_head("none");
     git2::Repository::init_opts(path, &options)
         .map_err(Error::git(format!("make {}", path.display())))
-}
-
-impl Repo {
-    /// Refuses `/`, the home folder and what is above it as a work tree.
-    pub(crate) fn refuse_root(workdir: &Path, home: Option<&Path>) -> Result<()> {
-        let home = home.map(|home| fs::canonicalize(home).unwrap_or_else(|_| home.to_owned()));
-        let reason = if workdir.parent().is_none() {
-            "the root folder is not a project"
-        } else if home.as_deref() == Some(workdir) && workdir.join(".git").exists() {
-            "the home folder is no project, unless --allow-home is given: then the files that git tracks in it are one"
-        } else if home.is_some_and(|home| home.starts_with(workdir)) {
-            "refusing to work in the home folder or above it: start recover inside a project"
-        } else {
-            return Ok(());
-        };
-        Err(Error::UnsafePath {
-            path: workdir.to_owned(),
-            reason: reason.to_owned(),
-        })
-    }
-
-    /// Whether both are the same repository, also where it is mounted twice.
-    pub(crate) fn is_same_repository(&self, other: &Self) -> bool {
-        is_same_folder(self.common_dir(), other.common_dir())
-    }
 }
 
 /// The work tree that a repository's `.git` lies in, where nothing says that another one is its own: a file that leads
@@ -556,9 +600,7 @@ fn open_error(start: &Path, source: git2::Error) -> Error {
     };
     match source.code() {
         ErrorCode::NotFound => {
-            return examined(None).unwrap_or_else(|| Error::NotARepository {
-                start: start.to_owned(),
-            });
+            return examined(None).unwrap_or_else(|| Error::NotARepository(start.to_owned()));
         }
         ErrorCode::Owner => {
             let root = place_of_git(start).unwrap_or_else(|| start.to_owned());
@@ -579,9 +621,7 @@ fn open_error(start: &Path, source: git2::Error) -> Error {
     ];
     let is_format = format.iter().any(|word| message.contains(word));
     if is_format || source.class() == git2::ErrorClass::Config {
-        return examined(Some(message)).unwrap_or_else(|| Error::Unsupported {
-            what: message.to_owned(),
-        });
+        return examined(Some(message)).unwrap_or_else(|| Error::Unsupported(message.to_owned()));
     }
     Error::git(format!("open the repository of {}", start.display()))(source)
 }
@@ -637,52 +677,4 @@ fn place_of_link(start: &Path) -> Option<PathBuf> {
 pub(crate) struct LinkedWorktree {
     /// The commit that its `HEAD` names; `None` for a branch without any.
     pub head: Option<ObjectId>,
-}
-
-impl Repo {
-    /// The folders of all work trees that git knows of, the main one's first; some of them may be gone.
-    pub(crate) fn work_trees(&self) -> Result<Vec<PathBuf>> {
-        let failed = || Error::git("list the work trees");
-        let main = git2::Repository::open(self.common_dir()).map_err(failed())?;
-        let names = main.worktrees().map_err(failed())?;
-        let linked = names
-            .iter()
-            .flatten()
-            .flatten()
-            .filter_map(|name| Some(main.find_worktree(name).ok()?.path().to_owned()));
-        Ok(main
-            .workdir()
-            .map(Path::to_owned)
-            .into_iter()
-            .chain(linked)
-            .collect())
-    }
-
-    /// What git still keeps of the linked work tree at `path`; `None` where it knows of none there.
-    pub(crate) fn find_linked(&self, path: &Path) -> Result<Option<LinkedWorktree>> {
-        let failed = || Error::git(format!("look for the work tree {}", path.display()));
-        let main = git2::Repository::open(self.common_dir()).map_err(failed())?;
-        for name in main
-            .worktrees()
-            .map_err(failed())?
-            .iter()
-            .flatten()
-            .flatten()
-        {
-            let Ok(known) = main.find_worktree(name) else {
-                continue;
-            };
-            if known.path() != path {
-                continue;
-            }
-            let file = self.common_dir().join("worktrees").join(name).join("HEAD");
-            let text = fs::read_to_string(&file).at(&file)?;
-            let head = match text.trim().strip_prefix("ref: ") {
-                Some(branch) => self.resolve_ref(branch),
-                None => Some(ObjectId(text.trim().to_owned())),
-            };
-            return Ok(Some(LinkedWorktree { head }));
-        }
-        Ok(None)
-    }
 }

@@ -7,8 +7,7 @@ use super::nested::{linked_folder, module_folder};
 use super::repository::is_same_folder;
 use crate::durable::write_atomic;
 use crate::git::base::error::{At as _, Error, Reason, Result, Unusable, has_state};
-use crate::model::manifest::Head;
-use crate::model::time::Timestamp;
+use crate::model::{Head, Timestamp};
 
 impl Unusable {
     /// What is wrong with the repository of `place`, whose `.git` is there, after git's library said `message`.

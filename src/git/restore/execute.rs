@@ -17,15 +17,12 @@ use super::outcomes::{HOLDS_OTHERS, Outcomes};
 use super::write_batch::{Batch, Limits, Pending, Sync};
 use super::{outcomes, preflight, temp_file};
 use crate::durable::temporary_prefix;
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::openat::{self, DirfdCache, FileStat, OnDisk};
-use crate::git::base::{paths, work_queue};
+use crate::git::base::{
+    At as _, DirfdCache, Error, FileStat, OnDisk, Result, openat, paths, work_queue,
+};
 use crate::git::odb::database::Database;
-use crate::git::repo::loan::Loan;
-use crate::git::repo::locks::WorktreeLock;
-use crate::git::repo::repository::Repo;
-use crate::model::manifest::{Entry, EntryKind};
-use crate::model::path::{PathReason, RepoPath};
+use crate::git::repo::{Loan, Repo, WorktreeLock};
+use crate::model::{Entry, EntryKind, PathReason, RepoPath};
 use crate::policy::restore::{PlannedWrite, RestorePlan};
 
 /// What may stand at a path before it is changed.
@@ -94,25 +91,7 @@ impl Repo {
         preflight::check_conflicts(&root, plan)?;
         preflight::check_free_space(self, plan)
     }
-}
 
-/// Refuses a plan that must not be carried out, whatever is there.
-fn refuse(plan: &RestorePlan) -> Result<()> {
-    for path in plan.paths() {
-        if let Some(reason) = paths::unsafe_path(path) {
-            return Err(Error::unsafe_path(path, reason));
-        }
-    }
-    if plan.conflicts.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::Conflict {
-            paths: plan.conflicts.clone(),
-        })
-    }
-}
-
-impl Repo {
     /// Carries out a plan. Whoever has not begun with it yet calls [`Repo::check_restore`] before: here each path is examined only when its
     /// turn comes.
     ///
@@ -182,7 +161,7 @@ impl Repo {
             let dir = folders
                 .open(&parent)
                 .map_err(|error| openat::open_error(path, error))?;
-            temp_file::chmod(&dir, name, *mode).on(path)?;
+            openat::chmod(&dir, name, *mode).on(path)?;
             if openat::stat(&dir, name)
                 .on(path)?
                 .is_none_or(|stat| stat.permissions() != *mode)
@@ -191,6 +170,22 @@ impl Repo {
             }
         }
         Ok(differing)
+    }
+}
+
+/// Refuses a plan that must not be carried out, whatever is there.
+fn refuse(plan: &RestorePlan) -> Result<()> {
+    for path in plan.paths() {
+        if let Some(reason) = paths::unsafe_path(path) {
+            return Err(Error::unsafe_path(path, reason));
+        }
+    }
+    if plan.conflicts.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Conflict {
+            paths: plan.conflicts.clone(),
+        })
     }
 }
 
@@ -474,7 +469,7 @@ impl<'r> Execution<'r> {
             Some(stat)
                 if stat.kind() == FileType::Directory && stat.permissions() & OWNERS != OWNERS =>
             {
-                temp_file::chmod(&dir, name, stat.permissions() | OWNERS).on(path)
+                openat::chmod(&dir, name, stat.permissions() | OWNERS).on(path)
             }
             _ => Ok(()),
         }
@@ -492,7 +487,7 @@ impl<'r> Execution<'r> {
     fn end_with(&mut self, path: &RepoPath, mode: u32) -> Result<()> {
         if path.as_bytes().is_empty() {
             let root = self.open(path, path)?;
-            return temp_file::chmod(&root, b".", mode).on(path);
+            return openat::chmod(&root, b".", mode).on(path);
         }
         if mode & READABLE_FOLDER == READABLE_FOLDER {
             return self.chmod(path, mode);
@@ -524,7 +519,7 @@ impl<'r> Execution<'r> {
             None if self.expect == Expect::CutOff => return Ok(()),
             _ => return Err(Error::conflict(path, "changed while it was restored")),
         }
-        temp_file::chmod(&dir, name, mode).on(path)
+        openat::chmod(&dir, name, mode).on(path)
     }
 
     /// What is there, if the path may be changed now: it is what one of `accepted` says (`None` is nothing).

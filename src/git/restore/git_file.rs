@@ -15,8 +15,7 @@ use rustix::io::Errno;
 
 use super::temp_file;
 use crate::durable::temporary_prefix;
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::openat;
+use crate::git::base::{At as _, Error, Result, openat};
 use crate::git::repo::nested::module_folder;
 use crate::git::repo::repository::Repo;
 use crate::model::operation::GitFile;

@@ -10,9 +10,7 @@ use std::time::Duration;
 use git2::{IndexEntry, Oid};
 
 use super::Verified;
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{TREE, oid_of, parse_oid};
-use crate::git::base::openat::DirfdCache;
+use crate::git::base::{DirfdCache, Error, Result, TREE, oid_of, parse_oid};
 use crate::git::checkpoint::stored::StoredCheckpoint;
 use crate::git::index::index_file::patch::IndexPatch;
 use crate::git::index::index_file::{
@@ -22,13 +20,10 @@ use crate::git::index::locked_index::{
     LockedIndex, content_of, entry, index_time, looks_like, refresh,
 };
 use crate::git::index::user_index::UserIndex;
-use crate::git::odb::database::Database;
-use crate::git::odb::trees::{self, TreeEntry};
-use crate::git::repo::locks::WorktreeLock;
-use crate::git::repo::repository::Repo;
+use crate::git::odb::{Database, TreeEntry, trees};
+use crate::git::repo::{Repo, WorktreeLock};
 use crate::git::tree::{TreeLookup, TreeView};
-use crate::model::manifest::{IndexExtra, ObjectId};
-use crate::model::path::RepoPath;
+use crate::model::{IndexExtra, ObjectId, RepoPath};
 
 impl Repo {
     /// Brings the stat data of entries up to date whose content is that of the file, so that git need not read it again.
@@ -51,7 +46,7 @@ impl Repo {
             return Ok(());
         };
         let mut index = match IndexPatch::new(bytes) {
-            Err(Error::Unsupported { .. }) => return Ok(()),
+            Err(Error::Unsupported(_)) => return Ok(()),
             other => other?,
         };
         let mut folders = DirfdCache::of(self.workdir())?;
@@ -88,6 +83,120 @@ impl Repo {
             Some(bytes) => locked.put(Some(&bytes)),
             None => Ok(()),
         }
+    }
+
+    /// Whether the user's index could be changed now: a held `index.lock` is waited for up to `timeout`, then
+    /// [`Error::Locked`].
+    pub(crate) fn check_index_lock(&self, _lock: &WorktreeLock, timeout: Duration) -> Result<()> {
+        LockedIndex::acquire(self, timeout).map(drop)
+    }
+
+    /// Gives paths of the user's index the entries that `to` has of them, as far as they are still those of `from`; all other
+    /// entries stay as they are. A split or sparse index is written in full.
+    pub(crate) fn restore_index_paths(
+        &self,
+        _lock: &WorktreeLock,
+        paths: &[RepoPath],
+        (from, to): (TreeView<'_>, TreeView<'_>),
+        timeout: Duration,
+    ) -> Result<()> {
+        let (from, to) = (IndexContent::of(from), IndexContent::of(to));
+        if self.is_private() || paths.is_empty() {
+            return Ok(());
+        }
+        let locked = LockedIndex::acquire(self, timeout)?;
+        let lookup = TreeLookup::stored(self)?;
+        let mut folders = DirfdCache::of(self.workdir())?;
+        let read = IndexFile::read(self, &self.git_dir().join("index"))?;
+        let written = if read.is_some() { locked.written()? } else { 0 };
+        let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
+        for found in read.iter().flat_map(IndexFile::entries) {
+            let path = RepoPath::new(found.path);
+            let mut one = whole_entry(&path, &found);
+            // See `refresh_index`: the index is about to be younger than a file that only looks as if it was not changed.
+            let doubtful = found.mtime.0 >= written && found.stage == 0 && !found.intent_to_add;
+            if doubtful
+                && looks_like(&mut folders, &path, &found)
+                && content_of(&mut folders, &path, found.mode, found.oid, None).is_none()
+            {
+                one.file_size = 0;
+            }
+            entries.insert((path, found.stage), one);
+        }
+        let mut changed = false;
+        for path in paths {
+            let now: Vec<IndexExtra> = (0..4)
+                .filter_map(|stage| entries.get(&(path.clone(), stage)))
+                .map(extra_of)
+                .collect();
+            if now != from.at(&lookup, path)? {
+                continue;
+            }
+            changed = true;
+            (0..4).for_each(|stage| drop(entries.remove(&(path.clone(), stage))));
+            for extra in to.at(&lookup, path)? {
+                entries.insert(
+                    (path.clone(), extra.stage),
+                    fresh_entry(&mut folders, &extra)?,
+                );
+            }
+        }
+        if !changed {
+            return Ok(());
+        }
+        if entries.is_empty() && to.tree.is_none() {
+            return locked.remove();
+        }
+        write_entries(&locked, entries)
+    }
+
+    /// Puts the index of a checkpoint back: all stages, intent-to-add, assume-unchanged and skip-worktree.
+    pub fn restore_index(
+        &self,
+        _lock: &WorktreeLock,
+        from: &StoredCheckpoint,
+        timeout: Duration,
+    ) -> Result<()> {
+        if self.is_private() {
+            return Ok(());
+        }
+        let locked = LockedIndex::acquire(self, timeout)?;
+        let Some(tree) = &from.index_tree else {
+            return locked.remove();
+        };
+        let database = Database::open(self)?;
+        let mut folders = DirfdCache::of(self.workdir())?;
+        let extras = &from.manifest.index_extras;
+        let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
+        let mut flat = trees::read(&database, parse_oid(tree)?)?;
+        // A conflicted path has no stage 0; the tree only held one of its sides.
+        for extra in extras {
+            flat.remove(&extra.path);
+        }
+        let of_tree = flat.iter().map(|(path, (mode, oid))| {
+            IndexExtra::unmarked(path, *mode, ObjectId(oid.to_string()))
+        });
+        for one in of_tree.chain(extras.iter().cloned()) {
+            entries.insert(
+                (one.path.clone(), one.stage),
+                fresh_entry(&mut folders, &one)?,
+            );
+        }
+        write_entries(&locked, entries)
+    }
+
+    /// Reads the user's index: one that git cannot read is [`Error::Corrupt`].
+    pub(crate) fn check_index(&self) -> Result<()> {
+        UserIndex::read(self).map(drop)
+    }
+
+    /// Whether the user's index holds what a checkpoint's does.
+    pub fn index_is(&self, stored: &StoredCheckpoint) -> Result<bool> {
+        let now = UserIndex::read(self)?;
+        let tree = now
+            .tree(&HashSet::new(), &mut trees::only_ids())?
+            .map(|tree| ObjectId(tree.to_string()));
+        Ok(tree == stored.index_tree && now.extras == stored.manifest.index_extras)
     }
 }
 
@@ -213,7 +322,7 @@ impl IndexSides<'_> {
             return Ok(false);
         }
         let left = match baseline.map(|baseline| baseline.at(lookup, path)) {
-            Some(Err(Error::Corrupt { .. })) | None => None,
+            Some(Err(Error::Corrupt(_))) | None => None,
             Some(left) => Some(left?),
         };
         if left.is_some_and(|left| left == now) {
@@ -270,73 +379,6 @@ fn diff_paths(
         }
     }
     Ok(())
-}
-
-impl Repo {
-    /// Whether the user's index could be changed now: a held `index.lock` is waited for up to `timeout`, then
-    /// [`Error::Locked`].
-    pub(crate) fn check_index_lock(&self, _lock: &WorktreeLock, timeout: Duration) -> Result<()> {
-        LockedIndex::acquire(self, timeout).map(drop)
-    }
-
-    /// Gives paths of the user's index the entries that `to` has of them, as far as they are still those of `from`; all other
-    /// entries stay as they are. A split or sparse index is written in full.
-    pub(crate) fn restore_index_paths(
-        &self,
-        _lock: &WorktreeLock,
-        paths: &[RepoPath],
-        (from, to): (TreeView<'_>, TreeView<'_>),
-        timeout: Duration,
-    ) -> Result<()> {
-        let (from, to) = (IndexContent::of(from), IndexContent::of(to));
-        if self.is_private() || paths.is_empty() {
-            return Ok(());
-        }
-        let locked = LockedIndex::acquire(self, timeout)?;
-        let lookup = TreeLookup::stored(self)?;
-        let mut folders = DirfdCache::of(self.workdir())?;
-        let read = IndexFile::read(self, &self.git_dir().join("index"))?;
-        let written = if read.is_some() { locked.written()? } else { 0 };
-        let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
-        for found in read.iter().flat_map(IndexFile::entries) {
-            let path = RepoPath::new(found.path);
-            let mut one = whole_entry(&path, &found);
-            // See `refresh_index`: the index is about to be younger than a file that only looks as if it was not changed.
-            let doubtful = found.mtime.0 >= written && found.stage == 0 && !found.intent_to_add;
-            if doubtful
-                && looks_like(&mut folders, &path, &found)
-                && content_of(&mut folders, &path, found.mode, found.oid, None).is_none()
-            {
-                one.file_size = 0;
-            }
-            entries.insert((path, found.stage), one);
-        }
-        let mut changed = false;
-        for path in paths {
-            let now: Vec<IndexExtra> = (0..4)
-                .filter_map(|stage| entries.get(&(path.clone(), stage)))
-                .map(extra_of)
-                .collect();
-            if now != from.at(&lookup, path)? {
-                continue;
-            }
-            changed = true;
-            (0..4).for_each(|stage| drop(entries.remove(&(path.clone(), stage))));
-            for extra in to.at(&lookup, path)? {
-                entries.insert(
-                    (path.clone(), extra.stage),
-                    fresh_entry(&mut folders, &extra)?,
-                );
-            }
-        }
-        if !changed {
-            return Ok(());
-        }
-        if entries.is_empty() && to.tree.is_none() {
-            return locked.remove();
-        }
-        write_entries(&locked, entries)
-    }
 }
 
 /// An entry as it is in the index, with its metadata.
@@ -413,55 +455,4 @@ fn write_entries(
             .map_err(Error::git(format!("put {path} into the index")))?;
     }
     locked.write(index)
-}
-
-impl Repo {
-    /// Puts the index of a checkpoint back: all stages, intent-to-add, assume-unchanged and skip-worktree.
-    pub fn restore_index(
-        &self,
-        _lock: &WorktreeLock,
-        from: &StoredCheckpoint,
-        timeout: Duration,
-    ) -> Result<()> {
-        if self.is_private() {
-            return Ok(());
-        }
-        let locked = LockedIndex::acquire(self, timeout)?;
-        let Some(tree) = &from.index_tree else {
-            return locked.remove();
-        };
-        let database = Database::open(self)?;
-        let mut folders = DirfdCache::of(self.workdir())?;
-        let extras = &from.manifest.index_extras;
-        let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
-        let mut flat = trees::read(&database, parse_oid(tree)?)?;
-        // A conflicted path has no stage 0; the tree only held one of its sides.
-        for extra in extras {
-            flat.remove(&extra.path);
-        }
-        let of_tree = flat.iter().map(|(path, (mode, oid))| {
-            IndexExtra::unmarked(path, *mode, ObjectId(oid.to_string()))
-        });
-        for one in of_tree.chain(extras.iter().cloned()) {
-            entries.insert(
-                (one.path.clone(), one.stage),
-                fresh_entry(&mut folders, &one)?,
-            );
-        }
-        write_entries(&locked, entries)
-    }
-
-    /// Reads the user's index: one that git cannot read is [`Error::Corrupt`].
-    pub(crate) fn check_index(&self) -> Result<()> {
-        UserIndex::read(self).map(drop)
-    }
-
-    /// Whether the user's index holds what a checkpoint's does.
-    pub fn index_is(&self, stored: &StoredCheckpoint) -> Result<bool> {
-        let now = UserIndex::read(self)?;
-        let tree = now
-            .tree(&HashSet::new(), &mut trees::only_ids())?
-            .map(|tree| ObjectId(tree.to_string()));
-        Ok(tree == stored.index_tree && now.extras == stored.manifest.index_extras)
-    }
 }

@@ -21,15 +21,11 @@ use git2::Oid;
 use serde::{Deserialize, Serialize};
 use write_batch::FILES_PER_THREAD;
 
-use super::base::error::{At as _, Result};
-use super::base::openat::{self, DirfdCache, FileStat, OnDisk};
-use super::base::work_queue;
-use super::repo::locks::WorktreeLock;
-use super::repo::repository::Repo;
+use super::base::{At as _, DirfdCache, FileStat, OnDisk, Result, openat, work_queue};
+use super::repo::{Repo, WorktreeLock};
 use crate::durable::is_left_over;
 use crate::model::id::OperationId;
-use crate::model::manifest::{Entry, Head, ObjectId};
-use crate::model::path::{PathReason, RepoPath};
+use crate::model::{Entry, Head, ObjectId, PathReason, RepoPath};
 use crate::policy::restore::RestorePlan;
 
 pub use execute::{Expect, Restored};
@@ -94,6 +90,67 @@ impl Repo {
             }
         }
         Ok(verified)
+    }
+
+    /// Writes the journal durably: temp file, sync, rename, sync of the folder.
+    pub fn write_restore_journal(
+        &self,
+        _lock: &WorktreeLock,
+        journal: &RestoreJournal,
+    ) -> Result<()> {
+        self.write_journal(JOURNAL_FILE, journal)
+    }
+
+    /// Reads the journal; `None` when no restore is under way.
+    pub fn restore_journal(&self) -> Result<Option<RestoreJournal>> {
+        self.read_journal(JOURNAL_FILE, RestoreJournal::VERSION)
+    }
+
+    /// Whether there is a journal.
+    pub(crate) fn has_restore_journal(&self) -> bool {
+        self.has_journal(JOURNAL_FILE)
+    }
+
+    /// Removes the journal durably: the restore is settled.
+    pub fn remove_restore_journal(&self, _lock: &WorktreeLock) -> Result<()> {
+        self.remove_journal(JOURNAL_FILE)
+    }
+
+    /// Removes temp files that dead processes left in the folders of a plan, and in this worktree's own folder. Returns how many.
+    pub fn reap_temp_files(&self, lock: &WorktreeLock, plan: &RestorePlan) -> Result<usize> {
+        let root = openat::open_root(self.workdir())?;
+        let folders: BTreeSet<RepoPath> = plan
+            .write
+            .iter()
+            .map(|write| write.path.parent().unwrap_or_default())
+            .collect();
+        let mut count = 0;
+        for folder in folders {
+            // A folder that is not there holds nothing to remove.
+            let Ok(dir) = openat::open_path(&root, &folder) else {
+                continue;
+            };
+            for name in openat::names(&dir)
+                .unwrap_or_default()
+                .iter()
+                .filter(|name| is_left_over(name))
+            {
+                match rustix::fs::unlinkat(&dir, name.as_slice(), rustix::fs::AtFlags::empty()) {
+                    Ok(()) => count += 1,
+                    Err(rustix::io::Errno::NOENT) => {}
+                    // It would be captured.
+                    Err(error) => return Err(openat::io_error(&folder.join(name), error.into())),
+                }
+            }
+        }
+        // The worktree's lock is ours, so every other quarantine is a dead process's.
+        let own = self.recover_dir()?;
+        for (name, _) in self.own().list(&own).at(&own)? {
+            if lock.is_idle() && name.as_encoded_bytes().starts_with(b"quarantine-") {
+                count += usize::from(self.own().remove_dir_all(&own.join(name)).is_ok());
+            }
+        }
+        Ok(count)
     }
 }
 
@@ -166,67 +223,4 @@ pub struct RestoreJournal {
 impl RestoreJournal {
     /// The version that this program writes.
     pub const VERSION: u32 = 1;
-}
-
-impl Repo {
-    /// Writes the journal durably: temp file, sync, rename, sync of the folder.
-    pub fn write_restore_journal(
-        &self,
-        _lock: &WorktreeLock,
-        journal: &RestoreJournal,
-    ) -> Result<()> {
-        self.write_journal(JOURNAL_FILE, journal)
-    }
-
-    /// Reads the journal; `None` when no restore is under way.
-    pub fn restore_journal(&self) -> Result<Option<RestoreJournal>> {
-        self.read_journal(JOURNAL_FILE, RestoreJournal::VERSION)
-    }
-
-    /// Whether there is a journal.
-    pub(crate) fn has_restore_journal(&self) -> bool {
-        self.has_journal(JOURNAL_FILE)
-    }
-
-    /// Removes the journal durably: the restore is settled.
-    pub fn remove_restore_journal(&self, _lock: &WorktreeLock) -> Result<()> {
-        self.remove_journal(JOURNAL_FILE)
-    }
-
-    /// Removes temp files that dead processes left in the folders of a plan, and in this worktree's own folder. Returns how many.
-    pub fn reap_temp_files(&self, lock: &WorktreeLock, plan: &RestorePlan) -> Result<usize> {
-        let root = openat::open_root(self.workdir())?;
-        let folders: BTreeSet<RepoPath> = plan
-            .write
-            .iter()
-            .map(|write| write.path.parent().unwrap_or_default())
-            .collect();
-        let mut count = 0;
-        for folder in folders {
-            // A folder that is not there holds nothing to remove.
-            let Ok(dir) = openat::open_path(&root, &folder) else {
-                continue;
-            };
-            for name in openat::names(&dir)
-                .unwrap_or_default()
-                .iter()
-                .filter(|name| is_left_over(name))
-            {
-                match rustix::fs::unlinkat(&dir, name.as_slice(), rustix::fs::AtFlags::empty()) {
-                    Ok(()) => count += 1,
-                    Err(rustix::io::Errno::NOENT) => {}
-                    // It would be captured.
-                    Err(error) => return Err(openat::io_error(&folder.join(name), error.into())),
-                }
-            }
-        }
-        // The worktree's lock is ours, so every other quarantine is a dead process's.
-        let own = self.recover_dir()?;
-        for (name, _) in self.own().list(&own).at(&own)? {
-            if lock.is_idle() && name.as_encoded_bytes().starts_with(b"quarantine-") {
-                count += usize::from(self.own().remove_dir_all(&own.join(name)).is_ok());
-            }
-        }
-        Ok(count)
-    }
 }

@@ -10,8 +10,8 @@ use rustix::{
     io::Errno,
 };
 
-use crate::git::base::error::{At as _, Result};
-use crate::git::base::openat::{self, FileStat, MAX_OPEN};
+use crate::git::base::openat::{self, MAX_OPEN};
+use crate::git::base::{At as _, FileStat, Result};
 use crate::git::repo::repository::Repo;
 use crate::model::path::{Blocked, PathReason, RepoPath};
 use crate::os::{FOLDER_BY_PATH, attributes};

@@ -7,17 +7,12 @@ use git2::Oid;
 use rustix::fs::FileType;
 
 use super::write_batch::{BATCH, BATCH_BYTES, FILES_PER_THREAD};
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::object_id::parse_oid;
-use crate::git::base::openat::{self, DirfdCache, open_error};
-use crate::git::base::work_queue;
-use crate::git::odb::database::Database;
-use crate::git::odb::objects::ObjectWriter;
-use crate::git::repo::locks::WorktreeLock;
-use crate::git::repo::repository::Repo;
+use crate::git::base::openat::{self, open_error};
+use crate::git::base::{At as _, DirfdCache, Error, Result, parse_oid, work_queue};
+use crate::git::odb::{Database, ObjectWriter};
+use crate::git::repo::{Repo, WorktreeLock};
 use crate::git::worktree::reading;
-use crate::model::manifest::{Entry, EntryKind};
-use crate::model::path::{PathReason, RepoPath};
+use crate::model::{Entry, EntryKind, PathReason, RepoPath};
 use crate::policy::restore::RestorePlan;
 
 /// Refuses a plan when something that is not to be deleted stands where it writes.
@@ -203,7 +198,7 @@ fn unreadable(repo: &Repo, blobs: &[Oid]) -> Result<Vec<Oid>> {
     let database = Database::open(repo)?;
     work_queue::each(blobs, FILES_PER_THREAD, |oid| {
         match database.check_blob(*oid) {
-            Err(Error::Corrupt { .. }) => Ok(Some(*oid)),
+            Err(Error::Corrupt(_)) => Ok(Some(*oid)),
             checked => checked.map(|()| None),
         }
     })

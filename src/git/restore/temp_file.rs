@@ -12,9 +12,7 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use super::write_batch::Pending;
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::object_id::parse_oid;
-use crate::git::base::openat;
+use crate::git::base::{At as _, Error, Result, openat, parse_oid};
 use crate::git::odb::database::Database;
 use crate::model::manifest::EntryKind;
 use crate::os::{mode, rename_to_new};
@@ -41,7 +39,7 @@ pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Re
     let path = &write.path;
     let oid = parse_oid(&write.entry.oid)?;
     let about = |error: Error| match error {
-        Error::Corrupt { what } => Error::corrupt(format!("{path}: {what}")),
+        Error::Corrupt(what) => Error::corrupt(format!("{path}: {what}")),
         other => other,
     };
     if write.entry.kind == EntryKind::Symlink {
@@ -132,20 +130,10 @@ pub(in crate::git) fn rename(dir: &OwnedFd, temp: &[u8], name: &[u8], new: bool)
 pub(super) fn make_readable(dir: &OwnedFd, name: &[u8]) -> io::Result<()> {
     match openat::stat(dir, name)? {
         Some(stat) if stat.kind() == FileType::RegularFile => {
-            chmod(dir, name, stat.permissions() | READABLE)
+            openat::chmod(dir, name, stat.permissions() | READABLE)
         }
         _ => Ok(()),
     }
-}
-
-/// Sets the permissions of a file or folder that is no symlink.
-pub(super) fn chmod(dir: &OwnedFd, name: &[u8], mode: u32) -> io::Result<()> {
-    Ok(rustix::fs::chmodat(
-        dir,
-        name,
-        crate::os::mode(mode),
-        AtFlags::empty(),
-    )?)
 }
 
 /// File systems leave out whole blocks of this size, or multiples of it.

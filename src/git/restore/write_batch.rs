@@ -7,11 +7,9 @@ use std::rc::Rc;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-use crate::git::base::error::{At as _, Result};
-use crate::git::base::openat::{self, FileStat, MANY, OnDisk, whole_is_cheaper};
-use crate::git::base::work_queue;
-use crate::model::manifest::EntryKind;
-use crate::model::path::RepoPath;
+use crate::git::base::openat::{self, MANY};
+use crate::git::base::{At as _, FileStat, OnDisk, Result, whole_is_cheaper, work_queue};
+use crate::model::{EntryKind, RepoPath};
 use crate::os::{SYNCS_FILE_SYSTEMS, sync_file, sync_file_system};
 use crate::policy::restore::PlannedWrite;
 

@@ -10,12 +10,9 @@ use flate2::{Compression, write::ZlibEncoder};
 use git2::{DiffFormat, DiffOptions, Oid, Patch};
 
 use super::{Objects, TreeLookup, TreeView};
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{self, GITLINK, parse_oid};
-use crate::git::odb::database::Database;
-use crate::git::odb::trees::{self, Flat};
-use crate::model::manifest::{Change, ChangeType, Entry, EntryKind, ObjectId};
-use crate::model::path::RepoPath;
+use crate::git::base::{EMPTY_BLOB, Error, GITLINK, Result, parse_oid};
+use crate::git::odb::{Database, Flat, trees};
+use crate::model::{Change, ChangeType, Entry, EntryKind, ObjectId, RepoPath};
 use crate::policy::changes::{ChangedFile, Content};
 use crate::policy::restore::Selection;
 
@@ -35,12 +32,7 @@ impl Objects<'_> {
     ) -> Result<Vec<Change>> {
         self.changes_with(from, to, selection, &Seen::new())
     }
-}
 
-/// The changes of an earlier comparison with the same side, with what was there then.
-pub type Seen = BTreeMap<RepoPath, (Change, Option<Entry>)>;
-
-impl Objects<'_> {
     /// [`Objects::changes`] that reuses the line counts of `seen` for paths that are unchanged since.
     pub fn changes_with(
         self,
@@ -101,10 +93,160 @@ impl Objects<'_> {
         changes.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(changes)
     }
+
+    /// A patch from one tree to another, with binary content, that `git apply` takes. Only selected paths are in it.
+    pub fn patch(self, from: &ObjectId, to: &ObjectId, selection: &Selection) -> Result<Vec<u8>> {
+        let failed = || Error::git("compare two trees");
+        let opened = self.open();
+        let repository = opened.repository()?;
+        let tree = |id: &ObjectId| repository.find_tree(parse_oid(id)?).map_err(failed());
+        check_differing(&Database::of(repository)?, parse_oid(from)?, parse_oid(to)?)?;
+        let (from, to) = (tree(from)?, tree(to)?);
+        let mut options = DiffOptions::new();
+        options
+            .show_binary(true)
+            .include_typechange(true)
+            .ignore_submodules(false);
+        let diff = repository
+            .diff_tree_to_tree(Some(&from), Some(&to), Some(&mut options))
+            .map_err(failed())?;
+        let mut text = Vec::new();
+        let print = diff.print(DiffFormat::Patch, |delta, _, line| {
+            let path = delta
+                .new_file()
+                .path_bytes()
+                .or_else(|| delta.old_file().path_bytes())
+                .unwrap_or_default();
+            if selection.matches(&RepoPath::new(path)) {
+                if matches!(line.origin(), '+' | '-' | ' ') {
+                    text.push(line.origin() as u8);
+                }
+                text.extend_from_slice(line.content());
+            }
+            true
+        });
+        print.map_err(failed())?;
+        Ok(text)
+    }
+
+    /// Files that differ, those that `first` names before the others, with their text as far as the bounds go.
+    pub(crate) fn changed_files(
+        self,
+        from: TreeView<'_>,
+        to: TreeView<'_>,
+        first: impl Fn(&str) -> bool,
+    ) -> Result<Vec<ChangedFile>> {
+        let opened = self.open();
+        let (from, to) = TreeLookup::new(&opened)?.diff(from, to)?;
+        let file =
+            |entry: Option<&Entry>| entry.filter(|entry| entry.kind == EntryKind::File).cloned();
+        let mut paths: Vec<(bool, &RepoPath)> = Vec::new();
+        for path in from.entries.keys().chain(
+            to.entries
+                .keys()
+                .filter(|path| !from.entries.contains_key(*path)),
+        ) {
+            let (before, after) = (from.entries.get(path), to.entries.get(path));
+            let either = before
+                .into_iter()
+                .chain(after)
+                .any(|entry| entry.kind == EntryKind::File);
+            if either && before.map(|entry| &entry.oid) != after.map(|entry| &entry.oid) {
+                paths.push((!first(&path.to_lossy()), path));
+            }
+        }
+        paths.sort();
+        let mut reader = Reader {
+            database: opened.database()?,
+            left: MAX_TOTAL_BYTES,
+        };
+        let mut changed = Vec::new();
+        for (_, path) in paths.into_iter().take(MAX_FILES) {
+            let before = file(from.entries.get(path))
+                .map(|entry| reader.content(&entry))
+                .transpose()?;
+            let after = file(to.entries.get(path))
+                .map(|entry| reader.content(&entry))
+                .transpose()?;
+            changed.push(ChangedFile {
+                path: path.to_lossy().into_owned(),
+                before,
+                after,
+            });
+        }
+        Ok(changed)
+    }
+
+    /// Writes the patch from the tree of `base` (a commit; `None` for nothing) to `tree`.
+    ///
+    /// Applied with `git apply` to a clean checkout of `base` it gives the content and modes of `tree`. Nested repositories
+    /// are left out: a patch cannot carry them. So are files whose content is one of `without`, which are returned.
+    pub(crate) fn write_patch(
+        self,
+        base: Option<&ObjectId>,
+        tree: &ObjectId,
+        without: &BTreeSet<ObjectId>,
+        out: &mut dyn Write,
+    ) -> Result<Vec<RepoPath>> {
+        let without: HashSet<Oid> = without.iter().map(parse_oid).collect::<Result<_>>()?;
+        let opened = self.open();
+        let database = opened.database()?;
+        let from = match base {
+            Some(base) => {
+                let oid = parse_oid(base)?;
+                database.check(oid)?;
+                let commit = opened
+                    .repository()?
+                    .find_commit(oid)
+                    .map_err(Error::git(format!("read commit {base}")))?;
+                trees::read(&database, commit.tree_id())?
+            }
+            None => Flat::new(),
+        };
+        let to = trees::read(&database, parse_oid(tree)?)?;
+        let side = |entry: Option<&(u32, Oid)>| -> Result<Option<Side>> {
+            let Some((mode, oid)) = entry.copied().filter(|(mode, _)| *mode != GITLINK) else {
+                return Ok(None);
+            };
+            Ok(Some(Side {
+                mode,
+                oid,
+                content: database.blob(oid)?,
+            }))
+        };
+        let mut paths: Vec<&RepoPath> = from
+            .keys()
+            .filter(|path| from.get(*path) != to.get(*path))
+            .collect();
+        paths.extend(to.keys().filter(|path| !from.contains_key(*path)));
+        paths.sort();
+        let is_out =
+            |entry: Option<&(u32, Oid)>| entry.is_some_and(|(_, oid)| without.contains(oid));
+        let mut left_out = Vec::new();
+        for path in paths {
+            if is_out(from.get(path)) || is_out(to.get(path)) {
+                left_out.push(path.clone());
+                continue;
+            }
+            let (old, new) = (side(from.get(path))?, side(to.get(path))?);
+            let same_kind = matches!((&old, &new), (Some(old), Some(new)) if old.mode & KIND == new.mode & KIND);
+            if same_kind || old.is_none() || new.is_none() {
+                one(path, old.as_ref(), new.as_ref(), out)?;
+            } else {
+                // git says it as a removal and a new file.
+                one(path, old.as_ref(), None, out)?;
+                one(path, None, new.as_ref(), out)?;
+            }
+        }
+        Ok(left_out)
+    }
 }
 
+/// The changes of an earlier comparison with the same side, with what was there then.
+pub type Seen = BTreeMap<RepoPath, (Change, Option<Entry>)>;
+
 fn is_content(entry: &Entry) -> bool {
-    entry.kind == EntryKind::File && entry.oid.0 != object_id::EMPTY_BLOB
+    entry.kind == EntryKind::File && entry.oid.0 != EMPTY_BLOB
 }
 
 fn change(
@@ -176,99 +318,12 @@ fn check_differing(database: &Database<'_>, from: Oid, to: Oid) -> Result<()> {
     differs(&to, &from)
 }
 
-impl Objects<'_> {
-    /// A patch from one tree to another, with binary content, that `git apply` takes. Only selected paths are in it.
-    pub fn patch(self, from: &ObjectId, to: &ObjectId, selection: &Selection) -> Result<Vec<u8>> {
-        let failed = || Error::git("compare two trees");
-        let opened = self.open();
-        let repository = opened.repository()?;
-        let tree = |id: &ObjectId| repository.find_tree(parse_oid(id)?).map_err(failed());
-        check_differing(&Database::of(repository)?, parse_oid(from)?, parse_oid(to)?)?;
-        let (from, to) = (tree(from)?, tree(to)?);
-        let mut options = DiffOptions::new();
-        options
-            .show_binary(true)
-            .include_typechange(true)
-            .ignore_submodules(false);
-        let diff = repository
-            .diff_tree_to_tree(Some(&from), Some(&to), Some(&mut options))
-            .map_err(failed())?;
-        let mut text = Vec::new();
-        let print = diff.print(DiffFormat::Patch, |delta, _, line| {
-            let path = delta
-                .new_file()
-                .path_bytes()
-                .or_else(|| delta.old_file().path_bytes())
-                .unwrap_or_default();
-            if selection.matches(&RepoPath::new(path)) {
-                if matches!(line.origin(), '+' | '-' | ' ') {
-                    text.push(line.origin() as u8);
-                }
-                text.extend_from_slice(line.content());
-            }
-            true
-        });
-        print.map_err(failed())?;
-        Ok(text)
-    }
-}
-
 /// Content over this size is not read.
 const MAX_FILE_BYTES: u64 = 256 << 10;
 /// Nor is any more once so much was read.
 const MAX_TOTAL_BYTES: u64 = 4 << 20;
 /// More paths than this are not listed.
 const MAX_FILES: usize = 2_000;
-
-impl Objects<'_> {
-    /// Files that differ, those that `first` names before the others, with their text as far as the bounds go.
-    pub(crate) fn changed_files(
-        self,
-        from: TreeView<'_>,
-        to: TreeView<'_>,
-        first: impl Fn(&str) -> bool,
-    ) -> Result<Vec<ChangedFile>> {
-        let opened = self.open();
-        let (from, to) = TreeLookup::new(&opened)?.diff(from, to)?;
-        let file =
-            |entry: Option<&Entry>| entry.filter(|entry| entry.kind == EntryKind::File).cloned();
-        let mut paths: Vec<(bool, &RepoPath)> = Vec::new();
-        for path in from.entries.keys().chain(
-            to.entries
-                .keys()
-                .filter(|path| !from.entries.contains_key(*path)),
-        ) {
-            let (before, after) = (from.entries.get(path), to.entries.get(path));
-            let either = before
-                .into_iter()
-                .chain(after)
-                .any(|entry| entry.kind == EntryKind::File);
-            if either && before.map(|entry| &entry.oid) != after.map(|entry| &entry.oid) {
-                paths.push((!first(&path.to_lossy()), path));
-            }
-        }
-        paths.sort();
-        let mut reader = Reader {
-            database: opened.database()?,
-            left: MAX_TOTAL_BYTES,
-        };
-        let mut changed = Vec::new();
-        for (_, path) in paths.into_iter().take(MAX_FILES) {
-            let before = file(from.entries.get(path))
-                .map(|entry| reader.content(&entry))
-                .transpose()?;
-            let after = file(to.entries.get(path))
-                .map(|entry| reader.content(&entry))
-                .transpose()?;
-            changed.push(ChangedFile {
-                path: path.to_lossy().into_owned(),
-                before,
-                after,
-            });
-        }
-        Ok(changed)
-    }
-}
 
 struct Reader<'r> {
     database: Database<'r>,
@@ -307,72 +362,6 @@ struct Side {
     mode: u32,
     oid: Oid,
     content: Vec<u8>,
-}
-
-impl Objects<'_> {
-    /// Writes the patch from the tree of `base` (a commit; `None` for nothing) to `tree`.
-    ///
-    /// Applied with `git apply` to a clean checkout of `base` it gives the content and modes of `tree`. Nested repositories
-    /// are left out: a patch cannot carry them. So are files whose content is one of `without`, which are returned.
-    pub(crate) fn write_patch(
-        self,
-        base: Option<&ObjectId>,
-        tree: &ObjectId,
-        without: &BTreeSet<ObjectId>,
-        out: &mut dyn Write,
-    ) -> Result<Vec<RepoPath>> {
-        let without: HashSet<Oid> = without.iter().map(parse_oid).collect::<Result<_>>()?;
-        let opened = self.open();
-        let database = opened.database()?;
-        let from = match base {
-            Some(base) => {
-                let oid = parse_oid(base)?;
-                database.check(oid)?;
-                let commit = opened
-                    .repository()?
-                    .find_commit(oid)
-                    .map_err(Error::git(format!("read commit {base}")))?;
-                trees::read(&database, commit.tree_id())?
-            }
-            None => Flat::new(),
-        };
-        let to = trees::read(&database, parse_oid(tree)?)?;
-        let side = |entry: Option<&(u32, Oid)>| -> Result<Option<Side>> {
-            let Some((mode, oid)) = entry.copied().filter(|(mode, _)| *mode != GITLINK) else {
-                return Ok(None);
-            };
-            Ok(Some(Side {
-                mode,
-                oid,
-                content: database.blob(oid)?,
-            }))
-        };
-        let mut paths: Vec<&RepoPath> = from
-            .keys()
-            .filter(|path| from.get(*path) != to.get(*path))
-            .collect();
-        paths.extend(to.keys().filter(|path| !from.contains_key(*path)));
-        paths.sort();
-        let is_out =
-            |entry: Option<&(u32, Oid)>| entry.is_some_and(|(_, oid)| without.contains(oid));
-        let mut left_out = Vec::new();
-        for path in paths {
-            if is_out(from.get(path)) || is_out(to.get(path)) {
-                left_out.push(path.clone());
-                continue;
-            }
-            let (old, new) = (side(from.get(path))?, side(to.get(path))?);
-            let same_kind = matches!((&old, &new), (Some(old), Some(new)) if old.mode & KIND == new.mode & KIND);
-            if same_kind || old.is_none() || new.is_none() {
-                one(path, old.as_ref(), new.as_ref(), out)?;
-            } else {
-                // git says it as a removal and a new file.
-                one(path, old.as_ref(), None, out)?;
-                one(path, None, new.as_ref(), out)?;
-            }
-        }
-        Ok(left_out)
-    }
 }
 
 fn one(path: &RepoPath, old: Option<&Side>, new: Option<&Side>, out: &mut dyn Write) -> Result<()> {

@@ -9,17 +9,15 @@ use std::rc::Rc;
 
 use git2::Oid;
 
-use super::base::error::Result;
-use super::base::object_id::{EMPTY_BLOB, TREE, kind_of, parse_oid};
-use super::base::paths::Globs;
-use super::base::work_queue::{self, SMALL_TASKS};
-use super::odb::database::Database;
-use super::odb::objects::ObjectWriter;
-use super::odb::trees::{self, Tree, TreeEntry};
+use super::base::paths::kind_of;
+use super::base::{EMPTY_BLOB, Globs, Result, SMALL_TASKS, TREE, parse_oid, work_queue};
+use super::odb::{Database, ObjectWriter, Tree, TreeEntry, trees};
 use super::repo::repository::Repo;
 use super::worktree::ignore_rules::{FILE, Rules};
-use crate::model::manifest::{Entry, EntryKind, Manifest, ObjectId, PathMode, Snapshot};
-use crate::model::path::{NESTED, PathReason, RepoPath};
+use crate::model::path::NESTED;
+use crate::model::{
+    Entry, EntryKind, Manifest, ObjectId, PathMode, PathReason, RepoPath, Snapshot,
+};
 
 pub use diff::Seen;
 

@@ -18,12 +18,10 @@ use git2::Oid;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{Root, Sync};
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::openat::{FileStat, is_settled};
+use crate::git::base::{At as _, Error, FileStat, Result, is_settled};
 use crate::git::index::user_index::Identity;
 use crate::git::repo::repository::Repo;
-use crate::model::manifest::{IndexExtra, Nested, ObjectId};
-use crate::model::path::RepoPath;
+use crate::model::{IndexExtra, Nested, ObjectId, RepoPath};
 
 const FILE: &str = "index-cache";
 
@@ -71,16 +69,12 @@ impl Cache {
         let began = repo.file_system_time()?;
         Ok(Self {
             began,
-            ..Self::of_objects(repo, doubted)
+            ..Self::open_readonly(repo, doubted)
         })
     }
 
     /// Reads the cache for a rehearsal, which writes nothing: it cannot know the file system's time, so it cannot make a cache.
     pub(crate) fn open_readonly(repo: &Repo, doubted: bool) -> Self {
-        Self::of_objects(repo, doubted)
-    }
-
-    fn of_objects(repo: &Repo, doubted: bool) -> Self {
         let read = Self::read(repo);
         let found = repo
             .inner

@@ -8,8 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use git2::{ObjectType, Oid};
 
-use crate::git::base::error::{Error, Result};
-use crate::git::base::openat;
+use crate::git::base::{Error, Result, openat};
 use crate::git::repo::repository::Repo;
 use crate::model::path::RepoPath;
 

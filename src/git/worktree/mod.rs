@@ -18,8 +18,7 @@ use std::path::Path;
 use git2::{Status, StatusOptions};
 use rustix::fs::{FileType, fstat};
 
-use super::base::error::{Error, Result};
-use super::base::openat::{self, FileStat};
+use super::base::{Error, FileStat, Result, openat};
 use super::repo::repository::Repo;
 use crate::model::path::RepoPath;
 

@@ -15,12 +15,10 @@ use rustix::fs::FileType;
 
 use super::cache::{Cache, flag};
 use super::scan::{Content, FileEntry, Scan};
-use crate::git::base::error::Result;
-use crate::git::base::openat::{self, FileStat, io_error};
-use crate::git::base::work_queue;
+use crate::git::base::openat::{self, io_error};
+use crate::git::base::{FileStat, Result, work_queue};
 use crate::git::index::user_index::UserIndex;
-use crate::git::odb::database::Database;
-use crate::git::odb::objects::ObjectWriter;
+use crate::git::odb::{Database, ObjectWriter};
 use crate::git::repo::repository::Repo;
 use crate::model::path::{PathReason, RepoPath, UNREADABLE};
 

@@ -11,10 +11,9 @@ use git2::Oid;
 use super::cache::{Cache, Other};
 use crate::git::base::openat::FileStat;
 use crate::git::index::user_index::UserIndex;
-use crate::git::repo::nested::{self, Outer};
-use crate::git::repo::repository::Repo;
-use crate::model::manifest::{CaptureRules, Nested};
-use crate::model::path::{NESTED, PathReason, RepoPath, UNREADABLE};
+use crate::git::repo::{Outer, Repo, nested};
+use crate::model::path::{NESTED, UNREADABLE};
+use crate::model::{CaptureRules, Nested, PathReason, RepoPath};
 
 /// What is known of a file's content before it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::git::base::error::{Error, Result};
-use crate::model::manifest::CaptureRules;
-use crate::model::path::RepoPath;
+use crate::model::{CaptureRules, RepoPath};
 
 /// The untracked files seen so far, against their limits.
 #[derive(Debug)]

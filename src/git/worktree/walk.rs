@@ -18,17 +18,13 @@ use super::cache::{Cache, CachedFolder, Other, flag, walk_order};
 use super::ignore_rules::{self, Rules};
 use super::scan::{CachedTree, Folder, Scan, Scope};
 use super::untracked_limit::UntrackedLimit;
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::object_id::{TREE, parse_oid};
 use crate::git::base::openat::{self, Listing};
-use crate::git::base::paths::Globs;
-use crate::git::base::work_queue::{self, WorkQueue};
+use crate::git::base::{At as _, Error, Globs, Result, TREE, WorkQueue, parse_oid, work_queue};
 use crate::git::index::user_index::{Inside, UserIndex};
-use crate::git::odb::database::Database;
-use crate::git::odb::trees::Tree;
+use crate::git::odb::{Database, Tree};
 use crate::git::repo::nested::{self, Outer};
-use crate::model::manifest::{CaptureRules, ObjectId};
-use crate::model::path::{PathReason, RepoPath, TOO_MANY};
+use crate::model::path::TOO_MANY;
+use crate::model::{CaptureRules, ObjectId, PathReason, RepoPath};
 use crate::os::keeps_folder_times;
 
 /// This many untracked files of a folder are counted at a time.
@@ -147,35 +143,7 @@ impl<'a> Walk<'a> {
             wanted: true,
         })
     }
-}
 
-impl DirContext<'_> {
-    fn new(dir: Arc<OwnedFd>, rules: Rules, ignored: bool) -> Self {
-        Self {
-            dir,
-            rules,
-            ignored,
-            index: None,
-            same_rules: true,
-            untracked: (0, 0),
-            known: 0,
-        }
-    }
-
-    fn below(&self, name: &[u8], path: RepoPath, ignored: bool, wanted: bool) -> PendingDir {
-        let (parent, rules) = (Arc::clone(&self.dir), self.rules.clone());
-        PendingDir {
-            parent,
-            name: name.to_vec(),
-            path,
-            rules,
-            ignored,
-            wanted,
-        }
-    }
-}
-
-impl<'a> Walk<'a> {
     /// Reads a folder; what is in it is added to `found`, and what is to be read after it to `queue`.
     pub(crate) fn folder(
         &self,
@@ -483,6 +451,32 @@ impl<'a> Walk<'a> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .add(folder, files, bytes)
+    }
+}
+
+impl DirContext<'_> {
+    fn new(dir: Arc<OwnedFd>, rules: Rules, ignored: bool) -> Self {
+        Self {
+            dir,
+            rules,
+            ignored,
+            index: None,
+            same_rules: true,
+            untracked: (0, 0),
+            known: 0,
+        }
+    }
+
+    fn below(&self, name: &[u8], path: RepoPath, ignored: bool, wanted: bool) -> PendingDir {
+        let (parent, rules) = (Arc::clone(&self.dir), self.rules.clone());
+        PendingDir {
+            parent,
+            name: name.to_vec(),
+            path,
+            rules,
+            ignored,
+            wanted,
+        }
     }
 }
 

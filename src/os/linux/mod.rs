@@ -17,7 +17,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::pty::{OpenptFlags, openpt};
 use rustix::time::ClockId;
 
-use crate::os::types::Attributes;
+use crate::os::Attributes;
 
 /// Whether [`sync_file_system`] works.
 pub(crate) const SYNCS_FILE_SYSTEMS: bool = true;

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use crate::os::types::ProcessEntry;
+use crate::os::ProcessEntry;
 
 /// One of a process's files. They say that they are empty: what would be read in small pieces is read at once.
 fn read(pid: u32, name: &str) -> Option<Vec<u8>> {

@@ -13,7 +13,7 @@ use rustix::io::{Errno, FdFlags};
 use rustix::pty::{OpenptFlags, openpt};
 use rustix::time::ClockId;
 
-use crate::os::types::Attributes;
+use crate::os::Attributes;
 
 /// Whether [`sync_file_system`] works.
 pub(crate) const SYNCS_FILE_SYSTEMS: bool = false;

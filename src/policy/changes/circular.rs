@@ -4,10 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::ChangedFile;
-use crate::model::failure::{Failure, FailureType};
-use crate::model::feedback::FeedbackResults;
-use crate::model::manifest::ObjectId;
-use crate::model::run::{Attempt, AttemptOutcome, Run};
+use crate::model::{Attempt, AttemptOutcome, Failure, FailureType, FeedbackResults, ObjectId, Run};
 
 /// How many attempts are examined, the current one included.
 const WINDOW: usize = 5;

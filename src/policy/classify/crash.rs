@@ -1,7 +1,9 @@
 //! How the runtimes of programs report what they died of: the line that names the error, among headers, frames and footers.
 
+use std::sync::LazyLock;
+
 use crate::model::failure::Location;
-use crate::policy::patterns::Single;
+use crate::policy::patterns::{Matches, Patterns, Single};
 use crate::policy::text::{Line, Text, places};
 
 /// Where the line that names the error is.
@@ -115,6 +117,14 @@ static FORMS: [(Single, Named); 21] = [
     ),
 ];
 
+/// All forms in one pass: most lines have none.
+static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns::new(patterns()));
+
+/// The patterns that lines are matched against.
+pub(super) fn patterns() -> impl Iterator<Item = &'static str> {
+    FORMS.iter().map(|(form, _)| form.pattern())
+}
+
 /// What comes before an error's type.
 static PREFIX: Single = Single::new(
     r"^\s*(?:(?:Exception in thread \x22[^\x22]*\x22|Unhandled [Ee]xception[.:]|(?:error: )?Uncaught(?: \(in promise\))?:?|Caused by:|\[cause\]:)\s+)+",
@@ -150,15 +160,18 @@ pub(super) fn raised_in<'a>(streams: [&'a Text; 2]) -> Option<Raised<'a>> {
 /// The last error of a stream that a runtime reports in its own form.
 pub(super) fn raised(text: &Text) -> Option<Raised<'_>> {
     let lines: Vec<Line<'_>> = text.lines().collect();
+    let mut room = Matches::default();
     (0..lines.len()).rev().find_map(|at| {
-        let found = |(form, named): &(Single, Named)| {
+        let matched = PATTERNS.matches(lines[at].bytes, &mut room);
+        let found = |number: &u16| {
+            let (form, named) = &FORMS[usize::from(*number)];
             let matched = form.first_in(lines[at].bytes)?;
             let group = matched
                 .first_group()
                 .map(|range| String::from_utf8_lossy(&lines[at].bytes[range]).into_owned());
             error_at(&lines, at, *named, group)
         };
-        FORMS.iter().find_map(found)
+        matched.iter().find_map(found)
     })
 }
 

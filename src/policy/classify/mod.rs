@@ -97,6 +97,7 @@ pub(super) fn patterns() -> Vec<&'static str> {
     let mut patterns = rules::patterns();
     patterns.extend(scan::PATTERNS.concat());
     patterns.extend([complaint::SHAPES, complaint::RAN].concat());
+    patterns.extend(crash::patterns());
     patterns.extend(stage::patterns());
     patterns.extend(check_summary::patterns());
     patterns

@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::model::event::Payload;
-use crate::model::failure::{Failure, FailureType, SuggestedAction};
-use crate::model::feedback::{FeedbackResult, FeedbackResults};
-use crate::model::id::TaskId;
-use crate::model::import::ImportKind;
-use crate::model::path::FolderId;
-use crate::model::run::{AttemptOutcome, IterationStatus, RunKey, RunSpec, RunStatus};
+use crate::model::failure::SuggestedAction;
+use crate::model::{
+    AttemptOutcome, Failure, FailureType, FeedbackResult, FeedbackResults, FolderId, ImportKind,
+    IterationStatus, Payload, RunKey, RunSpec, RunStatus, TaskId,
+};
 
 use super::read::{
     ImportInput, Part, PastAttempt, Place, Problem, failure_of, failure_of_type, imported, known,

@@ -11,10 +11,7 @@ pub use read::{ImportInput, Part, Problem};
 
 use serde_json::Value;
 
-use crate::model::attempt::Attempt;
-use crate::model::import::ImportKind;
-use crate::model::run::{AttemptOutcome, Iteration, IterationStatus, Run};
-use crate::model::state::State;
+use crate::model::{Attempt, AttemptOutcome, ImportKind, Iteration, IterationStatus, Run, State};
 use read::{MAX_DEPTH, Place};
 
 /// Which system's document it is, by what only it has.

@@ -5,15 +5,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::model::event::{AttemptEnd, Payload};
-use crate::model::failure::{Failure, FailureEvidence, FailureType};
-use crate::model::feedback::FeedbackResults;
-use crate::model::id::TaskId;
-use crate::model::import::{ImportKind, Imported};
-use crate::model::path::FolderId;
-use crate::model::run::{AttemptOutcome, RunKey, RunSpec, RunStatus};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::failure::FailureEvidence;
+use crate::model::import::Imported;
+use crate::model::{
+    AttemptEnd, AttemptOutcome, Failure, FailureType, FeedbackResults, FolderId, ImportKind,
+    Payload, RunKey, RunSpec, RunStatus, State, TaskId, Timestamp,
+};
 use crate::policy::classify::classify;
 
 /// Lists and objects within one another: more than any of these documents has, and half of what can be read again.

@@ -7,14 +7,13 @@ use serde_json::{Value, json};
 use super::read::{
     ImportInput, Part, PastAttempt, Place, Problem, created, failure_of, imported, known,
 };
-use crate::model::decision::{Action, Decision, Strategy};
-use crate::model::event::Payload;
-use crate::model::feedback::FeedbackResults;
-use crate::model::id::TaskId;
-use crate::model::import::{IMPORTED_SESSION, ImportKind};
+use crate::model::import::IMPORTED_SESSION;
 use crate::model::lane::{Origin, STAGES};
-use crate::model::run::{AttemptOutcome, IterationStatus, NONE, Run, RunKey, RunStatus};
-use crate::model::time::Timestamp;
+use crate::model::run::NONE;
+use crate::model::{
+    Action, AttemptOutcome, Decision, FeedbackResults, ImportKind, IterationStatus, Payload, Run,
+    RunKey, RunStatus, Strategy, TaskId, Timestamp,
+};
 
 /// The run that attempts by subtask are taken over into, where none is named.
 const HISTORY_RUN: &str = "imported-history";

@@ -245,6 +245,11 @@ impl Single {
         }
     }
 
+    /// As it is written.
+    pub(super) fn pattern(&self) -> &'static str {
+        self.ascii.pattern
+    }
+
     /// The text with `to` in place of each match; `None` where nothing matches. A pattern that does not compile matches
     /// nothing; tests compile them all.
     pub(crate) fn replace(&self, text: &str, to: impl Fn(&Found) -> String) -> Option<String> {

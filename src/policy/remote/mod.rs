@@ -18,24 +18,16 @@ use std::time::Duration;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::model::id::CheckpointId;
-use crate::model::remote::Claim;
-use crate::model::run::RunKey;
+use crate::model::{CheckpointId, Claim, RunKey};
 
 /// What is wrong with a state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub(crate) enum Flaw {
     /// A newer version wrote it (15).
     Newer(String),
     /// It is damaged, or made up (12).
     Damaged(String),
-}
-
-impl std::fmt::Display for Flaw {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (Self::Newer(what) | Self::Damaged(what)) = self;
-        f.write_str(what)
-    }
 }
 
 /// The SHA-256 of bytes, hexadecimal.

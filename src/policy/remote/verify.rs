@@ -5,10 +5,9 @@
 use serde_json::{Map, Value};
 
 use super::{Flaw, Places, sha256};
-use crate::model::event::{EVENT_SCHEMA, Event, Payload};
-use crate::model::manifest::ObjectId;
-use crate::model::remote::{ChainedEvent, Claim, Link, Meta, REMOTE_SCHEMA, RemoteState};
-use crate::model::run::RunKey;
+use crate::model::event::EVENT_SCHEMA;
+use crate::model::remote::{ChainedEvent, Link, Meta, REMOTE_SCHEMA, RemoteState};
+use crate::model::{Claim, Event, ObjectId, Payload, RunKey};
 use crate::policy::checkpoint_events::masked_payload;
 
 /// The lines that come with a state.

@@ -2,10 +2,8 @@
 
 use super::summary::failures;
 use super::{Source, words};
-use crate::model::decision::{Decision, Strategy};
-use crate::model::failure::{Cause, Failure};
 use crate::model::hint::{join, quote};
-use crate::model::run::{Attempt, IterationStatus, RunStatus};
+use crate::model::{Attempt, Cause, Decision, Failure, IterationStatus, RunStatus, Strategy};
 use crate::policy::changes::tampering_text;
 use crate::policy::retry::{ResumeOption, ToAccept, manual_steps, next_command, resume_options};
 use crate::policy::secrets::redact;

@@ -3,10 +3,7 @@
 use super::data::Report;
 use super::markdown::{code, text};
 use super::words;
-use crate::model::attempt::Attempt;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::manifest::Change;
-use crate::model::run::{IterationStatus, Run};
+use crate::model::{Attempt, Change, Checkpoint, IterationStatus, Run};
 use crate::policy::changes::tampering_text;
 use crate::policy::secrets::redact;
 use crate::policy::text::escape_lines;

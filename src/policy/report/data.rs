@@ -6,14 +6,13 @@ use serde::Serialize;
 use super::night::Night;
 use super::words;
 use crate::model::agent_record::{Tokens, Usage};
-use crate::model::checkpoint::{ChangeTotals, Checkpoint, Verdict};
-use crate::model::decision::{Action, Budget, BudgetScope, Strategy};
-use crate::model::failure::{Cause, Condition, Evidence, FailureType, Severity, SuggestedAction};
-use crate::model::id::{CheckpointId, RunId, TaskId};
-use crate::model::manifest::{ChangeType, ObjectId};
-use crate::model::path::{FolderId, RepoPath};
-use crate::model::run::{Attempt, AttemptOutcome, Iteration, IterationStatus, RunStatus};
-use crate::model::time::Timestamp;
+use crate::model::decision::{Budget, BudgetScope};
+use crate::model::failure::{Evidence, Severity, SuggestedAction};
+use crate::model::{
+    Action, Attempt, AttemptOutcome, Cause, ChangeTotals, ChangeType, Checkpoint, CheckpointId,
+    Condition, FailureType, FolderId, Iteration, IterationStatus, ObjectId, RepoPath, RunId,
+    RunStatus, Strategy, TaskId, Timestamp, Verdict,
+};
 
 /// Names an attempt of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]

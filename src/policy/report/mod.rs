@@ -22,12 +22,7 @@ pub(crate) use summary::{Span, run_line, spans};
 pub(crate) use words::{MARK, outcome};
 
 use super::retry::{Outlook, RetryStatus};
-use crate::model::event::Event;
-use crate::model::feedback::FeedbackLoop;
-use crate::model::manifest::Change;
-use crate::model::run::{Attempt, Iteration, Run};
-use crate::model::state::{Named, State};
-use crate::model::time::Timestamp;
+use crate::model::{Attempt, Change, Event, FeedbackLoop, Iteration, Named, Run, State, Timestamp};
 use data::AttemptRef;
 
 /// Makes the report.

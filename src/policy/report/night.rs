@@ -6,11 +6,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::agent_record::{Tokens, short_count};
-use crate::model::attempt::Attempt;
-use crate::model::hint::{Advice, Hint};
-use crate::model::manifest::ObjectId;
-use crate::model::path::{PathReason, RepoPath, TOO_MANY};
-use crate::model::run::{IterationStatus, Run};
+use crate::model::hint::Advice;
+use crate::model::path::TOO_MANY;
+use crate::model::{Attempt, Hint, IterationStatus, ObjectId, PathReason, RepoPath, Run};
 use crate::policy::changes::{in_short, tampering_text};
 use crate::policy::retry::ToAccept;
 

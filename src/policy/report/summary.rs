@@ -8,17 +8,12 @@ use super::data::{
     Files, IterationCounts, LoopLine, ReportKind, RunLine, Stuck, Summary,
 };
 use super::{Source, words};
-use crate::model::checkpoint::ChangeTotals;
-use crate::model::decision::Decision;
-use crate::model::event::{Event, Payload};
-use crate::model::failure::{Evidence, Failure};
+use crate::model::failure::Evidence;
 use crate::model::hint::join;
-use crate::model::id::CheckpointId;
-use crate::model::manifest::ChangeType;
-use crate::model::manual_fix::ManualFixStatus;
-use crate::model::path::RepoPath;
-use crate::model::run::{Attempt, AttemptOutcome, Iteration, IterationStatus, Run, RunStatus};
-use crate::model::state::State;
+use crate::model::{
+    Attempt, AttemptOutcome, ChangeTotals, ChangeType, CheckpointId, Decision, Event, Failure,
+    Iteration, IterationStatus, ManualFixStatus, Payload, RepoPath, Run, RunStatus, State,
+};
 use crate::policy::text::{MAX_EXCERPT_BYTES, Text, cut, excerpt};
 
 /// How much of an error's message goes into the headline, in characters.

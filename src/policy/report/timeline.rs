@@ -2,16 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::checkpoint::{Checkpoint, Verdict};
-use crate::model::decision::Action;
-use crate::model::event::{AttemptEnd, Event, Payload};
-use crate::model::feedback::FeedbackResults;
-use crate::model::id::CheckpointId;
-use crate::model::manual_fix::ManualFixStatus;
-use crate::model::operation::{Operation, OperationKind, Scope};
-use crate::model::run::{Attempt, Iteration};
-use crate::model::step::{StepEnd, StepStatus};
-use crate::model::time::Timestamp;
+use crate::model::{
+    Action, Attempt, AttemptEnd, Checkpoint, CheckpointId, Event, FeedbackResults, Iteration,
+    ManualFixStatus, Operation, OperationKind, Payload, Scope, StepEnd, StepStatus, Timestamp,
+    Verdict,
+};
 
 use super::data::{AttemptRef, Moment, MomentKind};
 use super::{Source, words};

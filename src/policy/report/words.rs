@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use crate::model::checkpoint::ChangeTotals;
-use crate::model::decision::Action;
-use crate::model::failure::Condition;
-use crate::model::run::{Attempt, AttemptOutcome, IterationStatus, Run};
-use crate::model::time::Timestamp;
+use crate::model::{
+    Action, Attempt, AttemptOutcome, ChangeTotals, Condition, IterationStatus, Run, Timestamp,
+};
 use crate::policy::secrets::redact;
 pub(super) use crate::policy::text::count;
 use crate::policy::text::{Text, escape, escape_lines};

@@ -15,8 +15,8 @@ use std::path::Path;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 
-use crate::model::manifest::Entry;
-use crate::model::path::{Blocked, PathReason, RepoPath};
+use crate::model::path::Blocked;
+use crate::model::{Entry, PathReason, RepoPath};
 use plan::reason;
 
 /// What the run last wrote to a path.

@@ -6,8 +6,8 @@ use super::{
     Baseline, EDITED_BY_HAND, Edits, OUTPUT, PlannedDelete, PlannedDir, PlannedMode, PlannedWrite,
     RestorePlan, Selection,
 };
-use crate::model::manifest::{Entry, EntryKind, Snapshot};
-use crate::model::path::{NESTED, PathReason, RepoPath};
+use crate::model::path::NESTED;
+use crate::model::{Entry, EntryKind, PathReason, RepoPath, Snapshot};
 
 /// What a plan is made from.
 #[derive(Clone, Copy)]

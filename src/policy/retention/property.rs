@@ -8,14 +8,13 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::{Limits, Which, retain};
-use crate::model::checkpoint::{Checkpoint, Verdict};
-use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
-use crate::model::id::CheckpointId;
-use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Reposition, Scope};
-use crate::model::run::{RunKey, RunSpec, RunStatus};
-use crate::model::selector::Selector;
-use crate::model::state::{SelectionError, State};
-use crate::model::time::Timestamp;
+use crate::model::event::EVENT_SCHEMA;
+use crate::model::operation::{NestedPart, Reposition};
+use crate::model::state::SelectionError;
+use crate::model::{
+    Checkpoint, CheckpointId, Event, EventSource, HeadMove, Operation, OperationKind, Payload,
+    RunKey, RunSpec, RunStatus, Scope, Selector, State, Timestamp, Verdict,
+};
 use crate::policy::settings::Settings;
 
 #[derive(Clone, Debug)]

@@ -24,9 +24,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::model::failure::{Cause, EvidenceSource, FailureType};
-use crate::model::feedback::{CheckKind, FeedbackLoop};
+use crate::model::failure::EvidenceSource;
 use crate::model::time::{format_duration, parse_duration};
+use crate::model::{Cause, CheckKind, FailureType, FeedbackLoop};
 
 /// The settings that hold for one project (or one task of it) and its user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -187,8 +187,8 @@ impl Default for RetrySettings {
             max_park: Duration::from_secs(12 * 3600),
             on_give_up: OnGiveUp::Rollback,
             causes: Cause::ALL
-                .into_iter()
-                .map(|cause| (cause, CauseSettings::default_of(cause)))
+                .iter()
+                .map(|&cause| (cause, CauseSettings::default_of(cause)))
                 .collect(),
         }
     }

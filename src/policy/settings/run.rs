@@ -7,10 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::agent_record::AgentKind;
-use crate::model::checkpoint::StorageType;
-use crate::model::failure::Cause;
 use crate::model::run::OnFailure;
 use crate::model::spec::{Launch, PromptMode};
+use crate::model::{Cause, StorageType};
 
 /// The pause after an error (L2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

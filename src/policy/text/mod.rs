@@ -1,11 +1,9 @@
 //! Text for people and from tools: escaped, counted, cut, an agent's headline, and long output made short while it is read.
 
 mod lines;
-mod source_locations;
 
-pub(crate) use lines::plain_text;
 pub(super) use lines::{Line, MAX_EXCERPT_BYTES, Text, cut, excerpt, without_controls};
-pub(crate) use source_locations::places;
+pub(crate) use lines::{places, plain_text};
 
 use std::fmt::Display;
 use std::io;

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use super::super::second_copy::{self, SecondCopy};
 use super::super::state_cache::StateCache;
 use super::super::{StoreError, ledger_line};
-use super::{Beyond, CACHE_EVERY, Exclusive, Loaded, NewEvent, Store};
+use super::{Beyond, CACHE_EVERY, Exclusive, NewEvent, Store};
 use crate::durable::{Root, Sync, present};
-use crate::model::event::{Event, Payload};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
-use crate::store::packed_lines;
+use crate::model::{Event, Payload, State, Timestamp};
+
+/// From this number of bytes in unpacked lines on, older ones are packed.
+const PACK_FROM_BYTES: u64 = 8 * 1024 * 1024;
+/// Bytes of unpacked lines that stay, for who follows the ledger.
+const UNPACKED_BYTES: usize = 1024 * 1024;
 
 /// Whether references of checkpoints are removed or set again for an event.
 fn concerns_references(payload: &Payload) -> bool {
@@ -41,22 +43,14 @@ impl Drop for Exclusive {
         let (root, path) = (&self.store.root, self.store.cache_path());
         // Of many who find at once that it is due, one renews it.
         if StateCache::offset(root, &path).is_none_or(|now| now <= cached) {
-            let Loaded {
-                offset,
-                lines,
-                packed,
-                ref ends_with,
-                ref state,
-                ..
-            } = self.loaded;
-            StateCache::new(
-                offset,
-                ends_with.clone(),
-                lines,
-                packed,
-                State::clone(state),
-            )
-            .write(root, &path);
+            let cache = StateCache {
+                offset: self.loaded.offset,
+                ends_with: self.loaded.ends_with.clone(),
+                lines: self.loaded.lines,
+                packed: self.loaded.packed,
+                state: State::clone(&self.loaded.state),
+            };
+            cache.write(root, &path);
         }
     }
 }
@@ -138,13 +132,14 @@ impl Exclusive {
     /// An event's line. What could not be read again is no line: it would cost everything that is recorded already.
     fn encoded(&self, event: &Event) -> Result<String, StoreError> {
         let failed = self.store.io("encode an event for");
-        let text = ledger_line::encode(event)
-            .map_err(io::Error::from)
-            .map_err(&failed)?;
-        match ledger_line::decode(text.trim_end_matches('\n').as_bytes()) {
-            Ok(_) => Ok(text),
-            Err(reason) => Err(failed(io::Error::new(io::ErrorKind::InvalidData, reason))),
-        }
+        let text = ledger_line::encode(event).map_err(io::Error::from);
+        let checked = text.and_then(|text| {
+            match ledger_line::decode(text.trim_end_matches('\n').as_bytes()) {
+                Ok(_) => Ok(text),
+                Err(reason) => Err(io::Error::new(io::ErrorKind::InvalidData, reason)),
+            }
+        });
+        checked.map_err(failed)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
@@ -235,14 +230,7 @@ impl Exclusive {
             tracing::warn!(%error, copy = %copy.path().display(), "the ledger's second copy could not be written");
         }
     }
-}
 
-/// From this number of bytes in unpacked lines on, older ones are packed.
-const PACK_FROM_BYTES: u64 = 8 * 1024 * 1024;
-/// Bytes of unpacked lines that stay, for who follows the ledger.
-const UNPACKED_BYTES: usize = 1024 * 1024;
-
-impl Exclusive {
     /// Packs older lines once there are many. The ledger is replaced as a whole: a kill leaves the one or the other, who
     /// reads meanwhile has the one or the other, and both say the same. A failure costs space, nothing else.
     pub(super) fn compact(&mut self) {
@@ -274,7 +262,7 @@ impl Exclusive {
         };
         let (old, young) = open.split_at(stay + 1);
         let before = self.loaded.lines - memchr::memchr_iter(b'\n', open).count() as u64;
-        let packed = packed_lines::pack(before + 1, old);
+        let packed = ledger_line::pack(before + 1, old);
         let packed = packed.map_err(|flaw| io::Error::other(format!("{flaw:?}")))?;
 
         let mut all = Vec::with_capacity(begin + packed.len() + young.len());

@@ -9,8 +9,7 @@ use std::io;
 use crate::durable::{Sync, is_temporary};
 
 use super::super::error::StoreError;
-use super::super::registry::Origin;
-use super::super::registry::{ID_BYTES, Registry, new_id, unless_absent};
+use super::super::registry::{ID_BYTES, Origin, Registry, new_id, unless_absent};
 use super::Store;
 
 /// The name of the file in the state directory's private folder that holds its id.
@@ -114,29 +113,20 @@ impl Store {
         let Some(folder) = self.registry.first() else {
             return Ok(());
         };
-        let found = self.id().map_err(|source| self.unnamed("read", source))?;
-        let known = match found {
-            Some(id)
-                if self
-                    .registry
-                    .holds(&id)
-                    .map_err(|source| self.unnamed("look up", source))? =>
-            {
+        let file = self.private_dir().join(FILE);
+        let mut known = self.id().map_err(StoreError::io("read", &file))?;
+        if let Some(id) = &known {
+            let look_up = StoreError::io("look up", &file);
+            if self.registry.holds(id).map_err(&look_up)? {
                 return Ok(());
             }
-            Some(id)
-                if self
-                    .registry
-                    .knows(&id)
-                    .map_err(|source| self.unnamed("look up", source))? =>
-            {
-                Some(id)
+            if !self.registry.knows(id).map_err(look_up)? {
+                known = None;
             }
-            _ => None,
-        };
+        }
         let id = match &known {
             Some(id) => id.clone(),
-            None => new_id().map_err(|source| self.unnamed("make an id for", source))?,
+            None => new_id().map_err(StoreError::io("make an id for", &file))?,
         };
         // Known before it is there: a kill in between leaves an id that nobody has.
         if let Err(error) = self.registry.add(&id, self.dir()) {
@@ -147,21 +137,12 @@ impl Store {
             return Ok(());
         }
         if known.is_none() {
-            let file = self.private_dir().join(FILE);
             let written = self
                 .root()
                 .write(&file, format!("{id}\n").as_bytes(), Sync::All);
-            written.map_err(|source| self.unnamed("write", source))?;
+            written.map_err(StoreError::io("write", &file))?;
         }
         Ok(())
-    }
-
-    fn unnamed(&self, action: &'static str, source: io::Error) -> StoreError {
-        StoreError::Io {
-            action,
-            path: self.private_dir().join(FILE),
-            source,
-        }
     }
 }
 

@@ -1,14 +1,14 @@
 //! Repairs a ledger that was cut off, emptied, set back or damaged from its second copy, automatically.
 
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek};
+use std::io::{Cursor, Read, Seek};
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
 
 use crate::durable::{Refused, Sync, present};
 
 use super::super::error::StoreError;
-use super::super::packed_lines::decompress_all;
+use super::super::ledger_line::{decompress_all, whole};
 use super::super::rebuild::salvage;
 use super::super::registry::Origin;
 use super::super::second_copy::{SecondCopy, Standing, standing};
@@ -18,6 +18,9 @@ use super::{Loaded, Store};
 pub(super) trait Lines: Read + Seek {}
 
 impl<T: Read + Seek> Lines for T {}
+
+/// The ledger's own file, how it stands to its second copy, and what counts in its place.
+type Opened = (Option<File>, Standing, Option<Vec<u8>>);
 
 impl Store {
     /// Whether the ledger's second copy shows that what it says was recorded here.
@@ -52,7 +55,7 @@ impl Store {
 
     /// Opens the ledger, and compares it with its second copy. A copy that cannot be read is none; what is in its place and is
     /// no file is an error. State from elsewhere has none: our copy is another ledger's.
-    pub(super) fn open_both(&self) -> Result<(Option<File>, Standing), StoreError> {
+    fn open_both(&self) -> Result<(Option<File>, Standing), StoreError> {
         // The copy first: what is appended meanwhile is in the ledger only.
         let copy = match self.copy.as_ref().filter(|_| self.origin() == Origin::Ours) {
             None => None,
@@ -79,20 +82,11 @@ impl Store {
             return Ok(None);
         };
         // The copy first: the ledger has all of it, and more only later.
-        let copy = copy
-            .root()
-            .read_present(copy.path())
-            .map_err(self.io("read the second copy of"))?;
-        let ledger = self
-            .root
-            .read_present(&self.ledger_path())
-            .map_err(self.io("read"))?;
-        let Some(copy) = copy else { return Ok(None) };
-        let (ledger, copy) = (
-            whole(ledger.as_deref().unwrap_or_default()),
-            lines_of_copy(copy),
-        );
-        let copy = copy.as_slice();
+        let (copy, ledger) = self.read_both(copy)?;
+        let Some(copy) = copy.map(lines_of_copy) else {
+            return Ok(None);
+        };
+        let (copy, ledger) = (copy.as_slice(), whole(&ledger));
         let folded = |bytes: &[u8]| {
             let mut loaded = Loaded::default();
             self.fold(&mut loaded, bytes).map(|()| loaded.lines)
@@ -143,6 +137,24 @@ impl Store {
         }
     }
 
+    /// What the second copy holds, where it is there, and what the ledger's own file does.
+    fn read_both(&self, copy: &SecondCopy) -> Result<(Option<Vec<u8>>, Vec<u8>), StoreError> {
+        let held = copy.root().read_present(copy.path());
+        let held = held.map_err(self.io("read the second copy of"))?;
+        let ledger = self.root.read_present(&self.ledger_path());
+        Ok((held, ledger.map_err(self.io("read"))?.unwrap_or_default()))
+    }
+
+    /// [`Self::open_both`] and what counts, where it is doubtful that this is the ledger.
+    pub(super) fn open_mended(&self) -> Result<Opened, StoreError> {
+        let (ledger, standing) = self.open_both()?;
+        let mended = match standing {
+            Standing::Doubtful => self.mended()?,
+            _ => None,
+        };
+        Ok((ledger, standing, mended))
+    }
+
     /// The fold of lines that are not in the ledger's own file as they are.
     pub(super) fn load_mended(&self, bytes: Vec<u8>) -> Result<Loaded, StoreError> {
         static TOLD: Once = Once::new();
@@ -164,12 +176,7 @@ impl Store {
         &self,
         read: impl Fn(&mut dyn Lines) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        let (ledger, standing) = self.open_both()?;
-        let mended = if standing == Standing::Doubtful {
-            self.mended()?
-        } else {
-            None
-        };
+        let (ledger, standing, mended) = self.open_mended()?;
         if let Some(bytes) = mended {
             return read(&mut Cursor::new(bytes)).map(Some);
         }
@@ -192,17 +199,8 @@ impl Store {
         let Some(copy) = self.copy.as_ref().filter(|_| standing != Standing::Alone) else {
             return Ok(flaws);
         };
-        let held = copy
-            .root()
-            .read_present(copy.path())
-            .map_err(self.io("read the second copy of"))?
-            .unwrap_or_default();
-        let ledger = self
-            .root
-            .read_present(&self.ledger_path())
-            .map_err(self.io("read"))?
-            .unwrap_or_default();
-        let ledger = whole(&ledger);
+        let (held, ledger) = self.read_both(copy)?;
+        let (held, ledger) = (held.unwrap_or_default(), whole(&ledger));
         if (standing == Standing::Doubtful || self.fold(&mut Loaded::default(), ledger).is_err())
             && self.mended()?.is_some()
         {
@@ -226,12 +224,8 @@ impl Store {
         let flaws = self.flaws()?;
         if !flaws.is_empty() {
             // Behind it nothing is examined.
-            match self.root.remove_file(&self.cache_path()) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(self.io("repair")(error));
-                }
-                _ => *self.last() = None,
-            }
+            present(self.root.remove_file(&self.cache_path())).map_err(self.io("repair"))?;
+            *self.last() = None;
             self.lock()?.check_copy(SecondCopy::is_same);
         }
         Ok(flaws)
@@ -245,11 +239,8 @@ impl Store {
         };
         let path = self.ledger_path();
         let failed = self.io("repair");
-        let present = self
-            .root
-            .read_present(&path)
-            .map_err(&failed)?
-            .unwrap_or_default();
+        let present = self.root.read_present(&path).map_err(&failed)?;
+        let present = present.unwrap_or_default();
         if !decompress_all(&lines).starts_with(&decompress_all(whole(&present))) {
             let aside = self.private_dir().join("damaged").join("events.jsonl");
             let aside = self.root.keep_copy(&aside, &present).map_err(&failed)?;
@@ -263,11 +254,6 @@ impl Store {
         tracing::warn!("{} is repaired from its second copy", path.display());
         Ok(())
     }
-}
-
-/// The lines that have an end.
-fn whole(bytes: &[u8]) -> &[u8] {
-    &bytes[..memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1)]
 }
 
 /// The lines of a copy. Its last one counts without its end as well where it can be read: the ledger had it before.

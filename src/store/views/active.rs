@@ -9,11 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::durable::Sync;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::id::CheckpointId;
-use crate::model::import::ImportKind;
-use crate::model::run::Run;
-use crate::model::state::State;
+use crate::model::{Checkpoint, CheckpointId, ImportKind, Run, State};
 use crate::policy::secrets::redact;
 
 use super::super::error::StoreError;
@@ -45,17 +41,12 @@ impl ActiveState {
     /// Keeps it in the place of what was kept.
     pub fn keep(&self, store: &Store) -> Result<(), StoreError> {
         let path = store.private_dir().join(KEPT);
-        let written = serde_json::to_vec(self)
-            .map_err(std::io::Error::from)
-            .and_then(|bytes| {
-                store.root().create_dir_all(&store.private_dir())?;
-                store.root().write(&path, &bytes, Sync::Nothing)
-            });
-        written.map_err(|source| StoreError::Io {
-            action: "write",
-            path,
-            source,
-        })
+        let write = || -> std::io::Result<()> {
+            let bytes = serde_json::to_vec(self)?;
+            store.root().create_dir_all(&store.private_dir())?;
+            store.root().write(&path, &bytes, Sync::Nothing)
+        };
+        write().map_err(StoreError::io("write", &path))
     }
 }
 

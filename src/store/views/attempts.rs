@@ -8,11 +8,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::model::decision::Action;
-use crate::model::import::{IMPORTED_SESSION, ImportKind};
-use crate::model::run::{AttemptOutcome, IterationStatus, Run, run_of_subtask, subtask_checksum};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::import::IMPORTED_SESSION;
+use crate::model::run::{run_of_subtask, subtask_checksum};
+use crate::model::{Action, AttemptOutcome, ImportKind, IterationStatus, Run, State, Timestamp};
 
 use super::ITERATIONS_IN_VIEW;
 

@@ -5,17 +5,12 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::model::checkpoint::{Checkpoint, StorageType};
-use crate::model::failure::{Failure, FailureType, SuggestedAction};
-use crate::model::feedback::FeedbackResults;
-use crate::model::id::TaskId;
-use crate::model::import::ImportKind;
-use crate::model::manifest::ObjectId;
-use crate::model::manual_fix::ManualFixSession;
-use crate::model::path::RepoPath;
-use crate::model::run::{AttemptOutcome, Iteration, IterationStatus, Run, RunStatus};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::failure::SuggestedAction;
+use crate::model::{
+    AttemptOutcome, Checkpoint, Failure, FailureType, FeedbackResults, ImportKind, Iteration,
+    IterationStatus, ManualFixSession, ObjectId, RepoPath, Run, RunStatus, State, StorageType,
+    TaskId, Timestamp,
+};
 
 use super::{CHECKPOINTS_IN_VIEW, ITERATIONS_IN_VIEW};
 

@@ -2,13 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::model::checkpoint::Checkpoint;
-use crate::model::decision::Strategy;
-use crate::model::hint::{Hint, Place};
-use crate::model::import::ImportKind;
 use crate::model::lane::{BEFORE_START, LaneRecord, Origin};
-use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
+use crate::model::{Checkpoint, Hint, ImportKind, Place, Run, RunKey, State, Strategy};
 
 use super::super::Store;
 

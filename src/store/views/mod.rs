@@ -10,38 +10,24 @@ mod writer;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::error::StoreError;
-use super::ledger::{Store, file_name_of};
-use super::view_names::{ACTIVE, ATTEMPTS, RECOVERY};
+use super::ledger::{ACTIVE, ATTEMPTS, RECOVERY, Store, file_name_of, plain};
 use crate::durable::Sync;
-use crate::model::id::TaskId;
-use crate::model::import::ImportKind;
 use crate::model::path::short_part;
-use crate::model::run::{Run, RunKey, RunStatus};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::{ImportKind, Run, RunKey, RunStatus, State, TaskId, Timestamp};
 use crate::policy::secrets::redacted_json_text;
 
-pub(crate) use active::ActiveState;
 pub use active::active_checkpoint;
-pub(crate) use active::latest_checkpoint;
-pub(crate) use active::session_checkpoint;
-pub(crate) use attempts::AttemptHistory;
-pub(crate) use attempts::attempt_history;
-pub(crate) use attempts::attempt_history_of;
+pub(crate) use active::{ActiveState, latest_checkpoint, session_checkpoint};
 pub use attempts::attempt_view;
+pub(crate) use attempts::{AttemptHistory, attempt_history, attempt_history_of};
 pub(crate) use battle::BattleView;
 pub use battle::battle;
-pub(crate) use lanes::LaneBack;
-pub(crate) use lanes::has_lane_records;
 pub use lanes::lane_records;
-pub(crate) use lanes::resume_hint;
-pub(crate) use lanes::rollback_hint;
-pub(crate) use writer::rewrite_views;
-pub(crate) use writer::write_views;
+pub(crate) use lanes::{LaneBack, has_lane_records, resume_hint, rollback_hint};
+pub(crate) use writer::{rewrite_views, write_views};
 
 /// How many of a run's iterations the views hold, beside those before them that are not completed: they are written at
 /// every event, and must not grow for ever. `report` and `attempt list` have all.
@@ -156,22 +142,9 @@ pub(crate) fn battle_path(run: &Run) -> PathBuf {
         .join(format!("{}.json", file_name_of(&run.key)))
 }
 
-fn plain(c: char) -> char {
-    if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') {
-        c
-    } else {
-        '_'
-    }
-}
-
 /// A view's bytes: JSON for people, without secrets, with a newline at its end.
 pub fn encode(view: &impl Serialize) -> Result<Vec<u8>, StoreError> {
-    let failed = |error: serde_json::Error| StoreError::Io {
-        action: "encode",
-        path: PathBuf::from("a view"),
-        source: error.into(),
-    };
-    let mut text = redacted_json_text(view).map_err(failed)?;
+    let mut text = redacted_json_text(view).map_err(StoreError::io("encode", "a view"))?;
     text.push('\n');
     Ok(text.into_bytes())
 }
@@ -193,7 +166,6 @@ pub(crate) struct RecoveryState {
 }
 
 impl RecoveryState {
-    /// The view of one run.
     pub(crate) fn of(run: &Run) -> Self {
         Self {
             is_recovering: run.error_count > 0 || run.parked.is_some(),

@@ -3,14 +3,13 @@
 //! It is done without the ledger's lock, which others wait for to record something. Of several who wait for their turn the
 //! first writes what the events of all of them come to, and the others find nothing left to do.
 
+use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::durable::{FileLock, LockError, Sync};
-use crate::model::hint::Hint;
-use crate::model::run::RunKey;
-use crate::model::state::State;
+use crate::model::{Hint, RunKey, State};
 
 use super::super::error::StoreError;
 use super::super::ledger::{Exclusive, Store};
@@ -128,11 +127,7 @@ fn write(store: &Store, state: &State, views: Vec<View>) -> Result<Vec<PathBuf>,
     if shared.iter().any(|(_, _, same, _)| !same) {
         let mut written = ViewFingerprints::read(store.root(), &private);
         for (path, present, same, print) in shared {
-            let present = present.map_err(|source| StoreError::Io {
-                action: "read",
-                path: path.clone(),
-                source,
-            })?;
+            let present = present.map_err(StoreError::io("read", &path))?;
             let place = place_of(store, &path);
             match present.filter(|present| !same && !written.is(place, present)) {
                 Some(damaged) if is_damaged(&damaged) => keep_rest(store, &path, &damaged)?,
@@ -162,12 +157,8 @@ fn keep(store: &Store, folder: &str, path: &Path, content: &[u8]) -> Result<Path
         .private_dir()
         .join(folder)
         .join(path.file_name().unwrap_or_default());
-    let failed = |source| StoreError::Io {
-        action: "keep a copy of",
-        path: path.to_owned(),
-        source,
-    };
-    store.root().keep_copy(&place, content).map_err(failed)
+    let kept = store.root().keep_copy(&place, content);
+    kept.map_err(StoreError::io("keep a copy of", path))
 }
 
 /// Copies what is left of a damaged view, if anything is: it may have been another system's, and nothing is to be lost. Not
@@ -218,21 +209,18 @@ fn keep_foreign(
 }
 
 fn write_view(store: &Store, path: &Path, view: &View) -> Result<(), StoreError> {
-    let failed = |source| StoreError::Io {
-        action: "write",
-        path: path.to_owned(),
-        source,
-    };
     let root = store.root_of_view(path);
-    if let Some(folder) = path.parent() {
-        if !root.has(folder).map_err(failed)? {
-            root.create_dir_all(folder)
-                .and_then(|()| store.root().sync_dir(store.dir()))
-                .map_err(failed)?;
+    let write = || -> io::Result<()> {
+        if let Some(folder) = path.parent() {
+            if !root.has(folder)? {
+                root.create_dir_all(folder)?;
+                store.root().sync_dir(store.dir())?;
+            }
+            root.reap(folder);
         }
-        root.reap(folder);
-    }
-    root.replace(path, &view.content, view.sync).map_err(failed)
+        root.replace(path, &view.content, view.sync)
+    };
+    write().map_err(StoreError::io("write", path))
 }
 
 #[cfg(test)]

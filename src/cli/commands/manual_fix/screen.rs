@@ -20,8 +20,7 @@ use super::{go_on, reply, show};
 use crate::engine::manual_fix::{self, watch};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::failure::Location;
-use crate::model::hint::Hint;
-use crate::model::manual_fix::ManualFixSession;
+use crate::model::{Hint, ManualFixSession};
 use crate::process::{Show, Signal};
 
 const KEYS: &str = "Keys: v verify now, c continue once verified, a abort, q leave it open";

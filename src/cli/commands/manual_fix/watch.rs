@@ -11,10 +11,7 @@ use super::show;
 use crate::engine::base::{clock, progress};
 use crate::engine::manual_fix::{self, watch};
 use crate::engine::{Context, Error, ErrorKind, Result, run};
-use crate::model::hint::Hint;
-use crate::model::manifest::Change;
-use crate::model::manual_fix::ManualFixStatus;
-use crate::model::time::Timestamp;
+use crate::model::{Change, Hint, ManualFixStatus, Timestamp};
 use crate::policy::secrets::redact;
 
 /// Tells changes and results as they come, until a signal, the deadline or (with `wait`) a verified fix ends it.

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use strum::{IntoStaticStr, VariantArray};
+
 use super::super::super::keys::Key;
 use super::timeline::{Node, Row, label, rows};
 use crate::engine::inspect;
-use crate::model::hint::Hint;
-use crate::model::run::RunKey;
-use crate::model::time::Timestamp;
+use crate::model::{Hint, RunKey, Timestamp};
 
 /// What is shown on the right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub(super) enum Page {
     Overview,
     Diff,
@@ -20,27 +21,12 @@ pub(super) enum Page {
 }
 
 impl Page {
-    pub(super) const ALL: [Self; 5] = [
-        Self::Overview,
-        Self::Diff,
-        Self::Evidence,
-        Self::Log,
-        Self::Report,
-    ];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Overview => "overview",
-            Self::Diff => "diff",
-            Self::Evidence => "evidence",
-            Self::Log => "log",
-            Self::Report => "report",
-        }
-    }
-
     fn next(self) -> Self {
-        let at = Self::ALL.iter().position(|page| *page == self).unwrap_or(0);
-        Self::ALL[(at + 1) % Self::ALL.len()]
+        let at = Self::VARIANTS
+            .iter()
+            .position(|page| *page == self)
+            .unwrap_or(0);
+        Self::VARIANTS[(at + 1) % Self::VARIANTS.len()]
     }
 }
 
@@ -215,7 +201,9 @@ impl App {
             } else {
                 self.page
             }),
-            Key::Char(digit @ '1'..='5') => self.show(Page::ALL[digit as usize - '1' as usize]),
+            Key::Char(digit @ '1'..='5') => {
+                self.show(Page::VARIANTS[digit as usize - '1' as usize]);
+            }
             Key::Char('d') => self.compare(),
             Key::Char('p') => self.ask(Self::pin),
             Key::Char('r') => {

@@ -4,6 +4,7 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::{Line, Span};
+use strum::VariantArray as _;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::super::super::live::{cut, cut_at_word};
@@ -47,17 +48,11 @@ impl Places {
             ..area
         };
         if area.width < BOTH {
-            return if in_page {
-                Self {
-                    list: None,
-                    page: Some(body),
-                }
-            } else {
-                Self {
-                    list: Some(body),
-                    page: None,
-                }
-            };
+            let (list, page) = (
+                Some(body).filter(|_| !in_page),
+                Some(body).filter(|_| in_page),
+            );
+            return Self { list, page };
         }
         let left = (area.width * 2 / 5).clamp(30, 60);
         let list = Rect {
@@ -306,7 +301,7 @@ fn heads(pieces: Pieces, columns: usize) -> Pieces {
 
 fn right(app: &App, paint: &Paint, page: &[String], place: Rect, buffer: &mut Buffer) {
     let mut x = place.x;
-    for one in Page::ALL {
+    for &one in Page::VARIANTS {
         let looks = if one == app.page {
             Modifier::REVERSED
         } else {
@@ -316,7 +311,7 @@ fn right(app: &App, paint: &Paint, page: &[String], place: Rect, buffer: &mut Bu
         (x, _) = buffer.set_stringn(
             x,
             place.y,
-            one.name(),
+            one.into_str(),
             left,
             Style::new().add_modifier(looks),
         );

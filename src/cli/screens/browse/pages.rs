@@ -7,12 +7,8 @@ use super::super::super::ui::{Ui, escape};
 use super::app::{Page, Subject};
 use super::timeline::{Node, Row};
 use crate::engine::{Context, Result, inspect, status};
-use crate::model::attempt::Attempt;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::failure::{Evidence, Failure};
-use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::failure::Evidence;
+use crate::model::{Attempt, Checkpoint, Failure, Run, RunKey, State, Timestamp};
 use crate::policy::report::{markdown, outcome};
 use crate::policy::secrets::redact;
 
@@ -111,10 +107,7 @@ fn about_run(run: &Run, now: Timestamp) -> String {
         run.key,
         render::in_words(run.status.as_str())
     );
-    let total = run
-        .spec
-        .iterations_total
-        .map_or_else(String::new, |total| format!(" of {total}"));
+    let total = run.spec.of_total();
     text += &format!("Iteration: {}{total}\n", run.shown_iteration());
     text += &format!("Attempts:  {}\n", run.iterations.count_attempts());
     text += &format!("Began:     {}\n", render::moment(run.created_at, now));

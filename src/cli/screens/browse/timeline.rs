@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::model::attempt::{AttemptOutcome, IterationStatus};
-use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
-use crate::model::run::{Run, RunKey, RunStatus};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::checkpoint::trigger;
+use crate::model::{
+    AttemptOutcome, Checkpoint, IterationStatus, Run, RunKey, RunStatus, State, Timestamp, Verdict,
+};
 
 use super::super::super::render::{in_words, when};
 use super::super::super::ui::escape;
@@ -135,10 +134,7 @@ pub(super) fn label(state: &State, row: &Row, open: bool, now: Timestamp) -> Pie
             ]
         }
         Node::Iteration(number) => {
-            let total = run
-                .spec
-                .iterations_total
-                .map_or_else(String::new, |total| format!(" of {total}"));
+            let total = run.spec.of_total();
             let status = run
                 .iterations
                 .get(*number)

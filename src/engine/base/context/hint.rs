@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Context;
 use crate::engine::base::error::{Error, ErrorKind};
 use crate::git::repo::owner;
-use crate::model::hint::{Hint, Place};
-use crate::model::id::RunId;
-use crate::model::run::Run;
+use crate::model::{Hint, Place, Run, RunId};
 use crate::policy::secrets::redact;
 
 impl Context {
@@ -137,6 +135,30 @@ impl Context {
         all.extend(command.iter().cloned());
         Hint::recover(all).at(self.place_of(&self.setup.cwd))
     }
+
+    /// Looks for it where this project is written to.
+    pub(crate) fn left_by_another(&self) -> Option<Left> {
+        Left::find(self.written_to())
+    }
+
+    fn written_to(&self) -> Vec<PathBuf> {
+        let state = self.store().dir();
+        let above = state
+            .parent()
+            .filter(|above| above.ends_with(PROJECT))
+            .unwrap_or(state);
+        let of_git = self
+            .location
+            .repo
+            .get()
+            .filter(|_| self.has_git())
+            .map(|(repo, _)| of_git(repo.common_dir()));
+        of_git
+            .into_iter()
+            .flatten()
+            .chain([above.to_owned()])
+            .collect()
+    }
 }
 
 /// What a project without git is known by.
@@ -193,32 +215,6 @@ impl Left {
 /// Folders of git's that are written to.
 fn of_git(common: &Path) -> [PathBuf; 4] {
     ["recover", "refs", "objects", "logs"].map(|name| common.join(name))
-}
-
-impl Context {
-    /// Looks for it where this project is written to.
-    pub(crate) fn left_by_another(&self) -> Option<Left> {
-        Left::find(self.written_to())
-    }
-
-    fn written_to(&self) -> Vec<PathBuf> {
-        let state = self.store().dir();
-        let above = state
-            .parent()
-            .filter(|above| above.ends_with(PROJECT))
-            .unwrap_or(state);
-        let of_git = self
-            .location
-            .repo
-            .get()
-            .filter(|_| self.has_git())
-            .map(|(repo, _)| of_git(repo.common_dir()));
-        of_git
-            .into_iter()
-            .flatten()
-            .chain([above.to_owned()])
-            .collect()
-    }
 }
 
 /// What makes places writable again that lack the rights of their owner.

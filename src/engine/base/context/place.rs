@@ -29,12 +29,7 @@ use crate::engine::base::runs::{self, Wanted};
 use crate::git::base::{RepositoryState, Unusable};
 use crate::git::repo::owner;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
-use crate::model::hint::Hint;
-use crate::model::id::TaskId;
-use crate::model::manifest::Head;
-use crate::model::path::FolderId;
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::{FolderId, Head, Hint, State, TaskId, Timestamp};
 use crate::policy::secrets::{Fingerprints, Redactor};
 use crate::policy::settings::RedactSettings;
 use crate::process::Mark;
@@ -191,7 +186,7 @@ pub(super) enum Discovered {
 pub(super) fn discover(setup: &Setup, skipped: &mut Vec<(PathBuf, u32)>) -> Result<Discovered> {
     match Repo::discover(&setup.cwd, setup.refused_home()) {
         Ok(repo) => Ok(Discovered::Repository(Box::new(repo))),
-        Err(GitError::NotARepository { .. }) => Ok(Discovered::Nothing),
+        Err(GitError::NotARepository(_)) => Ok(Discovered::Nothing),
         Err(GitError::ForeignOwner { path, owner, root })
             if root != setup.cwd && owner::is_open_to_all(&root) =>
         {

@@ -10,18 +10,17 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use super::stored::{RECORD, mark_suspect};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, Result};
-use crate::engine::record::trailers;
+use crate::engine::base::{Context, Error, Result};
+use crate::engine::record::stored::{format_trailers, parse_trailers};
 use crate::git::capture::Capture;
 use crate::git::checkpoint::{CheckpointParts, StoredCheckpoint};
 use crate::git::repo::CheckpointRef;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::id::{CheckpointId, RunId};
-use crate::model::manifest::{CaptureRules, Nested, ObjectId};
-use crate::model::path::{FolderId, NESTED, PathReason, RepoPath};
-use crate::model::state::State;
+use crate::model::path::NESTED;
+use crate::model::{
+    CaptureRules, Checkpoint, CheckpointId, FolderId, Nested, ObjectId, PathReason, RepoPath,
+    RunId, State,
+};
 
 pub(crate) use stored::{Now, adopt, changed, forget, verify};
 
@@ -183,8 +182,8 @@ fn real(path: &Path) -> PathBuf {
 fn refusal(error: &GitError) -> Refusal {
     let partial = !matches!(
         error,
-        GitError::NotARepository { .. }
-            | GitError::Unsupported { .. }
+        GitError::NotARepository(_)
+            | GitError::Unsupported(_)
             | GitError::Unusable(_)
             | GitError::ForeignOwner { .. }
             | GitError::StrayWorktree { .. }
@@ -192,7 +191,7 @@ fn refusal(error: &GitError) -> Refusal {
             | GitError::UntrackedFlood { .. }
     );
     let mut reason = match error {
-        GitError::NotARepository { .. } => "there is no repository that could be read".to_owned(),
+        GitError::NotARepository(_) => "there is no repository that could be read".to_owned(),
         other => other.to_string(),
     };
     let mut source = std::error::Error::source(error);
@@ -260,7 +259,7 @@ pub(super) fn remove_strays(
 
 /// Whether a nested checkpoint was made for this work tree from this state directory.
 fn is_ours(context: &Context, message: &str) -> bool {
-    let all = trailers::parse(message);
+    let all = parse_trailers(message);
     let has = |key: &str, value: &str| {
         all.iter()
             .any(|(known, found)| known == key && found == value)
@@ -430,6 +429,6 @@ impl NestedCapture {
             (OUTER_STATE, state.text()),
             (RECORD, &record),
         ];
-        Ok(trailers::format(&headline, &all))
+        Ok(format_trailers(&headline, &all))
     }
 }

@@ -1,17 +1,14 @@
 //! Nested checkpoints that are stored: verified, compared, named, taken in, forgotten.
 
 use super::NestedCapture;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
+use crate::engine::base::{Context, Result};
 use crate::engine::record::events::adopt_one;
 use crate::engine::record::stored::{mark_suspect, record_of};
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::manifest::{Change, ChangeType, Nested, ObjectId};
-use crate::model::operation::OperationKind;
-use crate::model::path::RepoPath;
-use crate::model::selector::Selector;
+use crate::model::{
+    Change, ChangeType, Checkpoint, Nested, ObjectId, OperationKind, RepoPath, Selector,
+};
 use crate::policy::restore::Selection;
 
 /// What is missing or damaged of the nested checkpoints that one links, as sentences. A repository that is gone takes
@@ -34,7 +31,7 @@ pub(crate) fn verify(
         let found = match Repo::nested(outer, &link.path, context.home()) {
             Ok(repo) if !repo.has_object(commit) && has_copy() => Vec::new(),
             Ok(repo) => verify_one(context, &repo, commit)?,
-            Err(GitError::NotARepository { .. }) if has_copy() => Vec::new(),
+            Err(GitError::NotARepository(_)) if has_copy() => Vec::new(),
             Err(error) => vec![error.to_string()],
         };
         problems.extend(

@@ -4,8 +4,7 @@
 use sha1::{Digest as _, Sha1};
 
 use super::{HASH, IndexEntryRef, IndexFile, SPARSE_FOLDER};
-use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::GITLINK;
+use crate::git::base::{Error, GITLINK, Result};
 
 /// Metadata of a file as an entry keeps it. Times are seconds and nanoseconds; all numbers are cut to 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,9 +48,7 @@ impl IndexPatch {
     pub(crate) fn new(bytes: Vec<u8>) -> Result<Self> {
         let file = IndexFile::parse(&bytes)?;
         if file.is_split() {
-            return Err(Error::Unsupported {
-                what: "a split index".to_owned(),
-            });
+            return Err(Error::Unsupported("a split index".to_owned()));
         }
         Ok(Self {
             bytes,

@@ -85,9 +85,9 @@ impl ObjectWriter {
 
     fn publish_with(&self, draft: Option<&Path>) -> Result<()> {
         if self.rehearsal {
-            return Err(Error::Unsupported {
-                what: "what a rehearsal captured is never published".to_owned(),
-            });
+            return Err(Error::Unsupported(
+                "what a rehearsal captured is never published".to_owned(),
+            ));
         }
         let mut state = self.state();
         self.stage(&mut state)?;
@@ -321,12 +321,7 @@ impl ObjectWriter {
             holder: "a git gc, which takes away what is being captured".to_owned(),
         }
     }
-}
 
-/// This many objects that are there already are examined. A capture that meets more of them has no cache.
-const READ_BACK: usize = 1000;
-
-impl ObjectWriter {
     /// Whether the object is there: written before, or in the real database or one that it borrows from.
     ///
     /// A pack that another process made meanwhile may be overlooked; the object is then written once more.
@@ -437,3 +432,6 @@ impl ObjectWriter {
         true
     }
 }
+
+/// This many objects that are there already are examined. A capture that meets more of them has no cache.
+const READ_BACK: usize = 1000;

@@ -13,8 +13,7 @@ use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
 use sha1_checked::Digest as _;
 
 use super::ObjectWriter;
-use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::object_id;
+use crate::git::base::{At as _, Error, Result, id_of, object_header};
 use crate::git::odb::format::{self, LEVEL};
 use crate::git::odb::pack;
 use crate::git::odb::publish::Staged;
@@ -80,7 +79,7 @@ impl ObjectWriter {
         let mut packed = ZlibEncoder::new(file, Compression::new(format::LEVEL));
         let mut hash = sha1_checked::Sha1::new();
         let mut buffer = vec![0; 1 << 18];
-        let head = object_id::object_header(ObjectType::Blob, size);
+        let head = object_header(ObjectType::Blob, size);
         let mut left = size;
         let mut part = head.as_bytes();
         loop {
@@ -176,8 +175,7 @@ impl Target {
     pub(super) fn read(&self, oid: Oid) -> Option<(ObjectType, Vec<u8>)> {
         let read = |odb: &Odb<'_>| {
             let object = odb.read(oid).ok()?;
-            let whole =
-                object_id::id_of(object.kind(), object.data()).is_ok_and(|read| read == oid);
+            let whole = id_of(object.kind(), object.data()).is_ok_and(|read| read == oid);
             whole.then(|| (object.kind(), object.data().to_vec()))
         };
         match self {

@@ -3,10 +3,7 @@
 use rustix::fs::FileType;
 
 use super::{DirContext, PendingDir, Walk};
-use crate::git::base::object_id::GITLINK;
-use crate::git::base::openat::{self, FileStat, is_settled};
-use crate::git::base::paths::unsafe_name;
-use crate::git::base::work_queue::WorkQueue;
+use crate::git::base::{FileStat, GITLINK, WorkQueue, is_settled, openat, unsafe_name};
 use crate::git::index::user_index::Identity;
 use crate::git::worktree::cache::{CachedEntry, Other, flag};
 use crate::git::worktree::scan::{Content, Folder, Scan};

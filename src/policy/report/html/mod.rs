@@ -12,8 +12,7 @@ use sha1::{Digest, Sha1};
 use super::data::{AttemptLine, FileLine, Files, Moment, MomentKind, Recommended, Report};
 use super::words;
 use super::words::MARK;
-use crate::model::run::AttemptOutcome;
-use crate::model::time::Timestamp;
+use crate::model::{AttemptOutcome, Timestamp};
 use crate::policy::secrets::redact;
 use crate::policy::text::{escape, escape_lines};
 
