@@ -12,6 +12,7 @@ use crate::model::manifest::ObjectId;
 use crate::model::run::{ProcessId, Run};
 use crate::model::run_line::{RunLine, run_line};
 use crate::model::time::Timestamp;
+use crate::policy::retry::Provider;
 
 /// An attempt that was begun.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -63,6 +64,8 @@ pub(crate) struct Ending {
     pub trigger: Option<&'static str>,
     /// The earlier session that its agent was to go on in.
     pub resumed: Option<String>,
+    /// Whose trouble with a provider its failure would be.
+    pub provider: Provider,
     /// The causes of the failures of its subtask that its supervisor charged before: they count whatever the ledger has.
     pub witnessed: Vec<Cause>,
 }
