@@ -25,6 +25,7 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
                 // A later answer of the model means that the error was overcome.
                 api_error = text(&object, "error").map(|code| assistant_error(&object, code, line));
                 if api_error.is_none() {
+                    record.answered = true;
                     last_text = parts(&object)
                         .filter_map(|part| text(part, "text"))
                         .last()

@@ -43,6 +43,7 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
             Some("turn.aborted") => record.interrupted = true,
             Some("item.completed") => {
                 let item = object.get("item").unwrap_or(&Value::Null);
+                record.answered |= text(item, "type") != Some("error");
                 let code = item.get("exit_code").and_then(Value::as_i64);
                 if matches!(
                     text(item, "type"),

@@ -17,6 +17,7 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
             Some("assistant.turn_start") => turns += 1,
             Some("assistant.message") => {
                 record.final_error = None;
+                record.answered = true;
                 if let Some(said) = text(data, "content").filter(|said| !said.is_empty()) {
                     record.final_text = Some(said.to_owned());
                 }

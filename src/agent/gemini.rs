@@ -22,6 +22,7 @@ pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> AgentRecord {
                 failed(&mut record, &object, EvidenceSource::Stdout, line);
             }
             Some("message") if text(&object, "role") == Some("assistant") => {
+                record.answered = true;
                 let said = text(&object, "content").unwrap_or_default();
                 let earlier = record
                     .final_text
@@ -29,7 +30,10 @@ pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> AgentRecord {
                     .filter(|_| object.get("delta").is_some());
                 record.final_text = Some(earlier.unwrap_or_default() + said);
             }
-            Some("tool_use") => record.final_text = None,
+            Some("tool_use") => {
+                record.answered = true;
+                record.final_text = None;
+            }
             Some("tool_result") if text(&object, "status") == Some("error") => {
                 record.tool_error = text_at(&object, "/error/message").map(str::to_owned);
             }

@@ -42,6 +42,7 @@ pub fn read(kind: AgentKind, stdout: &[u8], stderr: &[u8]) -> AgentRecord {
         AgentKind::Opencode => opencode::read(stdout),
         AgentKind::Aider => aider::read(stdout),
     };
+    record.answered |= record.is_success || record.tokens.is_some_and(|used| used.output > 0);
     // It becomes a word of a command line.
     record.session_id = record.session_id.filter(|id| is_session_id(id));
     record

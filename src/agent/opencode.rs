@@ -28,9 +28,11 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
                 }
             }
             Some("text") => {
+                record.answered = true;
                 record.final_text = text_at(&object, "/part/text").map(str::to_owned);
             }
             Some("tool_use") => {
+                record.answered = true;
                 if let Some(said) = text_at(&object, "/part/state/error") {
                     record.tool_error = Some(said.to_owned());
                     let tool = text_at(&object, "/part/tool");

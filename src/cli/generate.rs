@@ -15,7 +15,7 @@ use super::replies::ExitCode;
 use super::schema;
 
 /// What `recover` reads from the environment.
-const ENVIRONMENT: [(&str, &str); 8] = [
+const ENVIRONMENT: [(&str, &str); 9] = [
     ("RECOVER_RUN_ID", "The run to work on, as --run names it."),
     (
         "RECOVER_SESSION",
@@ -28,6 +28,10 @@ const ENVIRONMENT: [(&str, &str); 8] = [
     (
         "RECOVER_MAX_ATTEMPTS, RECOVER_COOLDOWN, RECOVER_TIMEOUT",
         "Override the configured limits.",
+    ),
+    (
+        "RECOVER_WAIT",
+        "How long run and resume wait at most in all, as their --wait says it.",
     ),
     ("RECOVER_SAFE_MODE", "Overrides the configured safe mode."),
     (

@@ -264,6 +264,10 @@ impl Kind {
             Self::Choice(words) => format!("one of {}", quoted(words.iter().map(String::as_str))),
             Self::List(of) => match &**of {
                 Self::Text(text) => text.list.to_owned(),
+                Self::Duration(_) => {
+                    "a list of at least one duration, none of them zero ([\"30s\", \"5m\"])"
+                        .to_owned()
+                }
                 other => other.expected(false).replacen("one of", "a list of", 1),
             },
             Self::Command => "a shell command, or a list of a program and its arguments".to_owned(),
@@ -335,7 +339,14 @@ impl Kind {
                 .iter()
                 .find(|word| is_word(word, text))
                 .map(|word| json!(word)),
-            (Self::List(of), Json::Array(items)) => Some(of.accept_all(items)?),
+            (Self::List(of), Json::Array(items)) => {
+                let zero = duration(StdDuration::ZERO);
+                let is_schedule = |all: &Json| {
+                    *all != json!([]) && !all.as_array().is_some_and(|all| all.contains(&zero))
+                };
+                let all = of.accept_all(items)?;
+                Some(all).filter(|all| !matches!(**of, Self::Duration(_)) || is_schedule(all))
+            }
             (Self::Command, Json::String(text)) if text.trim().is_empty() => Some(Json::Null),
             (Self::Bool, Json::Bool(_)) | (Self::Command, Json::String(_)) => Some(value.clone()),
             (Self::Command, Json::Array(items)) => command(items),

@@ -98,6 +98,8 @@ pub struct AgentRecord {
     pub structured: bool,
     /// Whether a terminal record says that the run ended well.
     pub is_success: bool,
+    /// Whether the model gave an answer: said something or called a tool.
+    pub answered: bool,
     /// Whether the program says that a user interrupted it.
     pub interrupted: bool,
     /// The error that ended the run.
@@ -133,6 +135,7 @@ impl AgentRecord {
             kind,
             structured: false,
             is_success: false,
+            answered: false,
             interrupted: false,
             final_error: None,
             session_id: None,

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::agent_record::{Tokens, Usage};
-use super::{CheckpointId, Condition, Decision, Failure, FeedbackResults, ObjectId, Timestamp};
+use super::decision::BudgetScope;
+use super::{
+    Action, CheckpointId, Condition, Decision, Failure, FeedbackResults, ObjectId, Timestamp,
+};
 
 /// A numbered unit of progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +28,62 @@ pub struct Iteration {
     /// The checkpoint that the work tree was known by when it began, or began again after it was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<CheckpointId>,
+    /// What it has waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Box<Waits>>,
+}
+
+/// An iteration's waits for what is not its agent's doing: a limit, an outage, the network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waits {
+    /// When the first attempt was cut off of those that nothing else came between; `None` where the last one was not.
+    pub since: Option<Timestamp>,
+    /// How many those are: all but the first are probes.
+    pub cut_off: u32,
+    /// Of these, the latest that no reset was named for.
+    pub unnamed: u32,
+    /// How many of the iteration's attempts were cut off after an answer of the model.
+    pub answered: u32,
+    /// Milliseconds that were waited in all.
+    pub waited_ms: u64,
+    /// What cut off the last one.
+    pub failure: Option<Box<Failure>>,
+    /// Whether that was one in a session of the agent that had an answer.
+    pub in_session: bool,
+}
+
+impl Waits {
+    /// How long it has waited in all.
+    pub fn waited(&self) -> Duration {
+        Duration::from_millis(self.waited_ms)
+    }
+
+    /// How many attempts found that nothing had changed.
+    pub fn probes(&self) -> u32 {
+        self.cut_off.saturating_sub(1)
+    }
+
+    /// Counts another attempt that was cut off.
+    pub(super) fn count(&mut self, failure: &Failure, answered: bool, at: Timestamp) {
+        self.since.get_or_insert(at);
+        self.cut_off += 1;
+        self.unnamed = if failure.names_reset(at) {
+            0
+        } else {
+            self.unnamed + 1
+        };
+        self.answered += u32::from(answered);
+        self.failure = Some(Box::new(failure.clone()));
+    }
+
+    /// Something else came of the last attempt: what is waited for next is waited for anew.
+    pub(super) fn end(&mut self) {
+        *self = Self {
+            answered: self.answered,
+            waited_ms: self.waited_ms,
+            ..Self::default()
+        };
+    }
 }
 
 /// Where an iteration stands.
@@ -141,6 +201,16 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// Whether it was cut off by what is waited for, or was for too long: the next one has its number and its place.
+    pub fn is_waiting(&self) -> bool {
+        let parks = |decision: &Decision| {
+            decision.has(Action::Park) || decision.stopped_by == Some(BudgetScope::Waiting)
+        };
+        self.outcome == Some(AttemptOutcome::Failed)
+            && !self.charged
+            && self.decision.as_ref().is_some_and(parks)
+    }
+
     /// Whether it ended by what was not the agent's doing, and not in a check.
     pub fn was_interrupted(&self) -> bool {
         let in_check = self.feedback_results.values().any(|result| !result.passed);
@@ -294,6 +364,7 @@ impl Iterations {
                 attempts: Vec::new(),
                 reason: None,
                 began: None,
+                waits: None,
             })
         };
         Arc::make_mut(self.0.entry(number).or_insert_with(pending))

@@ -82,6 +82,8 @@ pub enum BudgetScope {
     Cost,
     /// Tokens that the run's agents have used, by their records.
     Tokens,
+    /// Seconds that the iteration has waited for what is not its agent's doing.
+    Waiting,
 }
 
 impl BudgetScope {
@@ -90,7 +92,7 @@ impl BudgetScope {
         match self {
             Self::Global | Self::Cause | Self::Task | Self::Session => "attempts",
             Self::Rollbacks => "rollbacks",
-            Self::WallTime => "seconds",
+            Self::WallTime | Self::Waiting => "seconds",
             Self::Cost => "cents",
             Self::Tokens => "tokens",
         }
@@ -157,6 +159,12 @@ impl Decision {
     /// Whether `action` is part of it.
     pub fn has(&self, action: Action) -> bool {
         self.actions.contains(&action)
+    }
+
+    /// Whether it is one because no attempt is left.
+    pub fn is_exhausted(&self) -> bool {
+        self.stopped_by
+            .is_some_and(|scope| scope != BudgetScope::Waiting)
     }
 
     /// Whether another attempt is part of it, now or later.

@@ -31,7 +31,57 @@ pub enum FailureType {
     Crash,
 }
 
+/// The rule that knows a login service which is down.
+pub(crate) const LOGIN_SERVICE: &str = "agent.login-service";
+
 impl Failure {
+    /// What an agent's run waits for that ended so; `None` where waiting changes nothing.
+    pub fn weather(&self) -> Option<Weather> {
+        let of_login = |evidence: &Evidence| evidence.rule == LOGIN_SERVICE;
+        match (self.cause, self.detail) {
+            _ if self.evidence.first().is_some_and(of_login) => Some(Weather::Login),
+            (Cause::RateLimited, Some(CauseDetail::UsageLimit)) => Some(Weather::UsageLimit),
+            (Cause::NetworkError, _) => Some(Weather::Network),
+            (Cause::RateLimited, _) | (Cause::Unknown, Some(CauseDetail::ServiceError)) => {
+                Some(Weather::Outage)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it names the time after `now` at which a usage limit resets.
+    pub fn names_reset(&self, now: Timestamp) -> bool {
+        self.detail == Some(CauseDetail::UsageLimit) && self.retry_after > Some(now)
+    }
+
+    /// What it was in a word or two: the status of the API (`529`), the name of a network error, else what the cause is called.
+    pub fn in_short(&self) -> String {
+        let is_limit = self.detail == Some(CauseDetail::UsageLimit);
+        let word = |word: &&str| {
+            let is_status = word.len() == 3 && (*word == "429" || word.starts_with('5'));
+            let is_status = is_status && word.bytes().all(|byte| byte.is_ascii_digit());
+            let is_errno = word.len() > 4
+                && word.starts_with('E')
+                && word
+                    .bytes()
+                    .all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+            !is_limit && is_status || is_errno && self.cause == Cause::NetworkError
+        };
+        let mut words = self
+            .message
+            .split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let named = words.find(word);
+        let other = match (self.cause, self.detail) {
+            (_, Some(CauseDetail::UsageLimit)) => "usage limit",
+            (_, Some(CauseDetail::Overloaded)) => "overloaded",
+            (_, Some(CauseDetail::ServiceError)) => "server error",
+            (Cause::NetworkError, _) => "no connection",
+            (Cause::RateLimited, _) => "too many requests",
+            _ => self.cause.as_str(),
+        };
+        named.unwrap_or(other).to_owned()
+    }
+
     /// Whether nobody's work was wrong: a limit, the network or the service of the agent, a time limit, a kill, a crash of
     /// `recover`.
     pub fn is_interruption(&self) -> bool {
@@ -48,6 +98,32 @@ impl Failure {
                 self.cause,
                 Cause::RateLimited | Cause::Cancelled | Cause::Crashed
             )
+    }
+}
+
+/// What a run waits for that is not its agent's doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Weather {
+    /// The reset of a usage limit or a quota.
+    UsageLimit,
+    /// The agent's provider: it is down, overloaded, or refuses for now.
+    Outage,
+    /// The network.
+    Network,
+    /// The service that the agent logs in at.
+    Login,
+}
+
+impl Weather {
+    /// What is waited for, as the object of a sentence.
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::UsageLimit => "a usage limit to reset",
+            Self::Outage => "the provider",
+            Self::Network => "the network",
+            Self::Login => "the login service",
+        }
     }
 }
 

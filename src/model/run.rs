@@ -11,7 +11,8 @@ use strum::{IntoStaticStr, VariantArray};
 use super::agent_record::{Usage, is_session_id};
 use super::attempt::Iterations;
 use super::checkpoint::{Line, Removed};
-use super::failure::CauseDetail;
+use super::decision::BudgetScope;
+use super::failure::{CauseDetail, Weather};
 use super::import::ImportedDocument;
 use super::lazy_compressed::LazyCompressed;
 use super::{
@@ -22,7 +23,7 @@ use super::{
 
 pub use super::attempt::ProcessId;
 pub(crate) use super::attempt::{
-    Attempt, AttemptOutcome, Iteration, IterationStatus, Leftover, LiveAttempt,
+    Attempt, AttemptOutcome, Iteration, IterationStatus, Leftover, LiveAttempt, Waits,
 };
 pub(crate) use super::id::NONE;
 pub use super::id::RunKey;
@@ -96,13 +97,21 @@ impl RunStatus {
     }
 }
 
-/// A wait for a known time that uses up no attempt.
+/// A wait that uses up no attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Parked {
-    /// Until when.
+    /// When the next attempt begins: a probe.
     pub until: Timestamp,
     /// For what.
-    pub reason: String,
+    pub reason: Weather,
+    /// The same as a sentence.
+    pub text: String,
+    /// When it began.
+    pub since: Timestamp,
+    /// How many probes were made since.
+    pub probes: u32,
+    /// What the last attempt ended with, in short: `529`.
+    pub what: String,
 }
 
 /// Everything known of a run. What is asked of every run stands here; the rest of a run that is over stays packed until
@@ -204,6 +213,9 @@ pub struct RunDetails {
     pub fresh_session: bool,
     /// The agent's own session id, from its records.
     pub agent_session: Option<String>,
+    /// The latest of its sessions in which the model gave an answer, where attempts may go on, and what was used up there.
+    #[serde(default)]
+    pub answered_session: Option<(String, Usage)>,
     /// What was restored in its work tree since the agent last worked there: the next prompt begins with it.
     #[serde(default)]
     pub restored: Option<RestoredFiles>,
@@ -487,6 +499,28 @@ impl Run {
             paths: Vec::new(),
             ..restored
         });
+    }
+
+    /// Whether it waits for a limit's reset whose time was named.
+    pub fn waits_for_reset(&self) -> bool {
+        let decided = self.decision.as_ref();
+        self.parked.is_some()
+            && self
+                .failure
+                .as_ref()
+                .zip(decided)
+                .is_some_and(|(failure, decision)| failure.names_reset(decision.decided_at))
+    }
+
+    /// Whether it waited as long as it may: once what it waited for is over, it goes on as it was.
+    pub fn gave_up_waiting(&self) -> bool {
+        let decided = self.decision.as_ref();
+        decided.is_some_and(|decision| decision.stopped_by == Some(BudgetScope::Waiting))
+    }
+
+    /// What an iteration has waited for.
+    pub fn waits(&self, iteration: u32) -> Option<&Waits> {
+        self.iterations.get(iteration)?.waits.as_deref()
     }
 
     /// Whether what the run stands at was nobody's mistake: a limit, the network, a kill.

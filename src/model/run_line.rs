@@ -75,6 +75,8 @@ struct AttemptLine<'a> {
     number: u32,
     /// `null` while it is under way.
     outcome: Option<AttemptOutcome>,
+    /// Whether it counts against the budgets; what is waited for does not.
+    charged: bool,
     approach: Option<&'a str>,
     exit_code: Option<i32>,
     signal: Option<&'a str>,
@@ -98,6 +100,7 @@ impl<'a> From<&'a Attempt> for AttemptLine<'a> {
         Self {
             number: attempt.number,
             outcome: attempt.outcome,
+            charged: attempt.charged,
             approach: attempt.approach.as_deref(),
             exit_code: attempt.exit_code,
             signal: attempt.signal.as_deref(),

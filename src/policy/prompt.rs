@@ -122,7 +122,12 @@ fn failures<'a>(parts: &PromptParts<'a>) -> impl Iterator<Item = (&'a Failure, b
 
 /// What the attempt that did not find its session was to go on from, and whether that was an interruption.
 fn before_the_loss<'a>(parts: &PromptParts<'a>) -> Option<(&'a Failure, bool)> {
-    failures(parts).find(|(failure, _)| !is_session_lost(failure))
+    // What it waited for has no attempt of its own.
+    let waits = parts.run.waits(parts.run.current_iteration);
+    let waited_for = waits.and_then(|waits| waits.failure.as_deref());
+    failures(parts)
+        .find(|(failure, _)| !is_session_lost(failure))
+        .or_else(|| Some((waited_for?, true)))
 }
 
 /// What the attempt that was interrupted was to mend.

@@ -10,7 +10,7 @@ fn quick() -> TestEnv {
     let env = TestEnv::repo();
     env.write(
         ".ultraplan/recover.toml",
-        "[cooldown]\nduration = '1ms'\n[retry]\nbase_delay = '1ms'\n",
+        "[cooldown]\nduration = '1ms'\n[retry]\nbase_delay = '1ms'\n[weather]\nprobes = ['1ms']\n",
     );
     env
 }
@@ -479,6 +479,7 @@ fn claude(env: &TestEnv, body: &str) {
              cat > ../prompt.$n\n\
              echo '{{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"'$session'\"}}'\n\
              ends() {{ echo '{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":'$1',\"session_id\":\"'$session'\",\"result\":\"'\"$2\"'\"}}'; }}\n\
+             answers() {{ echo '{{\"type\":\"assistant\",\"session_id\":\"'$session'\",\"message\":{{\"content\":[{{\"type\":\"text\",\"text\":\"Working.\"}}]}}}}'; }}\n\
              {body}"
         ),
     );
@@ -499,7 +500,7 @@ fn an_interrupted_agent_goes_on_in_its_session() {
     let env = quick();
     claude(
         &env,
-        "if [ $n = 1 ]; then ends true 'API Error: Unable to connect to API (ECONNRESET)'; exit 1; fi; ends false done",
+        "if [ $n = 1 ]; then answers; ends true 'API Error: Unable to connect to API (ECONNRESET)'; exit 1; fi; ends false done",
     );
     env.json(
         0,
@@ -549,7 +550,9 @@ fn a_lost_session_is_nobodys_approach() {
     let env = quick();
     claude(
         &env,
-        &format!("if [ $n = 1 ]; then ends true 'API Error: 529 Overloaded'; exit 1; {gone}"),
+        &format!(
+            "if [ $n = 1 ]; then answers; ends true 'API Error: 529 Overloaded'; exit 1; {gone}"
+        ),
     );
     // Nor does it use one up: two are allowed, and the third is the second that tried anything.
     let args = [
@@ -566,7 +569,7 @@ fn a_lost_session_is_nobodys_approach() {
     ];
     let run = env.json(0, &args);
     assert_eq!(sessions(&env), ["none", "s-1", "none"]);
-    let lost = &run["iterations"][0]["attempts"][1];
+    let lost = &run["iterations"][0]["attempts"][0];
     assert_eq!(
         (&lost["failure"]["cause"], &lost["failure"]["detail"]),
         (&json!("RESOURCE_NOT_FOUND"), &json!("session_not_found")),

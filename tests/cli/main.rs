@@ -111,5 +111,6 @@ mod user_config;
 mod views;
 mod watch;
 mod ways_on;
+mod weather;
 mod worktrees;
 mod wrapped;

@@ -152,10 +152,10 @@ fn a_night_is_decided_as_an_engineer_would() {
         println!("{}", told(end));
     }
     let expected = [
-        (1, "RATE_LIMITED", "retry"),
+        (1, "RATE_LIMITED", "park"),
         (1, "RATE_LIMITED", "park"),
         (1, "passed", ""),
-        (2, "NETWORK_ERROR", "retry"),
+        (2, "NETWORK_ERROR", "park"),
         (2, "passed", ""),
         (3, "BROKEN_BUILD", "rollback+retry"),
         (3, "BROKEN_BUILD", "rollback+retry"),

@@ -327,7 +327,7 @@ fn a_parked_run_goes_on_after_the_reset() {
         )
     };
     env.write("limited", limited("1772370000"));
-    env.script("claude", "if [ $RECOVER_ATTEMPT = 1 ]; then cat limited; exit 1; fi; echo '{\"type\":\"result\",\"is_error\":false,\"result\":\"ok\"}'");
+    env.script("claude", "n=$(cat ../n 2>/dev/null || echo 0); echo $((n + 1)) > ../n; if [ $n = 0 ] || [ -e far ]; then cat limited; exit 1; fi; echo '{\"type\":\"result\",\"is_error\":false,\"result\":\"ok\"}'");
     let document = env.json(
         0,
         &[
@@ -345,8 +345,9 @@ fn a_parked_run_goes_on_after_the_reset() {
             .as_array()
             .unwrap()
             .len(),
-        2
+        1
     );
+    env.write("far", "");
     env.write("limited", limited("1782370000"));
     assert_eq!(
         env.json(8, &["run", "--agent", "claude", "--", "./claude"])["outcome"],

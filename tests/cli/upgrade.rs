@@ -218,6 +218,13 @@ struct Question {
     answer: Value,
 }
 
+/// Until when a run waits, and why as a sentence: that was its `reason`, which is a word now, and is its `text`.
+fn wait(answer: &Value) -> (&Value, &Value) {
+    let parked = &answer["parked"];
+    let [text, reason] = ["text", "reason"].map(|key| &parked[key]);
+    (&parked["until"], if text.is_null() { reason } else { text })
+}
+
 /// The facts of an answer, which no version may tell otherwise.
 #[track_caller]
 fn same(was: &Value, is: &Value, question: &str) {
@@ -234,7 +241,8 @@ fn same(was: &Value, is: &Value, question: &str) {
         "attempts_left",
         "cooldown_until",
     ];
-    let state = ["parked", "last_error", "last_error_at", "budgets"];
+    let state = ["last_error", "last_error_at", "budgets"];
+    assert_eq!(wait(was), wait(is), "{question}");
     match text(&was["command"]).as_str() {
         "retry-status" => equal(was, is, &[&budget[..], &state].concat(), ""),
         "status" => {
@@ -690,10 +698,10 @@ fn a_repository_of_0_1_0_that_was_moved_is_taken_over() {
                 "attempts_left",
                 "max_attempts",
                 "cooldown_until",
-                "parked",
             ] {
                 assert_eq!(answer[key], now[key], "{args:?}: {key}");
             }
+            assert_eq!(wait(&answer), wait(&now), "{args:?}");
         }
     }
     recorded.json(

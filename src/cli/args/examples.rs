@@ -20,6 +20,10 @@ const RUN: &[Example] = &[
         "recover run --until 'grep -q DONE plan.md' -- ./loop.sh",
         "go on until another command passes",
     ),
+    (
+        "recover run --wait=30m --agent claude --prompt-file task.md",
+        "in a job: wait for limits and outages half an hour in all",
+    ),
 ];
 
 const ALL: &[(&str, &[Example])] = &[
@@ -41,7 +45,7 @@ const ALL: &[(&str, &[Example])] = &[
             ),
             (
                 "recover resume --wait=2h",
-                "wait for the cooldown or a limit's reset first",
+                "wait for cooldowns, limits and outages, at most two hours in all",
             ),
         ],
     ),

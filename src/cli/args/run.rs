@@ -114,9 +114,16 @@ pub(crate) struct RunArgs {
 
     /// Exit with 6 instead of waiting
     ///
-    /// When the next attempt has to wait for a cooldown or a limit's reset.
+    /// When the next attempt has to wait for a cooldown, a limit's reset, an outage of the agent's provider or the network.
     #[arg(long, hide_short_help = true)]
     pub no_wait: bool,
+
+    /// Wait at most DUR in all, then exit with 9 [default: as long as it takes]
+    ///
+    /// For cooldowns, limits and outages. Where a limit is known to reset later, exits with 6 at once. --no-wait goes before it.
+    #[arg(long, hide_short_help = true, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "",
+          env = "RECOVER_WAIT", hide_env_values = true)]
+    pub wait: Option<clock::WaitLimit>,
 
     /// Show the agent's records as they are, not as text
     #[arg(long, hide_short_help = true)]
@@ -226,8 +233,10 @@ pub(crate) struct ResumeArgs {
 
     /// Wait instead of exiting with 6
     ///
-    /// For the cooldown or the limit's reset, at most DUR (then exit 9).
-    #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    /// For cooldowns, limits and outages, at most DUR in all (then exit 9). Where a limit is known to reset later, exits with 6
+    /// at once.
+    #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "",
+          env = "RECOVER_WAIT", hide_env_values = true)]
     pub wait: Option<clock::WaitLimit>,
 
     /// Take the run up from this git remote

@@ -72,7 +72,7 @@ pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
         &run::DriveOptions {
             no_wait: args.no_wait,
             show,
-            longest_wait: None,
+            longest_wait: args.wait.and_then(clock::WaitLimit::longest),
             digest: digest(ui, args.raw),
         },
     )?;

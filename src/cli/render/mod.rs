@@ -56,6 +56,11 @@ pub(crate) fn when(at: Timestamp, now: Timestamp) -> String {
 
 /// `04:19, in 5 s`: the user's own time, with the date where it is another day.
 pub(crate) fn moment(at: Timestamp, now: Timestamp) -> String {
+    format!("{}, {}", time_of_day(at, now), when(at, now))
+}
+
+/// `04:19`, with the date where it is not today's.
+pub(crate) fn time_of_day(at: Timestamp, now: Timestamp) -> String {
     let (local, today) = (
         at.datetime().with_timezone(&Local),
         now.datetime().with_timezone(&Local),
@@ -65,7 +70,7 @@ pub(crate) fn moment(at: Timestamp, now: Timestamp) -> String {
     } else {
         "%Y-%m-%d %H:%M"
     };
-    format!("{}, {}", local.format(form), when(at, now))
+    local.format(form).to_string()
 }
 
 /// `2026-01-05 04:19:02`, in the user's own time.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
-use super::{Table, column, moment, when, words};
+use super::{Table, column, moment, time_of_day, when, words};
 use crate::agent;
 use crate::engine::base::clock;
 use crate::engine::{remote, status};
@@ -13,7 +13,7 @@ use crate::model::agent_record::{Usage, short_count};
 use crate::model::decision::{Budget, BudgetScope, Decision, Standing};
 use crate::model::hint::{Hint, join};
 use crate::model::id::CheckpointId;
-use crate::model::run::{IterationStatus, Run, RunStatus};
+use crate::model::run::{IterationStatus, Parked, Run, RunStatus};
 use crate::model::step::Step;
 use crate::model::time::Timestamp;
 use crate::policy::report::ToLookAt;
@@ -112,7 +112,7 @@ pub(crate) fn status_text(ui: &Ui, status: &status::Status, now: Timestamp) -> S
     text.push_str(&usage_text(status));
     text.push_str(&failure_text(status, now));
     let stands = match &status.activity {
-        Some(activity) => activity_text(activity, now),
+        Some(activity) => activity_text(activity, run.parked.as_ref(), now),
         None if run.status.is_done() => {
             let done = run
                 .iterations
@@ -199,9 +199,23 @@ fn remote_text(remote: &remote::RunRemote) -> String {
     text
 }
 
-fn activity_text(activity: &status::Activity, now: Timestamp) -> String {
+/// `waiting for the provider since 02:10 (529), next probe 03:25`
+fn parked_text(parked: &Parked, now: Timestamp) -> String {
+    format!(
+        "waiting for {} since {} ({}), next probe {}",
+        parked.reason.what(),
+        time_of_day(parked.since, now),
+        escape(&parked.what),
+        time_of_day(parked.until, now)
+    )
+}
+
+fn activity_text(activity: &status::Activity, parked: Option<&Parked>, now: Timestamp) -> String {
     let what = match (activity.what, &activity.check, activity.waiting_until) {
         (_, Some(check), _) => format!("check {}", escape(check)),
+        ("waiting", ..) if parked.is_some() => parked
+            .map(|parked| parked_text(parked, now))
+            .unwrap_or_default(),
         ("waiting", _, Some(until)) => format!("waiting until {}", moment(until, now)),
         (what, ..) => what.to_owned(),
     };
@@ -265,7 +279,9 @@ pub(super) fn look_at_text(ui: &Ui, all: &[ToLookAt]) -> String {
 /// Whether a budget may be what stops the run: a limit that a user set, or the one that is reached first.
 fn matters(run: &Run, budget: &Budget, all: &[Budget]) -> bool {
     match budget.scope {
-        BudgetScope::WallTime | BudgetScope::Cost | BudgetScope::Tokens => true,
+        BudgetScope::WallTime | BudgetScope::Cost | BudgetScope::Tokens | BudgetScope::Waiting => {
+            true
+        }
         _ if run.status.is_done() => false,
         // What is never tried again by itself is not counted: the failure says so.
         BudgetScope::Global | BudgetScope::Cause | BudgetScope::Rollbacks => budget.limit > 0,
@@ -288,7 +304,8 @@ fn used(budget: &Budget) -> String {
         BudgetScope::Rollbacks
         | BudgetScope::WallTime
         | BudgetScope::Cost
-        | BudgetScope::Tokens => "",
+        | BudgetScope::Tokens
+        | BudgetScope::Waiting => "",
     };
     format!(
         "{} of {} {}{what}",
@@ -440,10 +457,22 @@ fn standing_text(retry: &status::Retry, now: Timestamp) -> String {
             Some(reason) => format!("It stopped: {reason}."),
             None => "An attempt is allowed now.".to_owned(),
         },
-        Standing::Wait(until) => format!(
-            "Wait: the next attempt is allowed at {}.",
-            moment(until, now)
-        ),
+        Standing::Wait(until) => match retry.run.as_ref().and_then(|run| run.parked.as_ref()) {
+            Some(parked) => format!(
+                "Wait: {}.",
+                parked_text(
+                    &Parked {
+                        until,
+                        ..parked.clone()
+                    },
+                    now
+                )
+            ),
+            None => format!(
+                "Wait: the next attempt is allowed at {}.",
+                moment(until, now)
+            ),
+        },
         Standing::Exhausted => "No attempt is left.".to_owned(),
         Standing::NeedsPerson => "A person is needed.".to_owned(),
     }

@@ -19,7 +19,7 @@ use crate::model::id::CheckpointId;
 use crate::model::run::{Attempt, AttemptOutcome, Run, RunKey};
 use crate::model::state::State;
 use crate::policy::retry::Account;
-use crate::policy::retry::{DecisionInput, decide, fallback_of, is_charged};
+use crate::policy::retry::{DecisionInput, Provider, decide, fallback_of, is_charged};
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 use conditions::Detected;
@@ -54,7 +54,8 @@ pub(in crate::engine) fn beginning(
         .iterations
         .get(iteration)
         .and_then(|i| i.attempts.last())
-        .map_or(1, |last| last.number + 1);
+        // What was cut off by what is waited for is no attempt yet.
+        .map_or(1, |last| last.number + u32::from(!last.is_waiting()));
     let subtask = begin
         .subtask
         .clone()
@@ -114,8 +115,8 @@ pub(crate) fn end(
     Ok(run_summary::report_after(context, key, ended))
 }
 
-/// Whether losing its session costs an agent no attempt: the first time in an iteration, where its records say of no token
-/// that the attempt took.
+/// Whether losing its session costs an agent no attempt: the first time since the last one that was charged, where its records
+/// say of no token that the attempt took.
 fn may_lose_its_session(run: &Run, started: &Started, ending: &Ending) -> bool {
     let is_lost = |attempt: &Attempt| {
         let failure = attempt.failure.as_ref().filter(|_| !attempt.charged);
@@ -130,7 +131,12 @@ fn may_lose_its_session(run: &Run, started: &Started, ending: &Ending) -> bool {
         .usage()
         .tokens
         .is_none_or(|tokens| tokens.total == 0);
-    is_idle && !earlier.unwrap_or_default().iter().any(is_lost)
+    let mut since = earlier.unwrap_or_default().iter().rev();
+    is_idle
+        && !since
+            .by_ref()
+            .take_while(|attempt| !attempt.charged)
+            .any(is_lost)
 }
 
 /// Completes the event of an attempt's end: which attempt, and what is decided about a failure. `random`, between 0 and 1,
@@ -155,9 +161,10 @@ pub(in crate::engine) fn judge(
         failure.conditions.extend(&found.of_failure);
     }
     let spread = (found.is_stalled, random);
-    let decision = failure
+    let decided = failure
         .as_mut()
         .map(|failure| decide_for(context, state, run, failure, (started, ending), spread));
+    let (decision, charged) = decided.unzip();
     let end = &mut ending.end;
     end.iteration = started.iteration;
     end.attempt = started.attempt;
@@ -166,12 +173,7 @@ pub(in crate::engine) fn judge(
         Some(failure) if failure.kind == FailureType::Cancellation => AttemptOutcome::Cancelled,
         Some(_) => AttemptOutcome::Failed,
     };
-    end.charged = failure
-        .as_ref()
-        .zip(decision.as_ref())
-        .is_some_and(|(failure, decision)| {
-            is_charged(failure, decision, ending.resumed.as_deref())
-        });
+    end.charged = charged.unwrap_or(false);
     end.conditions = failure
         .as_ref()
         .map_or(found.of_failure, |failure| failure.conditions.clone());
@@ -317,8 +319,10 @@ pub(in crate::engine) fn end_locked(
     let result = match (&ending.end.decision, ending.end.outcome) {
         (Some(decision), AttemptOutcome::Failed) => {
             let mode = context.check_safe_mode("putting the working memory back");
-            let allowed =
-                context.settings().rollback.on_error && !ending.keep_state && mode.is_ok();
+            // An agent that was cut off goes on where it was.
+            let goes_on = ending.provider == Provider::Agent && decision.has(Action::Park);
+            let is_kept = ending.keep_state || goes_on;
+            let allowed = context.settings().rollback.on_error && !is_kept && mode.is_ok();
             // Not even the loop's own state is cleared where the mode forbids it.
             let safety = checkpoint
                 .as_ref()
@@ -346,7 +350,7 @@ pub(in crate::engine) fn end_locked(
     })
 }
 
-/// Decides about a failure, and says in its conditions what that came up against.
+/// Decides about a failure, and says in its conditions what that came up against; and whether it is charged.
 fn decide_for(
     context: &Context,
     state: &State,
@@ -354,39 +358,40 @@ fn decide_for(
     failure: &mut Failure,
     (started, ending): (&Started, &Ending),
     (is_stalled, random): (bool, f64),
-) -> Decision {
+) -> (Decision, bool) {
     let settings = run_settings::settings_of(context, run);
     let session = session_of(context, run);
     let has_good_checkpoint = state.last_good(&run.key).is_some();
-    let decision = decide(
-        failure,
-        &DecisionInput {
-            account: Account {
-                state,
-                run,
-                subtask: &started.subtask,
-                session: &session,
-                witnessed: &ending.witnessed,
-            },
-            settings: &settings,
-            on_failure: run.spec.on_failure,
-            has_good_checkpoint,
-            in_feedback_loop: ending.in_feedback_loop,
-            resumed: ending.resumed.as_deref(),
-            is_stalled,
-            usage: ending.end.usage(),
-            fallback: fallback_of(run, started.iteration, started.attempt),
-            now: context.clock.now(),
-            random,
+    let input = DecisionInput {
+        account: Account {
+            state,
+            run,
+            subtask: &started.subtask,
+            session: &session,
+            witnessed: &ending.witnessed,
         },
-    );
-    if decision.stopped_by.is_some() {
+        settings: &settings,
+        on_failure: run.spec.on_failure,
+        has_good_checkpoint,
+        in_feedback_loop: ending.in_feedback_loop,
+        provider: ending.provider,
+        answered: ending.end.answered,
+        resumed: ending.resumed.as_deref(),
+        is_stalled,
+        usage: ending.end.usage(),
+        fallback: fallback_of(run, started.iteration, started.attempt),
+        now: context.clock.now(),
+        random,
+    };
+    let decision = decide(failure, &input);
+    let charged = is_charged(failure, &input);
+    if decision.is_exhausted() {
         failure.conditions.push(Condition::RetriesExhausted);
     }
     if !has_good_checkpoint {
         failure.conditions.push(Condition::NoCheckpoint);
     }
-    decision
+    (decision, charged)
 }
 
 /// Spreads delays; `RECOVER_TEST_SEED` makes it repeatable.
@@ -416,7 +421,7 @@ fn loop_event(
             retry_after: decision.not_before,
         }
     } else {
-        let reason = if decision.stopped_by.is_some() {
+        let reason = if decision.is_exhausted() {
             "max_retries".to_owned()
         } else {
             decision.reason.clone()

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::engine::base::{Context, Error};
 use crate::model::run_line::run_line;
 use crate::model::{AttemptEnd, Cause, Checkpoint, ObjectId, ProcessId, Run, RunLine, Timestamp};
+use crate::policy::retry::Provider;
 
 /// An attempt that was begun.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -57,6 +58,8 @@ pub(crate) struct Ending {
     pub trigger: Option<&'static str>,
     /// The earlier session that its agent was to go on in.
     pub resumed: Option<String>,
+    /// Whose trouble with a provider its failure would be.
+    pub provider: Provider,
     /// The causes of the failures of its subtask that its supervisor charged before: they count whatever the ledger has.
     pub witnessed: Vec<Cause>,
 }

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use checks::{refuse, validate};
 use prepare::{Way, spec_of};
@@ -86,6 +87,11 @@ impl ResumeRequest {
         }
     }
 
+    /// Whether it is a person's word for another attempt: of a run that gave up waiting every resume is.
+    fn grants(&self, run: &Run) -> bool {
+        self.strategy.is_some() || run.gave_up_waiting()
+    }
+
     /// What is requested of the next attempt, as it is typed.
     fn words(&self) -> Vec<String> {
         let flags = [
@@ -130,6 +136,8 @@ pub(crate) struct Resumed {
     pub standing: Standing,
     /// The words that ask for the same again.
     pub again: Vec<String>,
+    /// How long it was waited before it was taken up.
+    pub waited: Duration,
     /// Whether there is a good checkpoint to go back to.
     pub has_good_checkpoint: bool,
     /// What a dry run says that would be done; `None` where nothing would be.
@@ -172,7 +180,12 @@ pub(crate) fn resume(
     }
     let (mut resumed, driving) = ready?;
     if let Some(driving) = driving {
-        let driven = drive(context, &driving, drive_options)?;
+        let longest = drive_options.longest_wait;
+        let options = DriveOptions {
+            longest_wait: longest.map(|longest| longest.saturating_sub(resumed.waited)),
+            ..*drive_options
+        };
+        let driven = drive(context, &driving, &options)?;
         resumed.run = driven.run.clone();
         resumed.standing = driven.standing;
         resumed.driven = Some(driven);
@@ -252,11 +265,13 @@ fn take_up(
     if starts && !request.command_of(&run).0.is_empty() {
         trust::require_to_drive(context, &run)?;
     }
+    let begun = context.clock.now();
     if !request.restart
         && let Some(stop) = stop_early(context, &key, request, &state)?
     {
         return Ok((stop, None));
     }
+    let waited = context.clock.now().since(begun);
     state = load()?;
     let mut run = run_of(&state, &key)?;
     // What an attempt needed has changed since: that is as good as a person's word.
@@ -264,7 +279,7 @@ fn take_up(
     let standing = run_retry_status(context, &state, &run).standing;
     let held_up = matches!(standing, Standing::Exhausted | Standing::NeedsPerson);
     // What was granted and not used yet stays.
-    let granted = (request.strategy.is_some() && held_up)
+    let granted = (request.grants(&run) && held_up)
         || run.granted > 0
         || (has_changed && standing == Standing::Allowed);
     let way = Way {
@@ -276,6 +291,7 @@ fn take_up(
     };
     let mut resumed = Resumed {
         changed: true,
+        waited,
         strategy: way.strategy,
         validation: validated(context, &state, &run, request),
         ..untouched(context, &state, run.clone())
@@ -426,6 +442,7 @@ fn untouched(context: &Context, state: &State, run: Run) -> Resumed {
         validation: Vec::new(),
         driven: None,
         again: Vec::new(),
+        waited: Duration::ZERO,
         plan: None,
     }
 }
@@ -472,6 +489,9 @@ fn stop_early(
                 let deadline = limit
                     .longest()
                     .map(|longest| context.clock.now().plus(longest));
+                if retry::is_futile(&run, until, deadline) {
+                    return Ok(Some(untouched(context, state, run)));
+                }
                 match retry::sleep(context, Some(&run), until, deadline)? {
                     WakeReason::InTime | WakeReason::Now => Ok(None),
                     WakeReason::Stop => Ok(Some(untouched(context, state, run))),
@@ -479,7 +499,7 @@ fn stop_early(
             }
         },
         // An explicit strategy grants one attempt.
-        Standing::Exhausted | Standing::NeedsPerson if request.strategy.is_some() => Ok(None),
+        Standing::Exhausted | Standing::NeedsPerson if request.grants(&run) => Ok(None),
         Standing::Exhausted | Standing::NeedsPerson => Ok(Some(untouched(context, state, run))),
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context as _;
 
@@ -97,8 +98,9 @@ fn drive_held(
         unstartable: None,
         stopped: None,
         has_attempted: false,
-        parked_until: None,
         limited_until: None,
+        parked_since: None,
+        waited: Duration::ZERO,
         session,
         witnessed: Vec::new(),
     };
@@ -128,10 +130,12 @@ struct Driver<'a> {
     stopped: Option<Error>,
     /// Whether it has made an attempt.
     has_attempted: bool,
-    /// The wait that a user was notified of.
-    parked_until: Option<Timestamp>,
     /// When the limit resets with which the latest attempt ended, which passed.
     limited_until: Option<Timestamp>,
+    /// When the wait began that a user was notified of.
+    parked_since: Option<Timestamp>,
+    /// How long it has waited in all.
+    waited: Duration,
     /// The claim of a run that lies on a remote.
     session: Option<&'a Session>,
     /// Failures that were charged since the subtask's last success.
@@ -394,22 +398,28 @@ impl Driver<'_> {
     fn wait_until(&mut self, run: &Run, until: Timestamp) -> Step {
         let outcome = stopped(run);
         if let Some(parked) = &run.parked
-            && self.parked_until != Some(until)
+            && self.parked_since != Some(parked.since)
         {
-            self.parked_until = Some(until);
+            self.parked_since = Some(parked.since);
             let happened = Happened {
                 until: Some(until),
-                ..Happened::new(NotifyEvent::Parked, Some(parked.reason.clone()))
+                ..Happened::new(NotifyEvent::Parked, Some(parked.text.clone()))
             };
             notify(self.context, self.key, happened, None);
         }
         if self.options.no_wait {
             return Err(Halt::At(outcome));
         }
-        tracing::info!(%until, "waiting for the next attempt");
+        let begun = self.context.clock.now();
         let longest = self.options.longest_wait;
-        let deadline = longest.map(|longest| self.context.clock.now().plus(longest));
-        match retry::sleep(self.context, Some(run), until, deadline) {
+        let deadline = longest.map(|longest| begun.plus(longest.saturating_sub(self.waited)));
+        if retry::is_futile(run, until, deadline) {
+            return Err(Halt::At(outcome));
+        }
+        tracing::info!(%until, "waiting for the next attempt");
+        let slept = retry::sleep(self.context, Some(run), until, deadline);
+        self.waited += self.context.clock.now().since(begun);
+        match slept {
             Ok(WakeReason::InTime | WakeReason::Now) => Ok(()),
             Ok(WakeReason::Stop) => Err(Halt::At(outcome)),
             Err(error) => {
@@ -572,7 +582,7 @@ impl Driver<'_> {
             return stop(Outcome::Cancelled);
         }
         tracing::info!(actions = ?decision.actions, reason = %decision.reason, "decided");
-        if ended.run.spec.on_failure == OnFailure::Stop {
+        if ended.run.spec.on_failure == OnFailure::Stop && !decision.has(Action::Park) {
             return stop(Outcome::Failed);
         }
         // Who stops it here wants to see what the attempt left; taking the run up again does what was decided.

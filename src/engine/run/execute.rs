@@ -19,7 +19,7 @@ use super::feedback::{LoopSetting, evidence_of, log_file, run_loops};
 use super::{Digest, DriveOptions};
 use crate::agent;
 use crate::agent::Stream;
-use crate::durable::Sync;
+use crate::durable::{Sync, present};
 use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -46,8 +46,9 @@ use crate::model::time::Timestamp;
 use crate::os::own_program;
 use crate::policy::classify::{self, classify, stage_of_command};
 use crate::policy::prompt::{PromptParts, prompt};
+use crate::policy::retry::Provider;
 use crate::policy::secrets::{redact, redact_json};
-use crate::policy::settings::Leftovers;
+use crate::policy::settings::{AUTO, Leftovers};
 use crate::policy::text::headline;
 use crate::process::{Exit, Mark, Program, Signal, SpawnErrorKind, Supervised, Watch, Watcher};
 use crate::store::NewEvent;
@@ -125,6 +126,7 @@ pub(super) fn execute(
 ) -> Result<Executed> {
     let folder = attempt_dir(context, key, started)?;
     let log = folder.join("output.log");
+    put_aside(context, &log, started);
     let text = prompt_of(context, &context.load()?.state, before, &started.subtask);
     let command = Command::of(started);
     let mut supervised = supervised(context, before, started, &folder, text.as_deref(), options)?;
@@ -199,6 +201,7 @@ pub(super) fn execute(
     evidence.is_check = stage != CheckKind::Agent;
     let named = command.agent.as_deref();
     let kind = agent::detect(Some(&command.line()), named, &evidence.stdout);
+    ending.provider = command.provider(before, kind.is_some());
     let record = kind.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));
     if let Some(record) = &record {
         take_record(&mut ending, record, before);
@@ -261,6 +264,7 @@ pub(super) fn execute(
         failure.message = format!("{}: {}", feedback.name, failure.message);
         ending.end.failure = Some(failure);
         ending.in_feedback_loop = true;
+        ending.provider = Provider::Nobody;
         ending.failed_loop = Some(feedback.name);
     }
     ending.end.feedback_results = report.results;
@@ -270,6 +274,21 @@ pub(super) fn execute(
         child_exit_code,
         limited_until,
     })
+}
+
+/// The log of an attempt that was cut off stays beside that of the probe which takes its place.
+fn put_aside(context: &Context, log: &Path, started: &Started) {
+    let waits = started.run.waits(started.iteration);
+    let Some(number) = waits
+        .map(|waits| waits.cut_off)
+        .filter(|number| *number > 0)
+    else {
+        return;
+    };
+    let aside = log.with_file_name(format!("output-cut-off-{number}.log"));
+    if let Err(error) = present(context.store().root().rename(log, &aside)) {
+        tracing::warn!(%error, log = %log.display(), "the log of the attempt that was cut off is lost");
+    }
 }
 
 /// Deals with what the attempt left behind outside its session, and says so of each process once.
@@ -316,6 +335,7 @@ fn settle_locks(context: &Context, before: &[ForeignLock]) {
 /// Takes over what an agent's records say beside its errors.
 fn take_record(ending: &mut Ending, record: &AgentRecord, before: &Run) {
     ending.end.agent_session.clone_from(&record.session_id);
+    ending.end.answered = record.structured.then_some(record.answered);
     let used = usage_of(record, before);
     ending.end.cost_micros = used.cost_micros;
     ending.end.tokens = used.tokens;
@@ -350,6 +370,18 @@ impl Command {
         given
             .or(is_agent.then_some(CheckKind::Agent))
             .unwrap_or_else(|| stage_of_command(&self.argv))
+    }
+
+    /// Whose trouble with a provider its failure would be. `is_known`: its name or its records are those of an agent.
+    fn provider(&self, run: &Run, is_known: bool) -> Provider {
+        let named = self.agent.as_deref().filter(|name| *name != AUTO);
+        let is_agent = self.launch.is_some() || named.is_some() || run.spec.kind.is_some();
+        match self.stage(run) {
+            CheckKind::Agent if named == Some("none") || self.is_fallback => Provider::Nobody,
+            CheckKind::Agent if is_known || is_agent => Provider::Agent,
+            CheckKind::Agent => Provider::Loop,
+            _ => Provider::Nobody,
+        }
     }
 
     /// Whether what is shown of its records is text for people.

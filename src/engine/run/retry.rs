@@ -83,6 +83,11 @@ pub(crate) fn wait(context: &Context, longest: Option<Duration>) -> Result<Retry
     }
 }
 
+/// Whether a wait is known to end too late: only then is it not even begun.
+pub(crate) fn is_futile(run: &Run, until: Timestamp, deadline: Option<Timestamp>) -> bool {
+    run.waits_for_reset() && deadline.is_some_and(|deadline| deadline < until)
+}
+
 /// Sleeps until `until`, or gives up where `deadline` comes first: before sleeping, not after. Who watches may cut it
 /// short.
 pub(crate) fn sleep(
@@ -96,7 +101,7 @@ pub(crate) fn sleep(
         .and_then(|run| run.decision.as_ref())
         .map(|decision| decision.reason.as_str());
     let reason = parked
-        .map(|parked| parked.reason.as_str())
+        .map(|parked| parked.text.as_str())
         .or(decided)
         .unwrap_or_default();
     context.progress.begin_wait();

@@ -549,6 +549,9 @@ fn apply_to_run(run: &mut Run, event: &Event) {
             forgive(run, event.seq);
             run.reset_seq = event.seq;
             run.granted = 0;
+            for iteration in run.iterations.iter_mut_from(0) {
+                iteration.waits = None;
+            }
             // The failure is still there to be examined; what was decided about it holds nothing up any more.
             run.decision = None;
             if matches!(run.status, RunStatus::Escalated | RunStatus::Parked) {
@@ -622,6 +625,12 @@ fn run_resumed(run: &mut Run, event: &Event) {
     run.next_instructions.clone_from(instructions);
     run.next_error_context = *error_context;
     run.granted = u32::from(*granted);
+    if *granted {
+        // A person's word: what is waited for from now on is bounded anew.
+        if let Some(iteration) = run.iterations.get_mut(*iteration) {
+            iteration.waits = None;
+        }
+    }
     // Only who asks for it is granted to go on past what was given up.
     let accepts = *granted && *strategy == Some(Strategy::ContinueNext);
     if accepts {

@@ -170,7 +170,7 @@ fn stopped_because(run: &Run) -> Option<String> {
                 .decision
                 .as_ref()
                 .map(|decision| decision.reason.as_str());
-            let parked = run.parked.as_ref().map(|parked| parked.reason.as_str());
+            let parked = run.parked.as_ref().map(|parked| parked.text.as_str());
             let failed = run.failure.as_ref().map(|failure| failure.message.as_str());
             decided.or(parked).or(failed).map(words::line)
         }

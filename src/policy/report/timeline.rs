@@ -22,7 +22,17 @@ pub(super) fn timeline(source: &Source<'_>) -> (Vec<Moment>, usize) {
         let made = moments_of(event)
             .into_iter()
             .filter(|moment| scope.holds(moment));
-        moments.extend(made.map(|moment| (event.at, event.seq, moment)));
+        for moment in made {
+            // A wait is one moment, however many probes found that it was not over.
+            let is_same = |(.., earlier): &&mut (_, _, Moment)| {
+                let of = |moment: &Moment| (moment.kind, moment.iteration, moment.attempt);
+                moment.kind == MomentKind::Park && of(earlier) == of(&moment)
+            };
+            match moments.iter_mut().rfind(is_same) {
+                Some((.., earlier)) => earlier.title = moment.title,
+                None => moments.push((event.at, event.seq, moment)),
+            }
+        }
     }
     moments.sort_by_key(|(at, seq, _)| (*at, *seq));
     let omitted = moments.len().saturating_sub(MAX_MOMENTS);

@@ -4,19 +4,15 @@ use std::time::Duration;
 
 use super::budget;
 use super::budget::{Account, Counts};
+use super::weather;
+use super::weather::Provider;
 use crate::model::agent_record::Usage;
 use crate::model::decision::{Action, Budget, BudgetScope, Decision, Strategy};
-use crate::model::failure::{Cause, CauseDetail, Condition, Failure, FailureType};
+use crate::model::failure::{Cause, CauseDetail, Condition, Failure, FailureType, Weather};
 use crate::model::id::CheckpointId;
-use crate::model::run::{Attempt, OnFailure, Run};
+use crate::model::run::{Attempt, OnFailure, Run, Waits};
 use crate::model::time::{Timestamp, format_duration};
 use crate::policy::settings::{DelayKind, Settings};
-
-/// A usage limit is over a little after it says so; runs that wait for it together must not come back together.
-const PARK_BUFFER: Duration = Duration::from_secs(60);
-const PARK_JITTER: Duration = Duration::from_secs(60);
-/// How long a usage limit is waited for when it does not say when it resets.
-const PARK_UNKNOWN: Duration = Duration::from_secs(3600);
 
 /// What the decision depends on beside the failure.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +27,10 @@ pub(crate) struct DecisionInput<'a> {
     pub has_good_checkpoint: bool,
     /// Whether a feedback loop failed rather than the run's own command.
     pub in_feedback_loop: bool,
+    /// Whose trouble with a provider it would be.
+    pub provider: Provider,
+    /// Whether the model gave an answer, where that is known.
+    pub answered: Option<bool>,
     /// The earlier session that the agent was to go on in.
     pub resumed: Option<&'a str>,
     /// Whether this is the second fresh session in a row that failed the same way and left the tree as it was.
@@ -72,12 +72,31 @@ fn decide_itself(failure: &Failure, input: &DecisionInput<'_>) -> Decision {
     decider.within_time(decision)
 }
 
-/// Whether a failure uses up an attempt: not when the run is parked for a known time, when a user stopped it, or when
+/// Whether a failure uses up an attempt: not when what is waited for is not the agent's doing, when a user stopped it, or when
 /// nothing was tried because the agent had lost the session that it was to go on in.
-pub(crate) fn is_charged(failure: &Failure, decision: &Decision, resumed: Option<&str>) -> bool {
-    !decision.has(Action::Park)
-        && failure.kind != FailureType::Cancellation
-        && !is_session_lost(failure, resumed)
+pub(crate) fn is_charged(failure: &Failure, input: &DecisionInput<'_>) -> bool {
+    let is_free = input.provider.weather(failure).is_some()
+        && !(input.answered == Some(true) && is_its_work(failure, input));
+    failure.kind != FailureType::Cancellation
+        && !is_session_lost(failure, input.resumed)
+        && !is_free
+}
+
+/// Whether it is the work of an agent, rather than its provider, that an answer was cut off: too often, or in a fresh session in
+/// the same way as in the one before.
+fn is_its_work(failure: &Failure, input: &DecisionInput<'_>) -> bool {
+    let waits = waits(failure, input);
+    let decided = input.account.run.decision.as_ref();
+    let was_tried =
+        decided.is_some_and(|before| before.has(Action::Park) && before.has(Action::Continue));
+    weather::is_too_often(&waits) || was_tried && weather::is_same_error(failure, &waits)
+}
+
+/// What the iteration has waited for until now.
+fn waits(failure: &Failure, input: &DecisionInput<'_>) -> Waits {
+    let run = input.account.run;
+    let waits = run.waits(failure.iteration.unwrap_or(run.current_iteration));
+    waits.cloned().unwrap_or_default()
 }
 
 /// Whether the attempt found out no more than that its session is gone. The next one begins a fresh one: it cannot happen
@@ -128,12 +147,12 @@ impl<'a> Decider<'a> {
             let fresh = self.make(Strategy::RetryWithContext, &[Action::Retry], reason);
             return self.uncharged(fresh);
         }
+        if let Some(weather) = self.input.provider.weather(failure) {
+            return self.wait_for(weather);
+        }
         if self.input.on_failure == OnFailure::ManualFix {
             let reason = "the run waits for a person's fix";
             return self.make(Strategy::ManualThenContinue, &[Action::ManualFix], reason);
-        }
-        if let Some(until) = self.park_until() {
-            return self.park(until);
         }
         if let Some(spent) = self.spent(&SHARED) {
             return self.exhausted(spent);
@@ -332,23 +351,6 @@ impl<'a> Decider<'a> {
             .find(|budget| scopes.contains(&budget.scope) && budget.left == 0)
     }
 
-    /// Until when a limit that resets by itself is waited for.
-    fn park_until(&self) -> Option<Timestamp> {
-        let spread = PARK_JITTER.mul_f64(self.input.random.clamp(0.0, 1.0));
-        let failure = self.failure;
-        match (failure.cause, failure.detail, failure.retry_after) {
-            (Cause::RateLimited, Some(CauseDetail::UsageLimit), Some(reset)) => {
-                Some(reset.max(self.input.now).plus(PARK_BUFFER + spread))
-            }
-            (Cause::RateLimited, Some(CauseDetail::UsageLimit), None) => {
-                let wait = PARK_UNKNOWN.min(self.input.settings.retry.max_park);
-                Some(self.input.now.plus(wait))
-            }
-            (Cause::RateLimited, _, Some(at)) => Some(at),
-            _ => None,
-        }
-    }
-
     /// No attempt begins after the run's time is up: that is said now rather than after a wait.
     fn within_time(&self, decision: Decision) -> Decision {
         let Some(longest) = self.input.settings.retry.max_wall_time else {
@@ -368,24 +370,59 @@ impl<'a> Decider<'a> {
         }
     }
 
-    fn park(&self, until: Timestamp) -> Decision {
-        let wait = until.since(self.input.now);
-        let longest = self.input.settings.retry.max_park;
-        if wait > longest {
-            let reason = format!(
-                "the limit resets at {until}, later than max_park ({}): take the run up then",
-                format_duration(longest)
-            );
-            // There is nothing to mend: once it has reset, the very same will do.
-            return Decision {
+    /// The next attempt finds out whether it is over, and uses up nothing unless it is.
+    fn wait_for(&self, weather: Weather) -> Decision {
+        let (failure, now) = (self.failure, self.input.now);
+        let waits = waits(failure, self.input);
+        let settings = self.input.settings;
+        let spread = (now, self.input.random);
+        let of = (self.input.provider, failure);
+        let wait = weather::next_probe(of, &waits, &settings.weather.probes, spread);
+        let longest = settings.retry.max_park;
+        let left = longest.saturating_sub(waits.waited());
+        let (what, of) = (weather.what(), failure.in_short());
+        if left.is_zero() || failure.names_reset(now) && wait > left {
+            let most = format_duration(longest);
+            let reason = match failure.retry_after.filter(|_| failure.names_reset(now)) {
+                Some(at) => format!(
+                    "the limit resets at {at}, later than max_park ({most}): take the run up then"
+                ),
+                None => format!(
+                    "waited {most} for {what} ({of}; max_park): once that is over, resume goes on"
+                ),
+            };
+            // There is nothing to mend: once it is over, the very same will do.
+            return self.uncharged(Decision {
                 strategy: Some(Strategy::RetrySame),
-                ..self.escalate(&reason, None)
+                ..self.escalate(&reason, Some(BudgetScope::Waiting))
+            });
+        }
+        let not_before = self.after(Some(wait.min(left)));
+        if is_charged(failure, self.input) {
+            if let Some(spent) = self.spent(&SHARED).or_else(|| self.spent(&OWN)) {
+                return self.exhausted(spent);
+            }
+            let reason =
+                format!("cut off again in the middle of its work ({of}): it counts as an attempt");
+            return Decision {
+                not_before,
+                ..self.make(Strategy::RetrySame, &[Action::Retry], &reason)
             };
         }
-        let reason = "waiting for a limit to reset; no attempt is used up";
+        let another =
+            self.input.resumed.is_some() && weather::tries_another_session(failure, &waits);
+        let (actions, session): (&[Action], _) = if another {
+            (
+                &[Action::Park, Action::Continue],
+                ", then trying a fresh session",
+            )
+        } else {
+            (&[Action::Park], "")
+        };
+        let reason = format!("waiting for {what} ({of}){session}; no attempt is used up");
         self.uncharged(Decision {
-            not_before: self.after(Some(wait)),
-            ..self.make(Strategy::RetrySame, &[Action::Park], reason)
+            not_before,
+            ..self.make(Strategy::RetrySame, actions, &reason)
         })
     }
 

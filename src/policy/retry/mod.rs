@@ -3,6 +3,7 @@
 mod budget;
 mod decide;
 mod next_step;
+mod weather;
 
 pub(crate) use budget::Account;
 pub(crate) use decide::{DecisionInput, Fallback, decide, fallback_of, is_charged};
@@ -10,6 +11,7 @@ pub(crate) use next_step::{
     Outlook, ResumeOption, ToAccept, end_of_fix, label, manual_steps, next_command, resume_command,
     resume_options, way_back,
 };
+pub(crate) use weather::Provider;
 
 use super::settings::RetrySettings;
 use crate::model::agent_record::Usage;

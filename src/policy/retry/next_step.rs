@@ -130,7 +130,8 @@ pub(crate) fn next_command(run: &Run, outlook: Outlook) -> Option<Vec<&'static s
 
 /// Whether only a person's word is another attempt; a rollback gives none back.
 fn needs_word(run: &Run) -> bool {
-    run.granted == 0 && (run.stands_still() || run.status == RunStatus::Escalated)
+    let stands = run.stands_still() || run.status == RunStatus::Escalated;
+    run.granted == 0 && stands && !run.gave_up_waiting()
 }
 
 /// The words of the command with which a person says that a fix is done; where nothing can verify it, that it is given up

@@ -8,7 +8,9 @@ mod retry;
 mod run;
 
 pub use retry::RetrySettings;
-pub(crate) use retry::{CauseSettings, DelayKind, DelaySettings, Jitter, OnGiveUp};
+pub(crate) use retry::{
+    CauseSettings, DelayKind, DelaySettings, Jitter, OnGiveUp, WeatherSettings,
+};
 pub(crate) use run::{
     AUTO, AcceptSettings, AgentProfile, CaptureSettings, CheckpointSettings, ChecksSettings,
     ColorWhen, CommandLine, CooldownSettings, DEFAULT_LANE_FILE, FilteredFiles, Leftovers,
@@ -39,6 +41,8 @@ pub struct Settings {
     pub skip_permissions: bool,
     /// How often and how fast to try again. Limits count failed attempts, the first included.
     pub retry: RetrySettings,
+    /// Waiting for limits, outages of the agent's provider and the network.
+    pub weather: WeatherSettings,
     /// The pause after an error.
     pub cooldown: CooldownSettings,
     /// What may be restored without asking. Every restore can be undone.
@@ -149,6 +153,31 @@ impl JsonSchema for DurationText {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "kind": "duration" })
+    }
+}
+
+/// Durations, at least one, none of them zero.
+pub(crate) struct DurationList;
+
+impl DurationList {
+    fn serialize<S: Serializer>(value: &[Duration], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(value.iter().copied().map(format_duration))
+    }
+
+    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Duration>, D::Error> {
+        let texts = Vec::<String>::deserialize(deserializer)?;
+        let parsed = texts.iter().map(|text| parse_duration(text));
+        parsed.collect::<Result<_, _>>().map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for DurationList {
+    fn schema_name() -> Cow<'static, str> {
+        "durations".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "array", "items": { "type": "string", "kind": "duration" } })
     }
 }
 

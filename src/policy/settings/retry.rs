@@ -154,7 +154,7 @@ pub struct RetrySettings {
     /// Tokens of all kinds, as the agent's records give them, after which no further attempt starts.
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u64>,
-    /// Longest wait for the reset of a usage limit; a longer one is escalated.
+    /// How long an iteration waits in all for limits, outages and the network; then a person decides.
     #[serde(with = "super::DurationText")]
     pub max_park: Duration,
     /// Files of an iteration that is given up, before the next begins: rollback (its work stays in its checkpoint) or
@@ -190,6 +190,24 @@ impl Default for RetrySettings {
                 .iter()
                 .map(|&cause| (cause, CauseSettings::default_of(cause)))
                 .collect(),
+        }
+    }
+}
+
+/// Waiting for what is not the agent's doing: a usage limit, an outage of its provider, the network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WeatherSettings {
+    /// Waits before each next attempt, a probe that uses up no attempt; the last one, up to a tenth shorter or longer, before
+    /// all further ones.
+    #[serde(with = "super::DurationList")]
+    #[schemars(length(min = 1))]
+    pub probes: Vec<Duration>,
+}
+
+impl Default for WeatherSettings {
+    fn default() -> Self {
+        Self {
+            probes: [30, 60, 120, 300, 600, 900].map(Duration::from_secs).into(),
         }
     }
 }

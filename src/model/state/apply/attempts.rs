@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::{forgive, iteration_entry, leave_failure_of};
 use crate::model::agent_record::Usage;
-use crate::model::decision::Action;
+use crate::model::decision::{Action, Decision};
 use crate::model::event::{AttemptEnd, Event, Payload};
-use crate::model::failure::{Cause, CauseDetail, Condition};
+use crate::model::failure::{Cause, CauseDetail, Condition, Weather};
 use crate::model::operation::{Operation, OperationKind};
 use crate::model::run::{
-    Attempt, AttemptOutcome, IterationStatus, LiveAttempt, Parked, Run, RunStatus, run_of_subtask,
-    subtask_checksum,
+    Attempt, AttemptOutcome, IterationStatus, LiveAttempt, Parked, Run, RunStatus, Waits,
+    run_of_subtask, subtask_checksum,
 };
 use crate::model::state::State;
 use crate::model::step::{Step, StepEnd, StepRef, StepStart, StepStatus};
@@ -31,7 +31,7 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
     else {
         return;
     };
-    let started = Attempt {
+    let mut started = Attempt {
         number: *attempt,
         started_at: event.at,
         approach: approach.clone(),
@@ -59,6 +59,18 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
         git_changes: Vec::new(),
         preconditions: None,
     };
+    let tries_another_session = run
+        .decision
+        .as_ref()
+        .is_some_and(|decision| decision.has(Action::Park) && decision.has(Action::Continue));
+    match run.session_to_resume().map(str::to_owned) {
+        // What an older version recorded does not say it; there is no other session to go on in.
+        Some(session) if run.answered_session.is_none() => {
+            run.answered_session = Some((session, run.agent_session_usage));
+        }
+        None if !tries_another_session => run.answered_session = None,
+        _ => {}
+    }
     begin_elsewhere(run, *iteration, subtask);
     if run_of_subtask(subtask) != Some(run.key.run_id.as_str()) {
         run.subtasks.insert(subtask_checksum(subtask));
@@ -75,6 +87,10 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
     }
     entry.status = IterationStatus::InProgress;
     entry.reason = None;
+    let is_probed = |last: &mut Attempt| last.number == *attempt && last.is_waiting();
+    if let Some(before) = entry.attempts.pop_if(is_probed) {
+        replace(&mut started, before, entry.waits.as_deref_mut());
+    }
     entry.attempts.push(started);
     run.current_iteration = *iteration;
     run.stopped_for = None;
@@ -91,6 +107,20 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
         after_checkpoint: 0,
         baseline: None,
     }));
+}
+
+/// What was cut off before is no attempt; what it used up and left counts.
+fn replace(started: &mut Attempt, before: Attempt, waits: Option<&mut Waits>) {
+    if let Some((waits, decision)) = waits.zip(before.decision) {
+        let until = decision.not_before.unwrap_or(decision.decided_at);
+        let waited = until.min(started.started_at).since(decision.decided_at);
+        let millis = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+        waits.waited_ms = waits.waited_ms.saturating_add(millis);
+    }
+    started.cost_micros = before.cost_micros;
+    started.tokens = before.tokens;
+    started.leftovers = before.leftovers;
+    started.git_changes = before.git_changes;
 }
 
 pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Timestamp) {
@@ -111,8 +141,10 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
     let entry = run.iterations.get_or_pending(end.iteration);
     entry.status = status;
     let mut attempts = entry.attempts.iter_mut();
+    let mut waits = false;
     if let Some(attempt) = attempts.rfind(|attempt| attempt.number == end.attempt) {
         note_end(attempt, end, seq);
+        waits = attempt.is_waiting();
     }
     run.live = None;
     run.own_commits.extend(end.commits.iter().cloned());
@@ -120,6 +152,8 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
         session_seen(run, session);
         run.agent_session_usage = run.agent_session_usage + end.usage();
     }
+    let in_session = note_answer(run, end.answered, waits);
+    note_wait(run, end, (waits, in_session), at);
     if end.outcome != AttemptOutcome::Cancelled {
         run.heard_of_restore();
     }
@@ -145,6 +179,48 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
     }
 }
 
+/// Attempts go on in the latest session in which the model gave an answer; one that never did has nothing to go on with, and
+/// may be unknown to the agent. Whether the attempt was in such a session.
+fn note_answer(run: &mut Run, answered: Option<bool>, waits: bool) -> bool {
+    let Some(session) = run.agent_session.clone() else {
+        return false;
+    };
+    let is_known = run
+        .answered_session
+        .as_ref()
+        .is_some_and(|(known, _)| *known == session);
+    if answered == Some(true) || is_known {
+        run.answered_session = Some((session, run.agent_session_usage));
+        return true;
+    }
+    if waits && answered == Some(false) {
+        if let Some((session, usage)) = run.answered_session.clone() {
+            session_seen(run, &session);
+            run.agent_session_usage = usage;
+        } else {
+            run.agent_session = None;
+            run.agent_session_usage = Usage::default();
+        }
+    }
+    false
+}
+
+/// Counts the iteration's waits.
+fn note_wait(run: &mut Run, end: &AttemptEnd, (waits, in_session): (bool, bool), at: Timestamp) {
+    let entry = run.iterations.get_or_pending(end.iteration);
+    match &end.failure {
+        None => entry.waits = None,
+        Some(failure) if waits => {
+            let waits = entry.waits.get_or_insert_default();
+            waits.count(failure, end.answered == Some(true), at);
+            waits.in_session = in_session;
+        }
+        // An interruption, or a session that is gone, says nothing of what was waited for.
+        Some(_) if !end.charged => {}
+        Some(_) => entry.waits.iter_mut().for_each(|waits| waits.end()),
+    }
+}
+
 /// Notes what an attempt came to.
 fn note_end(attempt: &mut Attempt, end: &AttemptEnd, seq: u64) {
     attempt.outcome = Some(end.outcome);
@@ -166,10 +242,12 @@ fn note_end(attempt: &mut Attempt, end: &AttemptEnd, seq: u64) {
     attempt.decision.clone_from(&end.decision);
     attempt.ended_seq = Some(seq);
     attempt.notes.clone_from(&end.notes);
-    attempt.cost_micros = end.cost_micros;
-    attempt.tokens = end.tokens;
-    attempt.leftovers.clone_from(&end.leftovers);
-    attempt.git_changes.clone_from(&end.git_changes);
+    let used = attempt.usage() + end.usage();
+    (attempt.cost_micros, attempt.tokens) = (used.cost_micros, used.tokens);
+    attempt.leftovers.extend(end.leftovers.iter().cloned());
+    let known = attempt.git_changes.clone();
+    let new = end.git_changes.iter().filter(|one| !known.contains(one));
+    attempt.git_changes.extend(new.cloned());
     attempt.preconditions.clone_from(&end.preconditions);
 }
 
@@ -209,13 +287,7 @@ fn failed(run: &mut Run, end: &AttemptEnd, at: Timestamp) {
         .is_some_and(|failure| failure.detail == Some(CauseDetail::SessionNotFound));
     run.fresh_session |=
         circular || unknown || decision.has(Action::Continue) || decision.has(Action::Restart);
-    run.parked = decision
-        .not_before
-        .filter(|_| decision.has(Action::Park))
-        .map(|until| Parked {
-            until,
-            reason: decision.reason.clone(),
-        });
+    run.parked = parked(run, end, decision);
     let lost = end
         .failure
         .as_ref()
@@ -232,6 +304,23 @@ fn failed(run: &mut Run, end: &AttemptEnd, at: Timestamp) {
     } else {
         RunStatus::Failed
     };
+}
+
+/// The wait that was decided on.
+fn parked(run: &Run, end: &AttemptEnd, decision: &Decision) -> Option<Parked> {
+    let until = decision.not_before.filter(|_| decision.has(Action::Park))?;
+    let failure = end.failure.as_ref()?;
+    let waits = run.waits(end.iteration);
+    Some(Parked {
+        until,
+        reason: failure.weather().unwrap_or(Weather::Outage),
+        text: decision.reason.clone(),
+        since: waits
+            .and_then(|waits| waits.since)
+            .unwrap_or(decision.decided_at),
+        probes: waits.map_or(0, Waits::probes),
+        what: failure.in_short(),
+    })
 }
 
 /// An attempt of another iteration or subtask begins. One that was started before and never ended was given up by its

@@ -6,6 +6,7 @@ use super::{
     NO_SESSION, OUT_OF_MEMORY, OVERLOADED, QUOTA, Rule, SERVICE, THROTTLED, TIMEOUT, USAGE_LIMIT,
     rule, table,
 };
+use crate::model::failure::LOGIN_SERVICE;
 
 /// What the error says.
 pub(super) const RULES: &[Rule] = &table(
@@ -73,6 +74,11 @@ pub(super) const RULES: &[Rule] = &table(
             r"(?i)issue with the selected model|model[_ ]not[_ ]found|ModelNotFound|(?:model|deployment)\b(?:[^.,;{}\n]|\.\w){0,80}(?:does not exist|not found|is not (?:available|supported|found|a valid)|is unknown|has been (?:deprecated|retired|decommissioned)|doesn't exist|no longer (?:available|supported)|is invalid)|(?:unknown|invalid|no such|unsupported|unrecognized) (?:\w+ )?model\b|not a valid model|models/\S+ is not found|not_found_error|DeploymentNotFound|decommissioned|no endpoints found|provider .*not found|unknown provider|ProviderModelNotFound|agent .* not found",
         )
         .means(NO_MODEL),
+        rule(
+            LOGIN_SERVICE,
+            r"(?i)(?:\boauth\b|\brefresh\w*\b.{0,20}\btokens?\b|\btokens? refresh|\blog ?in\b|\bsign[- ]?in\b|\bauthentication (?:server|service)).{0,80}(?:\b50[0234]\b|service (?:is )?(?:temporarily )?unavailable|bad gateway|\bE(?:CONN(?:REFUSED|RESET)|NOTFOUND|AI_AGAIN|TIMEDOUT)\b|timed out|fetch failed)",
+        )
+        .means(SERVICE),
         rule(
             "agent.auth",
             r"(?i)not logged in|please (?:run )?[`'\x22]?(?:\S+ )?/?(?:log ?in|auth)\b|/login\b|(?:invalid|incorrect|missing|no|expired|bad|wrong|revoked|malformed) (?:\S+ )?(?:x-)?(?:api[- _]?key|access token|auth token|token|credentials?|bearer|authentication|refresh token|api token)|invalid[_ ](?:x-)?api[_ ]key|API key (?:not (?:valid|found|set)|is (?:missing|invalid|required|not)|expired|must be)|oauth (?:token|session|authentication|access|error|org)|(?:token|session|login|credentials?|api key|key)\b.{0,30}(?:has |have |was |were |been |is |are ){0,3}(?:expired|revoked|invalid(?:ated)?|rejected|not (?:valid|found|set|configured|provided))|authentication[_ ](?:error|failed|failure|required)|AuthenticationError|unauthori[sz]ed|unauthenticated|authorization (?:failed|required)|not authenticated|permission[_ ](?:error|denied)|PermissionDenied(?:Error)?|forbidden|access (?:was |is |has been )?denied|AccessDenied|does not have access|not authorized|(?:set|provide|configure|specify|export|missing|need|requires?) (?:an? |the |your |one of )*(?:\S*API_KEY|\S*_TOKEN|auth(?:entication)? method|api key|credentials)|Auth method|sign in|log in (?:again|first|to)|logged out|ProviderAuthError|FatalAuthentication|(?:status(?: code)?|HTTP|error|code|status:)\W{0,4}40[13]\b|\b401\b|\b403\b|(?:could not|unable to|failed to) (?:load|locate|find|get|obtain|retrieve|resolve) (?:\S+ ){0,3}credentials|could not (?:refresh|validate|authenticate)|environment variables?: \S*_(?:KEY|TOKEN)|security token",

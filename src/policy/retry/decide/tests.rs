@@ -61,6 +61,9 @@ struct Simulation {
     attempts: u32,
     on_failure: OnFailure,
     resumed: Option<&'static str>,
+    provider: Provider,
+    answered: Option<bool>,
+    seconds: i64,
     is_stalled: bool,
     cost_micros: Option<u64>,
     tokens: Option<Tokens>,
@@ -77,6 +80,9 @@ impl Simulation {
             attempts: 0,
             on_failure: OnFailure::Policy,
             resumed: None,
+            provider: Provider::Loop,
+            answered: None,
+            seconds: 0,
             is_stalled: false,
             cost_micros: None,
             tokens: None,
@@ -103,7 +109,7 @@ impl Simulation {
         let (seq, source) = (self.state.last_seq + 1, EventSource::Recover);
         self.events.push(Event {
             seq,
-            at: at(0),
+            at: at(self.seconds),
             schema: EVENT_SCHEMA,
             run: Some(Self::key()),
             source,
@@ -120,6 +126,16 @@ impl Simulation {
     }
 
     fn decide(&self, failure: &Failure) -> Decision {
+        self.with_input(|input| decide(failure, input))
+    }
+
+    /// Whether the attempt that ended last was charged.
+    fn charged(&self) -> bool {
+        let iteration = self.state.runs[0].iterations.get(1);
+        iteration.is_some_and(|one| one.attempts.last().is_some_and(|last| last.charged))
+    }
+
+    fn with_input<T>(&self, judge: impl FnOnce(&DecisionInput<'_>) -> T) -> T {
         let run = self.state.run(&Self::key()).unwrap();
         let subtask = run.default_subtask(1);
         let account = Account {
@@ -129,25 +145,24 @@ impl Simulation {
             session: "s",
             witnessed: &[],
         };
-        decide(
-            failure,
-            &DecisionInput {
-                account,
-                settings: &self.settings,
-                on_failure: self.on_failure,
-                has_good_checkpoint: self.good,
-                in_feedback_loop: self.in_feedback_loop,
-                resumed: self.resumed,
-                is_stalled: self.is_stalled,
-                usage: Usage {
-                    cost_micros: self.cost_micros,
-                    tokens: self.tokens,
-                },
-                fallback: fallback_of(run, 1, self.attempts + 1),
-                now: at(0),
-                random: 0.999_999,
+        judge(&DecisionInput {
+            account,
+            settings: &self.settings,
+            on_failure: self.on_failure,
+            has_good_checkpoint: self.good,
+            in_feedback_loop: self.in_feedback_loop,
+            provider: self.provider,
+            answered: self.answered,
+            resumed: self.resumed,
+            is_stalled: self.is_stalled,
+            usage: Usage {
+                cost_micros: self.cost_micros,
+                tokens: self.tokens,
             },
-        )
+            fallback: fallback_of(run, 1, self.attempts + 1),
+            now: at(self.seconds),
+            random: 0.999_999,
+        })
     }
 
     fn fail(&mut self, failure: &Failure) -> Decision {
@@ -176,7 +191,11 @@ impl Simulation {
         });
     }
 
+    /// As an engine would number it: what waits has no number of its own.
     fn start(&mut self) {
+        let last = self.state.runs[0].iterations.get(1);
+        let last = last.and_then(|iteration| iteration.attempts.last());
+        self.attempts -= u32::from(last.is_some_and(Attempt::is_waiting));
         let decided = self.state.runs[0].decision.as_ref();
         let fallback = decided.is_some_and(|decision| decision.has(Action::Fallback));
         let subtask = self.state.run(&Self::key()).unwrap().default_subtask(1);
@@ -194,7 +213,8 @@ impl Simulation {
     }
 
     fn end(&mut self, outcome: AttemptOutcome, failed: Option<(Failure, Decision)>) {
-        let is_charged = |(failure, decision): &_| is_charged(failure, decision, self.resumed);
+        let is_charged =
+            |(failure, _): &(Failure, _)| self.with_input(|input| is_charged(failure, input));
         let charged = failed.as_ref().is_some_and(is_charged);
         let (failure, decision) = failed.unzip();
         self.record(Payload::AttemptEnded(Box::new(AttemptEnd {
@@ -203,6 +223,7 @@ impl Simulation {
             exit_code: Some(1),
             failure,
             decision,
+            answered: self.answered,
             cost_micros: self.cost_micros,
             tokens: self.tokens,
             ..AttemptEnd::new(1, self.attempts, outcome)
@@ -347,9 +368,112 @@ fn a_usage_limit_is_parked_and_costs_nothing() {
             <= 120
     );
     limit.retry_after = None;
-    assert_eq!(simulation.fail(&limit).not_before, Some(at(3600)));
+    assert_eq!(
+        simulation.fail(&limit).not_before,
+        Some(at(60)),
+        "the second of the schedule"
+    );
     limit.retry_after = Some(at(13 * 3600));
     assert_eq!(simulation.actions(&limit), [Escalate]);
+}
+
+fn outage() -> Failure {
+    Failure {
+        detail: Some(CauseDetail::Overloaded),
+        message: "API Error: 529 Overloaded".to_owned(),
+        ..failure(Cause::RateLimited)
+    }
+}
+
+/// The provider is away for good: probes for half a day in all, no attempt, then a person.
+#[test]
+fn an_outage_is_waited_for_until_max_park() {
+    let mut simulation = Simulation {
+        provider: Provider::Agent,
+        ..Simulation::new()
+    };
+    simulation.settings.retry.override_attempts = Some(1);
+    let mut made = 0;
+    let last = loop {
+        let decision = simulation.fail(&outage());
+        assert!(!simulation.charged(), "{decision:?}");
+        made += 1;
+        match decision.not_before {
+            Some(until) => {
+                assert_eq!(decision.actions, [Park]);
+                let run = &simulation.state.runs[0];
+                let parked = run.parked.as_ref().unwrap();
+                assert_eq!((parked.since, parked.probes), (at(0), made - 1));
+                // A second holds all of its milliseconds.
+                simulation.seconds = 1 + i64::try_from(until.since(at(0)).as_secs()).unwrap();
+            }
+            None => break decision,
+        }
+    };
+    assert_eq!(
+        (last.actions.as_slice(), last.stopped_by),
+        (&[Escalate][..], Some(BudgetScope::Waiting))
+    );
+    assert!(
+        (12 * 3600..12 * 3600 + 60).contains(&simulation.seconds),
+        "{}",
+        simulation.seconds
+    );
+    let run = &simulation.state.runs[0];
+    let attempts = &run.iterations.get(1).unwrap().attempts;
+    assert_eq!(
+        (attempts.len(), attempts[0].number, run.error_count),
+        (1, 1, 0)
+    );
+    assert!(run.gave_up_waiting());
+    // A person's word bounds it anew.
+    simulation.record(Payload::RunResumed {
+        strategy: None,
+        iteration: 1,
+        supersede: false,
+        instructions: None,
+        error_context: false,
+        granted: true,
+        restart: false,
+    });
+    assert_eq!(simulation.actions(&outage()), [Park]);
+}
+
+/// A run whose time ends before the next probe stops there, and nothing is charged for that.
+#[test]
+fn a_wait_ends_with_the_time_of_the_run() {
+    let mut simulation = Simulation {
+        provider: Provider::Agent,
+        ..Simulation::new()
+    };
+    simulation.settings.retry.max_wall_time = Some(Duration::from_secs(20));
+    let decision = simulation.fail(&outage());
+    assert_eq!(decision.stopped_by, Some(BudgetScope::WallTime));
+    assert!(!simulation.charged(), "{decision:?}");
+}
+
+/// Where a loop runs its own commands, and where a check or another command fails, S8 holds as it is.
+#[test]
+fn only_an_agents_provider_is_weather() {
+    for provider in [Provider::Loop, Provider::Nobody] {
+        let mut simulation = Simulation {
+            provider,
+            ..Simulation::new()
+        };
+        let network = failure(Cause::NetworkError);
+        for number in 1..=6 {
+            let decision = simulation.fail(&network);
+            assert_eq!(
+                (decision.attempts_used, decision.leads_to_attempt()),
+                (number, number < 6)
+            );
+        }
+    }
+    let nobody = Simulation {
+        provider: Provider::Nobody,
+        ..Simulation::new()
+    };
+    assert_eq!(nobody.decide(&usage_limit()).actions, [Retry]);
 }
 
 /// An agent that lost its session has tried nothing: it begins a fresh one at once, also where no attempt would be left.
@@ -595,7 +719,7 @@ proptest! {
             let failure = failure(Cause::ALL[cause]);
             prop_assert_eq!(simulation.decide(&failure), simulation.decide(&failure));
             let decision = simulation.fail(&failure);
-            charged += u32::from(is_charged(&failure, &decision, None));
+            charged += u32::from(simulation.charged());
             let limit = simulation.settings.retry.task_max_attempts;
             if charged >= limit && failure.kind != FailureType::Cancellation {
                 prop_assert!(!decision.leads_to_attempt(), "{} failures, {:?}", charged, decision);
@@ -639,8 +763,8 @@ proptest! {
             }
             simulation.attempts += 1;
             simulation.end(AttemptOutcome::Failed, Some((failure.clone(), decision.clone())));
-            prop_assert_eq!(is_charged(&failure, &decision, None), costs && failure.kind != FailureType::Cancellation);
-            if is_charged(&failure, &decision, None) {
+            prop_assert_eq!(simulation.charged(), costs && failure.kind != FailureType::Cancellation);
+            if simulation.charged() {
                 *charged.entry(failure.cause).or_default() += 1;
             } else {
                 prop_assert_eq!(simulation.state.runs[0].error_count, errors);
@@ -656,6 +780,40 @@ proptest! {
                 let rollbacks = if *cause == Cause::BrokenBuild { simulation.settings.retry.max_rollbacks() } else { 0 };
                 prop_assert!(*used <= limit.max(1) + rollbacks, "{:?}: {} of {}", cause, used, limit);
             }
+        }
+    }
+}
+
+proptest! {
+    /// Whatever is waited for between failures of the work: those alone are attempts, numbered one after the other, and what
+    /// all cost counts; what one process made of the ledger the next one makes of it too.
+    #[test]
+    fn what_is_waited_for_is_no_attempt(steps in prop::collection::vec((any::<bool>(), any::<bool>(), 0i64..2000), 1..40)) {
+        let mut simulation = Simulation {
+            provider: Provider::Agent,
+            cost_micros: Some(10),
+            ..Simulation::new()
+        };
+        simulation.settings.retry.override_attempts = Some(1000);
+        let (mut charged, mut answers) = (0, 0);
+        for (number, (is_outage, answered, seconds)) in steps.into_iter().enumerate() {
+            let failure = if is_outage { outage() } else { failure(Cause::VerificationFailed) };
+            simulation.answered = Some(answered);
+            let decision = simulation.fail(&failure);
+            prop_assert!(decision.leads_to_attempt(), "{:?}", decision);
+            let costs = !is_outage || answered && answers >= 3;
+            answers += u32::from(answered && !costs);
+            prop_assert_eq!(simulation.charged(), costs);
+            charged += u32::from(costs);
+            simulation.seconds += seconds;
+            prop_assert_eq!(&simulation.folded(), &simulation.state);
+            let run = &simulation.state.runs[0];
+            prop_assert_eq!(run.error_count, charged);
+            let attempts = &run.iterations.get(1).unwrap().attempts;
+            let numbers: Vec<u32> = attempts.iter().map(|attempt| attempt.number).collect();
+            let all = charged + u32::from(!costs);
+            prop_assert_eq!(numbers, (1..=all).collect::<Vec<_>>());
+            prop_assert_eq!(run.usage().cost_micros, Some(10 * (number as u64 + 1)));
         }
     }
 }
