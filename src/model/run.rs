@@ -225,8 +225,6 @@ pub struct RunDetails {
     pub forgiven_seq: u64,
     /// Sequence of the last reset: failures before it count no more at all. A success forgives its own subtask only.
     pub reset_seq: u64,
-    /// Rollbacks that broken builds have used since the last success.
-    pub rollbacks_used: u32,
     /// Attempts granted by a person beyond the budget.
     pub granted: u32,
     /// How the run was taken up for the next attempt.

@@ -517,6 +517,14 @@ fn apply_to_run(run: &mut Run, event: &Event) {
             let entry = iteration_entry(run, *iteration);
             entry.status = *status;
             entry.reason.clone_from(reason);
+            match status {
+                IterationStatus::Skipped => {
+                    let why = reason.as_deref().unwrap_or("given up");
+                    entry.stuck = Some(why.to_owned());
+                }
+                IterationStatus::Completed => entry.stuck = None,
+                _ => {}
+            }
             if matches!(
                 status,
                 IterationStatus::Completed | IterationStatus::Skipped
@@ -624,6 +632,11 @@ fn run_resumed(run: &mut Run, event: &Event) {
     if accepts {
         let given_up: Vec<u32> = run.given_up().collect();
         run.accepted.extend(given_up);
+    }
+    if accepts || *restart {
+        for iteration in run.iterations.iter_mut_from(1) {
+            iteration.stuck = None;
+        }
     }
     if accepts
         || *restart
@@ -734,7 +747,6 @@ fn forgive(run: &mut Run, seq: u64) {
     run.last_error_at = None;
     run.cooldown_until = None;
     run.parked = None;
-    run.rollbacks_used = 0;
 }
 
 fn supersede_from(run: &mut Run, first: u32) {

@@ -135,7 +135,10 @@ impl<'a> Decider<'a> {
         if let Some(until) = self.park_until() {
             return self.park(until);
         }
-        if let Some(spent) = self.spent(&SHARED) {
+        if let Some(spent) = self
+            .spent(&SHARED)
+            .filter(|spent| !self.is_given_up_by(spent))
+        {
             return self.exhausted(spent);
         }
         if failure.conditions.contains(&Condition::CircularFix) {
@@ -143,6 +146,14 @@ impl<'a> Decider<'a> {
             return self.give_up(reason, self.spent(&OWN));
         }
         self.by_cause()
+    }
+
+    /// Whether a spent budget leaves no more than the iteration behind: its checks have failed as often as they may, and
+    /// what comes next has attempts of its own.
+    fn is_given_up_by(&self, spent: &Budget) -> bool {
+        spent.scope == BudgetScope::Task
+            && self.failure.cause == Cause::VerificationFailed
+            && self.spent(&OWN).is_some()
     }
 
     fn by_cause(&self) -> Decision {
@@ -208,7 +219,7 @@ impl<'a> Decider<'a> {
                 None,
             );
         }
-        let used = self.input.account.run.rollbacks_used;
+        let used = self.input.account.rollbacks();
         if Budget::new(BudgetScope::Rollbacks, used, most).left == 0 {
             let reason = match used {
                 0 => "the build is broken, and no rollback is allowed".to_owned(),
