@@ -34,7 +34,7 @@ use crate::model::feedback::{FeedbackLoop, FeedbackResults};
 use crate::model::hint::Place;
 use crate::model::id::{CheckpointId, RunId};
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
-use crate::model::run::{Parked, ProcessId, Run, RunKey};
+use crate::model::run::{Parked, ProcessId, Run, RunKey, TermChange};
 use crate::model::run_line::{IterationLine, RunLine};
 use crate::model::state::State;
 use crate::model::step::ToldStep;
@@ -156,6 +156,9 @@ pub(crate) struct StatusDocument<'a> {
     /// Why it stands still, where it is paused or parked for another reason than what was decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped_for: Option<&'a str>,
+    /// The terms that were changed when it was taken up, the latest last.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    term_changes: &'a [TermChange],
     /// What came of it; `null` where it has no attempts.
     night: Option<&'a Night>,
     session: SessionUsage<'a>,
@@ -208,6 +211,7 @@ impl<'a> StatusDocument<'a> {
         Self {
             run: run.into(),
             stopped_for: run.stopped_for.as_deref(),
+            term_changes: &run.term_changes,
             night: status.night.as_ref(),
             session: SessionUsage {
                 id: &run.session,
@@ -397,7 +401,9 @@ fn look(
         options: if activity.is_some() {
             Vec::new()
         } else {
-            resume_options(&state, &run, outlook)
+            resume_options(&state, &run, outlook, &|words| {
+                context.hint_about(&run, words)
+            })
         },
         manual_steps: unrecoverable
             .map(|failure| manual_steps(failure, ends_by.as_deref()))

@@ -18,7 +18,7 @@ use crate::model::path::FolderId;
 use crate::model::path::{NESTED, PathReason};
 use crate::model::run::{
     AcceptedAs, AttemptOutcome, Iteration, IterationStatus, LeftBehind, RestoredFiles, Run,
-    RunDetails, RunKey, RunSpec, RunStatus,
+    RunDetails, RunKey, RunSpec, RunStatus, TermChange,
 };
 use crate::model::time::Timestamp;
 
@@ -410,7 +410,7 @@ impl State {
 /// Whether this event began or continued what the run is there for.
 fn begins(payload: &Payload) -> bool {
     match payload {
-        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => {
+        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec, .. } => {
             !spec.command.is_empty()
         }
         Payload::RunResumed { .. }
@@ -465,7 +465,7 @@ fn run_mut<'r>(runs: &'r mut [Run], key: &RunKey) -> Option<&'r mut Run> {
 
 fn apply_to_run(run: &mut Run, event: &Event) {
     match &event.payload {
-        Payload::RunSpecChanged { spec } => run.spec = (**spec).clone(),
+        Payload::RunSpecChanged { spec, changes } => spec_changed(run, spec, changes, event.at),
         Payload::RunStatusChanged { status, reason } => {
             run.status = *status;
             let stands = matches!(status, RunStatus::Paused | RunStatus::Parked);
@@ -591,6 +591,18 @@ fn apply_to_run(run: &mut Run, event: &Event) {
             }
         }
         _ => {}
+    }
+}
+
+fn spec_changed(run: &mut Run, spec: &RunSpec, changes: &[String], at: Timestamp) {
+    if (&run.spec.launch, &run.spec.agent) != (&spec.launch, &spec.agent) {
+        // Another agent knows nothing of that session.
+        run.agent_session = None;
+    }
+    run.spec = spec.clone();
+    if !changes.is_empty() {
+        let changes = changes.to_vec();
+        run.term_changes.push(TermChange { at, changes });
     }
 }
 

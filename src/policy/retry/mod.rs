@@ -7,8 +7,8 @@ mod next_step;
 pub(crate) use budget::Account;
 pub(crate) use decide::{DecisionInput, Fallback, decide, fallback_of, is_charged};
 pub(crate) use next_step::{
-    Outlook, ResumeOption, ToAccept, end_of_fix, label, manual_steps, next_command, resume_command,
-    resume_options, way_back,
+    OptionCode, OtherWay, Outlook, ResumeOption, ToAccept, end_of_fix, label, manual_steps,
+    next_command, resume_command, resume_options, way_back,
 };
 
 use super::settings::RetrySettings;
