@@ -18,7 +18,7 @@ use super::ledger::{Store, file_name_of};
 use super::view_names::{ACTIVE, ATTEMPTS, RECOVERY};
 use crate::durable::Sync;
 use crate::model::id::TaskId;
-use crate::model::import::ImportKind;
+use crate::model::import::{ImportKind, ImportedDocument};
 use crate::model::path::short_part;
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
@@ -190,7 +190,15 @@ impl RecoveryState {
 
 /// The view of the run that was heard of last: as it was imported, until the run moves on.
 pub fn recovery_state(state: &State) -> Value {
-    let run = state.runs.iter().max_by_key(|run| run.last_seq);
+    // A checkpoint that is taken beside it, and an agent's hook, say nothing of the loop's errors.
+    let is_course = |run: &Run| {
+        let imports = |one: &ImportedDocument| one.imported.kind == ImportKind::Recovery;
+        run.begun_seq > 0 && !run.is_hook_session() || run.imported.iter().any(imports)
+    };
+    let run = state
+        .runs
+        .iter()
+        .max_by_key(|run| (is_course(run), run.last_seq));
     let untouched = run.and_then(|run| run.untouched_import(ImportKind::Recovery));
     untouched
         .cloned()
