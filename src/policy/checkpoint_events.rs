@@ -445,6 +445,7 @@ fn end_open_steps(events: &mut Vec<Event>, touched: &[RunKey], now: Timestamp) {
                 status: StepStatus::CutOff,
                 exit_code: None,
                 duration_ms: 0,
+                error: None,
                 rolled_back: false,
                 commits: Vec::new(),
             };

@@ -323,6 +323,7 @@ fn started(run: &mut Run, start: &StepStart, event: &Event) {
         after_checkpoint: 0,
         exit_code: None,
         duration_ms: None,
+        error: None,
         rolled_back: false,
         executions: executions.saturating_add(1),
         first_seq,
@@ -343,6 +344,7 @@ fn ended(run: &mut Run, end: &StepEnd, event: &Event, last_checkpoint: u64) {
     step.after_checkpoint = last_checkpoint;
     step.exit_code = end.exit_code;
     step.duration_ms = Some(end.duration_ms);
+    step.error.clone_from(&end.error);
     step.rolled_back = end.rolled_back;
     step.child = None;
 }
