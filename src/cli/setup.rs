@@ -121,6 +121,7 @@ pub(super) fn setup(
             .map(PathBuf::from),
         state_dir: global.state_dir.clone(),
         naming: runs::Naming {
+            by_environment: run.is_none() && env("RECOVER_RUN_ID").is_some(),
             run_id: run.or_else(|| env("RECOVER_RUN_ID")).map(RunId::from),
             phase: global.phase.clone(),
             lane: global.lane.clone(),

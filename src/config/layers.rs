@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::parse::{self, ConfigError, Layer};
 use super::rights::{Owner, is_user_first};
-use super::schema::leaves;
+use super::schema::{FOR_ALL, leaves};
 use super::utf8;
 use crate::model::failure::Cause;
 use crate::policy::settings::Settings;
@@ -129,6 +129,12 @@ pub(super) fn completed(defaults: &Json, said: Values) -> Values {
 /// off is off everywhere.
 pub(super) fn settle(defaults: &Json, said: &Values) -> Values {
     let mut values = said.clone();
+    for path in FOR_ALL {
+        if let Some(limit) = values.remove(path) {
+            let general = values.entry("retry.max_attempts".to_owned());
+            general.or_insert(limit);
+        }
+    }
     let decided = |values: &Values, path: &str| {
         let found = values.get(path).filter(|entry| entry.origin.is_explicit());
         found.filter(|entry| !entry.value.is_null()).cloned()

@@ -12,8 +12,10 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::rights::{Owner, may_set};
-use super::schema::{Key, SECTIONS, Section, Shape, WRAPPER, section};
-use super::value::{cause_named, from_toml};
+use super::schema::{
+    FOR_ALL, Key, SECTIONS, STRATEGY_TYPES, Section, Shape, TRIGGERS, WRAPPED, WRAPPER, section,
+};
+use super::value::{Kind, cause_named, from_toml};
 use crate::durable::Refused;
 use crate::model::failure::Cause;
 use crate::model::time::parse_duration;
@@ -55,9 +57,6 @@ pub(super) fn parse(path: &Path, text: &str, owner: Owner) -> Result<Document, C
     )?;
     Ok(document)
 }
-
-/// The sections of [`WRAPPER`].
-const WRAPPED: [&str; 4] = ["checkpoints", "rollback", "retry", "cleanup"];
 
 /// Words that mean something else where a name is taken.
 const RESERVED: [&str; 2] = ["auto", "none"];
@@ -130,7 +129,13 @@ impl Reader<'_> {
                         let known = section(name.get_ref())
                             .filter(|known| WRAPPED.contains(&known.path.as_str()));
                         let known = known.ok_or_else(|| self.not_wrapped(name))?;
+                        // Its limit for all is another than that of [retry].
+                        let general = "retry.max_attempts";
+                        let of_retry = layer.remove(general);
                         self.section(known, self.table_of(&known.path, value)?, layer)?;
+                        let own = layer.remove(general);
+                        layer.extend(own.map(|limit| (FOR_ALL[1].to_owned(), limit)));
+                        layer.extend(of_retry.map(|limit| (general.to_owned(), limit)));
                     }
                 }
                 (None, Some(tasks)) if word == "task" => {
@@ -160,8 +165,84 @@ impl Reader<'_> {
         for (name, value) in in_order(table) {
             let path = format!("{}.{}", known.path, name.get_ref());
             match section(&path) {
+                Some(inner) if inner.shape == Shape::Alias && inner.path != STRATEGY_TYPES => {
+                    self.section(inner, self.table_of(&path, value)?, layer)?;
+                }
                 Some(causes) => self.tables(causes, self.table_of(&path, value)?, layer)?,
                 None => self.entry(&context, name, value, layer)?,
+            }
+            if known.path == TRIGGERS && name.get_ref() == "interval" {
+                self.intervals(value, layer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The intervals of a specification: `Every 5 minutes during execution`, `Every 10 operations minimum`.
+    fn intervals(&self, value: &Value<'_>, layer: &mut Layer) -> Result<(), ConfigError> {
+        let line = self.line(&value.span());
+        let texts = from_toml(value);
+        for text in texts.as_array().into_iter().flatten() {
+            let text = text.as_str().unwrap_or_default().to_ascii_lowercase();
+            let mut words = text.strip_prefix("every ").unwrap_or_default().split(' ');
+            let number = words.next().and_then(|word| word.parse::<u32>().ok());
+            let unit = words.next().map(|word| word.trim_end_matches('s'));
+            let (path, value) = match (number.filter(|number| *number > 0), unit) {
+                (Some(number), Some("operation")) => ("every_operations", json!(number)),
+                (Some(number), Some("second")) => ("interval", json!(format!("{number}s"))),
+                (Some(number), Some("minute")) => ("interval", json!(format!("{number}m"))),
+                (Some(number), Some("hour")) => ("interval", json!(format!("{number}h"))),
+                _ => {
+                    let message = format!("'{TRIGGERS}.interval' has '{text}'");
+                    let hint = "write \"Every 5 minutes\" or \"Every 10 operations\"".to_owned();
+                    return Err(self.error(&value.span(), message, Some(hint)));
+                }
+            };
+            let path = format!("checkpoint.{path}");
+            layer.entry(path).or_insert(Stored { value, line });
+        }
+        Ok(())
+    }
+
+    /// A strategy of a specification, which is the delay of the causes that it is for. Of two the exponential one holds: its
+    /// first delay is the other's.
+    fn strategy(
+        &self,
+        name: &Name<'_>,
+        table: &DeTable<'_>,
+        layer: &mut Layer,
+    ) -> Result<(), ConfigError> {
+        let line = self.line(&name.span());
+        let word: &str = name.get_ref();
+        let kind = Kind::Strategy.read(&json!(word), false).map_err(|wrong| {
+            let message = format!("'{STRATEGY_TYPES}.{word}' {}", wrong.message);
+            self.error(&name.span(), message, wrong.hint)
+        })?;
+        let of = |key: &str, kind: &Kind| {
+            let found = table.iter().find(|(name, _)| name.get_ref() == key);
+            found.and_then(|(_, value)| kind.read(&from_toml(value), false).ok())
+        };
+        let delays = [
+            ("base_delay", of("initial_delay_ms", &Kind::MILLIS)),
+            ("max_delay", of("max_delay_ms", &Kind::MILLIS)),
+        ];
+        let used = table.iter().find(|(name, _)| name.get_ref() == "use_for");
+        let causes = used.map(|(_, value)| from_toml(value)).unwrap_or_default();
+        let causes = causes.as_array().into_iter().flatten();
+        for cause in causes.filter_map(|cause| cause_named(cause.as_str()?)) {
+            let path = |key: &str| format!("retry.causes.{}.{key}", cause.as_str());
+            let stored = |value: &Json| Stored {
+                value: value.clone(),
+                line,
+            };
+            let delay = layer.entry(path("delay")).or_insert_with(|| stored(&kind));
+            if kind == json!("exponential") {
+                *delay = stored(&kind);
+            }
+            for (key, value) in &delays {
+                if let Some(value) = value {
+                    layer.entry(path(key)).or_insert_with(|| stored(value));
+                }
             }
         }
         Ok(())
@@ -190,8 +271,11 @@ impl Reader<'_> {
                 cause,
                 prefix: format!("{path}."),
             };
-            for (name, value) in in_order(own) {
-                self.entry(&context, name, value, layer)?;
+            for (key, value) in in_order(own) {
+                self.entry(&context, key, value, layer)?;
+            }
+            if known.path == STRATEGY_TYPES {
+                self.strategy(name, own, layer)?;
             }
         }
         Ok(())

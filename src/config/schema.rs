@@ -21,6 +21,26 @@ pub(super) static SECTIONS: LazyLock<Vec<Section>> = LazyLock::new(sections);
 /// The table that a specification has all of its sections in; they are read as if they stood at the top.
 pub(super) const WRAPPER: &str = "state_recovery";
 
+/// The sections of [`WRAPPER`].
+pub(super) const WRAPPED: [&str; 4] = ["checkpoints", "rollback", "retry", "cleanup"];
+
+/// Limits of a specification for everything that has none of its own. They take the place of no cause's limit, as
+/// `retry.max_attempts` does; the first one holds.
+pub(super) const FOR_ALL: [&str; 2] = ["retry_limits.global", "state_recovery.retry.max_attempts"];
+
+/// The table of a specification's strategies, each with the causes that it is for.
+pub(super) const STRATEGY_TYPES: &str = "retry_strategy.types";
+
+/// The table of a specification's triggers, and those that are always on.
+pub(super) const TRIGGERS: &str = "checkpoint_triggers";
+const AUTOMATIC: [&str; 4] = [
+    "Before file modifications",
+    "Before external calls",
+    "Before risky operations",
+    "On phase transitions",
+];
+const MANUAL: [&str; 2] = ["User request", "Session save"];
+
 /// Environment variables and the keys that they set.
 pub(super) const ENVIRONMENT: &[(&str, &str)] = &[
     ("RECOVER_MAX_ATTEMPTS", "retry.max_attempts"),
@@ -31,7 +51,7 @@ pub(super) const ENVIRONMENT: &[(&str, &str)] = &[
 
 /// Other ways to say a key, in the words of the specifications: section, name, the key by its name in the section or by
 /// its full path, and what it takes where that differs.
-const ALIASES: [(&str, &str, &str, Option<Kind>); 14] = [
+const ALIASES: [(&str, &str, &str, Option<Kind>); 16] = [
     ("retry", "max_retries", "max_attempts", Some(Kind::Retries)),
     ("retry", "default_strategy", "delay", Some(Kind::Strategy)),
     (
@@ -49,6 +69,18 @@ const ALIASES: [(&str, &str, &str, Option<Kind>); 14] = [
     ),
     ("cooldown", "cooldown_ms", "duration", Some(Kind::MILLIS)),
     ("rule", "loop", "stage", None),
+    (
+        "retry_limits",
+        "session_max_total_retries",
+        "retry.session_max_attempts",
+        Some(Kind::Retries),
+    ),
+    (
+        "retry_limits",
+        "task_max_total_retries",
+        "retry.task_max_attempts",
+        Some(Kind::Retries),
+    ),
     ("checkpoints", "enabled", "checkpoint.enabled", None),
     (
         "checkpoints",
@@ -234,6 +266,7 @@ fn sections() -> Vec<Section> {
         let doc = format!("{of} {words} [{WRAPPER}.{path}].");
         all.push(Section::new(path, Shape::Alias, doc));
     }
+    all.extend(blocks());
     for (section, name, of, kind) in ALIASES {
         add_alias(&mut all, section, name, of, kind);
     }
@@ -245,6 +278,105 @@ fn sections() -> Vec<Section> {
         rollback.keys.insert(1, Key { alias_of, ..key });
     }
     all
+}
+
+/// The other blocks of the state recovery specification, which stand at the top.
+fn blocks() -> [Section; 5] {
+    let of = "in the words of the state recovery specification";
+    let nothing = |name: &str, kind, doc: &str| Key {
+        alias_of: Some(String::new()),
+        ..Key::new(name, kind, doc)
+    };
+    let to = |name: &str, path: String| Key {
+        alias_of: Some(path.clone()),
+        ..Key::new(name, Kind::Retries, format!("{path} − 1."))
+    };
+    let section = |path: &str, shape, doc: String, keys| Section {
+        keys,
+        ..Section::new(path, shape, doc)
+    };
+    let words = |all: &[&str]| {
+        let all = all.iter().map(|word| (*word).to_owned()).collect();
+        Kind::List(Box::new(Kind::Choice(all)))
+    };
+    let doc = "retry.max_attempts − 1; no cause's own limit changes.";
+    let global = Key {
+        doc: doc.to_owned(),
+        ..to("global_max_retries", FOR_ALL[0].to_owned())
+    };
+    let of_cause = |cause: Cause| {
+        to(
+            cause.as_str(),
+            format!("retry.causes.{}.max_attempts", cause.as_str()),
+        )
+    };
+    let causes: Vec<&str> = Cause::ALL.iter().map(|cause| cause.as_str()).collect();
+    let types = vec![
+        nothing(
+            "description",
+            Kind::TEXT.clone(),
+            "What it does; for people.",
+        ),
+        nothing(
+            "use_for",
+            words(&causes),
+            "The causes that it is the delay of; exponential_backoff goes before others.",
+        ),
+        nothing(
+            "initial_delay_ms",
+            Kind::MILLIS,
+            "base_delay of these causes.",
+        ),
+        nothing("max_delay_ms", Kind::MILLIS, "max_delay of these causes."),
+        nothing(
+            "formula",
+            Kind::TEXT.clone(),
+            "How an exponential one grows, which is always so.",
+        ),
+        nothing(
+            "condition",
+            Kind::TEXT.clone(),
+            "What a conditional one waits for, which is always so.",
+        ),
+    ];
+    let triggers = vec![
+        nothing("automatic", words(&AUTOMATIC), "Which are always on."),
+        nothing("manual", words(&MANUAL), "Which are always on."),
+        nothing(
+            "interval",
+            Kind::List(Box::new(Kind::TEXT.clone())),
+            "checkpoint.interval as \"Every 5 minutes\", checkpoint.every_operations as \"Every 10 operations\".",
+        ),
+    ];
+    [
+        section(
+            "retry_limits",
+            Shape::Alias,
+            format!("[retry] {of}."),
+            vec![global],
+        ),
+        section(
+            "retry_limits.per_exception_max",
+            Shape::Alias,
+            format!("[retry.causes] {of}."),
+            Cause::ALL.iter().copied().map(of_cause).collect(),
+        ),
+        Section::new("retry_strategy", Shape::Alias, String::new()),
+        section(
+            STRATEGY_TYPES,
+            Shape::Alias,
+            format!(
+                "The delays of [retry.causes] {of}, each in a table of its own: immediate, delayed, exponential_backoff, conditional."
+            ),
+            types,
+        ),
+        section(
+            TRIGGERS,
+            Shape::Alias,
+            format!("[checkpoint] {of}."),
+            triggers,
+        ),
+    ]
 }
 
 /// Adds the fields of a schema to the last section, and what holds keys itself as sections of their own behind it.

@@ -40,6 +40,7 @@ pub(crate) fn template() -> String {
     for section in SECTIONS
         .iter()
         .filter(|section| may_set(Owner::Project, &section.path))
+        .filter(|section| !section.keys.is_empty())
     {
         text.push('\n');
         match section.shape {
@@ -207,7 +208,8 @@ pub(crate) fn reference() -> Vec<SectionReference> {
             .map(|key| of_key(section, key))
             .collect(),
     };
-    SECTIONS.iter().map(of_section).collect()
+    let told = SECTIONS.iter().filter(|section| !section.keys.is_empty());
+    told.map(of_section).collect()
 }
 
 /// A way to be notified.

@@ -84,7 +84,7 @@ static TEXTS: [TextKind; 8] = [
     TextKind {
         name: "text",
         one: "a text that is not empty",
-        list: "",
+        list: "a list of texts",
         read: |text| accept_if(text, !text.trim().is_empty()),
     },
     TextKind {

@@ -27,7 +27,7 @@ use crate::engine::run::retry;
 use crate::engine::runs::size_of;
 use crate::model::agent_record::{Usage, UsageFields};
 use crate::model::decision::{Budget, Wait};
-use crate::model::run::Parked;
+use crate::model::run::{Parked, TermChange};
 use crate::model::run_line::IterationLine;
 use crate::model::{
     CheckpointId, Decision, Failure, FeedbackLoop, FeedbackResults, ManualFixSession,
@@ -150,6 +150,9 @@ pub(crate) struct StatusDocument<'a> {
     /// Why it stands still, where it is paused or parked for another reason than what was decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped_for: Option<&'a str>,
+    /// The terms that were changed when it was taken up, the latest last.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    term_changes: &'a [TermChange],
     /// What came of it; `null` where it has no attempts.
     night: Option<&'a Night>,
     session: SessionUsage<'a>,
@@ -202,6 +205,7 @@ impl<'a> StatusDocument<'a> {
         Self {
             run: run.into(),
             stopped_for: run.stopped_for.as_deref(),
+            term_changes: &run.term_changes,
             night: status.night.as_ref(),
             session: SessionUsage {
                 id: &run.session,
@@ -369,7 +373,7 @@ fn look(
     let state = recovery::load_recovered(context)?;
     let mut run = match run_id {
         Some(id) => runs::named(&state, id, None, None)?.clone(),
-        None => match select::find(context, &state)? {
+        None => match select::find_for_loop(context, &state)? {
             Some(run) => run.clone(),
             // Nothing is recorded here: what another system's files say, counts.
             None => match views::foreign_run(context, &state) {
@@ -391,7 +395,9 @@ fn look(
         options: if activity.is_some() {
             Vec::new()
         } else {
-            resume_options(&state, &run, outlook)
+            resume_options(&state, &run, outlook, &|words| {
+                context.hint_about(&run, words)
+            })
         },
         manual_steps: unrecoverable
             .map(|failure| manual_steps(failure, ends_by.as_deref()))

@@ -25,6 +25,9 @@ pub struct Iteration {
     pub attempts: Vec<Attempt>,
     /// Why it was skipped.
     pub reason: Option<String>,
+    /// Why it is left to a person; until it passes, is accepted, or the run starts afresh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stuck: Option<String>,
     /// The checkpoint that the work tree was known by when it began, or began again after it was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<CheckpointId>,
@@ -363,6 +366,7 @@ impl Iterations {
                 status: IterationStatus::Pending,
                 attempts: Vec::new(),
                 reason: None,
+                stuck: None,
                 began: None,
                 waits: None,
             })

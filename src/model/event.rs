@@ -94,10 +94,13 @@ pub enum Payload {
         /// What it executes.
         spec: Box<RunSpec>,
     },
-    /// What the run executes has changed (another command was given, a command was added to a manual run).
+    /// What the run executes has changed (another command or other terms were given, a command was added to a manual run).
     RunSpecChanged {
         /// What it executes from now on.
         spec: Box<RunSpec>,
+        /// Which of its terms are others than before, each as a few words.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changes: Vec<String>,
     },
     /// The run stands elsewhere.
     RunStatusChanged {

@@ -132,6 +132,12 @@ impl Hint {
 }
 
 impl Hint {
+    /// The words of the last command that are text, without those that name its run and its place.
+    pub(crate) fn last_words(&self) -> Vec<&str> {
+        let words = self.0.last().map_or(&[][..], |last| &last.words);
+        words.iter().filter_map(|word| word.to_str()).collect()
+    }
+
     /// The commands as this reader needs them.
     pub fn for_reader(&self, reader: &Reader) -> String {
         let commands: Vec<String> = self.0.iter().map(|one| one.for_reader(reader)).collect();

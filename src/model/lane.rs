@@ -112,6 +112,12 @@ impl State {
         stands.or(records.last()).copied()
     }
 
+    /// The record that was the lane's latest when the checkpoint numbered `seq` was.
+    pub(crate) fn lane_at(&self, key: &RunKey, seq: u64) -> Option<LaneRecord<'_>> {
+        let mut records = self.lane_history(key).into_iter();
+        records.rfind(|record| record.order.0 <= seq)
+    }
+
     /// The integration branch of a lane, as its latest record that names one has it.
     pub fn lane_base(&self, key: &RunKey) -> Option<String> {
         let own = self

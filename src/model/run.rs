@@ -177,6 +177,9 @@ pub struct RunDetails {
     pub created_at: Timestamp,
     /// What it executes.
     pub spec: RunSpec,
+    /// How its terms changed since it began, the latest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub term_changes: Vec<TermChange>,
     /// Where it stood when it was closed, and stands again once it is taken up.
     pub closed_from: Option<RunStatus>,
     /// The iteration that is under way or comes next.
@@ -199,8 +202,6 @@ pub struct RunDetails {
     pub forgiven_seq: u64,
     /// Sequence of the last reset: failures before it count no more at all. A success forgives its own subtask only.
     pub reset_seq: u64,
-    /// Rollbacks that broken builds have used since the last success.
-    pub rollbacks_used: u32,
     /// Attempts granted by a person beyond the budget.
     pub granted: u32,
     /// How the run was taken up for the next attempt.
@@ -256,6 +257,16 @@ pub struct RunDetails {
     pub accepted: BTreeSet<u32>,
     /// The iteration that was given up last, until its files went back or the next attempt began.
     pub to_roll_back: Option<u32>,
+}
+
+/// Other terms that a run got when it was taken up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "term_change")]
+pub struct TermChange {
+    /// When.
+    pub at: Timestamp,
+    /// Which, each as a few words.
+    pub changes: Vec<String>,
 }
 
 /// How the reason begins for which a run is paused whose work tree cannot be captured.

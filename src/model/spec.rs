@@ -1,10 +1,12 @@
 //! The settings that a run was started with: command, prompt, checks, limits; `resume` uses them again.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::time::format_duration;
 use super::{Cause, CheckKind, FeedbackLoop, FolderId, RunId};
 
 /// What a run executes, recorded so that `resume` needs no arguments.
@@ -37,6 +39,9 @@ pub struct RunSpec {
     /// Deadline of one attempt.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
+    /// Whether that was typed, rather than configured.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timeout_typed: bool,
     /// `--attempts` / `--retries`: overrides every configured limit of this run.
     #[serde(default)]
     pub attempts: Option<u32>,
@@ -87,6 +92,55 @@ impl RunSpec {
     pub fn of_total(&self) -> String {
         let total = self.iterations_total;
         total.map_or_else(String::new, |total| format!(" of {total}"))
+    }
+
+    /// Which terms are others in `to`, each as a few words; no value of a user's that may be secret is among them.
+    pub fn changes(&self, to: &Self) -> Vec<String> {
+        let time = |spec: &Self| {
+            let millis = spec.timeout_ms.map(Duration::from_millis);
+            millis.map_or_else(|| "none".to_owned(), format_duration)
+        };
+        let count = |number: Option<u32>, without: &str| {
+            number.map_or_else(|| without.to_owned(), |number| number.to_string())
+        };
+        let agent = |spec: &Self| {
+            let started = spec.launch.as_ref().map(|launch| &launch.agent);
+            started.or(spec.agent.as_ref()).cloned()
+        };
+        let attempts = |spec: &Self| count(spec.attempts, "as configured");
+        let iterations = |spec: &Self| count(spec.iterations_total, "unlimited");
+        let named = [
+            ("timeout", time(self), time(to)),
+            ("attempts", attempts(self), attempts(to)),
+            ("iterations", iterations(self), iterations(to)),
+            (
+                "agent",
+                agent(self).unwrap_or_else(|| "auto".to_owned()),
+                agent(to).unwrap_or_else(|| "auto".to_owned()),
+            ),
+        ];
+        let named = named.into_iter().filter(|(_, from, to)| from != to);
+        let checks = to
+            .feedback
+            .iter()
+            .filter(|check| !self.feedback.contains(check));
+        let other = [
+            ("another prompt", self.prompt != to.prompt),
+            (
+                "another command",
+                self.command != to.command && agent(self) == agent(to),
+            ),
+        ];
+        named
+            .map(|(name, from, to)| format!("{name} {from} -> {to}"))
+            .chain(checks.map(|check| format!("check {}", check.name)))
+            .chain(
+                other
+                    .into_iter()
+                    .filter(|(_, differs)| *differs)
+                    .map(|(what, _)| what.to_owned()),
+            )
+            .collect()
     }
 }
 

@@ -80,6 +80,9 @@ pub struct StepEnd {
     pub exit_code: Option<i32>,
     /// Milliseconds it took.
     pub duration_ms: u64,
+    /// What its command said went wrong, in a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// Whether the covered files were restored.
     pub rolled_back: bool,
     /// Commits that it made: the run's own.
@@ -107,6 +110,9 @@ pub struct Step {
     pub exit_code: Option<i32>,
     /// Milliseconds it took.
     pub duration_ms: Option<u64>,
+    /// What its command said went wrong, in a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// Whether the covered files were restored.
     pub rolled_back: bool,
     /// How often it was begun.

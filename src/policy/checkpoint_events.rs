@@ -50,8 +50,8 @@ pub fn masked_payload(payload: &Payload) -> Cow<'_, Payload> {
 fn noted(mut masked: Payload, whole: &Payload) -> Payload {
     let more = match (&masked, whole) {
         (
-            Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec },
-            Payload::RunCreated { spec: whole, .. } | Payload::RunSpecChanged { spec: whole },
+            Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec, .. },
+            Payload::RunCreated { spec: whole, .. } | Payload::RunSpecChanged { spec: whole, .. },
         ) => unlike(&**whole, &**spec),
         (Payload::StepStarted(start), Payload::StepStarted(whole)) => unlike(&**whole, &**start),
         _ => Vec::new(),
@@ -69,7 +69,7 @@ fn noted(mut masked: Payload, whole: &Payload) -> Payload {
 /// Where a payload notes which of its fields lack a secret; `None` where nothing of it is run again.
 fn note_of(payload: &mut Payload) -> Option<&mut Vec<String>> {
     match payload {
-        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => {
+        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec, .. } => {
             Some(&mut spec.masked)
         }
         Payload::StepStarted(start) => Some(&mut start.masked),
@@ -81,7 +81,9 @@ fn note_of(payload: &mut Payload) -> Option<&mut Vec<String>> {
 /// text, for nothing else is left to know it by: a command that was typed so has to be given again once too often.
 pub(crate) fn note_masks(payload: &mut Payload) {
     let lacking = match &*payload {
-        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => with_masks(&**spec),
+        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec, .. } => {
+            with_masks(&**spec)
+        }
         Payload::StepStarted(start) => with_masks(&**start),
         _ => return,
     };
@@ -442,6 +444,7 @@ fn end_open_steps(events: &mut Vec<Event>, touched: &[RunKey], now: Timestamp) {
                 status: StepStatus::CutOff,
                 exit_code: None,
                 duration_ms: 0,
+                error: None,
                 rolled_back: false,
                 commits: Vec::new(),
             };
@@ -479,6 +482,7 @@ mod tests {
         let masked_of = |spec: RunSpec| {
             let mut payload = Payload::RunSpecChanged {
                 spec: Box::new(spec),
+                changes: Vec::new(),
             };
             note_masks(&mut payload);
             note_of(&mut payload).cloned().unwrap_or_default()
@@ -511,6 +515,7 @@ mod tests {
         };
         let mut payload = masked_payload(&Payload::RunSpecChanged {
             spec: Box::new(more),
+            changes: Vec::new(),
         })
         .into_owned();
         assert_eq!(

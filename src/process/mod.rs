@@ -34,7 +34,7 @@ mod watchdog;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,6 +111,8 @@ pub struct Supervised {
     pub grace: Duration,
     /// Where output is shown.
     pub show: Show,
+    /// With [`Show::Passthrough`]: keep what the child writes to stderr as well, unless that is a terminal.
+    pub hears_errors: bool,
     /// An empty file that gets stdout and stderr as they come.
     pub log: Option<Arc<File>>,
     /// Bytes that the log may have, not counting a marker line: its first quarter is the output's head, the rest the
@@ -139,12 +141,18 @@ impl Supervised {
             deadline: None,
             grace: Duration::from_secs(5),
             show: Show::default(),
+            hears_errors: false,
             log: None,
             log_limit: 2 << 20,
             keep: Keep::default(),
             watcher: None,
             pty: None,
         }
+    }
+
+    /// Whether the child's stderr comes to us although it has our other streams.
+    fn pipes_errors(&self) -> bool {
+        self.show.is_passthrough() && self.hears_errors && !io::stderr().is_terminal()
     }
 
     /// Runs the command to its end. When this returns, nothing of its process group is alive (but see

@@ -70,6 +70,9 @@ pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>
     if !passthrough {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
     }
+    if spec.pipes_errors() {
+        command.stderr(Stdio::piped());
+    }
     if spec.show == Show::PassthroughStderr {
         command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
     }

@@ -20,7 +20,7 @@ use super::signals::{Interrupts, Signal};
 use super::spawn::{self, Input, Output, Spawned, timespec};
 use super::suspend::{self, Companion};
 use super::table::Target;
-use super::{Exit, ProcessId, Supervised, Watcher};
+use super::{Exit, ProcessId, Show, Supervised, Watcher};
 use crate::os::end_of_child;
 
 /// How long, after a child was ended by force, its last output may take to be shown.
@@ -55,7 +55,12 @@ pub(super) fn supervise(
         _ => None,
     };
     let resized = wake.try_clone()?;
-    let screen = Screen::start(spec.show, wake)?;
+    let shown = if spec.pipes_errors() {
+        Show::Stderr
+    } else {
+        spec.show
+    };
+    let screen = Screen::start(shown, wake)?;
 
     let started = Instant::now();
     let Spawned {

@@ -100,7 +100,7 @@ fn what_was_rolled_back_is_to_be_done_again_also_in_the_history() {
     let of = |number: u32| history["subtasks"][format!("r/iteration-{number}")]["status"].clone();
     assert_eq!(
         [of(1), of(2), of(3), of(4), of(5)],
-        ["completed", "completed", "pending", "pending", "pending"]
+        ["completed", "completed", "pending", "pending", "stuck"]
     );
 }
 

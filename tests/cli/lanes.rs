@@ -950,7 +950,10 @@ fn a_network_failure_in_a_step_without_a_stage_leaves_a_record() {
         .iter()
         .map(text)
         .collect();
-    assert_eq!(context, ["Step fetch: exit code 6"]);
+    assert_eq!(
+        context,
+        ["Step fetch: curl: (6) Could not resolve host: api.example.com"]
+    );
     let told = lane.paste(&record["resume_hint"]);
     assert!(
         told.stdout.contains("retry_attempt (failed)"),
@@ -960,6 +963,58 @@ fn a_network_failure_in_a_step_without_a_stage_leaves_a_record() {
     lane.env.write("../online", "");
     lane.here(0, &step);
     assert_eq!(lane.record("retry_attempt")["status"], "complete");
+}
+
+/// A record without its notes, and those.
+fn without_notes(mut record: Value) -> (Value, String) {
+    let notes = record["notes"].take();
+    (record, notes.as_str().unwrap_or_default().to_owned())
+}
+
+const UPLOAD: [&str; 5] = ["step", "upload", "--", "sh", "-c"];
+const REFUSED: &str =
+    "test -e ../quota || { echo 'upload failed: quota exceeded for bucket b1' >&2; exit 3; }";
+
+// C9: what failed is in the notes of the stage at which the lane is, and nothing else of that record changes.
+#[test]
+fn a_step_that_fails_is_noted_at_the_stage_that_the_lane_is_at() {
+    let lane = Lane::begun();
+    let stage = "after_lane_start";
+    let (before, notes) = without_notes(lane.record(stage));
+    assert!(!notes.contains("quota"), "{notes}");
+    lane.here(3, &[&UPLOAD[..], &[REFUSED]].concat());
+    let (after, notes) = without_notes(lane.record(stage));
+    assert_eq!(after, before);
+    assert!(
+        notes.contains("step upload: upload failed: quota exceeded for bucket b1"),
+        "{notes}"
+    );
+    assert!(text(&lane.record("retry_attempt")["notes"]).contains("quota exceeded"));
+}
+
+// C8, C9: what is left of the lane's own attempts is replaced by another attempt or a rollback, by no step.
+#[test]
+fn an_exhausted_record_outlives_steps() {
+    let lane = Lane::begun();
+    let fail = "echo 'TypeError: undefined is not a function' >&2; exit 1";
+    run_fails(&lane, &["run", "--attempts", "2", "--", "sh", "-c", fail]);
+    let (before, _) = without_notes(lane.record("retry_attempt"));
+    assert_eq!(before["status"], "failed");
+    // C8: it begins with what the failure says.
+    let said = text(&lane.here(0, &["status"])["failure"]["message"]);
+    let first = text(&before["failure_context"][0]);
+    assert_eq!(first, format!("Attempt 1: {said}"));
+    for _ in 0..2 {
+        lane.here(3, &[&UPLOAD[..], &[REFUSED]].concat());
+        let (after, notes) = without_notes(lane.record("retry_attempt"));
+        assert_eq!(after, before);
+        assert!(notes.contains("quota exceeded"), "{notes}");
+    }
+    lane.env.write("../quota", "");
+    lane.here(0, &[&UPLOAD[..], &[REFUSED]].concat());
+    assert_eq!(without_notes(lane.record("retry_attempt")).0, before);
+    lane.paste(&before["rollback_hint"]).expect(0);
+    assert_eq!(lane.record("retry_attempt")["status"], "rolled_back");
 }
 
 // C8: a check that fails is told with what was done before it.

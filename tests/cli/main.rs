@@ -100,6 +100,7 @@ mod story;
 mod survival;
 mod task_budget;
 mod terminal;
+mod terms;
 mod tidy;
 mod trust;
 mod trust_table;

@@ -568,7 +568,8 @@ fn status_explains_and_offers() {
         assert!(!status["failure"][field].is_null(), "{field}: {status}");
     }
     let options = status["options"].as_array().unwrap();
-    assert_eq!(options.len(), 5);
+    let codes: Vec<_> = options.iter().map(|option| &option["strategy"]).collect();
+    assert_eq!((codes.len(), codes[5]), (6, &json!("start_fresh")));
     let recommended: Vec<_> = options
         .iter()
         .filter(|option| option["recommended"] == true)

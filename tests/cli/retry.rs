@@ -1,6 +1,6 @@
 //! Budgets and cooldowns: they hold over rollbacks, restarts and parallel runs.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::env::TestEnv;
 use crate::live::{NOW, ended, kill};
@@ -386,4 +386,94 @@ fn no_attempt_is_allowed_beside_another_one() {
     kill("-INT", child.id());
     ended(child).expect(130);
     assert_eq!(env.json(0, &["retry-status", "--check"])["can_retry"], true);
+}
+
+/// The count of errors, as the command and the loop's file have it.
+fn counted(env: &TestEnv, args: &[&str]) -> (Value, Value) {
+    let status = env.json(0, &[&["retry-status"][..], args].concat());
+    let file = env.state_json("recovery.json")["errorCount"].clone();
+    (status["error_count"].clone(), file)
+}
+
+// L3, L4, L5: phase and plan say what an error was about; the loop has one count.
+#[test]
+fn a_loop_has_one_count_whatever_phase_it_is_in() {
+    let env = TestEnv::repo();
+    env.write(
+        ".ultraplan/recover.toml",
+        "preset = \"loop\"\n[cooldown]\nduration = \"0s\"\n",
+    );
+    let defaults = env.json(0, &["retry-status", "--phase", "05"]);
+    assert_eq!(defaults["error_count"], 0, "{defaults}");
+    let mut allowed = Vec::new();
+    for (phase, plan) in [("05", "1"), ("05", "2"), ("06", "1"), ("07", "1")] {
+        let fail = ["attempt", "fail", "--message", "it broke"];
+        let about = ["--phase", phase, "--plan", plan];
+        let failed = env.json(0, &[&fail[..], &about].concat());
+        allowed.push(failed["result"]["can_retry"].clone());
+        env.json(0, &["checkpoint", "create"]);
+    }
+    assert_eq!(allowed, [true, true, false, false]);
+    assert_eq!(counted(&env, &[]), (4.into(), 4.into()));
+    assert_eq!(counted(&env, &["--phase", "06"]), (4.into(), 4.into()));
+    let events = env.events("ralph_loop_failed");
+    let about: Vec<_> = events
+        .iter()
+        .map(|event| (&event["payload"]["phase"], &event["payload"]["plan"]))
+        .collect();
+    assert_eq!(
+        about,
+        [(&"06".into(), &1.into()), (&"07".into(), &1.into())]
+    );
+    // A lane names another loop, and a success clears the one that it is of.
+    let lane = ["--phase", "07", "--lane", "SL-1"];
+    env.json(
+        0,
+        &[&["attempt", "fail", "--message", "x"][..], &lane].concat(),
+    );
+    assert_eq!(counted(&env, &lane).0, 1);
+    env.json(0, &["attempt", "pass", "--phase", "08"]);
+    assert_eq!(counted(&env, &["--phase", "08"]).0, 0);
+    assert_eq!(counted(&env, &lane).0, 1);
+}
+
+#[test]
+fn a_phase_names_a_run_that_was_made_with_it() {
+    let env = quick();
+    let run = ["run", "--run", "r", "--phase", "P1", "--attempts", "1"];
+    env.json(8, &[&run[..], &["--", "false"]].concat());
+    for phase in ["P1", "P2"] {
+        let fail = ["attempt", "fail", "--message", "x", "--phase", phase];
+        env.json(0, &fail);
+    }
+    let count = |args: &[&str]| {
+        let status = env.json(0, &[&["retry-status"][..], args].concat());
+        (
+            status["run"]["run_id"].clone(),
+            status["error_count"].clone(),
+        )
+    };
+    assert_eq!(count(&["--run", "r"]).1, 2);
+    assert_eq!(count(&["--phase", "P1"]), count(&["--run", "r"]));
+    assert_eq!(count(&["--phase", "P2"]).1, 1);
+}
+
+// A run that the environment names and that nothing was recorded of is one without errors; a name that is typed is none.
+#[test]
+fn an_unknown_run_of_the_environment_has_no_errors_yet() {
+    let mut env = TestEnv::repo();
+    for known in [false, true] {
+        if known {
+            env.json(0, &["attempt", "fail", "--message", "x"]);
+        }
+        env.json(4, &["retry-status", "--run", "nope"]);
+        env.set("RECOVER_RUN_ID", "nope");
+        let status = env.json(0, &["retry-status", "--check"]);
+        assert_eq!(
+            (&status["error_count"], &status["run"]),
+            (&0.into(), &Value::Null)
+        );
+        env.json(4, &["retry-status", "--run", "nope"]);
+        env.set("RECOVER_RUN_ID", "");
+    }
 }

@@ -107,3 +107,103 @@ fn a_refused_run_names_the_reset_of_its_task() {
     let status = env.recover(&["status", "--run", "again"]).expect(0).stdout;
     assert!(status.contains("Next: recover resume"), "{status}");
 }
+
+/// Fails as a test does while the iteration is one of those in `../failing`.
+const CHECK: &str = "test=! grep -qw $RECOVER_ITERATION ../failing || { echo 'FAILED t.py::test_a - assert 1 == 2'; exit 1; }";
+
+fn night(env: &TestEnv, code: i32, failing: &str, more: &[&str]) -> Vec<String> {
+    env.write("../failing", failing);
+    let run = ["run", "--run", "n", "--feedback", CHECK];
+    let command = ["--", "sh", "-c", "echo $RECOVER_ITERATION >> log"];
+    let document = env.json(code, &[&run[..], more, &command].concat());
+    statuses(&document)
+}
+
+fn statuses(document: &serde_json::Value) -> Vec<String> {
+    let all = document["iterations"].as_array().expect("iterations");
+    let status = |one: &serde_json::Value| one["status"].as_str().map(str::to_owned);
+    all.iter().filter_map(status).collect()
+}
+
+/// The subtasks that are stuck, as the command and the file have them.
+fn stuck(env: &TestEnv) -> Vec<String> {
+    let list = env.json(0, &["attempt", "list"])["stuck_subtasks"].clone();
+    assert_eq!(
+        env.state_json("attempt_history.json")["stuck_subtasks"],
+        list
+    );
+    let all = list.as_array().expect("a list").iter();
+    all.filter_map(|one| one["subtask_id"].as_str().map(str::to_owned))
+        .collect()
+}
+
+// S8, A7: the task is the iteration; what one has used up is not missing to the next.
+#[test]
+fn iterations_that_are_given_up_leave_their_neighbours_their_attempts() {
+    let env = quick();
+    let twelve = night(&env, 8, "3\n4\n", &["--iterations", "12"]);
+    let mut expected = vec!["completed"; 12];
+    (expected[2], expected[3]) = ("skipped", "skipped");
+    assert_eq!(twelve, expected);
+    assert_eq!(env.events("attempt_ended").len(), 10 + 2 * 3);
+
+    // However many attempts each of them has.
+    let env = quick();
+    let more = ["--iterations", "4", "--task", "T", "--attempts", "7"];
+    let four = night(&env, 8, "1\n2\n", &more);
+    assert_eq!(four, ["skipped", "skipped", "completed", "completed"]);
+
+    // The session's budget is one for all of them.
+    let env = quick();
+    let all: Vec<String> = (1..=12).map(|number: u32| number.to_string()).collect();
+    let all = all.join("\n");
+    let twelve = night(&env, 8, &all, &["--iterations", "12"]);
+    assert_eq!(
+        env.events("attempt_ended").len(),
+        21,
+        "the session's: {twelve:?}"
+    );
+}
+
+#[test]
+fn rollbacks_of_a_broken_build_are_counted_by_iteration() {
+    let env = quick();
+    let fail = |iteration: &str| {
+        env.json(0, &["attempt", "start", "--iteration", iteration]);
+        let message = "error[E0425]: cannot find value `x` in this scope";
+        let failed = ["attempt", "fail", "--loop", "build", "--exit-code", "101"];
+        env.json(0, &[&failed[..], &["--message", message]].concat())["decision"]["actions"].clone()
+    };
+    let back = serde_json::json!(["rollback", "retry"]);
+    assert_eq!((fail("1"), fail("1")), (back.clone(), back.clone()));
+    assert_eq!(fail("1"), serde_json::json!(["escalate"]));
+    assert_eq!(fail("2"), back);
+}
+
+// A7: who collects what is stuck finds it until something came of it.
+#[test]
+fn a_stuck_mark_outlives_a_rollback() {
+    let given_up = || {
+        let env = quick();
+        night(&env, 8, "2\n", &["--iterations", "3"]);
+        assert_eq!(stuck(&env), ["n/iteration-2"]);
+        env.json(0, &["rollback", "--iteration", "1", "--yes"]);
+        assert_eq!(stuck(&env), ["n/iteration-2"]);
+        env
+    };
+    // Until it passes.
+    let env = given_up();
+    env.write("../failing", "");
+    env.json(0, &["resume"]);
+    assert_eq!(stuck(&env), [""; 0]);
+    // Until the run starts afresh.
+    let env = given_up();
+    env.json(0, &["resume", "--restart", "--prepare-only"]);
+    assert_eq!(stuck(&env), [""; 0]);
+    // Until a person accepts it.
+    let env = quick();
+    night(&env, 8, "2\n3\n", &["--iterations", "3"]);
+    assert_eq!(stuck(&env), ["n/iteration-2", "n/iteration-3"]);
+    env.json(0, &["resume", "--strategy", "continue_next"]);
+    assert_eq!(stuck(&env), [""; 0]);
+}

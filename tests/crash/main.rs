@@ -753,6 +753,7 @@ const COMPACT: Case = Case {
                 &run,
                 Payload::RunSpecChanged {
                     spec: Box::new(spec.clone()),
+                    changes: Vec::new(),
                 },
             )
         };

@@ -44,6 +44,10 @@ const ALL: &[(&str, &[Example])] = &[
                 "accept what is there and begin the next iteration",
             ),
             (
+                "recover resume --timeout 30m --attempts 5",
+                "give its attempts more time, and more of them",
+            ),
+            (
                 "recover resume --wait=2h",
                 "wait for cooldowns, limits and outages, at most two hours in all",
             ),

@@ -184,8 +184,9 @@ impl SessionArgs {
 
 /// Resume a failed or interrupted run.
 ///
-/// With its recorded command, prompt, checks, timeout, iterations and limits. On a terminal and without --strategy it
-/// offers the strategies to choose from; elsewhere the policy decides.
+/// With its recorded command, prompt, checks, timeout, iterations and limits, or those given here, which hold from then
+/// on and grant an attempt where none is left. On a terminal and without either it offers the strategies to choose from;
+/// elsewhere the policy decides.
 #[derive(Args, Debug, Default)]
 pub(crate) struct ResumeArgs {
     /// Run to resume
@@ -209,6 +210,32 @@ pub(crate) struct ResumeArgs {
     /// More instructions for the prompt (- for stdin)
     #[arg(long, value_name = "TEXT|-")]
     pub instructions: Option<String>,
+
+    /// Time limit of an attempt from now on
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub timeout: Option<Duration>,
+
+    /// Maximum attempts per iteration from now on, including the first
+    #[arg(long, value_name = "N", value_parser = number::<1>, allow_negative_numbers = true, conflicts_with = "retries")]
+    pub attempts: Option<u32>,
+
+    /// Maximum retries per iteration from now on (attempts minus one)
+    #[arg(long, value_name = "N", hide_short_help = true, value_parser = number::<0>, allow_negative_numbers = true)]
+    pub retries: Option<u32>,
+
+    /// Number of iterations in all
+    ///
+    /// More of them than it had take a complete run up again.
+    #[arg(long, value_name = "N", value_parser = number::<1>, allow_negative_numbers = true)]
+    pub iterations: Option<u32>,
+
+    /// Agent to go on with, or whose records CMD prints
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+
+    /// Prompt in place of the recorded one
+    #[arg(long, value_name = "TEXT")]
+    pub prompt: Option<String>,
 
     #[command(flatten)]
     pub session: SessionArgs,

@@ -26,9 +26,7 @@ pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
     let mut request = run::Request {
         iterations: args.iterations,
         until: args.until.clone(),
-        attempts: args
-            .attempts
-            .or_else(|| args.retries.map(|retries| retries.saturating_add(1))),
+        attempts: attempts(args.attempts, args.retries),
         timeout: args.timeout,
         feedback: args.feedback.clone(),
         prompt: None,
@@ -92,6 +90,11 @@ pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
     Ok(Reply::new(document, text).exit(exit))
 }
 
+/// Attempts, the first included; a retry is one after it.
+fn attempts(attempts: Option<u32>, retries: Option<u32>) -> Option<u32> {
+    attempts.or_else(|| retries.map(|retries| retries.saturating_add(1)))
+}
+
 /// Where a child's output goes: our stdout belongs to the document with `--json`.
 fn show(ui: &Ui) -> Show {
     match (ui.json, ui.quiet) {
@@ -147,9 +150,17 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
         Some(text) => Some(text.to_owned()),
         None => None,
     };
-    // Who says to wait has chosen.
+    let mut terms = resume::Terms {
+        timeout: args.timeout,
+        attempts: attempts(args.attempts, args.retries),
+        iterations: args.iterations,
+        agent: args.agent.clone(),
+        prompt: args.prompt.clone(),
+    };
+    // Who says to wait, or on which terms, has chosen.
     let asks = ui.interactive
         && args.wait.is_none()
+        && terms == resume::Terms::default()
         && args.strategy.is_none()
         && !args.restart
         && !args.prepare_only
@@ -172,25 +183,29 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
     });
     if choice
         .as_ref()
-        .is_some_and(|choice| choice.strategy == Strategy::ManualThenContinue)
+        .is_some_and(|choice| choice.strategy == Some(Strategy::ManualThenContinue))
         && args.run_id.is_none()
     {
         return manual_fix::attend(context, ui);
     }
+    let chosen = choice.as_ref();
+    terms.timeout = terms.timeout.or(chosen.and_then(|choice| choice.timeout));
     let request = resume::ResumeRequest {
         run_id: args.run_id.clone(),
-        strategy: args.strategy.or(choice.map(|choice| choice.strategy)),
+        strategy: args.strategy.or(chosen.and_then(|choice| choice.strategy)),
         from_iteration: args.from_iteration,
         no_error_context: args.no_error_context,
         instructions,
-        restart: args.restart,
+        restart: args.restart || chosen.is_some_and(|choice| choice.restart),
         session: args.session.mode(),
         prepare_only: args.prepare_only,
         wait: args.wait,
         notify: args.notify.clone(),
         feedback: run::typed_checks(context, &args.feedback)?,
+        terms,
         command: args.command.clone(),
         dir: run::called_in(context),
+        launch: None,
         take_over: how(args.steal, args.wait),
     };
     let options = run::DriveOptions {

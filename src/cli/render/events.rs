@@ -86,6 +86,8 @@ fn about(ui: &Ui, payload: &Value) -> String {
                 _ => text.to_owned(),
             }),
     );
+    let changes = payload["changes"].as_array().into_iter().flatten();
+    parts.extend(changes.filter_map(Value::as_str).map(str::to_owned));
     // A reason that is only the status once more is none.
     if let Some(status) = payload["status"].as_str() {
         let again = format!("the run stopped: {status}");

@@ -17,7 +17,7 @@ use crate::model::run::{IterationStatus, Parked, Run, RunStatus};
 use crate::model::step::Step;
 use crate::model::time::Timestamp;
 use crate::policy::report::ToLookAt;
-use crate::policy::retry::next_command;
+use crate::policy::retry::{OptionCode, next_command};
 use crate::policy::text::{count, size};
 
 /// How many attempts `status` lists: with the failure and the options it fits a small terminal.
@@ -52,6 +52,10 @@ pub(crate) fn status_text(ui: &Ui, status: &status::Status, now: Timestamp) -> S
         .filter(|_| status.activity.is_none() && is_still)
     {
         let _ = writeln!(text, "Stopped: {}", escape(reason));
+    }
+    if let Some(change) = run.term_changes.last() {
+        let what = escape(&change.changes.join(", "));
+        let _ = writeln!(text, "Changed: {what} ({})", when(change.at, now));
     }
     if let Some(unfinished) = &status.unfinished_operation {
         let _ = writeln!(
@@ -110,7 +114,7 @@ pub(crate) fn status_text(ui: &Ui, status: &status::Status, now: Timestamp) -> S
         let _ = writeln!(text, "Used:        {}", used.join(", "));
     }
     text.push_str(&usage_text(status));
-    text.push_str(&failure_text(status, now));
+    text.push_str(&failure_text(ui, status, now));
     let stands = match &status.activity {
         Some(activity) => activity_text(activity, run.parked.as_ref(), now),
         None if run.status.is_done() => {
@@ -316,7 +320,7 @@ fn used(budget: &Budget) -> String {
 }
 
 /// Why it failed, what was decided, and what can be done next.
-fn failure_text(status: &status::Status, now: Timestamp) -> String {
+fn failure_text(ui: &Ui, status: &status::Status, now: Timestamp) -> String {
     let run = &status.run;
     let mut text = String::new();
     if let Some(failure) = &run.failure {
@@ -378,9 +382,14 @@ fn failure_text(status: &status::Status, now: Timestamp) -> String {
                 .as_ref()
                 .map(|reason| format!(" (not now: {reason})"))
                 .unwrap_or_default();
+            // That of a strategy is known by its name.
+            let command = match option.strategy {
+                OptionCode::Strategy(_) => String::new(),
+                OptionCode::Other(_) => format!(": {}", ui.command(&option.command)),
+            };
             let _ = writeln!(
                 text,
-                " {mark} {:<22}{}{reason}",
+                " {mark} {:<22}{}{reason}{command}",
                 option.strategy.as_str(),
                 option.description
             );

@@ -3,6 +3,7 @@
 //! Questions go to stderr, so that stdout stays the answer's; nothing is asked unless both ends are a terminal.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::time::Duration;
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -15,7 +16,9 @@ use super::super::terminal_text::wrapped;
 use super::super::ui::escape;
 use super::{nothing_changed, size};
 use crate::engine::{Error, Result, status};
+use crate::model::decision::Standing;
 use crate::model::{Failure, Hint, Strategy};
+use crate::policy::retry::{OptionCode, OtherWay};
 use crate::policy::secrets::redact;
 use crate::process::Interrupts;
 
@@ -25,8 +28,12 @@ const DETAILS: usize = 3;
 /// What a person chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
-    /// The strategy.
-    pub strategy: Strategy,
+    /// The strategy; `None` for a fresh start, and where the policy's is as good.
+    pub strategy: Option<Strategy>,
+    /// Whether it starts afresh.
+    pub restart: bool,
+    /// A time limit for the attempts from now on.
+    pub timeout: Option<Duration>,
     /// More for the prompt.
     pub instructions: Option<String>,
 }
@@ -114,7 +121,10 @@ fn choose(
             (text, _) => text.parse().unwrap_or(0),
         };
         match number.checked_sub(1).and_then(|at| status.options.get(at)) {
-            Some(option) if option.available => break option.strategy,
+            Some(option) if option.strategy == OptionCode::Other(OtherWay::CheckStatus) => {
+                writeln!(output, "{}", standing(status)).map_err(failed)?;
+            }
+            Some(option) if option.available => break option,
             Some(option) => {
                 let reason = option.reason.as_deref().unwrap_or("not available");
                 writeln!(output, "That is not possible now: {reason}.").map_err(failed)?;
@@ -122,7 +132,11 @@ fn choose(
             None => writeln!(output, "Please answer with a number, c or q.").map_err(failed)?,
         }
     };
-    let takes_text = !matches!(chosen, Strategy::ManualThenContinue);
+    let strategy = match chosen.strategy {
+        OptionCode::Strategy(strategy) => Some(strategy),
+        OptionCode::Other(_) => None,
+    };
+    let takes_text = strategy != Some(Strategy::ManualThenContinue);
     let mut instructions = None;
     if takes_text {
         write!(output, "Additional instructions (optional): ").map_err(failed)?;
@@ -130,7 +144,7 @@ fn choose(
             .map_err(failed)?
             .filter(|text| !text.is_empty());
     }
-    let mut same = Hint::recover(["resume", "--strategy", chosen.as_str()]);
+    let mut same = Hint::recover(chosen.command.last_words());
     let mut beside = "";
     match &instructions {
         Some(text) if redact(text) != text.as_str() => {
@@ -141,9 +155,21 @@ fn choose(
     }
     writeln!(output, "Same as: {same}{beside}").map_err(failed)?;
     Ok(Some(Answer::Resume(Choice {
-        strategy: chosen,
+        strategy,
+        restart: chosen.strategy == OptionCode::Other(OtherWay::StartFresh),
+        timeout: chosen.timeout,
         instructions,
     })))
+}
+
+/// When the next attempt is allowed.
+fn standing(status: &status::Status) -> String {
+    match status.retry.standing {
+        Standing::Allowed => "The next attempt is allowed now.".to_owned(),
+        Standing::Wait(until) => format!("The next attempt is allowed at {}.", date_time(until)),
+        Standing::Exhausted => "No attempt is left; each of these grants one more.".to_owned(),
+        Standing::NeedsPerson => "A person is needed.".to_owned(),
+    }
 }
 
 fn shown(status: &status::Status, failure: &Failure) -> String {
@@ -213,7 +239,6 @@ mod tests {
     use crate::engine::ErrorKind;
     use crate::engine::status::{Retry, Status};
     use crate::model::agent_record::Usage;
-    use crate::model::decision::Standing;
     use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
     use crate::model::failure::FailureEvidence;
     use crate::model::run::{RunKey, RunSpec};
@@ -260,7 +285,9 @@ mod tests {
             elsewhere: None,
             night: None,
             outlook: Outlook::default(),
-            options: resume_options(&state, &run, Outlook::default()),
+            options: resume_options(&state, &run, Outlook::default(), &|words| {
+                Hint::recover(words)
+            }),
             manual_steps: Vec::new(),
             manual_fix: None,
             unfinished_operation: None,
@@ -296,7 +323,7 @@ mod tests {
         let Some(Answer::Resume(choice)) = choice.unwrap() else {
             panic!("a choice")
         };
-        assert_eq!(choice.strategy, Strategy::RetryWithContext);
+        assert_eq!(choice.strategy, Some(Strategy::RetryWithContext));
         assert_eq!(choice.instructions.as_deref(), Some("use another library"));
         assert!(
             shown.contains("(recommended)") && shown.contains("Iteration"),
@@ -308,13 +335,28 @@ mod tests {
         );
     }
 
+    /// B2: what helps beside the strategies can be chosen as well.
+    #[test]
+    fn a_fresh_start_is_among_the_options() {
+        let (choice, shown) = answer("6\n\n");
+        assert!(shown.contains("6. Start fresh"), "{shown}");
+        let Some(Answer::Resume(choice)) = choice.unwrap() else {
+            panic!("a choice")
+        };
+        assert_eq!((choice.strategy, choice.restart), (None, true));
+        assert!(
+            shown.contains("Same as: recover resume --restart\n"),
+            "{shown}"
+        );
+    }
+
     #[test]
     fn what_is_not_possible_is_asked_again_and_cancel_changes_nothing() {
         let (choice, shown) = answer("2\nseven\n3\n\n");
         let Some(Answer::Resume(choice)) = choice.unwrap() else {
             panic!("a choice")
         };
-        assert_eq!(choice.strategy, Strategy::RetrySame);
+        assert_eq!(choice.strategy, Some(Strategy::RetrySame));
         assert!(
             shown.contains("No checkpoint available") && shown.contains("Please answer"),
             "{shown}"

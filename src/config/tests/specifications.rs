@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::*;
 use super::{file, nothing, origin, parse, read};
 use crate::model::failure::Cause;
-use crate::policy::settings::{DelayKind, OnRunFailure};
+use crate::policy::settings::{DelayKind, OnRunFailure, RetrySettings};
 
 /// The configuration block of state recovery, as its specification has it.
 const SEED_BLOCK: &str = r#"
@@ -191,5 +191,122 @@ fn presets_are_the_defaults_of_their_specifications_s17_l2_b14_a2_c1() {
     };
     for name in names {
         assert!(!preset::text(name).is_empty(), "{name}");
+    }
+}
+
+/// The other blocks of the same specification.
+const OTHER_BLOCKS: &str = r#"
+[retry_strategy.types.immediate]
+description = "Retry right away"
+use_for = ["INVALID_INPUT", "RESOURCE_NOT_FOUND"]
+[retry_strategy.types.delayed]
+description = "Wait before retry"
+use_for = ["RATE_LIMITED", "NETWORK_ERROR"]
+initial_delay_ms = 1000
+[retry_strategy.types.exponential_backoff]
+description = "Increasing delays"
+use_for = ["TOOL_TIMEOUT", "NETWORK_ERROR"]
+formula = "delay = base * (2 ^ attempt)"
+max_delay_ms = 30000
+[retry_strategy.types.conditional]
+description = "Retry only if condition met"
+use_for = ["PERMISSION_DENIED"]
+condition = "permissions_changed"
+[retry_limits]
+global_max_retries = 3
+session_max_total_retries = 20
+task_max_total_retries = 5
+[retry_limits.per_exception_max]
+NETWORK_ERROR = 5
+RATE_LIMITED = 10
+TOOL_TIMEOUT = 3
+INVALID_INPUT = 2
+PERMISSION_DENIED = 1
+[checkpoint_triggers]
+automatic = [
+    "Before file modifications",
+    "Before external calls",
+    "Before risky operations",
+    "On phase transitions",
+]
+manual = ["User request", "Session save"]
+interval = ["Every 5 minutes during execution", "Every 10 operations minimum"]
+"#;
+
+#[test]
+fn the_specifications_blocks_are_taken_one_to_one_s17() {
+    for text in [
+        format!("{OTHER_BLOCKS}{SEED_BLOCK}"),
+        format!("{SEED_BLOCK}{OTHER_BLOCKS}"),
+    ] {
+        let config = parse(file(), &text, &nothing, None).unwrap();
+        let retry = &config.settings.retry;
+        let own = RetrySettings::default();
+        // What they say is what holds by default: no limit is lower, and none higher.
+        for cause in Cause::ALL {
+            let limit = retry.limit_for(*cause, None);
+            assert_eq!(limit, own.limit_for(*cause, None), "{cause:?}");
+        }
+        let delay = |cause| {
+            let delay = retry.delay_for(cause, None);
+            (delay.kind, delay.base.as_millis())
+        };
+        assert_eq!(delay(Cause::NetworkError), (DelayKind::Exponential, 1000));
+        assert_eq!(delay(Cause::RateLimited), (DelayKind::Delayed, 1000));
+        assert_eq!(delay(Cause::ToolTimeout).0, DelayKind::Exponential);
+        assert_eq!(
+            (retry.task_max_attempts, retry.session_max_attempts),
+            (6, 21)
+        );
+    }
+    // Other values than the default ones.
+    let text = format!("{OTHER_BLOCKS}{SEED_BLOCK}")
+        .replace("NETWORK_ERROR = 5", "NETWORK_ERROR = 8")
+        .replace("= 20\n", "= 30\n")
+        .replace("_ms = 1000", "_ms = 2500")
+        .replace("5 minutes", "2 minutes")
+        .replace("10 operations", "4 operations")
+        .replace("global_max_retries = 3", "global_max_retries = 1");
+    let settings = read(&text);
+    let retry = &settings.retry;
+    assert_eq!(retry.limit_for(Cause::NetworkError, None), Some(9));
+    assert_eq!(retry.limit_for(Cause::RateLimited, None), Some(11));
+    assert_eq!(retry.limit_for(Cause::VerificationFailed, None), Some(3));
+    assert_eq!((retry.max_attempts, retry.session_max_attempts), (2, 31));
+    let network = retry.delay_for(Cause::NetworkError, None);
+    assert_eq!(network.base, Duration::from_millis(2500));
+    assert_eq!(
+        (
+            settings.checkpoint.interval,
+            settings.checkpoint.every_operations
+        ),
+        (Some(Duration::from_secs(120)), Some(4))
+    );
+}
+
+#[test]
+fn mistakes_in_the_specifications_blocks_are_named() {
+    for (text, named) in [
+        ("[retry_limits]\nglobal_max = 3", "global_max"),
+        ("[retry_limits.per_exception_max]\nNETWORK = 3", "NETWORK"),
+        (
+            "[retry_strategy.types.sometimes]\nuse_for = []",
+            "sometimes",
+        ),
+        (
+            "[retry_strategy.types.delayed]\nuse_for = ['NET']",
+            "use_for",
+        ),
+        (
+            "[checkpoint_triggers]\ninterval = ['Now and then']",
+            "now and then",
+        ),
+        (
+            "[checkpoint_triggers]\nautomatic = ['At noon']",
+            "automatic",
+        ),
+    ] {
+        let error = parse(file(), text, &nothing, None).unwrap_err().to_string();
+        assert!(error.contains(named), "{text}: {error}");
     }
 }

@@ -123,8 +123,10 @@ fn every_word_of_every_choice_is_a_value() {
 #[test]
 fn the_reference_names_every_key() {
     let all = reference();
-    assert_eq!(all.len(), schema::SECTIONS.len());
-    for (section, described) in schema::SECTIONS.iter().zip(all) {
+    // One that only has others below it has nothing to describe.
+    let sections = || schema::SECTIONS.iter().filter(|one| !one.keys.is_empty());
+    assert_eq!(all.len(), sections().count());
+    for (section, described) in sections().zip(all) {
         assert_eq!(described.title, section.title());
         let names: Vec<&str> = described.keys.iter().map(|key| key.name).collect();
         assert_eq!(

@@ -13,6 +13,8 @@ use super::heartbeat::is_alive;
 pub(crate) struct Naming {
     /// `--run`, else `RECOVER_RUN_ID`.
     pub run_id: Option<RunId>,
+    /// Whether the latter said it.
+    pub by_environment: bool,
     /// `--phase`.
     pub phase: Option<String>,
     /// `--lane`.

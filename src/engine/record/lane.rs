@@ -34,7 +34,7 @@ pub(crate) const COMPLETE: &str = "complete";
 /// What it says of one that did not.
 pub(crate) const FAILED: &str = "failed";
 /// What it says while another attempt is to come.
-const RETRYING: &str = "retrying";
+pub(crate) const RETRYING: &str = "retrying";
 /// How many of the log's last entries a failure's context has (C8).
 const LOG_ENTRIES: usize = 5;
 /// How much of a log's end is examined for them.

@@ -113,9 +113,9 @@ fn say_which(context: &Context, naming: &Naming, state: &State, (taken, status):
     }
 }
 
-/// The run whose attempt ends. Its `--phase` is also that of the attempt's events (L5), so it does not select the run where
-/// no run has that phase.
-pub(crate) fn find_for_attempt<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
+/// The run of a loop that runs its own commands. Its `--phase` is that of the events (L5): without a lane it selects only a
+/// run that was made with it, else it is the loop's one run.
+pub(crate) fn find_for_loop<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
     let naming = context.naming();
     let found = find(context, state);
     let is_taken = match &found {
@@ -125,12 +125,12 @@ pub(crate) fn find_for_attempt<'a>(context: &Context, state: &'a State) -> Resul
     if is_taken || naming.phase.is_none() || naming.lane.is_some() {
         return found;
     }
-    let without = Naming {
-        phase: None,
+    let of_no_phase = Naming {
+        phase: Some(NONE.to_owned()),
         ..naming.clone()
     };
-    match find_for(context, &without, state, Wanted::Course) {
-        Ok(Some(run)) if run.key.phase == NONE && may_go_on(context, run) => Ok(Some(run)),
+    match find_for(context, &of_no_phase, state, Wanted::Course) {
+        Ok(Some(run)) if may_go_on(context, run) => Ok(Some(run)),
         _ => found,
     }
 }
@@ -140,9 +140,9 @@ fn may_go_on(context: &Context, run: &Run) -> bool {
     context.naming().run_id.is_some() || is_open(run)
 }
 
-/// The run that [`find_or_create`] would find.
+/// The run that [`find_or_create_for_loop`] would find.
 pub(crate) fn find_open<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
-    Ok(find(context, state)?.filter(|run| may_go_on(context, run)))
+    Ok(find_for_loop(context, state)?.filter(|run| may_go_on(context, run)))
 }
 
 /// Like [`find`], and an error where there is none.
@@ -252,7 +252,7 @@ pub(crate) fn nothing_captured(state: &State) -> Error {
 
 /// The run for a command that records something, with the events that make it where there is none yet.
 pub(crate) fn find_or_create(context: &Context, state: &State) -> Result<(RunKey, Vec<NewEvent>)> {
-    or_create(context, state, find(context, state))
+    or_create(context, context.naming(), state, find(context, state))
 }
 
 /// The run that a bare checkpoint belongs to: the one that is at work, else the work tree's one run `manual`. `None` where
@@ -302,7 +302,7 @@ pub(crate) fn find_or_create_for_capture(
     state: &State,
 ) -> Result<(RunKey, Vec<NewEvent>)> {
     let Some(run) = find_for_capture(context, state)? else {
-        let (key, events) = create(context, state, MANUAL.into());
+        let (key, events) = create(context, context.naming(), state, MANUAL.into());
         say_which(context, context.naming(), state, (&key, "new"));
         return Ok((key, events));
     };
@@ -319,16 +319,19 @@ pub(crate) fn find_or_create_for_capture(
     Ok((run.key.clone(), events))
 }
 
-/// [`find_or_create`] for the end of an attempt: see [`find_for_attempt`].
-pub(crate) fn find_or_create_for_attempt(
+/// [`find_or_create`] for an attempt of a loop: see [`find_for_loop`].
+pub(crate) fn find_or_create_for_loop(
     context: &Context,
     state: &State,
 ) -> Result<(RunKey, Vec<NewEvent>)> {
-    or_create(context, state, find_for_attempt(context, state))
+    let mut naming = context.naming().clone();
+    naming.phase = naming.phase.filter(|_| naming.lane.is_some());
+    or_create(context, &naming, state, find_for_loop(context, state))
 }
 
 fn or_create(
     context: &Context,
+    naming: &Naming,
     state: &State,
     found: Result<Option<&Run>>,
 ) -> Result<(RunKey, Vec<NewEvent>)> {
@@ -339,12 +342,11 @@ fn or_create(
         Err(error) => return Err(error),
     }
     let id = new_run_id(MANUAL, context.clock.now(), state);
-    Ok(create(context, state, id))
+    Ok(create(context, naming, state, id))
 }
 
 /// A run of that id, another one where it is taken, or the one that is named.
-fn create(context: &Context, state: &State, id: RunId) -> (RunKey, Vec<NewEvent>) {
-    let naming = context.naming();
+fn create(context: &Context, naming: &Naming, state: &State, id: RunId) -> (RunKey, Vec<NewEvent>) {
     let key = |id: RunId| RunKey::new(id, naming.phase.as_deref(), naming.lane.as_deref());
     let key = match &naming.run_id {
         Some(id) => key(id.clone()),

@@ -253,6 +253,7 @@ fn step_ended(context: &Context, step: &Step, rolled_back: bool) -> Payload {
         status: StepStatus::CutOff,
         exit_code: None,
         duration_ms: millis(context.clock.now().since(step.started_at)),
+        error: None,
         rolled_back,
         commits: attempt_record::commits_since(context, step.start.head.as_ref(), "step"),
     })

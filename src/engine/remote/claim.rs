@@ -536,6 +536,7 @@ fn keep_policy(context: &Context, key: &RunKey) -> Result<()> {
     };
     let changed = Payload::RunSpecChanged {
         spec: Box::new(spec),
+        changes: Vec::new(),
     };
     context.record_in(ledger, key, vec![changed]).map(drop)
 }

@@ -310,7 +310,7 @@ fn spec_in(context: &Context, chain: &Chain) -> Result<Option<RunSpec>> {
         ) {
             continue;
         }
-        if let Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } =
+        if let Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec, .. } =
             at_home(&places(context), &one.event)?.payload
         {
             return Ok(Some(*spec));

@@ -202,7 +202,7 @@ pub(super) fn refuse(
     request: &ResumeRequest,
 ) -> Result<()> {
     if let Some(from) = request.from_iteration {
-        reachable(state, run, request.strategy, from)?;
+        reachable(state, run, request, from)?;
     }
     if run.worktree != context.worktree_id()
         && state.checkpoints_of(&run.key).next().is_none()
@@ -248,7 +248,7 @@ pub(super) fn refuse(
         run.failure.is_some() || matches!(run.status, RunStatus::Failed | RunStatus::Escalated);
     // Steps make a lane that nothing has failed in; a command for it is run.
     let begins = is_lane(state, &run.key) && !request.command.is_empty();
-    if !failed && !interrupted && !begins && !request.restart {
+    if !failed && !interrupted && !begins && !request.restart && !request.extends(run) {
         let message = format!(
             "run {} is not in failed state (it is {}): there is nothing to resume",
             run.key,
@@ -276,8 +276,10 @@ fn only_holds_checkpoints(state: &State, run: &Run) -> bool {
 
 /// Whether a run can go on from iteration `from`: one of those it has, and where nobody said how many they are, one that
 /// is known or the next. What is left behind is recorded iteration by iteration, which has its limit too.
-fn reachable(state: &State, run: &Run, strategy: Option<Strategy>, from: u32) -> Result<()> {
-    let (last, why) = if let Some(total) = run.spec.iterations_total {
+fn reachable(state: &State, run: &Run, request: &ResumeRequest, from: u32) -> Result<()> {
+    let strategy = request.strategy;
+    let total = request.terms.iterations.or(run.spec.iterations_total);
+    let (last, why) = if let Some(total) = total {
         (total, format!("run {} has {total}", run.key))
     } else {
         let known = run

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::config::Origin;
 use checks::{refuse, validate};
 use prepare::{Way, spec_of};
 
@@ -23,7 +24,7 @@ use crate::engine::recovery;
 use crate::engine::remote::{TakeOver, plan_take_over, release, take_over};
 use crate::engine::rollback::on_request::restore;
 use crate::engine::run::{
-    self, DriveOptions, Driven, Outcome, drive, fix_session, prompt_of, retry,
+    self, AgentChoice, DriveOptions, Driven, Outcome, drive, fix_session, prompt_of, retry,
 };
 use crate::engine::trust;
 use crate::engine::trust::agreed::{self, note_agreed};
@@ -34,7 +35,9 @@ use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::path::FolderId;
 use crate::model::run::{Run, RunKey, RunStatus, SessionMode};
+use crate::model::spec::Launch;
 use crate::model::state::State;
+use crate::model::time::format_duration;
 use crate::policy::retry::{Outlook, ToAccept, next_command};
 use crate::store::NewEvent;
 
@@ -69,15 +72,44 @@ pub(crate) struct ResumeRequest {
     pub notify: Option<String>,
     /// Checks in place of the run's own of the same names, or beside them.
     pub feedback: Vec<FeedbackLoop>,
+    /// The other terms that hold from now on.
+    pub terms: Terms,
     /// A command in place of the recorded one.
     pub command: Vec<String>,
     /// Where that one starts, relative to the work tree.
     pub dir: FolderId,
+    /// The profile that it is of; `None` for one that was given.
+    pub launch: Option<Launch>,
     /// How it is taken from a remote.
     pub take_over: TakeOver,
 }
 
+/// Terms of a run that a resume changes; `None` leaves one as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// Time for one attempt.
+    pub timeout: Option<Duration>,
+    /// Attempts of an iteration, the first included.
+    pub attempts: Option<u32>,
+    /// Number of iterations.
+    pub iterations: Option<u32>,
+    /// The agent that is started, or whose records the command prints.
+    pub agent: Option<String>,
+    /// The prompt.
+    pub prompt: Option<String>,
+}
+
 impl ResumeRequest {
+    /// Whether a person says how it goes on: a strategy, or other terms. That grants an attempt where none is left.
+    fn says_how(&self) -> bool {
+        self.strategy.is_some() || !self.feedback.is_empty() || self.terms != Terms::default()
+    }
+
+    /// Whether a complete run gets further iterations.
+    fn extends(&self, run: &Run) -> bool {
+        run.status == RunStatus::Complete && self.terms.iterations > run.spec.iterations_total
+    }
+
     /// The command that is run, and where it starts.
     fn command_of<'a>(&'a self, run: &'a Run) -> (&'a [String], &'a FolderId) {
         if self.command.is_empty() {
@@ -89,11 +121,12 @@ impl ResumeRequest {
 
     /// Whether it is a person's word for another attempt: of a run that gave up waiting every resume is.
     fn grants(&self, run: &Run) -> bool {
-        self.strategy.is_some() || run.gave_up_waiting()
+        self.says_how() || run.gave_up_waiting()
     }
 
     /// What is requested of the next attempt, as it is typed.
     fn words(&self) -> Vec<String> {
+        let terms = &self.terms;
         let flags = [
             (
                 "--strategy",
@@ -104,6 +137,17 @@ impl ResumeRequest {
                 self.from_iteration.map(|number| number.to_string()),
             ),
             ("--instructions", self.instructions.clone()),
+            ("--timeout", terms.timeout.map(format_duration)),
+            (
+                "--attempts",
+                terms.attempts.map(|number| number.to_string()),
+            ),
+            (
+                "--iterations",
+                terms.iterations.map(|number| number.to_string()),
+            ),
+            ("--agent", terms.agent.clone()),
+            ("--prompt", terms.prompt.clone()),
         ];
         let mut words = Vec::new();
         for (name, value) in flags {
@@ -233,7 +277,8 @@ fn take_up(
     if request.command.is_empty() && run.spec.command.is_empty() && !request.prepare_only {
         trust::require(context, |key| key == "runner.command")?;
     }
-    let request = &with_configured_command(context, &run, request);
+    let typed = request;
+    let request = &resolved(context, &run, request)?;
     let lane = || {
         let validation = validated(context, &state, &run, request);
         Resumed {
@@ -241,7 +286,7 @@ fn take_up(
             ..untouched(context, &state, run.clone())
         }
     };
-    if run.status.is_done() && !request.restart {
+    if run.status.is_done() && !request.restart && !request.extends(&run) {
         return Ok(if is_lane(&state, &key) {
             (lane(), None)
         } else {
@@ -267,7 +312,7 @@ fn take_up(
     }
     let begun = context.clock.now();
     if !request.restart
-        && let Some(stop) = stop_early(context, &key, request, &state)?
+        && let Some(stop) = stop_early(context, &key, typed, &state)?
     {
         return Ok((stop, None));
     }
@@ -279,7 +324,7 @@ fn take_up(
     let standing = run_retry_status(context, &state, &run).standing;
     let held_up = matches!(standing, Standing::Exhausted | Standing::NeedsPerson);
     // What was granted and not used yet stays.
-    let granted = (request.grants(&run) && held_up)
+    let granted = (typed.grants(&run) && held_up)
         || run.granted > 0
         || (has_changed && standing == Standing::Allowed);
     let way = Way {
@@ -287,7 +332,7 @@ fn take_up(
         state: &state,
         run: &run,
         request,
-        strategy: effective_strategy(&run, request),
+        strategy: effective_strategy(&run, typed),
     };
     let mut resumed = Resumed {
         changed: true,
@@ -447,9 +492,37 @@ fn untouched(context: &Context, state: &State, run: Run) -> Resumed {
     }
 }
 
-/// The request with the configured command where the run has none of its own and none was given.
-fn with_configured_command(context: &Context, run: &Run, request: &ResumeRequest) -> ResumeRequest {
+/// The request with what the configuration says: a command where the run has none of its own and none was given, how the
+/// agent is started that is named, a time limit that was not typed.
+fn resolved(context: &Context, run: &Run, request: &ResumeRequest) -> Result<ResumeRequest> {
     let mut request = request.clone();
+    let origin = context.config().origin("runner.timeout");
+    let is_new = |origin: &Origin| match origin {
+        Origin::Environment(_) => true,
+        origin => origin.is_explicit() && !run.spec.timeout_typed,
+    };
+    if request.terms.timeout.is_none() && origin.is_some_and(is_new) {
+        request.terms.timeout = context.settings().runner.timeout;
+    }
+    let prompt = request.terms.prompt.as_ref().or(run.spec.prompt.as_ref());
+    if let Some(name) = &request.terms.agent {
+        trust::require(context, |key| {
+            let rest = key.strip_prefix("agent.");
+            rest.and_then(|rest| rest.strip_prefix(name.as_str()))
+                .is_some_and(|rest| rest.starts_with('.'))
+        })?;
+        let agent = AgentChoice::of(context, Some(name))?;
+        // With a command of its own the name says only whose records that prints.
+        let is_started = run.spec.launch.is_some() || run.spec.command.is_empty();
+        if request.command.is_empty() && is_started {
+            let yolo = run.spec.launch.as_ref().is_some_and(|launch| launch.yolo);
+            let skips_permissions = yolo || context.settings().skip_permissions;
+            let (launch, command) = agent.start(prompt.map(String::as_str), skips_permissions)?;
+            (request.launch, request.command) = (Some(launch), command);
+            request.dir = FolderId::default();
+        }
+        request.terms.agent = Some(agent.records.unwrap_or_else(|| name.clone()));
+    }
     let runner = &context.settings().runner;
     if let Some(command) = runner
         .command
@@ -459,7 +532,7 @@ fn with_configured_command(context: &Context, run: &Run, request: &ResumeRequest
         request.command = runner.argv(command);
         request.dir = FolderId::default();
     }
-    request
+    Ok(request)
 }
 
 /// Cooldown, exhausted budgets and decisions that need a person end a resume before it begins; a wait that is asked
@@ -498,7 +571,7 @@ fn stop_early(
                 }
             }
         },
-        // An explicit strategy grants one attempt.
+        // An explicit strategy grants one attempt, and so do other terms.
         Standing::Exhausted | Standing::NeedsPerson if request.grants(&run) => Ok(None),
         Standing::Exhausted | Standing::NeedsPerson => Ok(Some(untouched(context, state, run))),
     }
@@ -510,6 +583,10 @@ fn effective_strategy(run: &Run, request: &ResumeRequest) -> Option<Strategy> {
     }
     let by_policy = || {
         let decision = run.decision.as_ref().filter(|_| run.failure.is_some())?;
+        if request.says_how() && !decision.leads_to_attempt() {
+            // On the terms that were given now it is tried again.
+            return None;
+        }
         if decision.has(Action::Rollback) && decision.leads_to_attempt() {
             Some(Strategy::RollbackAndRetry)
         } else {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::ResumeRequest;
+use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::run_settings::configured_checks;
@@ -220,6 +221,7 @@ impl Way<'_> {
         }
         if spec != run.spec || !request.command.is_empty() {
             events.push(Payload::RunSpecChanged {
+                changes: run.spec.changes(&spec),
                 spec: Box::new(spec),
             });
         }
@@ -256,13 +258,22 @@ pub(super) fn spec_of(run: &Run, request: &ResumeRequest, iteration: u32) -> Run
     if let Some(notify) = &request.notify {
         spec.notify = Some(notify.clone());
     }
+    let terms = &request.terms;
+    if let Some(timeout) = terms.timeout {
+        spec.timeout_ms = Some(millis(timeout));
+        spec.timeout_typed = true;
+    }
+    spec.attempts = terms.attempts.or(spec.attempts);
+    spec.iterations_total = terms.iterations.or(spec.iterations_total);
+    spec.agent = terms.agent.clone().or(spec.agent);
+    spec.prompt = terms.prompt.clone().or(spec.prompt);
     for given in &request.feedback {
         spec.feedback.retain(|known| known.name != given.name);
         spec.feedback.push(given.clone());
     }
     if !request.command.is_empty() {
         spec.command.clone_from(&request.command);
-        spec.launch = None;
+        spec.launch.clone_from(&request.launch);
         spec.dir.clone_from(&request.dir);
         if spec.iterations_total.is_none() && spec.until.is_none() {
             spec.iterations_total = Some(iteration.max(1));

@@ -47,7 +47,7 @@ pub(crate) use drive::drive;
 pub(crate) use execute::prompt_of;
 pub(crate) use feedback::{LoopSetting, no_loops, run_loops};
 pub(crate) use notify::Notification;
-pub(crate) use request::{Request, RunPlan, typed_checks};
+pub(crate) use request::{AgentChoice, Request, RunPlan, typed_checks};
 
 /// How a supervised run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -259,6 +259,7 @@ fn new_run(context: &Context, state: &State, spec: RunSpec) -> Result<(RunKey, V
         Some(run) if run.spec.command.is_empty() && run.live.is_none() => {
             let changed = crate::model::event::Payload::RunSpecChanged {
                 spec: Box::new(spec),
+                changes: Vec::new(),
             };
             let event = NewEvent::about(&key, changed);
             Ok((key, vec![event]))

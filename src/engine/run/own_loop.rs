@@ -34,7 +34,9 @@ pub(crate) use crate::engine::record::attempt_record::{Begin, Ended, Ending, Sta
 /// no checkpoint yet, what it begins with.
 pub(crate) fn start(context: &Context, request: &Begin) -> Result<Started> {
     if context.dry_run() {
-        let (_, run) = assumed_run(context, |state| select::find_or_create(context, state))?;
+        let (_, run) = assumed_run(context, |state| {
+            select::find_or_create_for_loop(context, state)
+        })?;
         return Ok(beginning(context, run, request).0);
     }
     recovery::recover(context)?;
@@ -63,7 +65,7 @@ pub(crate) fn start(context: &Context, request: &Begin) -> Result<Started> {
     // What nobody else holds is changed in place.
     drop(state);
     let mut ledger = context.store().lock()?;
-    let (key, events) = select::find_or_create(context, ledger.state())?;
+    let (key, events) = select::find_or_create_for_loop(context, ledger.state())?;
     ledger.append(context.clock.now(), events)?;
     refuse_supervised(context, ledger.state(), &key)?;
     let captured = ledger.state().run(&key).is_some_and(|run| run.was_captured);
@@ -111,7 +113,7 @@ pub(crate) fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
     let prepared = checkpoint::prepare(context);
     let state = context.load()?.state;
     // Whatever is wrong with the selection is said when the attempt is recorded.
-    let known = select::find_for_attempt(context, &state).ok().flatten();
+    let known = select::find_for_loop(context, &state).ok().flatten();
     if let Some(run) = known {
         before_own_end(context, &run.key)?;
     }
@@ -122,7 +124,7 @@ pub(crate) fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
     checkpoint::publish_early(context, &state, known.map(|run| &run.key), &prepared);
     drop(state);
     let mut ledger = context.store().lock()?;
-    let (key, events) = select::find_or_create_for_attempt(context, ledger.state())?;
+    let (key, events) = select::find_or_create_for_loop(context, ledger.state())?;
     ledger.append(context.clock.now(), events)?;
     refuse_supervised(context, ledger.state(), &key)?;
     let run = run_of(ledger.state(), &key)?;
@@ -213,7 +215,7 @@ fn assumed_run(
 /// What [`finish`] would record, without a word written.
 pub(crate) fn preview(context: &Context, mut ending: Ending) -> Result<Ended> {
     let (state, run) = assumed_run(context, |state| {
-        select::find_or_create_for_attempt(context, state)
+        select::find_or_create_for_loop(context, state)
     })?;
     let started: Started =
         open(&run).unwrap_or_else(|| beginning(context, run.clone(), &Begin::default()).0);

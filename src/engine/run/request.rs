@@ -18,7 +18,7 @@ use crate::model::feedback::{CheckKind, FeedbackLoop};
 use crate::model::hint::Hint;
 use crate::model::path::FolderId;
 use crate::model::run::{OnFailure, RunSpec, SessionMode};
-use crate::model::spec::PromptMode;
+use crate::model::spec::{Launch, PromptMode};
 use crate::policy::classify::guess_loop;
 use crate::policy::settings::{AUTO, AgentProfile, CommandLine, Settings};
 use crate::policy::text::nearest;
@@ -85,24 +85,11 @@ impl Request {
         let command = match (&settings.runner.command, &agent.profile) {
             _ if !self.command.is_empty() => self.command.clone(),
             (Some(command), _) => settings.runner.argv(command),
-            (None, Some(profile)) => {
-                if prompt
-                    .as_deref()
-                    .is_none_or(|prompt| prompt.trim().is_empty())
-                {
-                    let message = format!(
-                        "{} needs a prompt: --prompt TEXT or --prompt-file F",
-                        agent.name
-                    );
-                    return Err(Error::new(ErrorKind::Usage, message)
-                        .hint(Hint::recover(["run", "--help"])));
-                }
-                if profile.prompt == PromptMode::Argument {
-                    fits(&agent.name, prompt.as_deref().unwrap_or_default())?;
-                }
+            (None, Some(_)) => {
                 let skips_permissions = self.yolo || settings.skip_permissions;
-                launch = Some(profile.launch(&agent.name, skips_permissions));
-                profile.command(skips_permissions)
+                let (started, command) = agent.start(prompt.as_deref(), skips_permissions)?;
+                launch = Some(started);
+                command
             }
             (None, None) => {
                 let message = "no command given: put it after --, set [runner] command, or name an agent with --agent";
@@ -138,6 +125,7 @@ impl Request {
             feedback,
             configured: None,
             timeout_ms: self.timeout.or(settings.runner.timeout).map(clock::millis),
+            timeout_typed: self.timeout.is_some(),
             policy: None,
             attempts: self.attempts,
             kind: self.kind,
@@ -247,17 +235,17 @@ pub(crate) fn typed_checks(
 }
 
 /// The agent that is meant.
-struct AgentChoice {
+pub(crate) struct AgentChoice {
     name: String,
     /// How it is started; `None` where none is named.
     profile: Option<AgentProfile>,
     /// Whose records are read; `None` where that is found out.
-    records: Option<String>,
+    pub(crate) records: Option<String>,
 }
 
 impl AgentChoice {
     /// The one of `--agent`, else of `[runner] agent`.
-    fn of(context: &Context, asked: Option<&str>) -> Result<Self> {
+    pub(crate) fn of(context: &Context, asked: Option<&str>) -> Result<Self> {
         let name = asked.unwrap_or(&context.settings().runner.agent).to_owned();
         let records = match name.as_str() {
             "none" => Some(name.clone()),
@@ -287,6 +275,36 @@ impl AgentChoice {
             profile: None,
             records,
         })
+    }
+
+    /// Its command for a prompt, and how each attempt starts it.
+    ///
+    /// # Errors
+    /// No profile is named, or the prompt is none that it takes (2).
+    pub(crate) fn start(
+        &self,
+        prompt: Option<&str>,
+        skips_permissions: bool,
+    ) -> Result<(Launch, Vec<String>)> {
+        let refused = |message: String| {
+            Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"]))
+        };
+        let name = &self.name;
+        let Some(profile) = &self.profile else {
+            let message = format!("'{name}' is no agent that can be started");
+            return Err(refused(message).hint(Hint::recover(["agents"])));
+        };
+        let prompt = prompt.filter(|prompt| !prompt.trim().is_empty());
+        let prompt = prompt.ok_or_else(|| {
+            refused(format!(
+                "{name} needs a prompt: --prompt TEXT or --prompt-file F"
+            ))
+        })?;
+        if profile.prompt == PromptMode::Argument {
+            fits(name, prompt)?;
+        }
+        let command = profile.command(skips_permissions);
+        Ok((profile.launch(name, skips_permissions), command))
     }
 }
 

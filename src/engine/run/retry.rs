@@ -29,9 +29,16 @@ pub(crate) fn look(context: &Context) -> Result<Retry> {
     look_at(context, &*recovery::load_recovered(context)?)
 }
 
-/// [`look`] at a state that was read already.
+/// [`look`] at a state that was read already. Of a run that the environment alone names, and that is not there, nothing
+/// has been recorded yet.
 pub(crate) fn look_at(context: &Context, state: &State) -> Result<Retry> {
-    let own = of_run(context, state, select::find(context, state)?);
+    let found = match select::find_for_loop(context, state) {
+        Err(error) if error.kind == ErrorKind::RunNotFound && context.naming().by_environment => {
+            None
+        }
+        found => found?,
+    };
+    let own = of_run(context, state, found);
     Ok(views::hold_back(context, state, own))
 }
 
@@ -277,7 +284,10 @@ pub(crate) fn reset(context: &Context) -> Result<Retry> {
         .cloned()
         .collect();
     if runs.is_empty() {
-        runs.push(select::require(context, ledger.state())?.clone());
+        runs.push(match select::find_for_loop(context, ledger.state())? {
+            Some(run) => run.clone(),
+            None => select::require(context, ledger.state())?.clone(),
+        });
     }
     for run in &runs {
         refuse_at_work(context, ledger.state(), run, true)?;

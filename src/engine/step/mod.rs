@@ -28,15 +28,18 @@ use crate::engine::remote::renew;
 use crate::engine::restore::automatic::restore_covered_files;
 use crate::engine::trust::agreed::require_agreed_step;
 use crate::model::checkpoint::trigger;
+use crate::model::failure::FailureEvidence;
 use crate::model::hint::join;
-use crate::model::lane::{AFTER_TESTS, RETRY, is_lane};
+use crate::model::lane::{AFTER_TESTS, LaneRecord, RETRY, is_lane};
 use crate::model::step::{Atomic, StepStart, name_problem};
 use crate::model::{
     Checkpoint, CheckpointId, CheckpointType, FolderId, Hint, LaneFields, PathReason, Payload, Run,
     RunKey, State, Step, StepEnd, StepStatus, ToldStep,
 };
 use crate::policy::checkpoint_events::MASKED;
+use crate::policy::classify::{classify, guess_loop};
 use crate::policy::restore::Selection;
+use crate::policy::secrets::redact;
 use crate::process::{Exit, Program, Show, Supervised};
 use crate::store::NewEvent;
 
@@ -282,7 +285,7 @@ fn skipped(context: &Context, key: &RunKey, request: &StepRequest) -> Result<Ste
         .filter(|step| step.start.stage.is_some() && stage_checkpoint(&state, key, step).is_none())
     {
         report.checkpoint_id =
-            Some(take_stage(context, key, &step.start, of_stage(&step.start, 0))?.id);
+            Some(take_stage(context, key, &step.start, of_stage(&step.start, 0, None))?.id);
     }
     Ok(report)
 }
@@ -321,7 +324,7 @@ fn execute(
     if exit.leaked {
         tracing::warn!("processes of the step outlived it and were ended");
     }
-    let ended = end(context, key, &start, &exit)?;
+    let ended = end(context, key, &start, exit)?;
     if let Err(error) = keep_if_due(context, key) {
         tracing::warn!(%error, "no checkpoint was taken after the step");
     }
@@ -433,8 +436,9 @@ fn supervised(
 ) -> Result<Supervised> {
     let argv = request.command.iter().map(OsString::from).collect();
     let mut supervised = Supervised::new(Program::Argv(argv), &request.dir);
-    let run = run_of(&context.load()?.state, key)?;
-    supervised.env_set = variables(&run, &request.name);
+    let state = context.load()?.state;
+    supervised.env_set = variables(&run_of(&state, key)?, &request.name);
+    supervised.hears_errors = is_lane(&state, key);
     supervised.env_set.push(lock.variable(context));
     supervised.grace = context.settings().runner.grace;
     Ok(supervised)
@@ -455,8 +459,12 @@ fn variables(run: &Run, name: &str) -> Vec<(OsString, OsString)> {
 }
 
 /// The end: the covered files first unless it succeeded, then the event, then the stage's checkpoint.
-fn end(context: &Context, key: &RunKey, start: &StepStart, exit: &Exit) -> Result<StepReport> {
+fn end(context: &Context, key: &RunKey, start: &StepStart, mut exit: Exit) -> Result<StepReport> {
     let succeeded = exit.exit_code == Some(0) && exit.cancelled.is_none();
+    let is_failure = !succeeded && exit.cancelled.is_none();
+    let error = is_failure
+        .then(|| error_of(context, start, &mut exit))
+        .flatten();
     let rolled_back = if succeeded {
         None
     } else {
@@ -472,15 +480,16 @@ fn end(context: &Context, key: &RunKey, start: &StepStart, exit: &Exit) -> Resul
         },
         exit_code: Some(code),
         duration_ms: millis(exit.duration),
+        error: error.clone(),
         rolled_back: rolled_back.is_some(),
         commits: commits_since(context, start.head.as_ref(), "step"),
     };
     context.record(key, vec![Payload::StepEnded(end)])?;
     // A stage that failed is recorded as well (C9); one that was interrupted has not come to its end.
     let fields = if start.stage.is_some() {
-        Some(of_stage(start, code))
+        Some(of_stage(start, code, error.as_deref()))
     } else {
-        of_retry(context, key, start, code)?
+        of_retry(context, key, start, code, error.as_deref())?
     };
     let taken = fields
         .filter(|_| exit.cancelled.is_none())
@@ -492,8 +501,29 @@ fn end(context: &Context, key: &RunKey, start: &StepStart, exit: &Exit) -> Resul
     Ok(report)
 }
 
+/// What the command says went wrong, in a line; `None` where nothing was heard of it.
+fn error_of(context: &Context, start: &StepStart, exit: &mut Exit) -> Option<String> {
+    let stderr = std::mem::take(&mut exit.stderr).into_bytes();
+    if exit.spawn_error.is_none() && stderr.trim_ascii().is_empty() {
+        return None;
+    }
+    let command = join(&start.command);
+    let evidence = FailureEvidence {
+        stage: Some(guess_loop(&start.name, &command)),
+        command: Some(command),
+        exit_code: exit.exit_code,
+        signal: exit.signal.clone(),
+        spawn_error: exit.spawn_error.as_ref().map(|error| error.message.clone()),
+        stderr,
+        ..FailureEvidence::default()
+    };
+    let (rules, now) = (&context.settings().rules, context.clock.now());
+    let message = classify(&evidence, None, rules, now).message;
+    Some(redact(&message).into_owned())
+}
+
 /// What the record of the stage says that the step completes.
-fn of_stage(start: &StepStart, code: i32) -> LaneFields {
+fn of_stage(start: &StepStart, code: i32, error: Option<&str>) -> LaneFields {
     let tests = start.stage.as_deref() == Some(AFTER_TESTS);
     LaneFields {
         stage: start.stage.clone(),
@@ -505,7 +535,7 @@ fn of_stage(start: &StepStart, code: i32) -> LaneFields {
             }
             .to_owned(),
         ),
-        notes: (code != 0).then(|| last_command(start, code)),
+        notes: (code != 0).then(|| last_command(start, code, error)),
         test_command: tests.then(|| join(&start.command)),
         exit_code: tests.then_some(code),
         target_branch: start.target_branch.clone(),
@@ -513,17 +543,20 @@ fn of_stage(start: &StepStart, code: i32) -> LaneFields {
     }
 }
 
-fn last_command(start: &StepStart, code: i32) -> String {
-    format!("last command: {} (exit code {code})", join(&start.command))
+fn last_command(start: &StepStart, code: i32, error: Option<&str>) -> String {
+    let error = error.map(|error| format!(": {error}")).unwrap_or_default();
+    let command = join(&start.command);
+    format!("last command: {command} (exit code {code}){error}")
 }
 
 /// What the record of a lane's retries says of a step without a stage: that it failed, with the command that was attempted last
-/// (C9), and that it passed after that.
+/// (C9), and that it passed after that. What the lane's own attempts left there is no step's to replace.
 fn of_retry(
     context: &Context,
     key: &RunKey,
     start: &StepStart,
     code: i32,
+    error: Option<&str>,
 ) -> Result<Option<LaneFields>> {
     let state = context.load()?.state;
     let with_status = |status: &str| LaneFields {
@@ -532,13 +565,21 @@ fn of_retry(
         retry_status: Some(status.to_owned()),
         ..LaneFields::default()
     };
-    if !is_lane(&state, key) {
+    let is_of_attempts = |record: &LaneRecord<'_>| {
+        let is_open = matches!(record.status, Some(lane::FAILED | lane::RETRYING));
+        let own = record.checkpoint();
+        record.stage == RETRY && is_open && own.is_none_or(|own| own.trigger != trigger::STEP)
+    };
+    if !is_lane(&state, key) || state.lane_records(key).iter().any(is_of_attempts) {
         return Ok(None);
     }
     if code != 0 {
         let (notes, error) = (
-            last_command(start, code),
-            format!("Step {}: exit code {code}", start.name),
+            last_command(start, code, error),
+            error.map_or_else(
+                || format!("Step {}: exit code {code}", start.name),
+                |error| format!("Step {}: {error}", start.name),
+            ),
         );
         return Ok(Some(LaneFields {
             notes: Some(notes),

@@ -18,7 +18,7 @@ use crate::model::path::FolderId;
 use crate::model::path::{NESTED, PathReason};
 use crate::model::run::{
     AcceptedAs, AttemptOutcome, Iteration, IterationStatus, LeftBehind, RestoredFiles, Run,
-    RunDetails, RunKey, RunSpec, RunStatus,
+    RunDetails, RunKey, RunSpec, RunStatus, TermChange,
 };
 use crate::model::time::Timestamp;
 
@@ -413,7 +413,7 @@ impl State {
 /// Whether this event began or continued what the run is there for.
 fn begins(payload: &Payload) -> bool {
     match payload {
-        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => {
+        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec, .. } => {
             !spec.command.is_empty()
         }
         Payload::RunResumed { .. }
@@ -468,7 +468,7 @@ fn run_mut<'r>(runs: &'r mut [Run], key: &RunKey) -> Option<&'r mut Run> {
 
 fn apply_to_run(run: &mut Run, event: &Event) {
     match &event.payload {
-        Payload::RunSpecChanged { spec } => run.spec = (**spec).clone(),
+        Payload::RunSpecChanged { spec, changes } => spec_changed(run, spec, changes, event.at),
         Payload::RunStatusChanged { status, reason } => {
             run.status = *status;
             let stands = matches!(status, RunStatus::Paused | RunStatus::Parked);
@@ -520,6 +520,14 @@ fn apply_to_run(run: &mut Run, event: &Event) {
             let entry = iteration_entry(run, *iteration);
             entry.status = *status;
             entry.reason.clone_from(reason);
+            match status {
+                IterationStatus::Skipped => {
+                    let why = reason.as_deref().unwrap_or("given up");
+                    entry.stuck = Some(why.to_owned());
+                }
+                IterationStatus::Completed => entry.stuck = None,
+                _ => {}
+            }
             if matches!(
                 status,
                 IterationStatus::Completed | IterationStatus::Skipped
@@ -592,6 +600,18 @@ fn apply_to_run(run: &mut Run, event: &Event) {
     }
 }
 
+fn spec_changed(run: &mut Run, spec: &RunSpec, changes: &[String], at: Timestamp) {
+    if (&run.spec.launch, &run.spec.agent) != (&spec.launch, &spec.agent) {
+        // Another agent knows nothing of that session.
+        run.agent_session = None;
+    }
+    run.spec = spec.clone();
+    if !changes.is_empty() {
+        let changes = changes.to_vec();
+        run.term_changes.push(TermChange { at, changes });
+    }
+}
+
 /// A person is done with the run: nothing of it is under way any more.
 fn end_attempts(run: &mut Run) {
     for attempt in run.iterations.unended_mut() {
@@ -636,6 +656,11 @@ fn run_resumed(run: &mut Run, event: &Event) {
     if accepts {
         let given_up: Vec<u32> = run.given_up().collect();
         run.accepted.extend(given_up);
+    }
+    if accepts || *restart {
+        for iteration in run.iterations.iter_mut_from(1) {
+            iteration.stuck = None;
+        }
     }
     if accepts
         || *restart
@@ -752,7 +777,6 @@ fn forgive(run: &mut Run, seq: u64) {
     run.last_error_at = None;
     run.cooldown_until = None;
     run.parked = None;
-    run.rollbacks_used = 0;
 }
 
 fn supersede_from(run: &mut Run, first: u32) {

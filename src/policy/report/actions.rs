@@ -2,10 +2,13 @@
 
 use super::summary::failures;
 use super::{Source, words};
+use crate::model::Hint;
 use crate::model::hint::{join, quote};
 use crate::model::{Attempt, Cause, Decision, Failure, IterationStatus, RunStatus, Strategy};
 use crate::policy::changes::tampering_text;
-use crate::policy::retry::{ResumeOption, ToAccept, manual_steps, next_command, resume_options};
+use crate::policy::retry::{
+    OptionCode, ResumeOption, ToAccept, manual_steps, next_command, resume_options,
+};
 use crate::policy::secrets::redact;
 
 use super::data::Recommended;
@@ -84,6 +87,9 @@ impl Steps<'_, '_> {
                 self.wait();
             }
             _ => self.solve(),
+        }
+        if run.status != RunStatus::Closed && !run.status.is_done() && run.live.is_none() {
+            self.other_ways();
         }
     }
 
@@ -184,14 +190,34 @@ impl Steps<'_, '_> {
         }
     }
 
+    /// What helps beside the strategies.
+    fn other_ways(&mut self) {
+        let options = self.options();
+        let is_meant = |option: &&ResumeOption| {
+            option.available && matches!(option.strategy, OptionCode::Other(_))
+        };
+        for option in options.iter().filter(is_meant) {
+            self.option(option);
+        }
+    }
+
+    fn options(&self) -> Vec<ResumeOption> {
+        let Source {
+            state,
+            run,
+            outlook,
+            ..
+        } = self.source;
+        resume_options(state, run, *outlook, &|words| Hint::recover(words))
+    }
+
     fn ways_on(&mut self) {
-        let run = self.source.run;
-        let mut options = resume_options(self.source.state, run, self.source.outlook);
+        let mut options = self.options();
         // The very same again is worth a line only where the policy would do it.
         let told = |option: &ResumeOption| match option.strategy {
-            Strategy::ManualThenContinue => false,
-            Strategy::RetrySame => option.recommended,
-            _ => true,
+            OptionCode::Strategy(Strategy::ManualThenContinue) | OptionCode::Other(_) => false,
+            OptionCode::Strategy(Strategy::RetrySame) => option.recommended,
+            OptionCode::Strategy(_) => true,
         };
         options.retain(|option| option.available && told(option));
         options.sort_by_key(|option| !option.recommended);
@@ -209,7 +235,8 @@ impl Steps<'_, '_> {
     }
 
     fn option(&mut self, option: &ResumeOption) {
-        let command = (self.source.command)(&["resume", "--strategy", option.strategy.as_str()]);
+        let words = option.command.last_words();
+        let command = (self.source.command)(&words);
         let description = format!("{}: {}", option.label, option.description);
         self.steps.push(Recommended {
             description,

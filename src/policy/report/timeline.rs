@@ -181,6 +181,10 @@ fn moments_of(event: &Event) -> Vec<Moment> {
                 instructions.as_deref().map(words::line),
             )
         }
+        Payload::RunSpecChanged { changes, .. } if changes.is_empty() => Vec::new(),
+        Payload::RunSpecChanged { changes, .. } => {
+            run("Terms changed", Some(words::line(&changes.join(", "))))
+        }
         Payload::RunReplaced { remote } => {
             run(&format!("Taken up from {}", words::line(remote)), None)
         }
@@ -278,7 +282,6 @@ fn moments_of(event: &Event) -> Vec<Moment> {
         | Payload::ChildStarted { .. }
         | Payload::AgentSessionSeen { .. }
         | Payload::OperationRecorded { .. }
-        | Payload::RunSpecChanged { .. }
         | Payload::RollbackInitiated { .. }
         | Payload::RunsForgotten { .. }
         | Payload::RalphLoopFailed { .. } => Vec::new(),

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::model::agent_record::Usage;
-use crate::model::decision::{Budget, BudgetScope};
+use crate::model::decision::{Action, Budget, BudgetScope};
 use crate::model::failure::{Cause, Failure};
 use crate::model::run::{LiveAttempt, Run};
 use crate::model::state::State;
@@ -36,7 +36,7 @@ pub(crate) struct Counts {
     pub cause: u32,
     /// Of any cause in the subtask.
     pub subtask: u32,
-    /// Of the task over all its runs; of the run, where it names no task.
+    /// Of any cause in the subtask, over all runs of its task.
     pub task: u32,
     /// Of the session over all its runs.
     pub session: u32,
@@ -78,7 +78,8 @@ impl Account<'_> {
         for run in self.state.runs.iter().filter(|run| run.error_count > 0) {
             let same_task = self.is_of_task(run);
             for (attempt, _) in run.charged_since(run.forgiven_seq) {
-                counts.task += u32::from(same_task && attempt.ended_seq > Some(task_since));
+                let counts_for_task = same_task && attempt.subtask == self.subtask;
+                counts.task += u32::from(counts_for_task && attempt.ended_seq > Some(task_since));
                 counts.session += u32::from(attempt.session == self.session);
             }
         }
@@ -94,6 +95,20 @@ impl Account<'_> {
         let of_cause = self.witnessed.iter().filter(|seen| **seen == cause).count();
         counts.cause = counts.cause.max(clamp(of_cause as u64));
         counts
+    }
+
+    /// Rollbacks that broken builds of the subtask have used.
+    pub(super) fn rollbacks(&self) -> u32 {
+        let used = self
+            .run
+            .charged_to(self.subtask)
+            .filter(|(attempt, failure)| {
+                let decided = attempt.decision.as_ref();
+                failure.cause == Cause::BrokenBuild
+                    && decided
+                        .is_some_and(|one| one.has(Action::Rollback) && one.leads_to_attempt())
+            });
+        u32::try_from(used.count()).unwrap_or(u32::MAX)
     }
 
     fn is_of_task(&self, run: &Run) -> bool {
@@ -118,7 +133,8 @@ impl Account<'_> {
             let Some(attempt) = iteration.and_then(|iteration| iteration.attempts.last()) else {
                 continue;
             };
-            counts.task += u32::from(self.run.task_id.is_some() && run.task_id == self.run.task_id);
+            let same_task = self.is_of_task(run) && attempt.subtask == self.subtask;
+            counts.task += u32::from(same_task);
             counts.session += u32::from(attempt.session == self.session);
         }
         counts

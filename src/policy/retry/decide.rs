@@ -154,7 +154,10 @@ impl<'a> Decider<'a> {
             let reason = "the run waits for a person's fix";
             return self.make(Strategy::ManualThenContinue, &[Action::ManualFix], reason);
         }
-        if let Some(spent) = self.spent(&SHARED) {
+        if let Some(spent) = self
+            .spent(&SHARED)
+            .filter(|spent| !self.is_given_up_by(spent))
+        {
             return self.exhausted(spent);
         }
         if failure.conditions.contains(&Condition::CircularFix) {
@@ -162,6 +165,14 @@ impl<'a> Decider<'a> {
             return self.give_up(reason, self.spent(&OWN));
         }
         self.by_cause()
+    }
+
+    /// Whether a spent budget leaves no more than the iteration behind: its checks have failed as often as they may, and
+    /// what comes next has attempts of its own.
+    fn is_given_up_by(&self, spent: &Budget) -> bool {
+        spent.scope == BudgetScope::Task
+            && self.failure.cause == Cause::VerificationFailed
+            && self.spent(&OWN).is_some()
     }
 
     fn by_cause(&self) -> Decision {
@@ -227,7 +238,7 @@ impl<'a> Decider<'a> {
                 None,
             );
         }
-        let used = self.input.account.run.rollbacks_used;
+        let used = self.input.account.rollbacks();
         if Budget::new(BudgetScope::Rollbacks, used, most).left == 0 {
             let reason = match used {
                 0 => "the build is broken, and no rollback is allowed".to_owned(),

@@ -8,8 +8,8 @@ mod weather;
 pub(crate) use budget::Account;
 pub(crate) use decide::{DecisionInput, Fallback, decide, fallback_of, is_charged};
 pub(crate) use next_step::{
-    Outlook, ResumeOption, ToAccept, end_of_fix, label, manual_steps, next_command, resume_command,
-    resume_options, way_back,
+    OptionCode, OtherWay, Outlook, ResumeOption, ToAccept, end_of_fix, label, manual_steps,
+    next_command, resume_command, resume_options, way_back,
 };
 pub(crate) use weather::Provider;
 

@@ -1,12 +1,16 @@
 //! How a failed run can be resumed, and which way is recommended, for `status` and the resume screen (B1, B3, B5, B7).
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::decision::{Action, Strategy};
 use crate::model::failure::{Cause, Condition, Failure, FailureType};
-use crate::model::run::{IterationStatus, NO_CHECKPOINT, OnFailure, Run, RunStatus};
+use crate::model::hint::Hint;
+use crate::model::run::{Attempt, IterationStatus, NO_CHECKPOINT, OnFailure, Run, RunStatus};
 use crate::model::state::State;
+use crate::model::time::format_duration;
 
 /// The strategy with which a run that failed is best taken up; of an unchecked one nothing can verify a fix.
 pub(crate) fn strategy(run: &Run, is_unchecked: bool) -> Strategy {
@@ -160,12 +164,48 @@ pub(crate) fn way_back(has_good_checkpoint: bool) -> &'static [&'static str] {
     }
 }
 
+/// What an option does: a strategy, or what else helps against a failure (B2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub(crate) enum OptionCode {
+    /// The run is taken up by this strategy.
+    Strategy(Strategy),
+    /// Something else.
+    Other(OtherWay),
+}
+
+/// What a person can do beside the strategies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum OtherWay {
+    /// Retry with a longer time limit.
+    AdjustTimeout,
+    /// See whether the service answers again, and when the next attempt is allowed.
+    CheckStatus,
+    /// Begin again at iteration 1.
+    StartFresh,
+}
+
+impl OptionCode {
+    /// The contract's name of it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Strategy(strategy) => strategy.as_str(),
+            Self::Other(OtherWay::AdjustTimeout) => "adjust_timeout",
+            Self::Other(OtherWay::CheckStatus) => "check_status",
+            Self::Other(OtherWay::StartFresh) => "start_fresh",
+        }
+    }
+}
+
 /// One way to go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "option")]
 pub(crate) struct ResumeOption {
-    /// The strategy.
-    pub strategy: Strategy,
+    /// The strategy, or `adjust_timeout`, `check_status`, `start_fresh`.
+    pub strategy: OptionCode,
     /// A short name.
     pub label: &'static str,
     /// What it does, for this run.
@@ -176,11 +216,21 @@ pub(crate) struct ResumeOption {
     pub available: bool,
     /// Why not.
     pub reason: Option<String>,
+    /// The command that does it.
+    pub command: Hint,
+    /// The time limit that it sets.
+    #[serde(skip)]
+    pub timeout: Option<Duration>,
 }
 
 /// The options of a run that stands at a failure; empty when the failure is not recoverable (see [`manual_steps`]). A run
 /// without a good checkpoint may go back to where it began. Where something else is recommended, none of them is.
-pub(crate) fn resume_options(state: &State, run: &Run, outlook: Outlook) -> Vec<ResumeOption> {
+pub(crate) fn resume_options(
+    state: &State,
+    run: &Run,
+    outlook: Outlook,
+    command: &dyn Fn(&[&str]) -> Hint,
+) -> Vec<ResumeOption> {
     let Some(failure) = run.failure.as_ref().filter(|failure| failure.recoverable) else {
         return Vec::new();
     };
@@ -190,35 +240,118 @@ pub(crate) fn resume_options(state: &State, run: &Run, outlook: Outlook) -> Vec<
     let recommended = Some(strategy(run, outlook.unchecked)).filter(|_| outlook.is_open());
     let has_good_checkpoint = state.last_good(&run.key).is_some();
     let has_checkpoint = has_good_checkpoint || state.keeps_initial(&run.key);
-    Strategy::ALL
-        .into_iter()
-        .map(|strategy| {
-            let missing = match strategy {
-                Strategy::ManualThenContinue => None,
-                _ if run.is_being_fixed() => Some("a manual fix is open".to_owned()),
-                Strategy::RollbackAndRetry if !has_checkpoint => {
-                    Some("No checkpoint available".to_owned())
-                }
-                // A rollback begins with a checkpoint.
-                Strategy::RollbackAndRetry => run
-                    .stopped_for
-                    .clone()
-                    .filter(|why| why.starts_with(NO_CHECKPOINT)),
-                _ => None,
-            };
-            ResumeOption {
-                strategy,
-                label: label(strategy),
-                description: match strategy {
-                    Strategy::ManualThenContinue if outlook.unchecked => UNCHECKED.to_owned(),
-                    _ => description(strategy, iteration, next, has_good_checkpoint),
-                },
-                recommended: Some(strategy) == recommended && missing.is_none(),
-                available: missing.is_none(),
-                reason: missing,
+    let strategies = Strategy::ALL.into_iter().map(|strategy| {
+        let missing = match strategy {
+            Strategy::ManualThenContinue => None,
+            _ if run.is_being_fixed() => Some("a manual fix is open".to_owned()),
+            Strategy::RollbackAndRetry if !has_checkpoint => {
+                Some("No checkpoint available".to_owned())
             }
-        })
+            // A rollback begins with a checkpoint.
+            Strategy::RollbackAndRetry => run
+                .stopped_for
+                .clone()
+                .filter(|why| why.starts_with(NO_CHECKPOINT)),
+            _ => None,
+        };
+        ResumeOption {
+            strategy: OptionCode::Strategy(strategy),
+            command: command(&["resume", "--strategy", strategy.as_str()]),
+            timeout: None,
+            label: label(strategy),
+            description: match strategy {
+                Strategy::ManualThenContinue if outlook.unchecked => UNCHECKED.to_owned(),
+                _ => description(strategy, iteration, next, has_good_checkpoint),
+            },
+            recommended: Some(strategy) == recommended && missing.is_none(),
+            available: missing.is_none(),
+            reason: missing,
+        }
+    });
+    strategies
+        .chain(other_ways(run, failure, command))
         .collect()
+}
+
+/// What helps beside the strategies against a failure of this kind.
+fn other_ways(
+    run: &Run,
+    failure: &Failure,
+    command: &dyn Fn(&[&str]) -> Hint,
+) -> Vec<ResumeOption> {
+    let missing = run
+        .is_being_fixed()
+        .then(|| "a manual fix is open".to_owned());
+    let way = |way, label, description, words: &[&str]| ResumeOption {
+        strategy: OptionCode::Other(way),
+        label,
+        description,
+        recommended: false,
+        available: missing.is_none(),
+        reason: missing.clone(),
+        command: command(words),
+        timeout: None,
+    };
+    let mut ways = Vec::new();
+    if failure.kind == FailureType::Timeout {
+        let (needed, allowed) = times(run);
+        let text = format_duration(allowed);
+        let description = match needed {
+            Some(needed) => format!(
+                "It was not done after {}: retry with a time limit of {text}",
+                format_duration(needed)
+            ),
+            None => format!("Retry with a time limit of {text}"),
+        };
+        ways.push(ResumeOption {
+            timeout: Some(allowed),
+            ..way(
+                OtherWay::AdjustTimeout,
+                "Retry with more time",
+                description,
+                &["resume", "--timeout", &text],
+            )
+        });
+    }
+    let is_outage = matches!(failure.cause, Cause::NetworkError | Cause::RateLimited);
+    if failure.kind == FailureType::AgentError || is_outage {
+        let description =
+            "See when the next attempt is allowed, and whether the service answers again";
+        ways.push(ResumeOption {
+            available: true,
+            reason: None,
+            ..way(
+                OtherWay::CheckStatus,
+                "Check the status",
+                description.to_owned(),
+                &["retry-status"],
+            )
+        });
+    }
+    let description = "Begin again at iteration 1, with the files that the run began with";
+    ways.push(way(
+        OtherWay::StartFresh,
+        "Start fresh",
+        description.to_owned(),
+        &["resume", "--restart"],
+    ));
+    ways
+}
+
+/// How long the last attempt took until its time was up, and twice the time that the longest one had.
+fn times(run: &Run) -> (Option<Duration>, Duration) {
+    let seconds = |millis: u64| Duration::from_secs(millis.div_ceil(1000));
+    let timed_out = |attempt: &Attempt| attempt.duration_ms.filter(|_| attempt.failure.is_some());
+    let needed = run.standing_attempt().and_then(timed_out);
+    let longest = needed.max(run.spec.timeout_ms);
+    // Where nobody knows how long it took, what most agents need for a turn.
+    let longest = longest
+        .filter(|millis| *millis > 0)
+        .unwrap_or(10 * 60 * 1000);
+    (
+        needed.filter(|millis| *millis > 0).map(seconds),
+        seconds(longest.saturating_mul(2)),
+    )
 }
 
 /// What a fix by hand is where nothing can verify it.

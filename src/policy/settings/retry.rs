@@ -129,7 +129,8 @@ pub struct RetrySettings {
     /// Attempts (or `max_retries`, one less); set here, it replaces the default limits of the causes.
     #[schemars(range(min = 1))]
     pub max_attempts: u32,
-    /// Failed attempts of one task, whatever their causes; always wins.
+    /// Failed attempts of one subtask (an iteration, where none is named) over all runs of its task, whatever their causes;
+    /// always wins.
     #[schemars(range(min = 1))]
     pub task_max_attempts: u32,
     /// Failed attempts of one session (`RECOVER_SESSION`, else the run), whatever their causes; always wins.

@@ -300,8 +300,9 @@ fn history<'a>(runs: impl Iterator<Item = (&'a Run, usize)>) -> AttemptHistory<'
             // Taken back by a rollback: to be done again.
             (_, IterationStatus::Superseded) if speaks => "pending",
             (Some(AttemptOutcome::Passed), _) => "completed",
-            (_, IterationStatus::Completed) if speaks => "completed",
-            (_, IterationStatus::Skipped) if speaks => "stuck",
+            (_, IterationStatus::Skipped) if speaks && iteration.stuck.is_some() => "stuck",
+            // One that was skipped and is not stuck a person took as it is.
+            (_, IterationStatus::Completed | IterationStatus::Skipped) if speaks => "completed",
             (_, IterationStatus::InProgress) if speaks => "in_progress",
             (_, IterationStatus::Cancelled | IterationStatus::Pending) if speaks => "pending",
             // An interrupted attempt adds nothing.
@@ -310,19 +311,27 @@ fn history<'a>(runs: impl Iterator<Item = (&'a Run, usize)>) -> AttemptHistory<'
             (None, _) => "in_progress",
             (Some(AttemptOutcome::Failed), _) => "failed",
         };
-        let escalated = attempt
+        let own = attempt
             .decision
             .as_ref()
-            .is_some_and(|decision| decision.has(Action::Escalate));
-        if subtask.status == "stuck" || (subtask.status == "failed" && escalated) {
-            subtask.status = "stuck";
-            let reason = iteration
-                .reason
-                .as_deref()
-                .or(attempt.decision.as_ref().map(|d| d.reason.as_str()));
-            given_up.insert(&attempt.subtask, reason.unwrap_or("given up"));
+            .filter(|decision| decision.has(Action::Escalate))
+            .map(|decision| decision.reason.as_str());
+        let stuck = if speaks {
+            iteration.stuck.as_deref()
         } else {
-            given_up.remove(attempt.subtask.as_str());
+            own.filter(|_| subtask.status == "failed")
+        };
+        match stuck {
+            Some(reason) => {
+                if matches!(subtask.status, "failed" | "pending") {
+                    subtask.status = "stuck";
+                }
+                given_up.insert(&attempt.subtask, reason);
+            }
+            None if subtask.status != "failed" => {
+                given_up.remove(attempt.subtask.as_str());
+            }
+            None => {}
         }
     }
     for (subtask_id, reason) in given_up {

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::model::Step;
 use crate::model::lane::{BEFORE_START, LaneRecord, Origin};
+use crate::model::step::StepStatus;
 use crate::model::{Checkpoint, Hint, ImportKind, Place, Run, RunKey, State, Strategy};
 
 use super::super::Store;
@@ -24,21 +26,43 @@ pub fn lane_records(state: &State, store: &Store) -> Vec<Value> {
         all.extend(
             records
                 .iter()
-                .map(|one| (one.order(), record(run, one, store, &back))),
+                .map(|one| (one.order(), record(state, run, one, store, &back))),
         );
     }
     all.sort_by_key(|(order, _)| *order);
     all.into_iter().map(|(_, record)| record).collect()
 }
 
-/// One record.
-fn record(run: &Run, record: &LaneRecord<'_>, store: &Store, back: &str) -> Value {
-    match record.origin {
+/// One record. Steps without a stage that failed while it was the lane's latest are in its notes (C9).
+fn record(state: &State, run: &Run, record: &LaneRecord<'_>, store: &Store, back: &str) -> Value {
+    let mut told = match record.origin {
         Origin::Imported(document) => document.imported.document.clone(),
         Origin::Own(checkpoint) | Origin::Retry(checkpoint) => {
             own(run, record, checkpoint, store, back)
         }
+    };
+    let is_here = |step: &&Step| {
+        let has_failed = step.status == StepStatus::Failed && step.start.stage.is_none();
+        has_failed
+            && state
+                .lane_at(&run.key, step.after_checkpoint)
+                .is_some_and(|at| at.order() == record.order())
+    };
+    let errors = run.steps.iter().filter(is_here).filter_map(|step| {
+        let code = || Some(format!("exit code {}", step.exit_code?));
+        let error = step.error.clone().or_else(code)?;
+        Some(format!("step {}: {error}", step.start.name))
+    });
+    let notes: Vec<String> = told["notes"]
+        .as_str()
+        .map(str::to_owned)
+        .into_iter()
+        .chain(errors)
+        .collect();
+    if !notes.is_empty() {
+        told["notes"] = notes.join("; ").into();
     }
+    told
 }
 
 fn own(

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::error::StoreError;
 use super::ledger::{ACTIVE, ATTEMPTS, RECOVERY, Store, file_name_of, plain};
 use crate::durable::Sync;
+use crate::model::import::ImportedDocument;
 use crate::model::path::short_part;
 use crate::model::{ImportKind, Run, RunKey, RunStatus, State, TaskId, Timestamp};
 use crate::policy::secrets::redacted_json_text;
@@ -179,7 +180,15 @@ impl RecoveryState {
 
 /// The view of the run that was heard of last: as it was imported, until the run moves on.
 pub fn recovery_state(state: &State) -> Value {
-    let run = state.runs.iter().max_by_key(|run| run.last_seq);
+    // A checkpoint that is taken beside it, and an agent's hook, say nothing of the loop's errors.
+    let is_course = |run: &Run| {
+        let imports = |one: &ImportedDocument| one.imported.kind == ImportKind::Recovery;
+        run.begun_seq > 0 && !run.is_hook_session() || run.imported.iter().any(imports)
+    };
+    let run = state
+        .runs
+        .iter()
+        .max_by_key(|run| (is_course(run), run.last_seq));
     let untouched = run.and_then(|run| run.untouched_import(ImportKind::Recovery));
     untouched
         .cloned()

@@ -6,7 +6,7 @@ use super::{forgive, iteration_entry, leave_failure_of};
 use crate::model::agent_record::Usage;
 use crate::model::decision::{Action, Decision};
 use crate::model::event::{AttemptEnd, Event, Payload};
-use crate::model::failure::{Cause, CauseDetail, Condition, Weather};
+use crate::model::failure::{CauseDetail, Condition, Weather};
 use crate::model::operation::{Operation, OperationKind};
 use crate::model::run::{
     Attempt, AttemptOutcome, IterationStatus, LiveAttempt, Parked, Run, RunStatus, Waits,
@@ -140,6 +140,15 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
     };
     let entry = run.iterations.get_or_pending(end.iteration);
     entry.status = status;
+    let escalated = end
+        .decision
+        .as_ref()
+        .filter(|decision| end.outcome == AttemptOutcome::Failed && decision.has(Action::Escalate));
+    match escalated {
+        Some(decision) => entry.stuck = Some(decision.reason.clone()),
+        None if end.outcome == AttemptOutcome::Passed => entry.stuck = None,
+        None => {}
+    }
     let mut attempts = entry.attempts.iter_mut();
     let mut waits = false;
     if let Some(attempt) = attempts.rfind(|attempt| attempt.number == end.attempt) {
@@ -272,13 +281,6 @@ fn failed(run: &mut Run, end: &AttemptEnd, at: Timestamp) {
         return;
     };
     run.cooldown_until = decision.not_before;
-    let broken = end
-        .failure
-        .as_ref()
-        .is_some_and(|failure| failure.cause == Cause::BrokenBuild);
-    if broken && decision.has(Action::Rollback) && decision.leads_to_attempt() {
-        run.rollbacks_used = run.rollbacks_used.saturating_add(1);
-    }
     // In a full context nothing goes on, and what goes in a circle needs another beginning.
     let circular = end.conditions.contains(&Condition::CircularFix);
     let unknown = end
@@ -401,6 +403,7 @@ fn started(run: &mut Run, start: &StepStart, event: &Event) {
         after_checkpoint: 0,
         exit_code: None,
         duration_ms: None,
+        error: None,
         rolled_back: false,
         executions: executions.saturating_add(1),
         first_seq,
@@ -421,6 +424,7 @@ fn ended(run: &mut Run, end: &StepEnd, event: &Event, last_checkpoint: u64) {
     step.after_checkpoint = last_checkpoint;
     step.exit_code = end.exit_code;
     step.duration_ms = Some(end.duration_ms);
+    step.error.clone_from(&end.error);
     step.rolled_back = end.rolled_back;
     step.child = None;
 }

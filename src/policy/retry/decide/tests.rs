@@ -603,7 +603,8 @@ fn the_fallback_is_run_once_when_nothing_else_is_left_s9() {
             fallback,
             ..RunSpec::default()
         });
-        simulation.record(Payload::RunSpecChanged { spec });
+        let changes = Vec::new();
+        simulation.record(Payload::RunSpecChanged { spec, changes });
         simulation
     };
     let failed = failure(Cause::VerificationFailed);
