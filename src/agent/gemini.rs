@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{count, document, error, objects, status, text, text_at};
+use super::{claude, count, document, error, objects, status, text, text_at};
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord, Tokens};
 use crate::model::failure::EvidenceSource;
 
@@ -117,4 +117,26 @@ fn failed(record: &mut AgentRecord, object: &Value, source: EvidenceSource, line
         source,
         ..error(message, text(named, "type"), status(code), line)
     });
+}
+
+/// Qwen Code came from Gemini CLI: its records are those of Claude Code now, earlier versions have those here.
+pub(super) fn read_qwen(stdout: &[u8], stderr: &[u8]) -> AgentRecord {
+    let streamed = claude::read(stdout);
+    let mut record = if streamed.structured {
+        streamed
+    } else {
+        read(stdout, stderr)
+    };
+    if record.kind == AgentKind::Claude {
+        // Of the input some came from the cache.
+        // Without a result they are the sum of this attempt's answers.
+        record.is_of_session = record.own_tokens.is_some();
+        record.own_tokens = None;
+        record.tokens = record.tokens.map(|tokens| {
+            let input = tokens.input.saturating_sub(tokens.cache_read);
+            Tokens::new(input, tokens.output, tokens.cache_read, tokens.cache_write)
+        });
+    }
+    record.kind = AgentKind::Qwen;
+    record
 }

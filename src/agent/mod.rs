@@ -10,7 +10,6 @@ mod copilot;
 mod gemini;
 pub(crate) mod hooks;
 mod opencode;
-mod qwen;
 mod stream;
 
 use serde_json::Value;
@@ -35,7 +34,7 @@ pub fn detect(command: Option<&str>, hint: Option<&str>, stdout: &[u8]) -> Optio
 pub fn read(kind: AgentKind, stdout: &[u8], stderr: &[u8]) -> AgentRecord {
     let mut record = match kind {
         AgentKind::Claude => claude::read(stdout),
-        AgentKind::Qwen => qwen::read(stdout, stderr),
+        AgentKind::Qwen => gemini::read_qwen(stdout, stderr),
         AgentKind::Copilot => copilot::read(stdout),
         AgentKind::Codex => codex::read(stdout),
         AgentKind::Gemini => gemini::read(stdout, stderr),

@@ -15,7 +15,6 @@ pub(crate) mod import;
 pub(crate) mod lane;
 pub(crate) mod lazy_compressed;
 pub(crate) mod manifest;
-pub(crate) mod manual_fix;
 pub(crate) mod operation;
 pub(crate) mod path;
 pub(crate) mod remote;
@@ -34,7 +33,9 @@ pub(crate) use checkpoint::{
 pub(crate) use decision::{Action, Decision, Standing, Strategy};
 pub(crate) use event::{AttemptEnd, Event, EventSource, Payload};
 pub(crate) use failure::{Cause, Condition, Failure, FailureType};
-pub(crate) use feedback::{CheckKind, FeedbackLoop, FeedbackResult, FeedbackResults};
+pub(crate) use feedback::{
+    CheckKind, FeedbackLoop, FeedbackResult, FeedbackResults, ManualFixSession, ManualFixStatus,
+};
 pub(crate) use hint::{Hint, Place};
 pub(crate) use hook::HookAgent;
 pub(crate) use id::{CheckpointId, RunId, RunKey, TaskId};
@@ -43,7 +44,6 @@ pub(crate) use manifest::{
     CaptureRules, Change, ChangeType, Entry, EntryKind, Head, IndexExtra, Manifest, Nested,
     ObjectId, PathMode, Snapshot,
 };
-pub(crate) use manual_fix::{ManualFixSession, ManualFixStatus};
 pub(crate) use operation::{HeadMove, Operation, OperationKind, Scope};
 pub(crate) use path::{FolderId, PathReason, RepoPath};
 pub(crate) use remote::Claim;

@@ -172,10 +172,10 @@ fn failing_checks(parts: &PromptParts<'_>, failure: &Failure) -> Option<String> 
                 .iter()
                 .find(|check| check.name == *name)
         });
-    let lines: String = failed
-        .map(|check| format!("- {}: {}\n", check.name, check.command))
+    let lines: Vec<String> = failed
+        .map(|check| format!("- {}: {}", check.name, check.command))
         .collect();
-    (!lines.is_empty()).then(|| format!("Failing checks:\n{lines}\n"))
+    (!lines.is_empty()).then(|| format!("Failing checks:\n{}\n\n", lines.join("\n")))
 }
 
 /// What was left right before this iteration: an agent that meets traces of it, or needs it, knows what became of it.

@@ -841,8 +841,7 @@ fn a_new_phase_begins_with_a_checkpoint_of_its_own() {
     };
     env.json(0, &["run", "--run", "r", "--phase", "P1", "--", "true"]);
     assert_eq!(kinds("P1"), ["initial phase", "attempt task"]);
-    env.json(0, &["attempt", "start", "--run", "r", "--phase", "P2"]);
-    env.json(0, &["attempt", "pass", "--run", "r", "--phase", "P2"]);
+    env.json(0, &["run", "--run", "r", "--phase", "P2", "--", "true"]);
     assert_eq!(kinds("P2"), ["initial phase", "attempt task"]);
     env.json(0, &["run", "--run", "plain", "--", "true"]);
     let list = env.json(0, &["checkpoint", "list", "--run", "plain"]);

@@ -122,7 +122,7 @@ pub(crate) struct EvidenceArgs {
     pub log: Option<PathBuf>,
 
     /// File with its standard error
-    #[arg(long, value_name = "F")]
+    #[arg(long, hide_short_help = true, value_name = "F")]
     pub stderr: Option<PathBuf>,
 
     /// Agent whose output format to parse [default: auto]

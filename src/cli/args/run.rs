@@ -226,15 +226,15 @@ pub(crate) struct ResumeArgs {
     /// Number of iterations in all
     ///
     /// More of them than it had take a complete run up again.
-    #[arg(long, value_name = "N", value_parser = number::<1>, allow_negative_numbers = true)]
+    #[arg(long, hide_short_help = true, value_name = "N", value_parser = number::<1>, allow_negative_numbers = true)]
     pub iterations: Option<u32>,
 
     /// Agent to go on with, or whose records CMD prints
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, hide_short_help = true, value_name = "NAME")]
     pub agent: Option<String>,
 
     /// Prompt in place of the recorded one
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, hide_short_help = true, value_name = "TEXT")]
     pub prompt: Option<String>,
 
     #[command(flatten)]
@@ -284,7 +284,7 @@ pub(crate) struct ResumeArgs {
     pub notify: Option<String>,
 
     /// Show the agent's records as they are, not as text
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub raw: bool,
 
     /// Command to run instead of the recorded one

@@ -249,6 +249,7 @@ fn hidden_failure(
             failure
         }
         (None, Some(error)) => {
+            let from = record;
             let evidence = FailureEvidence {
                 message: Some(error),
                 ..evidence.clone()
@@ -259,8 +260,14 @@ fn hidden_failure(
                 ..AgentRecord::new(AgentKind::Aider)
             };
             let failure = classify(&evidence, Some(&record), &context.settings().rules, now);
+            // Of a command that is no agent we know, these may be any tool's words.
+            let is_vague = matches!(
+                failure.cause,
+                Cause::InvalidInput | Cause::ResourceNotFound | Cause::PermissionDenied
+            );
             let is_known = failure.kind == FailureType::AgentError
-                && (failure.cause, failure.detail) != (Cause::Unknown, None);
+                && (failure.cause, failure.detail) != (Cause::Unknown, None)
+                && (!is_vague || from.is_some());
             is_known.then_some(failure)?
         }
         (None, None) => return None,
@@ -295,15 +302,25 @@ pub(super) fn may_be_done(
 fn is_repeated(context: &Context, key: &RunKey, failure: &Failure) -> bool {
     let look = || -> Result<bool> {
         let state = context.load()?.state;
-        let ended = state.run(key).and_then(|run| {
-            let mut attempts = run.attempts().rev().map(|(_, attempt)| attempt);
-            attempts.find(|attempt| attempt.outcome.is_some())
-        });
-        let same = ended.filter(|attempt| {
-            let earlier = attempt.failure.as_ref();
-            earlier.is_some_and(|earlier| earlier.message == failure.message)
-        });
-        let Some(left) = same.and_then(|attempt| attempt.checkpoint_id.as_ref()) else {
+        let Some(run) = state.run(key) else {
+            return Ok(false);
+        };
+        // A probe has taken the place of the attempt before it.
+        let waited = run.waits(run.current_iteration);
+        let (earlier, left) =
+            if let Some(earlier) = waited.and_then(|waits| waits.failure.as_deref()) {
+                let begun = run.live.as_ref();
+                (Some(earlier), begun.and_then(|live| live.baseline.as_ref()))
+            } else {
+                let mut attempts = run.attempts().rev().map(|(_, attempt)| attempt);
+                let ended = attempts.find(|attempt| attempt.outcome.is_some());
+                (
+                    ended.and_then(|attempt| attempt.failure.as_ref()),
+                    ended.and_then(|attempt| attempt.checkpoint_id.as_ref()),
+                )
+            };
+        let is_same = earlier.is_some_and(|earlier| earlier.message == failure.message);
+        let Some(left) = left.filter(|_| is_same) else {
             return Ok(false);
         };
         let mut standing = state.standing(key).rev().skip_while(|one| one.id != *left);

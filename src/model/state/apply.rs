@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::decision::Strategy;
 use crate::model::event::{Event, Payload};
+use crate::model::feedback::ManualFixStatus;
 use crate::model::id::{CheckpointId, TaskId};
 use crate::model::import::{ImportKind, ImportedDocument};
 use crate::model::lane::stages_after;
-use crate::model::manual_fix::ManualFixStatus;
 use crate::model::operation::{
     BaselineLayer, Operation, OperationKind, Reposition, RunPosition, UndoEntry,
 };

@@ -1,8 +1,54 @@
 //! The process table where only `ps` shows it: without environments, working directories or command lines.
 
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
-pub(crate) use crate::os::ps::{entry, living};
+use chrono::NaiveDateTime;
+
+use crate::os::ProcessEntry;
+
+/// The row of one process, also of a zombie.
+pub(crate) fn entry(pid: u32) -> Option<ProcessEntry> {
+    all()?.into_iter().find(|entry| entry.pid == pid)
+}
+
+/// Every process that is not a zombie; `None` if there is no process table.
+pub(crate) fn living() -> Option<Vec<ProcessEntry>> {
+    Some(all()?.into_iter().filter(|entry| !entry.zombie).collect())
+}
+
+fn all() -> Option<Vec<ProcessEntry>> {
+    let output = Command::new("ps")
+        .args(["-A", "-o", "pid=,ppid=,pgid=,sess=,stat=,lstart="])
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Some(text.lines().filter_map(parse).collect())
+}
+
+/// `  812     1   812   812 Ss   Sat Nov 21 21:53:58 2026`. Where a session is shown as an address it counts as 0.
+fn parse(line: &str) -> Option<ProcessEntry> {
+    let mut words = line.split_ascii_whitespace();
+    let pid = words.next()?.parse().ok()?;
+    let parent = words.next()?.parse().ok()?;
+    let group = words.next()?.parse().ok()?;
+    let session = words.next()?.parse().unwrap_or(0);
+    let zombie = words.next()?.starts_with('Z');
+    let started: Vec<&str> = words.collect();
+    let started = NaiveDateTime::parse_from_str(&started.join(" "), "%a %b %d %H:%M:%S %Y").ok()?;
+    let start_time = u64::try_from(started.and_utc().timestamp()).ok()?;
+    Some(ProcessEntry {
+        pid,
+        parent,
+        group,
+        session,
+        start_time,
+        zombie,
+    })
+}
 
 pub(crate) fn has_variable(_pid: u32, _setting: &str) -> bool {
     false

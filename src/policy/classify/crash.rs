@@ -153,7 +153,7 @@ pub(super) struct Raised<'a> {
 }
 
 /// The error that a program died of, of its streams the first that says so.
-pub(super) fn raised_in<'a>(streams: [&'a Text; 2]) -> Option<Raised<'a>> {
+pub(super) fn raised_in(streams: [&Text; 2]) -> Option<Raised<'_>> {
     streams.into_iter().find_map(raised)
 }
 
@@ -169,7 +169,7 @@ pub(super) fn raised(text: &Text) -> Option<Raised<'_>> {
             let group = matched
                 .first_group()
                 .map(|range| String::from_utf8_lossy(&lines[at].bytes[range]).into_owned());
-            error_at(&lines, at, *named, group)
+            error_at(&lines, at, *named, group.as_deref())
         };
         matched.iter().find_map(found)
     })
@@ -179,7 +179,7 @@ fn error_at<'a>(
     lines: &[Line<'a>],
     at: usize,
     named: Named,
-    group: Option<String>,
+    group: Option<&str>,
 ) -> Option<Raised<'a>> {
     let below = &lines[at + 1..];
     let near = &below[..below.len().min(NEAR)];
@@ -188,7 +188,7 @@ fn error_at<'a>(
         text: PREFIX.replace(&text, |_| String::new()).unwrap_or(text),
         location: place.or_else(|| place_in(&lines[index..lines.len().min(index + NEAR)])),
     };
-    let here = || group.clone().unwrap_or_else(|| lines[at].to_text());
+    let here = || group.map_or_else(|| lines[at].to_text(), str::to_owned);
     match named {
         Named::Here => Some(of(at, here(), None)),
         Named::HereBefore(footer) => near
