@@ -1,4 +1,4 @@
-//! Iterations and their attempts.
+//! Iterations and their attempts, and a person's fix between two of them (B8, B9).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,8 +10,10 @@ use strum::IntoStaticStr;
 
 use super::agent_record::{Tokens, Usage};
 use super::decision::BudgetScope;
+use super::id::FixId;
 use super::{
-    Action, CheckpointId, Condition, Decision, Failure, FeedbackResults, ObjectId, Timestamp,
+    Action, Change, CheckpointId, Condition, Decision, Failure, FeedbackResults, ObjectId, RunId,
+    TaskId, Timestamp,
 };
 
 /// A numbered unit of progress.
@@ -480,6 +482,49 @@ impl Iterations {
         self.attempts()
             .filter(|(_, attempt)| !attempt.git_changes.is_empty())
     }
+}
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "fix_status")]
+pub enum ManualFixStatus {
+    /// A person is at it.
+    Active,
+    /// The run went on with the fix.
+    Completed,
+    /// Given up.
+    Aborted,
+}
+
+/// A person's fix between two attempts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "session")]
+pub struct ManualFixSession {
+    /// What it is named by.
+    pub id: FixId,
+    /// The run.
+    pub run_id: RunId,
+    /// What the run works on.
+    pub task_id: Option<TaskId>,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// What is to be fixed.
+    pub issue: Option<Failure>,
+    /// The checkpoint it began at: changes are listed against it.
+    pub checkpoint_id: CheckpointId,
+    /// What has changed since it began, as of the last look.
+    #[serde(default)]
+    pub detected_changes: Vec<Change>,
+    /// What the feedback loops said of the fix.
+    #[serde(default)]
+    pub verification_results: FeedbackResults,
+    /// Whether every loop passed on exactly `verified_tree`.
+    pub verified: bool,
+    /// The tree that was verified.
+    pub verified_tree: Option<ObjectId>,
+    /// Where it stands.
+    pub status: ManualFixStatus,
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
 //! Checks: the configured commands that must pass (`feedback` in the configuration and JSON), and what they said.
-//! Also sessions of a person's fix, which ends once they pass (B8, B9).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,10 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
-use super::id::FixId;
 use super::path::FolderId;
 use super::time::millis;
-use super::{Change, CheckpointId, Failure, ObjectId, RunId, TaskId, Timestamp};
 
 /// A configured command that must pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -75,47 +72,4 @@ pub enum CheckKind {
     Lint,
     /// A dedicated type checker.
     Typecheck,
-}
-
-/// Where a session stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "fix_status")]
-pub enum ManualFixStatus {
-    /// A person is at it.
-    Active,
-    /// The run went on with the fix.
-    Completed,
-    /// Given up.
-    Aborted,
-}
-
-/// A person's fix between two attempts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "session")]
-pub struct ManualFixSession {
-    /// What it is named by.
-    pub id: FixId,
-    /// The run.
-    pub run_id: RunId,
-    /// What the run works on.
-    pub task_id: Option<TaskId>,
-    /// When it began.
-    pub started_at: Timestamp,
-    /// What is to be fixed.
-    pub issue: Option<Failure>,
-    /// The checkpoint it began at: changes are listed against it.
-    pub checkpoint_id: CheckpointId,
-    /// What has changed since it began, as of the last look.
-    #[serde(default)]
-    pub detected_changes: Vec<Change>,
-    /// What the feedback loops said of the fix.
-    #[serde(default)]
-    pub verification_results: FeedbackResults,
-    /// Whether every loop passed on exactly `verified_tree`.
-    pub verified: bool,
-    /// The tree that was verified.
-    pub verified_tree: Option<ObjectId>,
-    /// Where it stands.
-    pub status: ManualFixStatus,
 }

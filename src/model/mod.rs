@@ -26,16 +26,17 @@ pub(crate) mod state;
 pub(crate) mod step;
 pub(crate) mod time;
 
-pub(crate) use attempt::{Attempt, AttemptOutcome, Iteration, IterationStatus, ProcessId};
+pub(crate) use attempt::{
+    Attempt, AttemptOutcome, Iteration, IterationStatus, ManualFixSession, ManualFixStatus,
+    ProcessId,
+};
 pub(crate) use checkpoint::{
     ChangeTotals, Checkpoint, CheckpointType, LaneFields, StorageType, Verdict,
 };
 pub(crate) use decision::{Action, Decision, Standing, Strategy};
 pub(crate) use event::{AttemptEnd, Event, EventSource, Payload};
 pub(crate) use failure::{Cause, Condition, Failure, FailureType};
-pub(crate) use feedback::{
-    CheckKind, FeedbackLoop, FeedbackResult, FeedbackResults, ManualFixSession, ManualFixStatus,
-};
+pub(crate) use feedback::{CheckKind, FeedbackLoop, FeedbackResult, FeedbackResults};
 pub(crate) use hint::{Hint, Place};
 pub(crate) use hook::HookAgent;
 pub(crate) use id::{CheckpointId, RunId, RunKey, TaskId};

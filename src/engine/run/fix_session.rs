@@ -15,13 +15,13 @@ use crate::engine::recovery;
 use crate::git::tree::Seen;
 use crate::model::checkpoint::trigger;
 use crate::model::event::Payload;
-use crate::model::feedback::{ManualFixSession, ManualFixStatus};
 use crate::model::hint::Hint;
 use crate::model::id::{CheckpointId, FixId};
 use crate::model::manifest::{CaptureRules, Change};
 use crate::model::run::{Run, RunKey};
 use crate::model::run_line::{RunLine, run_line};
 use crate::model::state::State;
+use crate::model::{ManualFixSession, ManualFixStatus};
 use crate::policy::restore::Selection;
 use crate::store::NewEvent;
 

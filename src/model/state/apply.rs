@@ -4,10 +4,10 @@ mod attempts;
 
 use std::collections::BTreeSet;
 
+use crate::model::attempt::ManualFixStatus;
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::decision::Strategy;
 use crate::model::event::{Event, Payload};
-use crate::model::feedback::ManualFixStatus;
 use crate::model::id::{CheckpointId, TaskId};
 use crate::model::import::{ImportKind, ImportedDocument};
 use crate::model::lane::stages_after;
