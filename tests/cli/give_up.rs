@@ -149,13 +149,13 @@ fn prompts_say_what_was_tried_and_what_was_given_up() {
 fn an_attempt_that_ran_out_of_time_was_interrupted() {
     let env = quick();
     env.write("prompt.md", "Do it.\n");
-    let agent = "cat > ../prompt.$RECOVER_ATTEMPT; [ $RECOVER_ATTEMPT = 2 ] || sleep 60";
+    let agent = "cat > ../prompt.$RECOVER_ATTEMPT; [ $RECOVER_ATTEMPT != 1 ] || sleep 60";
     let all = [
         "run",
         "--prompt-file",
         "prompt.md",
         "--timeout",
-        "300ms",
+        "2s",
         "--",
         "sh",
         "-c",
