@@ -770,6 +770,24 @@ fn circles(dependencies: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
         .collect()
 }
 
+/// The dependencies that are not between a module and a file directly in it.
+fn without_families(
+    files: &[(String, Code)],
+    dependencies: &[BTreeSet<usize>],
+) -> Vec<BTreeSet<usize>> {
+    let modules: Vec<Vec<String>> = files.iter().map(|(name, _)| module_of(name)).collect();
+    let is_in = |one: usize, above: usize| {
+        let parent = modules[one].split_last().map(|(_, parent)| parent);
+        parent == Some(&modules[above][..])
+    };
+    let apart = |from: usize| {
+        let all = dependencies[from].iter().copied();
+        all.filter(|to| !is_in(from, *to) && !is_in(*to, from))
+            .collect()
+    };
+    (0..files.len()).map(apart).collect()
+}
+
 /// Whether the files are a module and modules directly in it.
 fn is_family(modules: &[Vec<String>]) -> bool {
     modules.iter().any(|top| {
@@ -879,7 +897,9 @@ fn dependencies_point_one_way() {
 fn no_two_files_know_each_other() {
     let files = crate_sources();
     let dependencies = dependencies(&files);
-    let circles = circles(&dependencies);
+    let mut circles = circles(&dependencies);
+    // A module and its files name each other, which must hide no circle among the files.
+    circles.extend(self::circles(&without_families(&files, &dependencies)));
     let mut wrong = Vec::new();
     for circle in &circles {
         let modules: Vec<Vec<String>> = circle.iter().map(|at| module_of(&files[*at].0)).collect();
@@ -957,6 +977,20 @@ fn planted_circles_are_found() {
             .filter(|circle| !is_family(&names(circle)))
             .count()
     };
+    // Files of one module, behind it.
+    let behind = |sources: &[(&str, &str)]| {
+        let files = files(sources);
+        circles(&without_families(&files, &dependencies(&files))).len()
+    };
+    let top = ("lib.rs", "pub mod a;");
+    let module = ("a/mod.rs", "mod x; mod y; pub use x::X; pub use y::Y;");
+    let y = ("a/y.rs", "use super::x::X; pub struct Y;");
+    let x = |source| ("a/x.rs", source);
+    assert_eq!(
+        behind(&[top, module, x("use super::Y; pub struct X;"), y]),
+        1
+    );
+    assert_eq!(behind(&[top, module, x("pub struct X;"), y]), 0);
     let root = ("lib.rs", "pub mod a; pub mod b;");
     assert_eq!(
         found(&[

@@ -30,11 +30,10 @@ use rights::Owner;
 use schema::ENVIRONMENT;
 use value::Kind;
 
-pub use layers::Origin;
-pub use layers::UserConfig;
+pub(crate) use layers::{Guarded, is_mask};
+pub use layers::{Origin, UserConfig};
 pub use parse::ConfigError;
 pub(crate) use parse::Place;
-pub(crate) use rights::{Guarded, is_mask};
 pub use template::NOTIFY_RECIPES;
 pub(crate) use template::{reference, template};
 pub(crate) use value::parse_size;
@@ -143,20 +142,20 @@ impl Config {
         let tasks = document.tasks.keys().cloned().map(TaskId::from).collect();
         let user_file =
             Some(around.user.file().to_owned()).filter(|path| !path.as_os_str().is_empty());
-        let guarded = rights::of(&document);
+        let guarded = layers::guarded(&document);
         let is_trusted = guarded.is_empty() || (around.trusts)(&guarded);
         // What was once trusted to be masked stays so, whatever else has changed since.
         let masks: Guarded = guarded
             .clone()
             .into_iter()
-            .filter(|(key, _)| rights::is_mask(key))
+            .filter(|(key, _)| layers::is_mask(key))
             .collect();
         let keeps_masks = !is_trusted && !masks.is_empty() && (around.trusts)(&masks);
         let withhold = |layer: &mut Layer, origin: &dyn Fn(usize) -> Origin| {
             if is_trusted {
                 Values::new()
             } else {
-                rights::withhold(layer, keeps_masks, origin)
+                layers::withhold(layer, keeps_masks, origin)
             }
         };
         let mut config = Self {

@@ -150,7 +150,7 @@ pub(crate) struct StatusDocument<'a> {
     /// Why it stands still, where it is paused or parked for another reason than what was decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped_for: Option<&'a str>,
-    /// The terms that were changed when it was taken up, the latest last.
+    /// The terms that were changed when it was resumed, the latest last.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     term_changes: &'a [TermChange],
     /// What came of it; `null` where it has no attempts.

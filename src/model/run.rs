@@ -259,7 +259,7 @@ pub struct RunDetails {
     pub to_roll_back: Option<u32>,
 }
 
-/// Other terms that a run got when it was taken up.
+/// Other terms that a run got when it was resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "term_change")]
 pub struct TermChange {

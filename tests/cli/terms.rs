@@ -1,4 +1,4 @@
-//! Other terms for a run that is taken up, and the options that ask for them (B2).
+//! Other terms for a run that is resumed, and the options that ask for them (B2).
 
 use serde_json::{Value, json};
 

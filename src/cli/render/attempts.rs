@@ -8,17 +8,37 @@ use std::time::Duration;
 use comfy_table::Cell;
 
 use super::super::ui::{Ui, escape};
-use super::status::look_at_text;
 use super::{Table, column, date_time, in_words, moment, toned, words};
 use crate::engine::base::clock;
 use crate::engine::{Context, answers, run};
 use crate::model::{Attempt, AttemptOutcome, Condition, FeedbackResult, Hint, Run, Standing};
+use crate::policy::report::ToLookAt;
 use crate::policy::retry::{next_command, way_back};
 use crate::store::views::AttemptHistory;
+
+/// How much of what is to look at is listed.
+const LOOK_AT_LINES: usize = 8;
 
 /// The iterations of a run, a line an attempt.
 pub(super) fn iterations_text(ui: &Ui, run: &Run) -> String {
     latest_iterations(ui, run, usize::MAX)
+}
+
+/// What a person must look at, a line each.
+pub(super) fn look_at_text(ui: &Ui, all: &[ToLookAt]) -> String {
+    let line = |one: &ToLookAt| format!("To look at: {}\n", escape(&ui.advice(&one.text)));
+    let mut text: String = all.iter().take(LOOK_AT_LINES).map(line).collect();
+    if let Some(more) = all
+        .len()
+        .checked_sub(LOOK_AT_LINES)
+        .filter(|more| *more > 0)
+    {
+        let _ = writeln!(
+            text,
+            "To look at: {more} more (recover accept --dry-run lists them)"
+        );
+    }
+    text
 }
 
 /// The `most` latest attempts, a line each.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::super::ui::{Ui, escape};
-use super::attempts::latest_iterations;
+use super::attempts::{latest_iterations, look_at_text};
 use super::{Table, column, moment, time_of_day, when, words};
 use crate::agent;
 use crate::engine::base::clock;
@@ -16,15 +16,11 @@ use crate::model::id::CheckpointId;
 use crate::model::run::{IterationStatus, Parked, Run, RunStatus};
 use crate::model::step::Step;
 use crate::model::time::Timestamp;
-use crate::policy::report::ToLookAt;
 use crate::policy::retry::{OptionCode, next_command};
 use crate::policy::text::{count, size};
 
 /// How many attempts `status` lists: with the failure and the options it fits a small terminal.
 const ATTEMPTS_SHOWN: usize = 8;
-
-/// How much of what is to look at is listed.
-const LOOK_AT_LINES: usize = 8;
 
 /// How many lines of a failure's details are shown.
 const DETAIL_LINES: usize = 6;
@@ -261,23 +257,6 @@ fn next(status: &status::Status, is_named: bool) -> Option<Hint> {
         Some(place) => hint.at(place.clone()),
         None => hint,
     })
-}
-
-/// What a person must look at, a line each.
-pub(super) fn look_at_text(ui: &Ui, all: &[ToLookAt]) -> String {
-    let line = |one: &ToLookAt| format!("To look at: {}\n", escape(&ui.advice(&one.text)));
-    let mut text: String = all.iter().take(LOOK_AT_LINES).map(line).collect();
-    if let Some(more) = all
-        .len()
-        .checked_sub(LOOK_AT_LINES)
-        .filter(|more| *more > 0)
-    {
-        let _ = writeln!(
-            text,
-            "To look at: {more} more (recover accept --dry-run lists them)"
-        );
-    }
-    text
 }
 
 /// Whether a budget may be what stops the run: a limit that a user set, or the one that is reached first.

@@ -180,7 +180,7 @@ pub(crate) struct Resumed {
     pub standing: Standing,
     /// The words that ask for the same again.
     pub again: Vec<String>,
-    /// How long it was waited before it was taken up.
+    /// How long it was waited before it was resumed.
     pub waited: Duration,
     /// Whether there is a good checkpoint to go back to.
     pub has_good_checkpoint: bool,

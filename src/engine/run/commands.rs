@@ -233,6 +233,7 @@ fn hidden_failure(
     let said = structured.map_or(printed.map(Vec::as_slice), |record| {
         record.final_text.as_deref().map(str::as_bytes)
     });
+    let is_agent = record.is_some();
     let failure = match (denied, said.and_then(lone_error)) {
         (Some(record), _) => {
             let record = AgentRecord {
@@ -249,7 +250,6 @@ fn hidden_failure(
             failure
         }
         (None, Some(error)) => {
-            let from = record;
             let evidence = FailureEvidence {
                 message: Some(error),
                 ..evidence.clone()
@@ -267,7 +267,7 @@ fn hidden_failure(
             );
             let is_known = failure.kind == FailureType::AgentError
                 && (failure.cause, failure.detail) != (Cause::Unknown, None)
-                && (!is_vague || from.is_some());
+                && (!is_vague || is_agent);
             is_known.then_some(failure)?
         }
         (None, None) => return None,

@@ -27,6 +27,10 @@ const NEAR: usize = 8;
 /// C++: what the exception says.
 static WHAT: Single = Single::new(r"^\s+what\(\):\s+(.+)");
 
+/// A frame of Node, Deno, Bun, Java, Kotlin, Scala, .NET: what was called, and where.
+const FRAME_PATTERN: &str = r"^\s+at (?:\S.*\(.*\)|\S*:\d+)";
+static FRAME: Single = Single::new(FRAME_PATTERN);
+
 /// Each runtime's own form; the last one that is found counts.
 static FORMS: [(Single, Named); 21] = [
     // Python.
@@ -48,8 +52,7 @@ static FORMS: [(Single, Named); 21] = [
         Single::new(r"^((?:panic|fatal error): .+)"),
         Named::HereBefore("goroutine "),
     ),
-    // Node, Deno, Bun, Java, Kotlin, Scala, .NET.
-    (Single::new(r"^\s+at (?:\S.*\(.*\)|\S*:\d+)"), Named::Above),
+    (Single::new(FRAME_PATTERN), Named::Above),
     (Single::new(r"^\(Use `node --trace-uncaught"), Named::Above),
     // Ruby.
     (
@@ -226,7 +229,7 @@ fn error_at<'a>(
                 .map(|(index, _)| index)
                 .collect();
             // A frame's own line is no error; its header is right above the first one.
-            let is_frame = |index: &&usize| FORMS[4].0.first_in(lines[**index].bytes).is_some();
+            let is_frame = |index: &&usize| FRAME.first_in(lines[**index].bytes).is_some();
             let typed = |index: &&usize| {
                 let text = lines[**index].to_text();
                 let bare = PREFIX.replace(&text, |_| String::new()).unwrap_or(text);

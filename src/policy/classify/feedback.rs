@@ -9,7 +9,7 @@ use super::rules::{
     AGENT, ANY, AUTH, BUILD, FAMILIES, Family, LINT, NO_TOOL, Rule, TEST, TYPECHECK, UNAUTHORIZED,
 };
 use super::scan::{Hit, Scan};
-use super::{api, command_line, conclusion, process, scan};
+use super::{api, command_line, conclusion, process, rules, scan};
 use crate::model::failure::{Cause, EvidenceSource};
 use crate::model::feedback::CheckKind;
 use crate::policy::text::Line;
@@ -47,11 +47,8 @@ const COMPILERS: &[&str] = &[
 /// Asks the questions in their order.
 pub(super) fn decide(inputs: &Inputs<'_>) -> Conclusion {
     let stages = match inputs.stage {
-        Some(CheckKind::Build) => BUILD,
-        Some(CheckKind::Test) => TEST,
-        Some(CheckKind::Lint) => LINT,
-        Some(CheckKind::Typecheck) => TYPECHECK,
         Some(CheckKind::Agent) | None => ANY & !AGENT,
+        Some(kind) => rules::stage(kind),
     };
     Feedback::of(inputs, stages).decide()
 }

@@ -49,7 +49,7 @@ static CLOCK: LazyLock<Option<Regex>> = LazyLock::new(|| {
         r"(?:(?:(?P<month>{MONTH})[a-z]*\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{{4}}))?|(?P<first_day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<then_month>{MONTH})[a-z]*\.?(?:,?\s+(?P<then_year>\d{{4}}))?|{ISO_DATE})[\s,]*(?:at\s+|T)?)?"
     );
     Regex::new(&format!(
-        r"(?i){LEAD}\W{{0,4}}(?:(?:at|on|by|after|today|tomorrow)\b[,:]?\s+)*{weekday}{date}{TIME}?{ZONE}"
+        r"(?i){LEAD}\W{{0,4}}(?:(?:at|on|by|after|today|(?P<tomorrow>tomorrow))\b[,:]?\s+)*{weekday}{date}{TIME}?{ZONE}"
     ))
     .ok()
 });
@@ -256,7 +256,12 @@ fn clock(captures: &Captures<'_>, zone: &TimeZone, now: Timestamp) -> Option<Tim
             .and_then(|name| weekday(name.as_str()));
         let is_meant = |day: &Date| weekday.is_none_or(|weekday| day.weekday() == weekday);
         // Yesterday, for a quarter of an hour past midnight.
-        let days = (-1..=8).filter_map(day_after).filter(is_meant);
+        let first = if captures.name("tomorrow").is_some() {
+            1
+        } else {
+            -1
+        };
+        let days = (first..=8).filter_map(day_after).filter(is_meant);
         days.filter_map(at).find(|at| is_ahead(*at, now))
     }
 }
@@ -361,7 +366,7 @@ mod tests {
             ("resets some day", ""),
             (
                 "Try again later. The limit resets tomorrow at 15:00",
-                "2026-11-22T15:00:00Z",
+                "2026-11-23T15:00:00Z",
             ),
             (
                 "You've reached your weekly limit. Resets Thursday at 10am",

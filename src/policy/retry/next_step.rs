@@ -169,7 +169,7 @@ pub(crate) fn way_back(has_good_checkpoint: bool) -> &'static [&'static str] {
 #[serde(untagged)]
 #[schemars(inline)]
 pub(crate) enum OptionCode {
-    /// The run is taken up by this strategy.
+    /// The run is resumed by this strategy.
     Strategy(Strategy),
     /// Something else.
     Other(OtherWay),

@@ -11,10 +11,10 @@ use crate::policy::classify::check_summary::Counts;
 use crate::policy::classify::complaint::{Kind, Said};
 use crate::policy::classify::conclusion::{Conclusion, Inputs, last_words};
 use crate::policy::classify::rules::{
-    AGENT, ANY, BROKEN, BUILD, FAILED, FAMILIES, Family, INVALID, LINT, MISSING, Rule, TEST,
-    TRACEBACK, TYPECHECK, UNCLEAR,
+    ANY, BROKEN, BUILD, FAILED, FAMILIES, Family, INVALID, LINT, MISSING, Rule, TEST, TRACEBACK,
+    TYPECHECK, UNCLEAR,
 };
-use crate::policy::classify::{api, command_line, complaint, crash, process};
+use crate::policy::classify::{api, command_line, complaint, crash, process, rules};
 use crate::policy::patterns::Single;
 use crate::policy::text::{Line, Text};
 
@@ -312,25 +312,14 @@ fn is_plain(inputs: &Inputs<'_>) -> bool {
     told && !ended && !recorded && process::time_limit(evidence, None).is_none()
 }
 
-/// The stages whose rules are asked: a message without a stage may be of any.
-fn stages(inputs: &Inputs<'_>) -> u8 {
-    match inputs.stage {
-        None => ANY,
-        Some(CheckKind::Agent) => AGENT,
-        Some(CheckKind::Build) => BUILD,
-        Some(CheckKind::Test) => TEST,
-        Some(CheckKind::Lint) => LINT,
-        Some(CheckKind::Typecheck) => TYPECHECK,
-    }
-}
-
 fn by_rules(
     inputs: &Inputs<'_>,
     family: Family,
     source: EvidenceSource,
     line: Line<'_>,
 ) -> Option<Conclusion> {
-    let stages = stages(inputs);
+    // A message without a stage may be of any.
+    let stages = inputs.stage.map_or(ANY, rules::stage);
     let rules = FAMILIES[family as usize].matches(line.bytes).into_iter();
     let rule = rules
         .filter(|rule| rule.stages & stages != 0)

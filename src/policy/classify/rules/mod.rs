@@ -16,6 +16,7 @@ pub(super) use messages::COMPARED;
 use std::sync::{LazyLock, OnceLock};
 
 use crate::model::failure::{Cause, CauseDetail, Condition, FailureType, SuggestedAction};
+use crate::model::feedback::CheckKind;
 use crate::policy::patterns::{Matches, Patterns};
 
 /// What a line quotes.
@@ -125,6 +126,16 @@ pub(super) const TEST: u8 = 0b0_0100;
 pub(super) const LINT: u8 = 0b0_1000;
 /// While a type checker runs.
 pub(super) const TYPECHECK: u8 = 0b1_0000;
+/// While a command of this kind runs.
+pub(super) fn stage(kind: CheckKind) -> u8 {
+    match kind {
+        CheckKind::Agent => AGENT,
+        CheckKind::Build => BUILD,
+        CheckKind::Test => TEST,
+        CheckKind::Lint => LINT,
+        CheckKind::Typecheck => TYPECHECK,
+    }
+}
 /// While a check runs.
 const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;
 

@@ -179,7 +179,7 @@ fn a_rebuilding_that_was_cut_off_loses_nothing() {
     assert!(!store.copy().unwrap().set_aside_path().exists());
 }
 
-/// What befalls one of the two files: it is cut to so many of a thousand, or a bit is flipped there.
+/// What befalls one of the two files: it is cut to a number of thousandths, or a bit is flipped there.
 #[derive(Clone, Debug)]
 enum Blow {
     Cut(usize),
