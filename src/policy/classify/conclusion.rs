@@ -144,6 +144,11 @@ impl Conclusion {
                 self.signature_text = None;
             }
         }
+        if self.message.ends_with(':')
+            && let Some(rest) = rest_of(inputs, &self.evidence)
+        {
+            self.message = format!("{} {rest}", self.message);
+        }
         let short =
             |text: &str| Some(shorten(text, MAX_MESSAGE_BYTES)).filter(|text| !text.is_empty());
         // An agent may report an error without a word.
@@ -176,6 +181,18 @@ impl Conclusion {
     pub(super) fn into_failure_without_output(self) -> Failure {
         of_verdict(self.verdict, self.message, self.evidence)
     }
+}
+
+/// The line below the evidence, which says what its colon announces.
+fn rest_of(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<String> {
+    let number = evidence
+        .line
+        .filter(|_| evidence.source != EvidenceSource::Record)?;
+    let mut lines = inputs.stream(evidence.source).lines();
+    lines
+        .find(|line| line.number > number)
+        .map(Line::to_text)
+        .filter(|text| !text.is_empty())
 }
 
 /// Where the evidence is about, else where the program died.

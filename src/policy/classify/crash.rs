@@ -138,7 +138,7 @@ static TYPED: Single = Single::new(
 );
 /// What is around it and says nothing itself: headers, versions, exit statuses, counts, frames.
 static AROUND: Single = Single::new(
-    r"^\s*(?:Node\.js v\d|Bun v\d|Deno \d|Traceback \(most recent|goroutine \d|note: run with `RUST_BACKTRACE|stack backtrace:|Stack trace:|Stacktrace:|stack traceback:|#\d+ |thrown in |at \S+ ?\(|\.\.\. \d+ more|[\^~\s]+$|exit status \d+$|Execution halted|CallStack \(|core dumped|Aborted\b|terminate called|SUMMARY: \w+Sanitizer|thread '.*' panicked at \S+:\d+:\d+:$|Found \d+ errors?\b|\d+ errors? (?:generated|found)|Exception in thread \x22[^\x22]*\x22\s*$)",
+    r"^\s*(?:Node\.js v\d|Bun v\d|Deno \d|Traceback \(most recent|goroutine \d|note: run with `RUST_BACKTRACE|stack backtrace:|Stack trace:|Stacktrace:|stack traceback:|#\d+ |thrown in |at \S+ ?\(|\.\.\. \d+ more|[\^~\s]+$|exit status \d+$|Execution halted|CallStack \(|core dumped|Aborted\b|terminate called|SUMMARY: \w+Sanitizer|thread '.*' panicked at \S+:\d+:\d+:$|Found \d+ errors?\b|\d+ errors? (?:generated|found)|Exception in thread \x22[^\x22]*\x22\s*$|(?:npm (?:error|ERR!) )?[\w$]+: (?:'[^']*'|-?\d+),?$)",
 );
 /// A frame of Rust's, whose place stands below.
 static NUMBERED: Single = Single::new(r"^\s+\d+: ");

@@ -428,3 +428,23 @@ fn what_only_resembles_a_summary() {
     check_said(HARMLESS);
     check(LOGS);
 }
+
+#[test]
+fn a_message_is_no_header_and_no_property_of_an_error() {
+    for (stage, output, message) in [
+        (
+            'c',
+            "Invalid configuration:\n\n  the level is no number\n",
+            "Invalid configuration: the level is no number",
+        ),
+        (
+            't',
+            "Error: listen EADDRINUSE: address already in use :::4000\n    at Server.setup (node:net:1908:16) {\n  \
+             code: 'EADDRINUSE',\n  errno: -98\n}\n\nNode.js v20.20.2\n",
+            "Error: listen EADDRINUSE: address already in use :::4000",
+        ),
+    ] {
+        let failure = classify(&evidence(stage, 1, output, true), None, &[], now());
+        assert_eq!(failure.message, message, "{output}");
+    }
+}
