@@ -310,7 +310,7 @@ pub(crate) fn is_due_by_operations(
 pub(crate) fn record_operation(context: &Context, key: &RunKey, name: &str) -> Result<()> {
     let payload = Payload::OperationRecorded {
         name: name.to_owned(),
-        hears_of_restore: false,
+        announces_restore: false,
     };
     context.record(key, vec![payload])
 }

@@ -225,9 +225,9 @@ pub enum Payload {
     OperationRecorded {
         /// What: the agent's tool, or the caller's own word.
         name: String,
-        /// Whether the agent was given what was restored before.
+        /// Whether the agent was given what was restored since it last worked.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        hears_of_restore: bool,
+        announces_restore: bool,
     },
     /// A checkpoint that was archived, or taken elsewhere, came back: it says nothing of where the run or the work tree
     /// stands now.

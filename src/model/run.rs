@@ -501,7 +501,7 @@ impl Run {
     }
 
     /// The agent was given what was restored; what could not be replaced is there until a restore replaces it.
-    pub(super) fn heard_of_restore(&mut self) {
+    pub(super) fn restore_was_announced(&mut self) {
         let left = self.restored.take();
         let left = left.filter(|restored| !restored.kept.is_empty());
         self.restored = left.map(|restored| RestoredFiles {

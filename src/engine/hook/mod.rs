@@ -149,7 +149,7 @@ fn handle(context: &Context, call: Occurrence<'_>) -> Result<Handled> {
     if let Some((key, added)) = restored {
         let payload = Payload::OperationRecorded {
             name: "restore".to_owned(),
-            hears_of_restore: true,
+            announces_restore: true,
         };
         context.record(&key, vec![payload])?;
         handled.additional_context = Some(added);

@@ -702,11 +702,11 @@ fn note_left_behind(run: &mut Run, operation: &Operation, at: Timestamp) {
 fn count_operations(run: &mut Run, event: &Event) {
     match &event.payload {
         Payload::OperationRecorded {
-            hears_of_restore, ..
+            announces_restore, ..
         } => {
             run.operations = run.operations.saturating_add(1);
-            if *hears_of_restore {
-                run.heard_of_restore();
+            if *announces_restore {
+                run.restore_was_announced();
             }
         }
         Payload::StepEnded(_) => run.operations = run.operations.saturating_add(1),

@@ -25,6 +25,8 @@ pub(super) struct Inputs<'a> {
     pub stdout: &'a Text,
     pub counts: Counts,
     pub now: Timestamp,
+    /// The error that a program died of, as its runtime names it.
+    pub raised: Option<crash::Raised<'a>>,
 }
 
 impl<'a> Inputs<'a> {
@@ -136,9 +138,9 @@ impl Conclusion {
 
     /// The failure that is recorded: redacted, bounded.
     pub(super) fn into_failure(mut self, inputs: &Inputs<'_>) -> Failure {
-        let raised = crash::raised_in(inputs.texts());
+        let location = location(inputs, &self.evidence);
         if self.evidence.source != EvidenceSource::Record && crash::is_around(&self.message) {
-            let named = raised.as_ref().map(|raised| raised.text.clone());
+            let named = inputs.raised.as_ref().map(|raised| raised.text.clone());
             if let Some(named) = named.or_else(|| crash::finding(inputs.texts())) {
                 self.message = named;
                 self.signature_text = None;
@@ -156,7 +158,7 @@ impl Conclusion {
         let message = message.unwrap_or_else(|| exit_text(inputs.evidence));
         Failure {
             details: details(inputs, &self.evidence),
-            location: location(inputs, &self.evidence, raised),
+            location,
             failing: if self.verdict.cause == Cause::VerificationFailed {
                 failed_names(inputs)
             } else {
@@ -195,21 +197,20 @@ fn rest_of(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<String> {
         .filter(|text| !text.is_empty())
 }
 
-/// Where the evidence is about, else where the program died.
-fn location(
-    inputs: &Inputs<'_>,
-    evidence: &Evidence,
-    raised: Option<crash::Raised<'_>>,
-) -> Option<Location> {
-    if matches!(inputs.stage, Some(CheckKind::Agent)) && inputs.record.is_some() {
+/// The place that the evidence is about, else that where the program died.
+fn location(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<Location> {
+    // What a model quotes is not where its program failed.
+    if inputs.stage == Some(CheckKind::Agent) && inputs.record.is_some() {
         return None;
     }
-    let died = raised.filter(|raised| {
-        evidence.line.is_none_or(|line| line == raised.line.number)
-            || crash::is_around(&evidence.text)
-    });
-    died.and_then(|raised| raised.location)
-        .or_else(|| places(&evidence.text).into_iter().next())
+    let died = || {
+        let is_of = |raised: &&crash::Raised<'_>| {
+            evidence.line.is_none_or(|line| line == raised.line.number)
+                || crash::is_around(&evidence.text)
+        };
+        inputs.raised.as_ref().filter(is_of)?.location.clone()
+    };
+    places(&evidence.text).into_iter().next().or_else(died)
 }
 
 /// When a limit resets: what the record says, else what the text says.
@@ -392,7 +393,7 @@ fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
     let given = inputs.evidence.message.clone();
     given
         .filter(|message| !message.trim().is_empty())
-        .or_else(|| Some(crash::raised_in(inputs.texts())?.text))
+        .or_else(|| Some(inputs.raised.as_ref()?.text.clone()))
         .or_else(|| {
             let last = complained(inputs)?;
             Some(format!("{}: {last}", exit_text(inputs.evidence)))

@@ -57,15 +57,15 @@ pub fn classify(
     if let Some(message) = &evidence.message {
         stderr.push_note(message);
     }
-    let counts = count([&stdout, &stderr]);
     let inputs = Inputs {
         evidence,
         record,
         stage,
         stderr: &stderr,
         stdout: &stdout,
-        counts,
+        counts: count([&stdout, &stderr]),
         now,
+        raised: crash::raised_in([&stderr, &stdout]),
     };
     decide(user_rules, &inputs).into_failure(&inputs)
 }

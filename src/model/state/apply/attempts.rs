@@ -164,7 +164,7 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
     let in_session = note_answer(run, end.answered, waits);
     note_wait(run, end, (waits, in_session), at);
     if end.outcome != AttemptOutcome::Cancelled {
-        run.heard_of_restore();
+        run.restore_was_announced();
     }
     // Said once: what was meant for this attempt's prompt is not repeated in the next.
     run.next_instructions = None;
