@@ -24,6 +24,8 @@ pub enum Start {
     Npx,
     Script,
     Profile,
+    /// From a shell, as people read it: without records.
+    Text,
 }
 
 /// What the tests know of an agent's program.
@@ -32,6 +34,8 @@ pub trait Agent: Copy {
     fn installed(self) -> Option<PathBuf>;
     /// What people put into a script: the program in its unattended form with records.
     fn line(self) -> &'static str;
+    /// The same as people read it.
+    fn text_line(self) -> &'static str;
     fn unauthorized(self) -> Answer;
     fn throttled(self) -> Answer;
     fn server_error(self) -> Answer;
@@ -68,6 +72,18 @@ impl Agent for AgentKind {
             Self::Aider => {
                 "aider --no-pretty --no-check-update --yes-always --message-file \"$RECOVER_PROMPT_FILE\""
             }
+        }
+    }
+
+    fn text_line(self) -> &'static str {
+        match self {
+            Self::Claude => "claude -p --permission-mode acceptEdits",
+            Self::Codex => "codex exec --skip-git-repo-check --sandbox danger-full-access",
+            Self::Gemini => "gemini --approval-mode auto_edit",
+            Self::Opencode => "opencode run",
+            Self::Qwen => "qwen --approval-mode auto-edit",
+            Self::Copilot => "copilot --no-ask-user --allow-tool=write",
+            Self::Aider => self.line(),
         }
     }
 
@@ -391,6 +407,7 @@ impl Place {
         let command: Vec<&str> = match start {
             Start::Bare => line.split(' ').collect(),
             Start::Shell => vec!["sh", "-c", line],
+            Start::Text => vec!["sh", "-c", self.agent.text_line()],
             Start::Env => ["env", "-u", "NOTHING"]
                 .into_iter()
                 .chain(line.split(' '))

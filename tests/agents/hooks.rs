@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use recover::testing::model::AgentKind;
 use serde_json::{Value, json};
@@ -257,6 +258,68 @@ fn agents_call_their_hooks() {
     each(&HOOKED, &[Start::Bare], |agent, folder, _| {
         calls_its_hooks(agent, folder);
     });
+}
+
+/// A person takes back what the session did while it waits for a command of its own: its next tool call says so to the model.
+fn learns_of_a_rollback(agent: AgentKind, folder: &Path) {
+    let place = Place::new(agent, folder, |env| {
+        let path = |name: &str| env.work().join(name).display().to_string();
+        let waits = "touch waits; until [ -e goes-on ]; do sleep 0.1; done";
+        vec![
+            Answer::Writes {
+                path: path("new.txt"),
+                content: "new",
+            },
+            Answer::Runs(waits.to_owned()),
+            Answer::Writes {
+                path: path("other.txt"),
+                content: "other",
+            },
+            Answer::Says("Done."),
+        ]
+    });
+    trust(&place);
+    let recover = env!("CARGO_BIN_EXE_recover");
+    place.env.json(
+        0,
+        &["hook", "install", agent.as_str(), "--program", recover],
+    );
+    let more = if agent == AgentKind::Codex {
+        "--dangerously-bypass-hook-trust"
+    } else {
+        ""
+    };
+    std::thread::scope(|scope| {
+        let session = scope.spawn(|| works(&place, more));
+        while !place.env.exists("waits") && !session.is_finished() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        place
+            .env
+            .json(0, &["rollback", "--to", "initial", "--edits", "discard"]);
+        assert!(!place.env.exists("new.txt"), "{agent:?}");
+        place.env.write("goes-on", "");
+        session.join().expect("the session");
+    });
+    let asked = place.stub.asked();
+    let last = asked.last().expect("a request").body.to_string();
+    let said = last
+        .find("restored by a person")
+        .map(|at| last[at..].chars().take(160).collect::<String>());
+    eprintln!("| {:<8} | {said:?} |", agent.as_str());
+    assert!(
+        said.is_some_and(|said| said.contains("new.txt")),
+        "{agent:?}"
+    );
+}
+
+#[test]
+fn an_open_session_learns_of_a_rollback() {
+    each(
+        &[AgentKind::Claude, AgentKind::Codex],
+        &[Start::Bare],
+        |agent, folder, _| learns_of_a_rollback(agent, folder),
+    );
 }
 
 /// Codex says nothing of hooks that nobody trusted: it works, and calls none; what was seen says so.

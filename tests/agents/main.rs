@@ -12,6 +12,7 @@ mod others;
 mod stopped;
 mod stub;
 mod taken_back;
+mod weather;
 
 use std::time::Duration;
 
@@ -26,17 +27,18 @@ use stub::Answer;
 /// The agents that are started in every way.
 const MAIN: [AgentKind; 2] = [AgentKind::Claude, AgentKind::Codex];
 
-const STARTS: [Start; 6] = [
+const STARTS: [Start; 7] = [
     Start::Bare,
     Start::Shell,
     Start::Env,
     Start::Npx,
     Start::Script,
     Start::Profile,
+    Start::Text,
 ];
 
 /// Where the way does not matter to what is judged.
-const TWO: [Start; 2] = [Start::Shell, Start::Profile];
+const FORMS: [Start; 3] = [Start::Shell, Start::Profile, Start::Text];
 
 #[test]
 fn a_refused_login_is_for_a_person() {
@@ -61,7 +63,7 @@ fn a_usage_limit_is_waited_for() {
 
 #[test]
 fn too_long_a_conversation_goes_on_in_a_fresh_one() {
-    each(&MAIN, &TWO, |agent, folder, start| {
+    each(&MAIN, &FORMS, |agent, folder, start| {
         let place = Place::new(agent, folder, |_| {
             vec![agent.too_long(), Answer::Says("Done.")]
         });
@@ -86,7 +88,7 @@ fn a_failed_check_is_tried_again_with_its_output() {
 
 #[test]
 fn a_cut_connection_is_tried_again() {
-    each(&MAIN, &TWO, |agent, folder, start| {
+    each(&MAIN, &FORMS, |agent, folder, start| {
         let place = Place::new(agent, folder, |_| {
             vec![Answer::Cut, Answer::Cut, Answer::Says("Done.")]
         });
@@ -115,7 +117,7 @@ fn an_agent_that_hangs_is_ended() {
 
 #[test]
 fn a_failing_service_is_tried_again() {
-    each(&MAIN, &TWO, |agent, folder, start| {
+    each(&MAIN, &FORMS, |agent, folder, start| {
         // Codex calls it "high demand".
         let cause = if agent == AgentKind::Codex {
             "RATE_LIMITED"
@@ -128,7 +130,7 @@ fn a_failing_service_is_tried_again() {
 
 #[test]
 fn a_throttled_agent_waits_and_goes_on() {
-    each(&MAIN, &TWO, |agent, folder, start| {
+    each(&MAIN, &FORMS, |agent, folder, start| {
         refused_then_resumed(
             agent,
             folder,
@@ -142,7 +144,7 @@ fn a_throttled_agent_waits_and_goes_on() {
 #[test]
 fn a_quota_that_is_used_up_is_for_a_person_or_the_next_day() {
     let agents = [AgentKind::Claude, AgentKind::Codex, AgentKind::Gemini];
-    each(&agents, &TWO, |agent, folder, start| {
+    each(&agents, &FORMS, |agent, folder, start| {
         let (code, cause) = if agent == AgentKind::Gemini {
             (6, "RATE_LIMITED")
         } else {

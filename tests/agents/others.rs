@@ -14,34 +14,46 @@ const OTHERS: [AgentKind; 5] = [
 
 #[test]
 fn a_refused_login_is_for_a_person() {
-    each(&OTHERS, &[Start::Profile], refused_login);
+    each(&OTHERS, &[Start::Profile, Start::Text], refused_login);
 }
 
 #[test]
 fn a_failed_check_is_tried_again_with_its_output() {
-    each(&OTHERS, &[Start::Profile, Start::Shell], failed_check);
+    each(
+        &OTHERS,
+        &[Start::Profile, Start::Shell, Start::Text],
+        failed_check,
+    );
 }
 
 #[test]
 fn a_throttled_agent_waits_and_goes_on() {
-    each(&OTHERS, &[Start::Profile], |agent, folder, start| {
-        refused_then_resumed(
-            agent,
-            folder,
-            start,
-            ("throttled", agent.throttled(), "RATE_LIMITED"),
-        );
-    });
+    each(
+        &OTHERS,
+        &[Start::Profile, Start::Text],
+        |agent, folder, start| {
+            refused_then_resumed(
+                agent,
+                folder,
+                start,
+                ("throttled", agent.throttled(), "RATE_LIMITED"),
+            );
+        },
+    );
 }
 
 #[test]
 fn a_failing_service_is_tried_again() {
-    each(&OTHERS, &[Start::Profile], |agent, folder, start| {
-        refused_then_resumed(
-            agent,
-            folder,
-            start,
-            ("5xx", agent.server_error(), "UNKNOWN"),
-        );
-    });
+    each(
+        &OTHERS,
+        &[Start::Profile, Start::Text],
+        |agent, folder, start| {
+            refused_then_resumed(
+                agent,
+                folder,
+                start,
+                ("5xx", agent.server_error(), "UNKNOWN"),
+            );
+        },
+    );
 }
