@@ -168,8 +168,8 @@ fn dispatch(cli: &Cli, name: &str, ui: &Ui) -> ExitCode {
     {
         return commands::run_hook(&cli.global, args, |cwd| setup(&cli.global, None, cwd), ui);
     }
-    let (reply, told) = match commands::without_context(command) {
-        Some(reply) => (reply.map(Some), ui.clone()),
+    let (reply, told) = match commands::without_context(command, &cli.global) {
+        Some(reply) => (reply, ui.clone()),
         None => run(&cli.global, Some(command), name, ui),
     };
     match reply {

@@ -25,7 +25,7 @@ use crate::model::{
     FolderId, Hint, Named, Nested, ObjectId, Place, RepoPath, Run, RunKey, Selector, Snapshot,
     State, Timestamp,
 };
-use crate::policy::report::{MARK, Report, pull_request};
+use crate::policy::report::{MARK, Report, otlp, pull_request};
 use crate::policy::restore::Selection;
 use crate::policy::text::places;
 
@@ -535,6 +535,12 @@ pub(crate) fn pull_request_of(context: &Context) -> Result<String> {
         good,
         &changes_of(context, &state, run)?,
     ))
+}
+
+/// A trace for an `OpenTelemetry` collector of the run that a command works on.
+pub(crate) fn otlp_of(context: &Context) -> Result<serde_json::Value> {
+    let state = recovery::load_recovered(context)?;
+    Ok(otlp(select::require(context, &state)?, context.clock.now()))
 }
 
 /// The report of this run.

@@ -7,6 +7,7 @@ mod agents;
 #[path = "../cli/env.rs"]
 mod env;
 mod hooks;
+mod mcp;
 mod night;
 mod others;
 mod stopped;

@@ -39,6 +39,8 @@ pub enum Answer {
     },
     /// The model has a shell command run, by the agent's own tool.
     Runs(String),
+    /// The model calls a tool of a server of the agent's: both have these words in their common name.
+    Calls(&'static str, &'static str),
     /// The API refuses.
     Refuses {
         /// HTTP status.
@@ -117,7 +119,7 @@ impl Asked {
         system.is_some_and(|system| aside.iter().any(|what| system.contains(what)))
     }
 
-    /// The tools that the model may call.
+    /// The tools that the model may call; one of a namespace as `NAMESPACE/NAME`.
     fn tools(&self) -> Vec<String> {
         let listed = self.body["tools"].as_array().cloned().unwrap_or_default();
         let inner = listed.iter().flat_map(|tool| {
@@ -136,9 +138,21 @@ impl Asked {
                 }
             })
             .cloned();
-        inner
-            .chain(own)
+        let spaces = listed.iter().filter(|tool| tool["type"] == "namespace");
+        let in_namespaces = spaces.flat_map(|space| {
+            let tools = space["tools"].as_array().into_iter().flatten();
+            tools.filter_map(|tool| {
+                Some(format!(
+                    "{}/{}",
+                    space["name"].as_str()?,
+                    tool["name"].as_str()?
+                ))
+            })
+        });
+        let named = inner.chain(own);
+        named
             .filter_map(|tool| tool["name"].as_str().map(str::to_owned))
+            .chain(in_namespaces)
             .collect()
     }
 }
@@ -385,6 +399,15 @@ fn content(answer: &Answer, asked: &Asked) -> Content {
             )
             .unwrap_or_else(|| Content::Text(format!("Run `{command}`.")))
         }
+        Answer::Calls(server, tool) => {
+            let named = tools
+                .iter()
+                .find(|name| name.contains(server) && name.ends_with(tool));
+            match named {
+                Some(name) => Content::Call(name.clone(), json!({})),
+                None => Content::Text(format!("Call {tool} of {server}.")),
+            }
+        }
         Answer::Says(text) => Content::Text((*text).to_owned()),
         Answer::Refuses { .. } | Answer::Cut | Answer::Hangs(_) => Content::Text(String::new()),
     }
@@ -453,8 +476,9 @@ fn responses(content: &Content, id: &str) -> Vec<Value> {
             "name": tool, "input": text})
         }
         Content::Call(tool, arguments) => {
-            json!({"type": "function_call", "id": "f1", "call_id": id,
-            "name": tool, "arguments": arguments.to_string()})
+            let (namespace, name) = tool.split_once('/').unzip();
+            json!({"type": "function_call", "id": "f1", "call_id": id, "namespace": namespace,
+            "name": name.unwrap_or(tool), "arguments": arguments.to_string()})
         }
     };
     vec![

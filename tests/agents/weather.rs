@@ -1,5 +1,6 @@
-//! What is not the agent's doing, in the words of the real programs: outages, limits in the time zone of the machine, and
-//! crashes of the program itself.
+//! What is not the agent's doing, in the words of the real programs.
+//!
+//! Outages, limits in the time zone of the machine, and crashes of the program itself.
 
 use std::process::Stdio;
 

@@ -60,6 +60,7 @@ mod liveness;
 mod loosen;
 mod manual_fix;
 mod manual_fix_screen;
+mod mcp;
 mod memory;
 mod nested;
 mod nested_back;

@@ -745,3 +745,79 @@ fn rollbacks_and_undos_are_told() {
         "{report}"
     );
 }
+
+/// A trace: the run, its iterations, attempts, checks and waits, each within the one that it is part of.
+#[test]
+fn a_run_is_a_trace_for_a_collector() {
+    let mut env = TestEnv::repo();
+    env.set("RECOVER_TEST_NOW", "2030-03-01T22:00:00.000Z");
+    let check = "test=grep -q good a.txt || { echo 'FAILED: it is not good'; exit 1; }";
+    let words = ["run", "--run", "r", "--attempts", "2", "--feedback", check];
+    let agent = "[ -e ../second ] && echo good > a.txt; touch ../second";
+    env.json(0, &[&words[..], &["--", "sh", "-c", agent]].concat());
+    let report = || -> Value {
+        let ran = env.recover(&["report", "--format", "otlp"]).expect(0);
+        serde_json::from_str(&ran.stdout).expect("JSON")
+    };
+    let document = report();
+    assert_eq!(document, report(), "ids are the same each time");
+
+    let resource = &document["resourceSpans"][0];
+    assert_eq!(
+        resource["resource"]["attributes"][0]["value"]["stringValue"],
+        "recover"
+    );
+    let spans = resource["scopeSpans"][0]["spans"]
+        .as_array()
+        .expect("spans");
+    let names: Vec<&str> = spans
+        .iter()
+        .map(|span| span["name"].as_str().expect("a name"))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "run",
+            "iteration 1",
+            "attempt 1",
+            "check test",
+            "wait 1",
+            "attempt 2",
+            "check test"
+        ]
+    );
+    let number = |span: &Value, name: &str| -> u128 {
+        span[name]
+            .as_str()
+            .expect(name)
+            .parse()
+            .expect("nanoseconds")
+    };
+    let mut ids: Vec<&Value> = spans.iter().map(|span| &span["spanId"]).collect();
+    ids.sort_by_key(|id| id.as_str());
+    ids.dedup();
+    assert_eq!(ids.len(), spans.len(), "{document:#}");
+    for span in spans {
+        assert_eq!(span["traceId"].as_str().expect("an id").len(), 32);
+        assert!(
+            number(span, "startTimeUnixNano") <= number(span, "endTimeUnixNano"),
+            "{span:#}"
+        );
+        let parent = spans
+            .iter()
+            .find(|parent| parent["spanId"] == span["parentSpanId"]);
+        assert_eq!(parent.is_none(), span["name"] == "run", "{span:#}");
+        if let Some(parent) = parent {
+            assert!(
+                number(parent, "startTimeUnixNano") <= number(span, "startTimeUnixNano")
+                    && number(span, "endTimeUnixNano") <= number(parent, "endTimeUnixNano"),
+                "{span:#} in {parent:#}"
+            );
+        }
+    }
+    let failed = &spans[2];
+    assert_eq!(failed["status"]["code"], 2);
+    let message = failed["status"]["message"].as_str().expect("a message");
+    assert!(message.contains("it is not good"), "{failed:#}");
+    assert_eq!(spans[0]["status"]["code"], 1);
+}

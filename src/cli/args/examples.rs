@@ -718,6 +718,13 @@ const ALL: &[(&str, &[Example])] = &[
         )],
     ),
     (
+        "mcp",
+        &[(
+            "claude mcp add recover -- recover mcp",
+            "in Claude Code; other agents have it in their settings",
+        )],
+    ),
+    (
         "completions",
         &[
             (

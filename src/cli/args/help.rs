@@ -42,7 +42,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
     (
         "Loops and scripts",
-        &["attempt", "step", "hook", "classify"],
+        &["attempt", "step", "hook", "mcp", "classify"],
     ),
     (
         "Plumbing",

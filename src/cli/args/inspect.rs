@@ -86,6 +86,8 @@ pub(crate) enum ReportFormat {
     Json,
     /// Title and body of a pull request: the first line is the title.
     Pr,
+    /// A trace for an OpenTelemetry collector, as OTLP in JSON.
+    Otlp,
 }
 
 /// Write a configuration for this project.

@@ -231,6 +231,11 @@ pub(crate) enum Command {
     #[command(after_long_help = inspect::AGENTS_HELP)]
     Agents,
     Hook(HookArgs),
+    /// Serve agents over the Model Context Protocol.
+    ///
+    /// On stdin and stdout, for an agent's settings to start. The tools status, explain, diff, checkpoint and preview_rollback are commands of
+    /// this program; reports of runs are resources. Rolling back and deciding are up to the user.
+    Mcp,
     Completions(CompletionsArgs),
     Schema(SchemaArgs),
     #[command(hide = true)]

@@ -154,6 +154,10 @@ fn written(context: &Context, report: &Report, format: ReportFormat) -> Result<S
         // It is masked as it is written: what is escaped looks otherwise.
         ReportFormat::Html => Ok(html(report)),
         ReportFormat::Pr => Ok(redact(&inspect::pull_request_of(context)?).into_owned()),
+        ReportFormat::Otlp => {
+            let text = redacted_json_text(&inspect::otlp_of(context)?);
+            Ok(text.context("cannot write the trace as JSON")? + "\n")
+        }
         ReportFormat::Json => {
             let document = Document::new(
                 "report",

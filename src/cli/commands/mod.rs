@@ -9,6 +9,7 @@ pub(super) mod hook;
 mod inspect;
 pub(super) mod log;
 mod manual_fix;
+mod mcp;
 mod remote;
 pub(super) mod restore;
 mod run;
@@ -18,8 +19,8 @@ mod step;
 mod trust;
 
 use super::args::{
-    AttemptCommand, CheckpointCommand, CloseArgs, Command, HookCommand, ManualFixCommand,
-    RemoteCommand,
+    AttemptCommand, CheckpointCommand, CloseArgs, Command, GlobalArgs, HookCommand,
+    ManualFixCommand, RemoteCommand,
 };
 use super::ui::{Reply, Ui};
 use crate::engine::runs::Chosen;
@@ -125,7 +126,11 @@ pub(super) fn properties(command: &Command) -> &'static [Property] {
             HookCommand::Status => &[Reads],
             HookCommand::Install(_) | HookCommand::Run(_) => &[],
         },
-        Command::Init(_) | Command::Completions(_) | Command::Schema(_) | Command::Man(_) => &[],
+        Command::Init(_)
+        | Command::Completions(_)
+        | Command::Schema(_)
+        | Command::Man(_)
+        | Command::Mcp => &[],
     }
 }
 
@@ -174,11 +179,15 @@ pub(super) fn remote_name(command: &Command) -> Option<&str> {
 }
 
 /// Runs a command that works anywhere, without looking at work tree or state; `None` for the others.
-pub(super) fn without_context(command: &Command) -> Option<Result<Reply>> {
+pub(super) fn without_context(
+    command: &Command,
+    global: &GlobalArgs,
+) -> Option<Result<Option<Reply>>> {
     match command {
-        Command::Completions(args) => Some(Ok(inspect::completions(args))),
-        Command::Schema(args) => Some(inspect::schema(args)),
-        Command::Man(args) => Some(inspect::man(args)),
+        Command::Completions(args) => Some(Ok(Some(inspect::completions(args)))),
+        Command::Schema(args) => Some(inspect::schema(args).map(Some)),
+        Command::Man(args) => Some(inspect::man(args).map(Some)),
+        Command::Mcp => Some(mcp::serve(global).map(|()| None)),
         _ => None,
     }
 }
@@ -243,8 +252,8 @@ fn call(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
         Command::Doctor(args) => inspect::doctor(context, args, ui),
         Command::Agents => inspect::agents(context, ui),
         Command::Hook(args) => hook::execute(context, args, ui),
-        Command::Completions(args) => Ok(inspect::completions(args)),
-        Command::Schema(args) => inspect::schema(args),
-        Command::Man(args) => inspect::man(args),
+        Command::Completions(_) | Command::Schema(_) | Command::Man(_) | Command::Mcp => {
+            unreachable!("it runs without a context")
+        }
     }
 }

@@ -14,7 +14,9 @@ use crate::model::feedback::CheckKind;
 use crate::model::time::Timestamp;
 use crate::policy::patterns::{Found, Single};
 use crate::policy::secrets::redact;
-use crate::policy::text::{Line, MAX_EXCERPT_BYTES, Text, cut, excerpt, places, without_controls};
+use crate::policy::text::{
+    Line, MAX_EXCERPT_BYTES, Text, checksum, cut, excerpt, places, without_controls,
+};
 
 /// Everything that is known of the attempt.
 pub(super) struct Inputs<'a> {
@@ -489,12 +491,8 @@ fn one_space(text: &str) -> String {
 
 /// Sixteen hexadecimal digits of the cause and the normalised message; the same on every platform and version.
 fn signature(cause: Cause, message: &str) -> String {
-    // FNV-1a, 64 bits: short, and defined once and for all.
     let text = format!("{}\n{}", cause.as_str(), normalize(message));
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    format!("{hash:016x}")
+    format!("{:016x}", checksum(&text))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod data;
 mod html;
 mod markdown;
 mod night;
+mod otlp;
 mod summary;
 mod timeline;
 mod words;
@@ -18,6 +19,7 @@ pub(crate) use data::{CheckpointLine, Checkpoints, Report, RunLine, Stuck};
 pub(crate) use html::html;
 pub(crate) use markdown::markdown;
 pub(crate) use night::{Around, ChangedFiles, Night, Outside, ToLookAt, to_look_at, unfinished};
+pub(crate) use otlp::otlp;
 pub(crate) use summary::{Span, run_line, spans};
 pub(crate) use words::{MARK, outcome};
 

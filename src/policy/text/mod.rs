@@ -39,6 +39,13 @@ fn escape_but(text: &str, plain: &[char]) -> String {
     out
 }
 
+/// FNV-1a, 64 bits: short, and the same on every platform and version.
+pub(crate) fn checksum(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
 /// `12.3 MiB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
