@@ -1,6 +1,7 @@
 //! Commands through the built binary, in an environment of their own: one file a command.
 
 mod accept;
+mod action;
 mod agents;
 mod attempt;
 mod between;
