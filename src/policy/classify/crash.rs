@@ -28,7 +28,7 @@ const NEAR: usize = 8;
 static WHAT: Single = Single::new(r"^\s+what\(\):\s+(.+)");
 
 /// A frame of Node, Deno, Bun, Java, Kotlin, Scala, .NET: what was called, and where.
-const FRAME_PATTERN: &str = r"^\s+at (?:\S.*\(.*\)|\S*:\d+)";
+const FRAME_PATTERN: &str = r"^(?:npm (?:error|ERR!))?\s+at (?:\S.*\(.*\)|\S*:\d+)";
 static FRAME: Single = Single::new(FRAME_PATTERN);
 
 /// Each runtime's own form; the last one that is found counts.
@@ -106,7 +106,7 @@ static FORMS: [(Single, Named); 21] = [
     ),
     // Lua, Julia, Dart.
     (
-        Single::new(r"^\w+: (?:\S+:\d+: )?(.+)"),
+        Single::new(r"^[\w.]+: (?:\S+:\d+: )?(.+)"),
         Named::HereBefore("stack traceback:"),
     ),
     (
@@ -130,7 +130,7 @@ pub(super) fn patterns() -> impl Iterator<Item = &'static str> {
 
 /// What comes before an error's type.
 static PREFIX: Single = Single::new(
-    r"^\s*(?:(?:Exception in thread \x22[^\x22]*\x22|Unhandled [Ee]xception[.:]|(?:error: )?Uncaught(?: \(in promise\))?:?|Caused by:|\[cause\]:)\s+)+",
+    r"^\s*(?:npm (?:error|ERR!)\s+)?(?:(?:Exception in thread \x22[^\x22]*\x22|Unhandled [Ee]xception[.:]|(?:error: )?Uncaught(?: \(in promise\))?:?|Caused by:|\[cause\]:)\s+)+",
 );
 /// A line that names an error by its type.
 static TYPED: Single = Single::new(
@@ -138,13 +138,10 @@ static TYPED: Single = Single::new(
 );
 /// What is around it and says nothing itself: headers, versions, exit statuses, counts, frames.
 static AROUND: Single = Single::new(
-    r"^\s*(?:Node\.js v\d|Bun v\d|Deno \d|Traceback \(most recent|goroutine \d|note: run with `RUST_BACKTRACE|stack backtrace:|Stack trace:|Stacktrace:|stack traceback:|#\d+ |thrown in |at \S+ ?\(|\.\.\. \d+ more|[\^~\s]+$|exit status \d+$|Execution halted|CallStack \(|core dumped|Aborted\b|terminate called|SUMMARY: \w+Sanitizer|thread '.*' panicked at \S+:\d+:\d+:$|Found \d+ errors?\b|\d+ errors? (?:generated|found)|Exception in thread \x22[^\x22]*\x22\s*$|(?:npm (?:error|ERR!) )?[\w$]+: (?:'[^']*'|-?\d+),?$)",
+    r"^\s*(?:Node\.js v\d|Bun v\d|Deno \d|Traceback \(most recent|goroutine \d|note: run with `RUST_BACKTRACE|stack backtrace:|Stack trace:|Stacktrace:|stack traceback:|#\d+ |thrown in |at \S+ ?\(|\.\.\. \d+ more|[\^~\s]+$|exit status \d+$|Execution halted|CallStack \(|core dumped|Aborted\b|terminate called|SUMMARY: \w+Sanitizer|thread '.*' panicked at \S+:\d+:\d+:$|Found \d+ errors?\b|\d+ errors? (?:generated|found)|Exception in thread \x22[^\x22]*\x22\s*$|(?:npm (?:error|ERR!)\s+)?[\w$]+: (?:'[^']*'|-?\d+),?$|BEGIN failed--)",
 );
 /// A frame of Rust's, whose place stands below.
 static NUMBERED: Single = Single::new(r"^\s+\d+: ");
-/// A finding with its place.
-static FINDING: Single = Single::new(r"(?i)\b(?:error|fehler|erreur)\b");
-
 /// An error as its runtime names it.
 pub(super) struct Raised<'a> {
     /// The line that names it.
@@ -172,7 +169,7 @@ pub(super) fn raised(text: &Text) -> Option<Raised<'_>> {
             let group = matched
                 .first_group()
                 .map(|range| String::from_utf8_lossy(&lines[at].bytes[range]).into_owned());
-            error_at(&lines, at, *named, group.as_deref())
+            error_at(&lines, at, *named, group.as_deref()).filter(|raised| !is_around(&raised.text))
         };
         matched.iter().find_map(found)
     })
@@ -258,14 +255,6 @@ pub(super) fn is_around(message: &str) -> bool {
     AROUND.first_in(message.as_bytes()).is_some()
 }
 
-/// The first line that reports an error at a place.
-pub(super) fn finding(streams: [&Text; 2]) -> Option<String> {
-    let is_finding =
-        |line: &Line<'_>| FINDING.first_in(line.bytes).is_some() && place_in(&[*line]).is_some();
-    let mut lines = streams.into_iter().flat_map(Text::lines);
-    lines.find(is_finding).map(Line::to_text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,7 +262,7 @@ mod tests {
     #[test]
     fn every_pattern_compiles() {
         let forms = FORMS.iter().map(|(form, _)| form);
-        for pattern in forms.chain([&WHAT, &PREFIX, &TYPED, &AROUND, &FINDING, &NUMBERED]) {
+        for pattern in forms.chain([&WHAT, &PREFIX, &TYPED, &AROUND, &NUMBERED]) {
             assert!(pattern.compiles());
         }
     }

@@ -11,8 +11,8 @@ use crate::policy::classify::check_summary::Counts;
 use crate::policy::classify::complaint::{Kind, Said};
 use crate::policy::classify::conclusion::{Conclusion, Inputs, last_words};
 use crate::policy::classify::rules::{
-    ANY, BROKEN, BUILD, FAILED, FAMILIES, Family, INVALID, LINT, MISSING, Rule, TEST, TRACEBACK,
-    TYPECHECK, UNCLEAR,
+    ANY, BROKEN, BUILD, FAILED, FAMILIES, Family, INVALID, LINT, MISSING, Rule, TEST, TYPECHECK,
+    UNCLEAR,
 };
 use crate::policy::classify::{api, command_line, complaint, crash, process, rules};
 use crate::policy::patterns::Single;
@@ -160,7 +160,10 @@ impl<'a> Feedback<'a> {
             .into_iter()
             .take(streams)
             .find_map(|(source, text)| {
-                let line = complaint::complaint(text, self.stages & TEST != 0)?;
+                // Frames come last, and say nothing.
+                let raised = crash::raised(text).map(|raised| raised.line);
+                let line = raised
+                    .or_else(|| complaint::complaint(text, self.stages & TEST != 0))?;
                 let complains =
                     || self.unless_carried(Conclusion::of_line(rule, verdict, source, line));
                 Some(self.lacking(source, line).unwrap_or_else(complains))
@@ -225,9 +228,11 @@ impl<'a> Feedback<'a> {
         }
         let families = [Family::WeakBuild, Family::WeakCheck];
         let mut hit = families.into_iter().find_map(|family| self.best(family))?;
-        let raised = || crash::raised(self.inputs.stream(hit.source));
-        if let Some(raised) = (hit.rule.id == TRACEBACK).then(raised).flatten() {
-            hit.line = raised.line;
+        // What a runtime names says more than words that anybody may use.
+        let mut streams = self.inputs.streams().into_iter();
+        let raised = streams.find_map(|(source, text)| Some((source, crash::raised(text)?.line)));
+        if let Some((source, line)) = raised {
+            (hit.source, hit.line) = (source, line);
         }
         let last = || {
             let line = self.complained(hit.source)?;

@@ -117,11 +117,11 @@ pub(super) const MISSING_RESOURCE: &[Rule] = &table(
         // A build graph names what is made from what, and one of it is not there.
         rule(
             "missing.prerequisite",
-            r"\bMissingInput\w*|(?i:\bmissing input files?(?: ['`\x22/:(]| for\b))|(?i:\bdo(?:es)?(?: not|n't) know how to (?:make|build) )|(?i:\bno rule (?:found |available )?(?:for|to (?:make|build|redo|produce|create|generate))\b)|\bno rule (?:is )?available\b|(?i:\bsource [`'\x22][^'\x22]+['\x22] not found, needed by)|\bsource not found: |Dependent file '[^']+' does not exist|specifies (?:file|directory) '[^']+' which doesn't exist|\bExplicitly named file '",
+            r"\bMissingInput\w*|(?i:\bmissing input files?(?: ['`\x22/:(]| for\b))|(?i:\bdo(?:es)?(?: not|n't) know how to (?:make|build) )|(?i:\bno rule (?:found |available )?(?:for|to (?:make|build|redo|produce|create|generate))\b)|\bno rule (?:is )?available\b|(?i:\bsource [`'\x22][^'\x22]+['\x22] not found, needed by)|\bsource not found: |Dependent file '[^']+' does not exist|specifies (?:file|directory) '[^']+' which doesn't exist|\bExplicitly named file '|\bCannot find source file:",
         ),
         rule(
             "missing.target",
-            r"No rule to make target|ninja: error: unknown target|ninja: error: '.*', needed by|no (?:such target|such package|bin target named|test target named|example target named|bench target named|library targets found)|did not match any packages|package `?\S+`? (?:is not a member of the workspace|not found in workspace|ID specification .* did not match)|error: package\(s\) `\S+` not found|no such (?:build )?target|unknown target|Target \x22\S+\x22 does not exist in the project|no target named|unknown (?:build )?step|no step named|does not have (?:a )?(?:target|task|scheme)|does not contain a scheme|Keine Regel|Aucune règle pour fabriquer|No hay ninguna regla para construir|No such module: \S+ in project|Could not find the selected project in the reactor",
+            r"No rule to make target|ninja: error: unknown target|ninja: error: '.*', needed by|no (?:such target|such package|bin target named|test target named|example target named|bench target named|library targets found)|did not match any packages|package `?\S+`? (?:is not a member of the workspace|not found in workspace|ID specification .* did not match)|error: package\(s\) `\S+` not found|no such (?:build )?target|unknown target|Target \x22\S+\x22 does not exist in the project|no target named|unknown (?:build )?step|no step named|does not have (?:a )?(?:target|task|scheme)|does not contain a scheme|\*\*\* (?:Keine Regel|Aucune règle pour|No hay ninguna regla|Nessuna regola per|(?:Sem|Não há|Nenhuma) regra para|Нет правила для|没有规则)|するルールがありません|No such module: \S+ in project|Could not find the selected project in the reactor",
         ),
         rule(
             "missing.package-npm",
@@ -145,7 +145,7 @@ pub(super) const MISSING_RESOURCE: &[Rule] = &table(
         ),
         rule(
             "missing.git",
-            r"pathspec '.*' did not match|couldn't find remote ref|[Rr]emote branch \S+ not found|(?i:repository '?\S+'? (?:not found|does not exist))|ERROR: Repository not found|not a git repository|bad revision|ambiguous argument '.*': unknown revision|unknown revision or path|invalid reference|not a valid (?:object name|ref|commit)|does not exist in '?HEAD|No such remote|does not appear to be a git repository|no such (?:ref|branch|commit|submodule)|not something we can merge|reference is not a tree|No stash entries found|No submodule mapping found|fatal: path '.*' does not exist|Your configuration specifies to merge with the ref",
+            r"pathspec '.*' did not match|couldn't find remote ref|[Rr]emote branch \S+ not found|(?i:repository '?\S+'? (?:not found|does not exist))|ERROR: Repository not found|not a git repository|Kein Git-Repository|pas un dépôt git|(?:no es un repositorio|não é um repositório|non è un repository) git|bad revision|ambiguous argument '.*': unknown revision|unknown revision or path|invalid reference|not a valid (?:object name|ref|commit)|does not exist in '?HEAD|No such remote|does not appear to be a git repository|no such (?:ref|branch|commit|submodule)|not something we can merge|reference is not a tree|No stash entries found|No submodule mapping found|fatal: path '.*' does not exist|Your configuration specifies to merge with the ref",
         ),
         rule(
             "missing.tests",
