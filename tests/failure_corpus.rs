@@ -54,11 +54,13 @@ fn right(case: &Value, failure: &Failure) -> [bool; 4] {
         Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
         line => line.as_str().into_iter().collect(),
     };
+    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let message = plain(&failure.message);
     [
         failure.kind.as_str() == case["type"],
         failure.cause.as_str() == case["cause"],
         Some(failure.retryable) == case["retryable"].as_bool(),
-        lines.is_empty() || lines.iter().any(|line| failure.message.contains(line)),
+        lines.is_empty() || lines.iter().any(|line| message.contains(&plain(line))),
     ]
 }
 

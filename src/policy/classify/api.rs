@@ -56,7 +56,16 @@ pub(super) fn from_record(record: &AgentRecord) -> Option<Conclusion> {
     // What the program counts itself beats whatever the model said last.
     let counted = by_code.filter(|verdict| verdict.detail == Some(CauseDetail::MaxTurns));
     let result = match (words, by_code, by_status) {
-        _ if counted.is_some() => reported("record.code", MAX_TURNS, text, Some(error.line)),
+        _ if counted.is_some() => {
+            // Nor are the words that it ended in the middle of what happened.
+            let said = text.to_ascii_lowercase().contains("turn");
+            let code = error.code.clone().filter(|_| !said);
+            let reported = reported("record.code", MAX_TURNS, text, Some(error.line));
+            Conclusion {
+                message: code.unwrap_or_else(|| reported.message.clone()),
+                ..reported
+            }
+        }
         (Some(rule), ..) => reported(rule.id, rule.verdict, text, Some(error.line)),
         (None, Some(verdict), _) => reported("record.code", verdict, text, Some(error.line)),
         (None, None, Some(verdict)) => reported("record.status", verdict, text, Some(error.line)),

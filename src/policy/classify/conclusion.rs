@@ -448,7 +448,7 @@ fn repeated(inputs: &Inputs<'_>) -> Option<String> {
     let streams = inputs.texts().into_iter().take(1);
     let mut lines = streams.flat_map(|text| text.lines().rev());
     lines
-        .find(|line| is_wrapper(line.bytes) && line.to_text().contains(' '))
+        .find(|line| is_wrapper(line.bytes) && line.bytes.iter().any(u8::is_ascii_digit))
         .map(Line::to_text)
 }
 

@@ -27,17 +27,21 @@ const NEAR: usize = 8;
 /// C++: what the exception says.
 static WHAT: Single = Single::new(r"^\s+what\(\):\s+(.+)");
 
+/// Lisp: what the condition says.
+static CONDITION: Single = Single::new(r"^  (\S.+)");
+
 /// A frame of Node, Deno, Bun, Java, Kotlin, Scala, .NET: what was called, and where.
 const FRAME_PATTERN: &str = r"^(?:npm (?:error|ERR!))?\s+at (?:\S.*\(.*\)|\S*:\d+)";
 static FRAME: Single = Single::new(FRAME_PATTERN);
 
 /// Each runtime's own form; the last one that is found counts.
-static FORMS: [(Single, Named); 21] = [
+static FORMS: [(Single, Named); 23] = [
     // Python.
     (
         Single::new(r"^\s*(?:[+|] )?(?:Exception Group )?Traceback \(most recent call last\)"),
         Named::Below,
     ),
+    (Single::new(r"^(Fatal Python error: .+)"), Named::Here),
     // Rust, before 1.73 and since.
     (
         Single::new(r"^thread '.*' panicked at '(.+)', \S+:\d+"),
@@ -112,6 +116,11 @@ static FORMS: [(Single, Named); 21] = [
     (
         Single::new(r"^ERROR: (?:LoadError: )?(.+)"),
         Named::HereBefore("Stacktrace:"),
+    ),
+    // Lisp.
+    (
+        Single::new(r"^Unhandled ([A-Z][A-Z:-]+) in thread "),
+        Named::With(&CONDITION),
     ),
     // Haskell, R.
     (
@@ -196,9 +205,10 @@ fn error_at<'a>(
             .any(|line| line.bytes.starts_with(footer.as_bytes()))
             .then(|| of(at, here(), None)),
         Named::Below => {
-            let is_error = |line: &Line<'_>| {
-                !line.bytes.starts_with(b" ") && !line.bytes.trim_ascii().is_empty()
-            };
+            let indented = |line: &Line<'_>| line.bytes.len() - line.bytes.trim_ascii_start().len();
+            let header = indented(&lines[at]);
+            let is_error =
+                |line: &Line<'_>| indented(line) <= header && !line.bytes.trim_ascii().is_empty();
             let found = at + 1 + below.iter().position(is_error)?;
             // Frames stand above it, the innermost last; a panic's header has the place.
             let place = lines[at..found]
@@ -262,7 +272,7 @@ mod tests {
     #[test]
     fn every_pattern_compiles() {
         let forms = FORMS.iter().map(|(form, _)| form);
-        for pattern in forms.chain([&WHAT, &PREFIX, &TYPED, &AROUND, &NUMBERED]) {
+        for pattern in forms.chain([&WHAT, &CONDITION, &PREFIX, &TYPED, &AROUND, &NUMBERED]) {
             assert!(pattern.compiles());
         }
     }

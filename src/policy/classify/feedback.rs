@@ -360,7 +360,11 @@ impl<'a> Feedback<'a> {
         // Where tests ran and one of them compared values, words of the machine are the subject of a test.
         let tests_failed =
             self.best(Family::TestsFailed).is_some() && self.inputs.counts.failed != Some(0);
-        let believable = !(tests_failed && self.asserted());
+        let played = self
+            .scan
+            .matches(Family::Machine, self.stages)
+            .any(|hit| self.is_played(hit));
+        let believable = !(tests_failed && self.asserted() || played);
         // Nor where the program ended with an assertion of its own: what it had printed is its subject.
         let asserted = |hit: &Hit<'a>| {
             let raised = self.inputs.raised.as_ref();

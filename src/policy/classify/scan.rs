@@ -79,6 +79,9 @@ impl<'a> Scan<'a> {
             let mut quotes = Quoted::new(tests_run);
             for (index, line) in text.lines().enumerate() {
                 quotes.follow(line.bytes);
+                if quotes.section == Section::Warned {
+                    continue;
+                }
                 let matched = rules.patterns.matches(line.bytes, &mut room);
                 if matched.is_empty() {
                     continue;

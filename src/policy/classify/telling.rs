@@ -6,6 +6,7 @@ use super::conclusion::Inputs;
 use super::crash;
 use super::scan::{Quoted, is_log};
 use crate::model::failure::{Cause, EvidenceSource};
+use crate::model::feedback::CheckKind;
 use crate::policy::patterns::{Matches, Patterns, Single};
 use crate::policy::text::{Line, Text, places};
 
@@ -15,16 +16,16 @@ const NEAR: usize = 8;
 /// What is counted in a summary.
 const COUNTED: &str = "\
     error errors warning warnings problem problems issue issues finding findings diagnostic diagnostics violation \
-    violations offense offenses failure failures failed fail failing test tests spec specs example examples passed pass \
+    violations offense offenses failure failures failed fail failing test tests spec specs examples passed pass \
     passing file files timeout timed crashing crash opportunity opportunities leak leaks";
 
 /// A line that heads a report: what is wrong comes below it.
 static HEADING: Single = Single::new(
-    r"^(?:BUILD FAILED$|== Compilation error in file |\*{5,} Module |A problem occurred |Execution failed for task |Fail(?:ure|ing)\b.* (?:->|@) |Failing \w+:|In \S+ line \d+:|File \x22[^\x22]+\x22, lines? \d+.*:$|\S+:\d+:\d+ \w+ (?:\xE2\x94\x81)+|An error occurred while loading |ERROR \S+\.py$|ImportError: Failed to import test module|_+ ERROR collecting |FAIL\s+\S+ \[|.*: error: \[\w+\]$|(?i:error): (?:\[\w+\]|[A-Z][A-Z\d_]{6,})$)",
+    r"^(?:BUILD FAILED$|== Compilation error in file |\*{5,} Module |A problem occurred |Cause: |Execution failed for task |Fail(?:ure|ing)\b.* (?:->|@) |Failing \w+:|In \S+ line \d+:|File \x22[^\x22]+\x22, lines? \d+.*:$|\S+:\d+:\d+ \w+ (?:\xE2\x94\x81)+|An error occurred while loading |ERROR \S+\.py$|ImportError: Failed to import test module|_+ ERROR collecting |FAIL\s+\S+ \[|.*: error: \[\w+\]$|(?i:error): (?:\[\w+\]|[A-Z][A-Z\d_]{6,})$)",
 );
 /// A line that ends one: what is wrong came before it.
 static FOOTER: Single = Single::new(
-    r"^(?:BEGIN failed--|.* had compilation errors|.* aborted due to compilation errors|collect2: |compilation terminated|\W*Failed to build\W*$|(?:Error: )?Failed to compile\b|\s*(?:but )?expecting ['\x22#\w]|error: subprocess-exited-with-error|error: could not compile|\W*Some errors were emitted|Errors while running CTest|ninja: build stopped|\W*[Bb]uild failed\W*$|error: build failed|\d+: \(|.*\bThere (?:was|were) \d+ errors?\b|\W*\(?\d+ ?/ ?\d+\)?\W*$)",
+    r"^(?:BEGIN failed--|.* had compilation errors|.* aborted due to compilation errors|collect2: |compilation terminated|\W*Failed to build\W*$|(?:Error: )?Failed to compile\b|\s*(?:but )?expecting ['\x22#\w]|error: subprocess-exited-with-error|error: could not compile|\W*Some errors were emitted|Errors while running CTest|ninja: build stopped|\W*[Bb]uild failed\W*$|error: build failed|\d+: \(|[-+]{2}\S|Another git process seems |.*\bThere (?:was|were) \d+ errors?\b|\W*\(?\d+ ?/ ?\d+\)?\W*$)",
 );
 /// A property of an error that is printed as an object, or nothing but a place.
 static PROPERTY: Single = Single::new(
@@ -42,7 +43,7 @@ static FINDINGS: [Single; 8] = [
         r"^\s*(?:line )?\d+(?::| col(?:umn)? ?)\d+:?\s+(?:- )?(\S.*\s\S.*)|^[CWEFRI]: *\d+: *\d+: (\S.*\s\S.*)",
     ),
     // Marks below the source, and what is wrong there.
-    Single::new(r"^[\s\d|:]*\^[-~^]*\s+(\S.*\s\S.*)$|\xE2\x95\xB0\xE2\x94\x80+ +(\S.*)$"),
+    Single::new(r"^[\s\d|:]*\^[-~^]*\s+(\S.*\s\S.*)$|\xE2\x95\xB0(?:\xE2\x94\x80)+ +(\S.*)$"),
     // A mark before it.
     Single::new(
         r"^(?:\s|\xE2\x94\x83|\xE2\x94\x82)*(?:\xC3\x97|\xE2\x9C\x96|\xE2\x9C\x97|\xE2\x9C\x98|\xE2\x9D\x8C|!|x|\[[A-Z]\](?: \xE2\x86\x92)?|>>)\s+(\S.*\s\S.*)|^\s*(\[[45]\d\d\] \S.*)",
@@ -56,7 +57,9 @@ static FINDINGS: [Single; 8] = [
     Single::new(r"(?i)^\W*warn(?:ing)?\b\W+(\S.* \S.*)"),
 ];
 /// Which of them are drawn, so that only the text in them speaks.
-const DRAWN: [u16; 2] = [3, 6];
+const DRAWN: [u16; 2] = [3, CAUSE];
+/// Which of them is the innermost cause.
+const CAUSE: u16 = 6;
 /// Which of them only warns.
 const WARNING: u16 = 7;
 /// All forms in one pass: most lines have none.
@@ -89,10 +92,12 @@ static REASONS: [Single; 9] = [
 static REASON_PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns::new(reason_patterns()));
 /// From here on a reason is only what a line says that names a test.
 const OF_NAMES: usize = 7;
+/// Which names an error by its type.
+const TYPED: usize = 1;
 
 /// What is no word of what is wrong: advice, notes.
 static ASIDE: Single = Single::new(
-    r"(?i)^\W*(?:note|info|hint|help|tip|debug)\b|^\s*(?-i:i) |\((?:info|note|style)(?:/\d)?\)",
+    r"(?i)^\W*(?:note|info|hint|help|tip|debug)\b|^\s*(?-i:i) |\((?:info|note|style)(?:/\d)?\)|^\W*(?:error|warning)s? (?:was|were|is|are)\b",
 );
 /// A finding that only warns.
 static WARNS: Single =
@@ -124,7 +129,8 @@ pub(super) fn instead_of(
     cause: Cause,
     message: &str,
 ) -> Option<String> {
-    let counts = is_count(message);
+    // An agent's words are its own.
+    let counts = inputs.stage != Some(CheckKind::Agent) && is_count(message);
     let words: Option<&Single> = match cause {
         Cause::ToolTimeout => Some(&TIMES),
         Cause::Crashed => Some(&DIES),
@@ -136,20 +142,33 @@ pub(super) fn instead_of(
     let is = |form: &Single| form.first_in(message.as_bytes()).is_some();
     let around = crash::is_around(message);
     let (heads, ends, property) = (is(&HEADING), is(&FOOTER), is(&PROPERTY));
+    let text = inputs.stream(source);
+    let finding = |from| {
+        let other = || finding(other(inputs, source), 0, message);
+        finding(text, from, message).or_else(other)
+    };
     if !(counts || around || heads || ends || property) {
-        return None;
+        // A warning is not what a check failed of where there is an error; nor is that a file cannot be read, where its
+        // error is at a place in it.
+        let warns = cause == Cause::VerificationFailed && (is(&WARNS) || is(&ASIDE));
+        let reads = is(&READS);
+        let of_file = |found: &str| {
+            let places = places(found);
+            places.iter().any(|place| message.contains(&place.path))
+        };
+        let (rank, found) = finding(0).filter(|_| warns || reads)?;
+        return (rank == 0 && (warns || of_file(&found))).then_some(found);
     }
     let raised = || Some(inputs.raised.as_ref()?.text.clone()).filter(|text| text != message);
-    let text = inputs.stream(source);
     let near = || {
         let number = line?;
         if heads { below(text, number) } else { above(text, number) }
     };
-    let reason = || (cause == Cause::VerificationFailed || heads).then(|| reason(inputs)).flatten();
-    let finding = || {
-        let from = line.filter(|_| heads).unwrap_or(0);
-        finding(text, from).or_else(|| finding(other(inputs, source), 0))
+    let reason = || {
+        let tests = cause == Cause::VerificationFailed || heads;
+        tests.then(|| reason(inputs)).flatten()
     };
+    let found = || Some(finding(line.filter(|_| heads).unwrap_or(0))?.1);
     if property && !around {
         // A place stands below what is wrong there; a property among others.
         return sibling(text, line?).or_else(raised).or_else(near);
@@ -157,10 +176,15 @@ pub(super) fn instead_of(
     raised()
         .filter(|_| !counts)
         .or_else(|| sibling(text, line?).filter(|_| property))
-        .or_else(finding)
+        .or_else(|| reason().filter(|_| heads))
+        .or_else(found)
         .or_else(reason)
         .or_else(|| near().filter(|_| heads || ends || property))
 }
+
+/// Something was not read.
+static READS: Single =
+    Single::new(r"(?i)\b(?:error|failed|cannot|can't|could not|unable)\b.{0,20}\b(?:read|load|pars|open)");
 
 fn other<'a>(inputs: &Inputs<'a>, source: EvidenceSource) -> &'a Text {
     match source {
@@ -189,7 +213,7 @@ pub(super) fn is_count(line: &str) -> bool {
     }
     let words: Vec<&str> = line
         .split(|c: char| !(c.is_alphanumeric() || matches!(c, ':' | '=')))
-        .filter(|word| !word.is_empty())
+        .filter(|word| word.contains(char::is_alphanumeric))
         .collect();
     let bare = |word: &str| word.trim_matches([':', '=']).to_lowercase();
     let counted = |word: &&str| {
@@ -203,13 +227,17 @@ pub(super) fn is_count(line: &str) -> bool {
             .any(|three| is_number(&three[0]) && counted(&three[2]))
         || words
             .windows(2)
-            .any(|pair| counted(&pair[0]) && is_number(&pair[1]));
-    // More than a dozen words that are no numbers are a sentence.
-    numbered && words.iter().filter(|word| !is_number(word)).count() <= 24
+            .any(|pair| counted(&pair[0]) && is_number(&pair[1]) && !is_numbered(pair[0]));
+    numbered
 }
 
-/// The first finding of a text from a line on: an error, else what is none, else a warning.
-fn finding(text: &Text, from: u64) -> Option<String> {
+/// Whether a number behind a word is its name rather than how many there are: `error 403`.
+fn is_numbered(word: &str) -> bool {
+    !word.ends_with([':', '=', 's', 'S', 'd', 'D']) && !word.eq_ignore_ascii_case("timeout")
+}
+
+/// The first finding of a text from a line on that is not `known`: an error (0), else what is none, else a warning (2).
+fn finding(text: &Text, from: u64, known: &str) -> Option<(usize, String)> {
     let mut room = Matches::default();
     let mut best: [Option<String>; 3] = [None, None, None];
     let mut before: Option<Line<'_>> = None;
@@ -232,10 +260,10 @@ fn finding(text: &Text, from: u64) -> Option<String> {
             let shown = if DRAWN.contains(&number) { text } else { said.clone() };
             (rank, shown)
         });
-        let is_aside = ASIDE.first_in(line.bytes).is_some() || is_count(&said);
+        let is_aside = ASIDE.first_in(line.bytes).is_some() || is_count(&said) || said == known;
         if let Some((rank, shown)) = found.filter(|_| !is_aside) {
             best[rank].get_or_insert(shown);
-        } else if PROPERTY.first_in(said.as_bytes()).is_some() || is_place(&said) {
+        } else if is_place(&said) {
             // A place on a line of its own: what is wrong there is right above it, else below.
             let above = before
                 .filter(|above| above.number + 1 == line.number)
@@ -248,11 +276,23 @@ fn finding(text: &Text, from: u64) -> Option<String> {
             }
         }
         if best[0].is_some() {
+            // Drawn below it may be its causes, the innermost last.
+            best[0] = innermost(text, line.number).or(best[0].take());
             break;
         }
         before = Some(line);
     }
-    best.into_iter().flatten().next()
+    let ranked = best.into_iter().enumerate();
+    ranked.filter_map(|(rank, found)| Some((rank, found?))).next()
+}
+
+/// The innermost cause that is drawn near below a line.
+fn innermost(text: &Text, number: u64) -> Option<String> {
+    let mut near = text.lines().filter(|line| line.number > number).take(NEAR);
+    near.find_map(|line| {
+        let group = FINDINGS[usize::from(CAUSE)].first_in(line.bytes)?.first_group()?;
+        Some(String::from_utf8_lossy(&line.bytes[group]).into_owned())
+    })
 }
 
 /// Whether a line names only a place, and what kind of thing is there.
@@ -278,12 +318,12 @@ pub(super) fn below(text: &Text, number: u64) -> Option<String> {
     let mut found: Option<String> = None;
     for line in lines.filter(|line| !is_source(line.bytes)) {
         let said = line.to_text();
-        let chained = |text: &str| text.starts_with(['>', '=']);
+        let chained = |text: &str| text.starts_with(['>', '=']) || text.starts_with("Cause: ");
         match &found {
             None => found = Some(said),
             // Nested marks lead to the innermost cause.
             Some(last) if chained(last) && chained(&said) => found = Some(said),
-            Some(last) if last.ends_with(':') => {
+            Some(last) if last.ends_with(':') || last.contains(" parse error at ") => {
                 found = Some(format!("{last} {said}"));
             }
             Some(_) => break,
@@ -305,7 +345,7 @@ fn above(text: &Text, number: u64) -> Option<String> {
 /// Whether a line is printed source or a mark in it.
 fn is_source(line: &[u8]) -> bool {
     static PRINTED: Single = Single::new(
-        r"^\s*(?:>?\s*\d+\s*(?:\||\xE2\x94\x82)|\||\xE2\x94\x82|\xE2\x95[\xAD-\xB0]|\xE2\x94\x8C|\d+  \S|[\^~\s-]+$|\d+ \|)|^Reference: ",
+        r"^\s*(?:>?\s*\d+\s*(?:\||\xE2\x94\x82)|\||\xE2\x94\x82|\xE2\x95[\xAD-\xB0]|\xE2\x94\x8C|\xE2\x94\x80|\d+  \S|[\^~\s-]+$|\d+ \|)|^Reference: ",
     );
     PRINTED.first_in(line).is_some()
 }
@@ -348,6 +388,23 @@ fn reason_in(text: &Text) -> Option<String> {
             continue;
         };
         let mut said = String::from_utf8_lossy(&line.bytes[group]).trim().to_owned();
+        // The error is named below the source that it is about.
+        let typed = |line: &&Line<'_>| {
+            let said = line.to_text();
+            let said = said.strip_prefix('E').map_or(said.as_str(), str::trim_start);
+            let found = REASONS[TYPED].first_in(said.as_bytes());
+            found.map(|_| said.to_owned())
+        };
+        let is_source = number == 0 && said.starts_with("File \"") || said.starts_with("Failure/Error: ");
+        if is_source {
+            let near = lines[at + 1..].iter().take(NEAR).enumerate();
+            let mut named = near.filter_map(|(index, line)| Some((index, typed(&line)?)));
+            if let Some((index, named)) = named.next() {
+                let below = lines.get(at + index + 2).filter(|_| named.ends_with(':'));
+                let below = below.map_or(String::new(), |line| format!(" {}", line.to_text()));
+                return Some(named + &below);
+            }
+        }
         // What a colon announces, or a mark with a name, is on the next line.
         let next = || lines.get(at + 1).map(|line| line.to_text()).unwrap_or_default();
         if number == 2 {
@@ -393,6 +450,7 @@ mod tests {
             ("9 passed, 0 failed, 1 timed out", true),
             ("Issues : 4", true),
             ("2 files inspected, 3 offenses detected", true),
+            ("ERROR: HTTP error 403 while getting the moon", false),
             ("error: expected 2 arguments, found 3", false),
             ("src/a.rs:3: 2 errors", false),
             ("the moon is in house 7", false),
@@ -413,7 +471,7 @@ mod tests {
             ("  i a moon is shown\n  \u{d7} this moon is unexpected\n", "\u{d7} this moon is unexpected"),
             ("3 errors\n", ""),
         ] {
-            assert_eq!(finding(&text(output), 0).unwrap_or_default(), expected, "{output}");
+            assert_eq!(finding(&text(output), 0, "").unwrap_or_default().1, expected, "{output}");
         }
     }
 
