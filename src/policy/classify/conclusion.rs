@@ -144,8 +144,9 @@ impl Conclusion {
             self.message = named;
             self.signature_text = None;
         }
-        let short =
-            |text: &str| Some(shorten_chain(text, MAX_MESSAGE_BYTES)).filter(|text| !text.is_empty());
+        let short = |text: &str| {
+            Some(shorten_chain(text, MAX_MESSAGE_BYTES)).filter(|text| !text.is_empty())
+        };
         // An agent may report an error without a word.
         let message = short(&self.message).or_else(|| short(&for_want_of_reason(inputs)));
         let message = message.unwrap_or_else(|| exit_text(inputs.evidence));
@@ -182,7 +183,9 @@ impl Conclusion {
                 let ended = ["process.signal", "process.status-12"];
                 let dies = ended.iter().any(|rule| evidence.rule.starts_with(rule));
                 let raised = || Some(inputs.raised.as_ref()?.text.clone());
-                let last = raised().filter(|_| dies).or_else(|| complained(inputs).filter(|_| dies))?;
+                let last = raised()
+                    .filter(|_| dies)
+                    .or_else(|| complained(inputs).filter(|_| dies))?;
                 Some(format!("{message}: {last}"))
             }
             source => {
@@ -312,7 +315,9 @@ fn shorten_chain(text: &str, max_bytes: usize) -> String {
     const PARTS: usize = 4;
     let text = on_one_line(text);
     let parts: Vec<usize> = text.match_indices(": ").map(|(at, _)| at + 2).collect();
-    let end = parts.iter().find(|at| text.len() - **at <= max_bytes / 3 * 2);
+    let end = parts
+        .iter()
+        .find(|at| text.len() - **at <= max_bytes / 3 * 2);
     match end.filter(|_| text.len() > max_bytes && parts.len() + 1 >= PARTS) {
         Some(end) => {
             let end = &text[*end..];

@@ -36,7 +36,7 @@ static PROPERTY: Single = Single::new(
 static FINDINGS: [Single; 8] = [
     // A place and a text.
     Single::new(
-        r"^\W{0,4}(?:\[\w+\] *)?(?:[^\s:(]*\w\.\w+|\w*file)(?:\(\d+(?:, ?\d+)?\)|:\d+(?:[:.]\d+(?:-\d+)?)?)\]?:?(?: -)?:? +(\S.* \S.*)",
+        r"^\W{0,4}(?:\[\w+\] *)?(?:[^\s:(]*\.\w[\w-]*|\w*file)(?:\(\d+(?:, ?\d+)?\)|:\d+(?:[:.]\d+(?:-\d+)?)?)\]?:?(?: -)?:? +(\S.* \S.*)",
     ),
     Single::new(r"^(?:[^\s:(]*\w\.\w+:\([^()]*\)): (\S.* \S.*)"),
     Single::new(
@@ -100,8 +100,9 @@ static ASIDE: Single = Single::new(
     r"(?i)^\W*(?:note|info|hint|help|tip|debug)\b|^\s*(?-i:i) |\((?:info|note|style)(?:/\d)?\)|^\W*(?:error|warning)s? (?:was|were|is|are)\b",
 );
 /// A finding that only warns.
-static WARNS: Single =
-    Single::new(r"(?i)^\W*(?:\w\b: *\d+: *\d+: )?(?:! |warn(?:ing)?\b)|[:\s(-]warn(?:ing)?\b[:\s)]");
+static WARNS: Single = Single::new(
+    r"(?i)^\W*(?:\w\b: *\d+: *\d+: )?(?:! |warn(?:ing)?\b)|[:\s(-]warn(?:ing)?\b[:\s)]",
+);
 /// One that is an error.
 static ERRS: Single = Single::new(
     r"(?i)\berror\b|\bfehler\b|\berreur\b|^\s*(?:\xC3\x97|\xE2\x9C\x96|x) |\s\xE2\x9C\x96\s|^E: |\bE\d{3,4}\b|\(error|undefined reference",
@@ -156,17 +157,23 @@ pub(super) fn instead_of(
             let places = places(found);
             places.iter().any(|place| message.contains(&place.path))
         };
-        let (rank, found) = finding(0).filter(|_| warns || reads)?;
+        let reads = reads && places(message).is_empty();
+        let (rank, found) = (warns || reads).then(|| finding(0)).flatten()?;
         return (rank == 0 && (warns || of_file(&found))).then_some(found);
     }
     let raised = || Some(inputs.raised.as_ref()?.text.clone()).filter(|text| text != message);
     let near = || {
         let number = line?;
-        if heads { below(text, number) } else { above(text, number) }
+        if heads {
+            below(text, number)
+        } else {
+            above(text, number)
+        }
     };
     let reason = || {
         let tests = cause == Cause::VerificationFailed || heads;
-        tests.then(|| reason(inputs)).flatten()
+        let reason = tests.then(|| reason(inputs)).flatten();
+        reason.filter(|reason| reason != message)
     };
     let found = || Some(finding(line.filter(|_| heads).unwrap_or(0))?.1);
     if property && !around {
@@ -183,8 +190,9 @@ pub(super) fn instead_of(
 }
 
 /// Something was not read.
-static READS: Single =
-    Single::new(r"(?i)\b(?:error|failed|cannot|can't|could not|unable)\b.{0,20}\b(?:read|load|pars|open)");
+static READS: Single = Single::new(
+    r"(?i)\b(?:error|failed|cannot|can't|could not|unable)\b.{0,20}\b(?:read|load|pars|open)",
+);
 
 fn other<'a>(inputs: &Inputs<'a>, source: EvidenceSource) -> &'a Text {
     match source {
@@ -221,7 +229,10 @@ pub(super) fn is_count(line: &str) -> bool {
         COUNTED.split(' ').any(|known| known == word)
     };
     let is_number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit());
-    let numbered = words.windows(2).any(|pair| is_number(&pair[0]) && counted(&pair[1]))
+    // What a place in a line is followed by is no count.
+    let numbered = words
+        .windows(2)
+        .any(|pair| is_number(&pair[0]) && counted(&pair[1]) && !pair[1].ends_with(':'))
         || words
             .windows(3)
             .any(|three| is_number(&three[0]) && counted(&three[2]))
@@ -257,13 +268,18 @@ fn finding(text: &Text, from: u64, known: &str) -> Option<(usize, String)> {
                 _ if is(&ERRS) => 0,
                 _ => 1,
             };
-            let shown = if DRAWN.contains(&number) { text } else { said.clone() };
+            let shown = if DRAWN.contains(&number) {
+                text
+            } else {
+                said.clone()
+            };
             (rank, shown)
         });
         let is_aside = ASIDE.first_in(line.bytes).is_some() || is_count(&said) || said == known;
-        if let Some((rank, shown)) = found.filter(|_| !is_aside) {
+        let place = is_place(&said);
+        if let Some((rank, shown)) = found.filter(|_| !is_aside && !place) {
             best[rank].get_or_insert(shown);
-        } else if is_place(&said) {
+        } else if place {
             // A place on a line of its own: what is wrong there is right above it, else below.
             let above = before
                 .filter(|above| above.number + 1 == line.number)
@@ -283,14 +299,18 @@ fn finding(text: &Text, from: u64, known: &str) -> Option<(usize, String)> {
         before = Some(line);
     }
     let ranked = best.into_iter().enumerate();
-    ranked.filter_map(|(rank, found)| Some((rank, found?))).next()
+    ranked
+        .filter_map(|(rank, found)| Some((rank, found?)))
+        .next()
 }
 
 /// The innermost cause that is drawn near below a line.
 fn innermost(text: &Text, number: u64) -> Option<String> {
     let mut near = text.lines().filter(|line| line.number > number).take(NEAR);
     near.find_map(|line| {
-        let group = FINDINGS[usize::from(CAUSE)].first_in(line.bytes)?.first_group()?;
+        let group = FINDINGS[usize::from(CAUSE)]
+            .first_in(line.bytes)?
+            .first_group()?;
         Some(String::from_utf8_lossy(&line.bytes[group]).into_owned())
     })
 }
@@ -383,19 +403,26 @@ fn reason_in(text: &Text) -> Option<String> {
             continue;
         };
         let number = usize::from(number);
-        let Some(group) = REASONS[number].first_in(line.bytes).and_then(|found| found.first_group())
+        let Some(group) = REASONS[number]
+            .first_in(line.bytes)
+            .and_then(|found| found.first_group())
         else {
             continue;
         };
-        let mut said = String::from_utf8_lossy(&line.bytes[group]).trim().to_owned();
+        let mut said = String::from_utf8_lossy(&line.bytes[group])
+            .trim()
+            .to_owned();
         // The error is named below the source that it is about.
         let typed = |line: &&Line<'_>| {
             let said = line.to_text();
-            let said = said.strip_prefix('E').map_or(said.as_str(), str::trim_start);
+            let said = said
+                .strip_prefix('E')
+                .map_or(said.as_str(), str::trim_start);
             let found = REASONS[TYPED].first_in(said.as_bytes());
             found.map(|_| said.to_owned())
         };
-        let is_source = number == 0 && said.starts_with("File \"") || said.starts_with("Failure/Error: ");
+        let is_source =
+            number == 0 && said.starts_with("File \"") || said.starts_with("Failure/Error: ");
         if is_source {
             let near = lines[at + 1..].iter().take(NEAR).enumerate();
             let mut named = near.filter_map(|(index, line)| Some((index, typed(&line)?)));
@@ -406,7 +433,12 @@ fn reason_in(text: &Text) -> Option<String> {
             }
         }
         // What a colon announces, or a mark with a name, is on the next line.
-        let next = || lines.get(at + 1).map(|line| line.to_text()).unwrap_or_default();
+        let next = || {
+            lines
+                .get(at + 1)
+                .map(|line| line.to_text())
+                .unwrap_or_default()
+        };
         if number == 2 {
             said = next();
         } else if said.ends_with(':') || number == OF_NAMES && !said.contains(' ') {
@@ -436,7 +468,9 @@ mod tests {
     #[test]
     fn every_pattern_compiles_and_is_found_where_it_matches() {
         let forms = FINDINGS.iter().chain(&REASONS);
-        for pattern in forms.chain([&HEADING, &FOOTER, &PROPERTY, &ASIDE, &WARNS, &ERRS, &TIMES, &DIES]) {
+        for pattern in forms.chain([
+            &HEADING, &FOOTER, &PROPERTY, &ASIDE, &WARNS, &ERRS, &TIMES, &DIES,
+        ]) {
             assert!(pattern.compiles());
         }
         nothing_is_missed(&patterns().collect::<Vec<_>>());
@@ -463,30 +497,74 @@ mod tests {
     #[test]
     fn the_first_error_is_the_finding() {
         for (output, expected) in [
-            ("a.foo:1:2: warning: late moon\na.foo:3:4: error: no moon here\nFound 2 problems\n", "a.foo:3:4: error: no moon here"),
-            ("  1:3  warning  late moon  rule\n  2:3  error  no moon  rule\n", "2:3  error  no moon  rule"),
-            ("rule-x: The moon is late\nb.foo:3\n\nrule-y: It is early\nb.foo:9\n", "rule-x: The moon is late"),
-            ("[1] o.foo:1:1 at #/moon\n\nThe moon must be present.\n\n1 | moon\n", "The moon must be present."),
-            ("In m.foo line 2:\nmoon $x\n     ^-- X1 (warning): Quote the moon.\n", "^-- X1 (warning): Quote the moon."),
-            ("  i a moon is shown\n  \u{d7} this moon is unexpected\n", "\u{d7} this moon is unexpected"),
+            (
+                "a.foo:1:2: warning: late moon\na.foo:3:4: error: no moon here\nFound 2 problems\n",
+                "a.foo:3:4: error: no moon here",
+            ),
+            (
+                "  1:3  warning  late moon  rule\n  2:3  error  no moon  rule\n",
+                "2:3  error  no moon  rule",
+            ),
+            (
+                "rule-x: The moon is late\nb.foo:3\n\nrule-y: It is early\nb.foo:9\n",
+                "rule-x: The moon is late",
+            ),
+            (
+                "[1] o.foo:1:1 at #/moon\n\nThe moon must be present.\n\n1 | moon\n",
+                "The moon must be present.",
+            ),
+            (
+                "In m.foo line 2:\nmoon $x\n     ^-- X1 (warning): Quote the moon.\n",
+                "^-- X1 (warning): Quote the moon.",
+            ),
+            (
+                "  i a moon is shown\n  \u{d7} this moon is unexpected\n",
+                "\u{d7} this moon is unexpected",
+            ),
             ("3 errors\n", ""),
         ] {
-            assert_eq!(finding(&text(output), 0, "").unwrap_or_default().1, expected, "{output}");
+            assert_eq!(
+                finding(&text(output), 0, "").unwrap_or_default().1,
+                expected,
+                "{output}"
+            );
         }
     }
 
     #[test]
     fn a_failed_test_has_its_reason() {
         for (output, expected) in [
-            ("    def test_a():\n>       f()\nE       moon.Late: by 3 days\n\na.py:3: Late\n", "moon.Late: by 3 days"),
-            ("--- FAIL: TestMoon (0.00s)\n    moon_test.go:8: moon = late, want full\nFAIL\n", "moon = late, want full"),
-            ("thread 'a' panicked at src/m.rs:3:9:\nthe moon is late\n", "the moon is late"),
-            ("not ok 1 - moon\n  ---\n  error: 'moon is late'\n  code: 'X'\n", "moon is late"),
-            ("  1) moon\n     Failure/Error: expect(moon).to eq(1)\n", "Failure/Error: expect(moon).to eq(1)"),
-            ("FAIL: moon (a.M)\nTraceback (most recent call last):\n  File \"a.py\", line 1, in moon\nAssertionError: 1 != 2\n", "AssertionError: 1 != 2"),
+            (
+                "    def test_a():\n>       f()\nE       moon.Late: by 3 days\n\na.py:3: Late\n",
+                "moon.Late: by 3 days",
+            ),
+            (
+                "--- FAIL: TestMoon (0.00s)\n    moon_test.go:8: moon = late, want full\nFAIL\n",
+                "moon = late, want full",
+            ),
+            (
+                "thread 'a' panicked at src/m.rs:3:9:\nthe moon is late\n",
+                "the moon is late",
+            ),
+            (
+                "not ok 1 - moon\n  ---\n  error: 'moon is late'\n  code: 'X'\n",
+                "moon is late",
+            ),
+            (
+                "  1) moon\n     Failure/Error: expect(moon).to eq(1)\n",
+                "Failure/Error: expect(moon).to eq(1)",
+            ),
+            (
+                "FAIL: moon (a.M)\nTraceback (most recent call last):\n  File \"a.py\", line 1, in moon\nAssertionError: 1 != 2\n",
+                "AssertionError: 1 != 2",
+            ),
             ("ok\n3 tests, 1 failure\n", ""),
         ] {
-            assert_eq!(reason_in(&text(output)).unwrap_or_default(), expected, "{output}");
+            assert_eq!(
+                reason_in(&text(output)).unwrap_or_default(),
+                expected,
+                "{output}"
+            );
         }
     }
 }

@@ -162,8 +162,8 @@ impl<'a> Feedback<'a> {
             .find_map(|(source, text)| {
                 // Frames come last, and say nothing.
                 let raised = crash::raised(text).map(|raised| raised.line);
-                let line = raised
-                    .or_else(|| complaint::complaint(text, self.stages & TEST != 0))?;
+                let line =
+                    raised.or_else(|| complaint::complaint(text, self.stages & TEST != 0))?;
                 let complains =
                     || self.unless_carried(Conclusion::of_line(rule, verdict, source, line));
                 Some(self.lacking(source, line).unwrap_or_else(complains))
