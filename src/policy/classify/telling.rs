@@ -21,7 +21,7 @@ const COUNTED: &str = "\
 
 /// A line that heads a report: what is wrong comes below it.
 static HEADING: Single = Single::new(
-    r"^(?:BUILD FAILED$|== Compilation error in file |\*{5,} Module |A problem occurred |Cause: |Execution failed for task |Fail(?:ure|ing)\b.* (?:->|@) |Failing \w+:|In \S+ line \d+:|File \x22[^\x22]+\x22, lines? \d+.*:$|\S+:\d+:\d+ \w+ (?:\xE2\x94\x81)+|An error occurred while loading |ERROR \S+\.py$|ImportError: Failed to import test module|_+ ERROR collecting |FAIL\s+\S+ \[|.*: error: \[\w+\]$|(?i:error): (?:\[\w+\]|[A-Z][A-Z\d_]{6,})$)",
+    r"^(?:BUILD FAILED$|== Compilation error in file |\*{5,} Module |A problem occurred |Cause: |Execution failed for task |Fail(?:ure|ing)\b.* (?:->|@) |Failing \w+:|In \S+ line \d+:|File \x22[^\x22]+\x22, lines? \d+.*:$|\S+:\d+:\d+ \w+ (?:\xE2\x94\x81)+|An error occurred while loading |ERROR \S+\.py$|ImportError(?:: Failed to import| while importing) test module|npm (?:error|ERR!) code \S+$|_+ ERROR collecting |FAIL\s+\S+ \[|.*: error: \[\w+\]$|(?i:error): (?:\[\w+\]|[A-Z][A-Z\d_]{6,})$)",
 );
 /// A line that ends one: what is wrong came before it.
 static FOOTER: Single = Single::new(
@@ -138,7 +138,8 @@ pub(super) fn instead_of(
         _ => None,
     };
     if let Some(words) = words {
-        return counts.then(|| with_words(inputs, words)).flatten();
+        let wraps = counts || message.starts_with("process didn't exit successfully");
+        return wraps.then(|| with_words(inputs, words, message)).flatten();
     }
     let is = |form: &Single| form.first_in(message.as_bytes()).is_some();
     let around = crash::is_around(message);
@@ -204,14 +205,15 @@ fn other<'a>(inputs: &Inputs<'a>, source: EvidenceSource) -> &'a Text {
 /// Words of a time limit.
 static TIMES: Single = Single::new(r"(?i)\btime(?:d|s)?[ _-]?outs?\b|\btime limit\b");
 /// Words of a crash.
-static DIES: Single = Single::new(r"(?i)\bcrash|\bsignal\b");
+static DIES: Single = Single::new(r"(?i)\bcrash|\bsignal\b|\bstack overflow|\boverflowed\b");
 
-/// The first line with such words that counts nothing.
-fn with_words(inputs: &Inputs<'_>, words: &Single) -> Option<String> {
-    let mut lines = inputs.texts().into_iter().flat_map(Text::lines);
+/// The first line with such words that counts nothing, and is not `known`.
+fn with_words(inputs: &Inputs<'_>, words: &Single, known: &str) -> Option<String> {
+    let lines = inputs.texts().into_iter().flat_map(Text::lines);
     lines
-        .find(|line| words.first_in(line.bytes).is_some() && !is_count(&line.to_text()))
+        .filter(|line| words.first_in(line.bytes).is_some())
         .map(Line::to_text)
+        .find(|said| said != known && !is_count(said))
 }
 
 /// Whether a line only says how many there are of something, at no place.
@@ -244,7 +246,7 @@ pub(super) fn is_count(line: &str) -> bool {
 
 /// Whether a number behind a word is its name rather than how many there are: `error 403`.
 fn is_numbered(word: &str) -> bool {
-    !word.ends_with([':', '=', 's', 'S', 'd', 'D']) && !word.eq_ignore_ascii_case("timeout")
+    !word.ends_with([':', '=', 's', 'S', 'd', 'D'])
 }
 
 /// The first finding of a text from a line on that is not `known`: an error (0), else what is none, else a warning (2).
@@ -365,7 +367,7 @@ fn above(text: &Text, number: u64) -> Option<String> {
 /// Whether a line is printed source or a mark in it.
 fn is_source(line: &[u8]) -> bool {
     static PRINTED: Single = Single::new(
-        r"^\s*(?:>?\s*\d+\s*(?:\||\xE2\x94\x82)|\||\xE2\x94\x82|\xE2\x95[\xAD-\xB0]|\xE2\x94\x8C|\xE2\x94\x80|\d+  \S|[\^~\s-]+$|\d+ \|)|^Reference: ",
+        r"^\s*(?:>?\s*\d+\s*(?:\||\xE2\x94\x82)|\||\xE2\x94\x82|\xE2\x95[\xAD-\xB0]|\xE2\x94\x8C|\xE2\x94\x80|\d+  \S|[\^~\s-]+$|\d+ \|)|^Reference: |^npm (?:error|ERR!) (?:syscall|errno|code|path)\b",
     );
     PRINTED.first_in(line).is_some()
 }
