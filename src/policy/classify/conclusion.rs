@@ -435,7 +435,7 @@ fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
 }
 
 /// What a program complained of last. On stdout, where an agent's words are, only what reports an error counts.
-fn complained(inputs: &Inputs<'_>) -> Option<String> {
+pub(super) fn complained(inputs: &Inputs<'_>) -> Option<String> {
     static REPORTS: Single = Single::new(
         r"(?i)\b(?:error|fail(?:ed|ure|s)?|fatal|cannot|can't|could not|couldn't|unable|denied|refused|invalid|missing|not found|no such|exception|panic)\b",
     );

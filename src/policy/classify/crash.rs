@@ -147,7 +147,7 @@ static TYPED: Single = Single::new(
 );
 /// What is around it and says nothing itself: headers, versions, exit statuses, counts, frames.
 static AROUND: Single = Single::new(
-    r"^\s*(?:Node\.js v\d|Bun v\d|Deno \d|Traceback \(most recent|goroutine \d|note: run with `RUST_BACKTRACE|stack backtrace:|Stack trace:|Stacktrace:|stack traceback:|#\d+ |thrown in |at \S+ ?\(|\.\.\. \d+ more|[\^~\s]+$|exit status \d+$|Execution halted|CallStack \(|core dumped|Aborted\b|terminate called|SUMMARY: \w+Sanitizer|thread '.*' panicked at \S+:\d+:\d+:$|Found \d+ errors?\b|\d+ errors? (?:generated|found)|Exception in thread \x22[^\x22]*\x22\s*$|(?:npm (?:error|ERR!)\s+)?[\w$]+: (?:'[^']*'|-?\d+),?$|BEGIN failed--)",
+    r"^\s*(?:Node\.js v\d|Bun v\d|Deno \d|Traceback \(most recent|goroutine \d|note: run with `RUST_BACKTRACE|stack backtrace:|Stack trace:|Stacktrace:|stack traceback:|#\d+ |thrown in |at \S+ ?\(|\.\.\. \d+ more|[\^~\s]+$|exit status \d+$|Execution halted|CallStack \(|core dumped|Aborted\b|terminate called|SUMMARY: \w+Sanitizer|thread '.*' panicked at \S+:\d+:\d+:$|Found \d+ errors?\b|\d+ errors? (?:generated|found)|Exception in thread \x22[^\x22]*\x22\s*$|(?:npm (?:error|ERR!)\s+)?[a-z_$][\w$]*: (?:'[^']*'|-?\d+),?$|BEGIN failed--)",
 );
 /// A frame of Rust's, whose place stands below.
 static NUMBERED: Single = Single::new(r"^\s+\d+: ");
@@ -290,6 +290,11 @@ mod tests {
                  raise ValueError(\"two\\nlines\")\nValueError: two\nlines\n",
                 "ValueError: two",
                 "b.py:7",
+            ),
+            (
+                "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    x[1]\nKeyError: 'moon'\n",
+                "KeyError: 'moon'",
+                "a.py:3",
             ),
             (
                 "\nthread 'main' (23244) panicked at src/r.rs:1:75:\nindex out of bounds: the len is 0\nstack backtrace:\n   \

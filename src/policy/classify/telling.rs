@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::conclusion::Inputs;
+use super::conclusion::{Inputs, complained};
 use super::crash;
 use super::scan::{Quoted, is_log};
 use crate::model::failure::{Cause, EvidenceSource};
@@ -29,14 +29,14 @@ static FOOTER: Single = Single::new(
 );
 /// A property of an error that is printed as an object, or nothing but a place.
 static PROPERTY: Single = Single::new(
-    r"^(?:(?:npm (?:error|ERR!) *)?[\w$]+: (?:'[^']*'|-?\d+),?|(?:at |in |on |from )?[^\s:]+\.\w+:\d+(?:[:.]\d+(?:-\d+)?)?:?)$",
+    r"^(?:(?:npm (?:error|ERR!) *)?[a-z_$][\w$]*: (?:'[^']*'|-?\d+),?|(?:at |in |on |from )?[^\s:]+\.\w+:\d+(?:[:.]\d+(?:-\d+)?)?:?)$",
 );
 
 /// What a finding looks like, the text in the first group.
 static FINDINGS: [Single; 8] = [
     // A place and a text.
     Single::new(
-        r"^\W{0,4}(?:\[\w+\] *)?(?:[^\s:(]*\.\w[\w-]*|\w*file)(?:\(\d+(?:, ?\d+)?\)|:\d+(?:[:.]\d+(?:-\d+)?)?)\]?:?(?: -)?:? +(\S.* \S.*)",
+        r"^\W{0,4}(?:\[\w+\] *)?(?:[^\s:(]*\.\w[\w-]*|\w*file)(?:\(\d+(?:, ?\d+)?\)|:\d+(?:[:.,]\d+(?:-\d+)?)?)\]?:?(?: -)?:? +(\S.* \S.*)",
     ),
     Single::new(r"^(?:[^\s:(]*\w\.\w+:\([^()]*\)): (\S.* \S.*)"),
     Single::new(
@@ -142,13 +142,22 @@ pub(super) fn instead_of(
         return wraps.then(|| with_words(inputs, words, message)).flatten();
     }
     let is = |form: &Single| form.first_in(message.as_bytes()).is_some();
+    if is(&OWN_WARNING) {
+        return complained(inputs);
+    }
     let around = crash::is_around(message);
+    // A file's name heads what is found in it.
+    let names = cause == Cause::VerificationFailed && is(&PATH);
     let (heads, ends, property) = (is(&HEADING), is(&FOOTER), is(&PROPERTY));
     let text = inputs.stream(source);
     let finding = |from| {
         let other = || finding(other(inputs, source), 0, message);
         finding(text, from, message).or_else(other)
     };
+    if names {
+        let (rank, found) = self::finding(text, 0, message)?;
+        return (rank < 2).then_some(found);
+    }
     if !(counts || around || heads || ends || property) {
         // A warning is not what a check failed of where there is an error; nor is that a file cannot be read, where its
         // error is at a place in it.
@@ -190,6 +199,10 @@ pub(super) fn instead_of(
         .or_else(|| near().filter(|_| heads || ends || property))
 }
 
+/// Python's own warning of a tool's source.
+static OWN_WARNING: Single = Single::new(r"^\S+:\d+: \w+Warning: ");
+/// Nothing but a path.
+static PATH: Single = Single::new(r"^[\w./@+-]+\.\w+$");
 /// Something was not read.
 static READS: Single = Single::new(
     r"(?i)\b(?:error|failed|cannot|can't|could not|unable)\b.{0,20}\b(?:read|load|pars|open)",
@@ -471,7 +484,17 @@ mod tests {
     fn every_pattern_compiles_and_is_found_where_it_matches() {
         let forms = FINDINGS.iter().chain(&REASONS);
         for pattern in forms.chain([
-            &HEADING, &FOOTER, &PROPERTY, &ASIDE, &WARNS, &ERRS, &TIMES, &DIES,
+            &HEADING,
+            &FOOTER,
+            &PROPERTY,
+            &ASIDE,
+            &WARNS,
+            &ERRS,
+            &TIMES,
+            &DIES,
+            &READS,
+            &OWN_WARNING,
+            &PATH,
         ]) {
             assert!(pattern.compiles());
         }
