@@ -540,7 +540,7 @@ mod tests {
             ),
             (
                 "In m.foo line 2:\nmoon $x\n     ^-- X1 (warning): Quote the moon.\n",
-                "^-- X1 (warning): Quote the moon.",
+                "X1 (warning): Quote the moon.",
             ),
             (
                 "  i a moon is shown\n  \u{d7} this moon is unexpected\n",
