@@ -56,7 +56,7 @@ pub(super) const RULES: &[Rule] = &table(
         ),
         rule(
             "input.given",
-            r"(?i)\b(?:supplied|given|passed|provided) (?:to|for|in|as) (?:the )?['`\x22]?[\w.-]+['`\x22]? (?:option|setting|parameter|argument|flag)\b",
+            r"(?i)\bconfig(?:uration)? (?:value|option|setting|key) ['`\x22][\w.-]+['`\x22]: |\b(?:supplied|given|passed|provided) (?:to|for|in|as) (?:the )?['`\x22]?[\w.-]+['`\x22]? (?:option|setting|parameter|argument|flag)\b",
         ),
         // A configuration that is checked against its schema; where something is checked, that is its business.
         rule(
