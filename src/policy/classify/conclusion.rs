@@ -1,5 +1,6 @@
 //! The result of the steps: a verdict with its evidence and the one line for people, and the failure that is recorded of it.
 
+use std::cell::OnceCell;
 use std::time::Duration;
 
 use super::check_summary::Counts;
@@ -27,7 +28,9 @@ pub(super) struct Inputs<'a> {
     pub counts: Counts,
     pub now: Timestamp,
     /// The error that a program died of, as its runtime names it.
-    pub raised: Option<crash::Raised<'a>>,
+    pub raised: Option<(EvidenceSource, crash::Raised<'a>)>,
+    /// Of [`failed_names`].
+    pub names: OnceCell<Vec<String>>,
 }
 
 impl<'a> Inputs<'a> {
@@ -37,6 +40,11 @@ impl<'a> Inputs<'a> {
             (EvidenceSource::Stderr, self.stderr),
             (EvidenceSource::Stdout, self.stdout),
         ]
+    }
+
+    /// The error that a program died of.
+    pub(super) fn raised(&self) -> Option<&crash::Raised<'a>> {
+        self.raised.as_ref().map(|(_, raised)| raised)
     }
 
     /// The same without their names.
@@ -154,7 +162,7 @@ impl Conclusion {
             details: details(inputs, &self.evidence),
             location,
             failing: if self.verdict.cause == Cause::VerificationFailed {
-                failed_names(inputs)
+                failed_names(inputs).to_vec()
             } else {
                 Vec::new()
             },
@@ -182,7 +190,7 @@ impl Conclusion {
             EvidenceSource::Process => {
                 let ended = ["process.signal", "process.status-12"];
                 let dies = ended.iter().any(|rule| evidence.rule.starts_with(rule));
-                let raised = || Some(inputs.raised.as_ref()?.text.clone());
+                let raised = || Some(inputs.raised()?.text.clone());
                 let last = raised()
                     .filter(|_| dies)
                     .or_else(|| complained(inputs).filter(|_| dies))?;
@@ -218,7 +226,7 @@ fn location(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<Location> {
             evidence.line.is_none_or(|line| line == raised.line.number)
                 || crash::is_around(&evidence.text)
         };
-        inputs.raised.as_ref().filter(is_of)?.location.clone()
+        inputs.raised().filter(is_of)?.location.clone()
     };
     places(&evidence.text).into_iter().next().or_else(died)
 }
@@ -382,7 +390,11 @@ fn details(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<String> {
 }
 
 /// The failed tests' names, in the order of the output.
-pub(super) fn failed_names(inputs: &Inputs<'_>) -> Vec<String> {
+pub(super) fn failed_names<'n>(inputs: &'n Inputs<'_>) -> &'n [String] {
+    inputs.names.get_or_init(|| names_in(inputs))
+}
+
+fn names_in(inputs: &Inputs<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for line in inputs.stdout.lines().chain(inputs.stderr.lines()) {
         let found = FAILED_NAME.first_in(line.bytes);
@@ -426,7 +438,7 @@ fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
     let given = inputs.evidence.message.clone();
     given
         .filter(|message| !message.trim().is_empty())
-        .or_else(|| Some(inputs.raised.as_ref()?.text.clone()))
+        .or_else(|| Some(inputs.raised()?.text.clone()))
         .or_else(|| {
             let last = complained(inputs).or_else(|| repeated(inputs))?;
             Some(format!("{}: {last}", exit_text(inputs.evidence)))

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::model::failure::Location;
+use crate::model::failure::{EvidenceSource, Location};
 use crate::policy::patterns::{Matches, Patterns, Single};
 use crate::policy::text::{Line, Text, places};
 
@@ -161,13 +161,16 @@ pub(super) struct Raised<'a> {
     pub location: Option<Location>,
 }
 
-/// The error that a program died of, of its streams the first that says so.
-pub(super) fn raised_in(streams: [&Text; 2]) -> Option<Raised<'_>> {
-    streams.into_iter().find_map(raised)
+/// The error that a program died of, of its streams the first that says so, and which that is.
+pub(super) fn raised_in(
+    streams: [(EvidenceSource, &Text); 2],
+) -> Option<(EvidenceSource, Raised<'_>)> {
+    let mut streams = streams.into_iter();
+    streams.find_map(|(source, text)| Some((source, raised(text)?)))
 }
 
 /// The last error of a stream that a runtime reports in its own form.
-pub(super) fn raised(text: &Text) -> Option<Raised<'_>> {
+fn raised(text: &Text) -> Option<Raised<'_>> {
     let lines: Vec<Line<'_>> = text.lines().collect();
     let mut room = Matches::default();
     (0..lines.len()).rev().find_map(|at| {

@@ -310,7 +310,7 @@ impl<'a> Feedback<'a> {
     fn tests_failed(&self, hit: Hit<'a>) -> Conclusion {
         let mut conclusion = Conclusion::of_hit(hit);
         let names = conclusion::failed_names(self.inputs);
-        let tests = conclusion::of_tests(self.inputs, &conclusion.evidence, &names);
+        let tests = conclusion::of_tests(self.inputs, &conclusion.evidence, names);
         let named = tests != conclusion.evidence.text;
         conclusion.message = match telling::reason(self.inputs) {
             Some(reason) if named && !tests.contains(&reason) => format!("{tests}: {reason}"),
@@ -367,7 +367,7 @@ impl<'a> Feedback<'a> {
         let believable = !(tests_failed && self.asserted() || played);
         // Nor where the program ended with an assertion of its own: what it had printed is its subject.
         let asserted = |hit: &Hit<'a>| {
-            let raised = self.inputs.raised.as_ref();
+            let raised = self.inputs.raised();
             raised.is_some_and(|raised| {
                 raised.text.starts_with("Assert") && raised.line.bytes != hit.line.bytes
             })

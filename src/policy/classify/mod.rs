@@ -22,6 +22,8 @@ pub(crate) use api::lone_error;
 pub(crate) use check_summary::summarize;
 pub(crate) use stage::{guess_loop, guess_stage, stage_of_command};
 
+use std::cell::OnceCell;
+
 use regex::bytes::Regex;
 
 use super::settings::UserRule;
@@ -66,7 +68,11 @@ pub fn classify(
         stdout: &stdout,
         counts: count([&stdout, &stderr]),
         now,
-        raised: crash::raised_in([&stderr, &stdout]),
+        raised: crash::raised_in([
+            (EvidenceSource::Stderr, &stderr),
+            (EvidenceSource::Stdout, &stdout),
+        ]),
+        names: OnceCell::new(),
     };
     decide(user_rules, &inputs).into_failure(&inputs)
 }

@@ -171,7 +171,7 @@ pub(super) fn instead_of(
         let (rank, found) = (warns || reads).then(|| finding(0)).flatten()?;
         return (rank == 0 && (warns || of_file(&found))).then_some(found);
     }
-    let raised = || Some(inputs.raised.as_ref()?.text.clone()).filter(|text| text != message);
+    let raised = || Some(inputs.raised()?.text.clone()).filter(|text| text != message);
     let near = || {
         let number = line?;
         if heads {

@@ -14,7 +14,7 @@ use crate::policy::classify::rules::{
     ANY, BROKEN, BUILD, FAILED, FAMILIES, Family, INVALID, LINT, MISSING, Rule, TEST, TYPECHECK,
     UNCLEAR,
 };
-use crate::policy::classify::{api, command_line, complaint, crash, process, rules};
+use crate::policy::classify::{api, command_line, complaint, process, rules};
 use crate::policy::patterns::Single;
 use crate::policy::text::{Line, Text};
 
@@ -161,9 +161,11 @@ impl<'a> Feedback<'a> {
             .take(streams)
             .find_map(|(source, text)| {
                 // Frames come last, and say nothing.
-                let raised = crash::raised(text).map(|raised| raised.line);
-                let line =
-                    raised.or_else(|| complaint::complaint(text, self.stages & TEST != 0))?;
+                let raised = self.inputs.raised.as_ref();
+                let raised = raised.filter(|(of, _)| *of == source);
+                let line = raised
+                    .map(|(_, raised)| raised.line)
+                    .or_else(|| complaint::complaint(text, self.stages & TEST != 0))?;
                 let complains =
                     || self.unless_carried(Conclusion::of_line(rule, verdict, source, line));
                 Some(self.lacking(source, line).unwrap_or_else(complains))
@@ -229,10 +231,8 @@ impl<'a> Feedback<'a> {
         let families = [Family::WeakBuild, Family::WeakCheck];
         let mut hit = families.into_iter().find_map(|family| self.best(family))?;
         // What a runtime names says more than words that anybody may use.
-        let mut streams = self.inputs.streams().into_iter();
-        let raised = streams.find_map(|(source, text)| Some((source, crash::raised(text)?.line)));
-        if let Some((source, line)) = raised {
-            (hit.source, hit.line) = (source, line);
+        if let Some((source, raised)) = &self.inputs.raised {
+            (hit.source, hit.line) = (*source, raised.line);
         }
         let last = || {
             let line = self.complained(hit.source)?;
