@@ -185,11 +185,13 @@ fn shell_argv(context: &Context, spec: &RunSpec, line: &str) -> Vec<String> {
 const IGNORES: &[u8] = b"Added .aider* to .gitignore";
 
 /// Why a command failed, by its output and exit, and by what its agent recorded; `None` where it is for the checks to judge.
+/// `changed` is [`has_changed`], asked only where it matters.
 pub(super) fn failure_of(
     context: &Context,
     key: &RunKey,
     (evidence, record): (&FailureEvidence, Option<&AgentRecord>),
     (argv, launch): (&[String], Option<&Launch>),
+    changed: &dyn Fn() -> Option<bool>,
 ) -> Option<Failure> {
     let says_error =
         record.is_some_and(|record| record.final_error.is_some() && !record.is_success);
@@ -198,7 +200,7 @@ pub(super) fn failure_of(
         // In text a limit is one whatever the exit code was: a wrapper may have made it.
         let is_open = is_done || is_text(record) && evidence.signal.is_none();
         let hidden = (is_open && evidence.stage == Some(CheckKind::Agent))
-            .then(|| hidden_failure(context, key, (evidence, record), argv))
+            .then(|| hidden_failure(context, key, (evidence, record), argv, changed))
             .flatten();
         let is_limit = |failure: &Failure| failure.cause == Cause::RateLimited;
         if is_done || hidden.as_ref().is_some_and(is_limit) {
@@ -221,6 +223,7 @@ fn hidden_failure(
     key: &RunKey,
     (evidence, record): (&FailureEvidence, Option<&AgentRecord>),
     argv: &[String],
+    changed: &dyn Fn() -> Option<bool>,
 ) -> Option<Failure> {
     let now = context.clock.now();
     let structured = record.filter(|record| record.structured);
@@ -272,7 +275,7 @@ fn hidden_failure(
         }
         (None, None) => return None,
     };
-    let changed = has_changed(context, key, evidence);
+    let changed = changed();
     let stands = match structured {
         Some(_) => changed == Some(false),
         None => changed != Some(true) || !is_repeated(context, key, &failure),
@@ -288,14 +291,13 @@ fn is_text(record: Option<&AgentRecord>) -> bool {
 /// Whether an attempt that ended with an error of its API may be done all the same, so that the checks decide: it changed
 /// files, and ended with a limit or as one that is done.
 pub(super) fn may_be_done(
-    context: &Context,
-    key: &RunKey,
     failure: &Failure,
     (evidence, record): (&FailureEvidence, Option<&AgentRecord>),
+    changed: &dyn Fn() -> Option<bool>,
 ) -> bool {
     (failure.cause == Cause::RateLimited || evidence.exit_code == Some(0))
         && is_text(record)
-        && has_changed(context, key, evidence) == Some(true)
+        && changed() == Some(true)
 }
 
 /// Whether the attempt before this one changed files, too, and ended with the same words: they are of the work.
@@ -354,7 +356,11 @@ fn way_to_permit(context: &Context, kind: AgentKind, argv: &[String]) -> String 
 
 /// Whether the work tree is another than when the attempt began, but for what the agent's program keeps there for itself;
 /// `None` where that is not known.
-fn has_changed(context: &Context, key: &RunKey, evidence: &FailureEvidence) -> Option<bool> {
+pub(super) fn has_changed(
+    context: &Context,
+    key: &RunKey,
+    evidence: &FailureEvidence,
+) -> Option<bool> {
     let look = || -> Result<Option<bool>> {
         let state = context.load()?.state;
         let began = state

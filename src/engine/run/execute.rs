@@ -7,6 +7,7 @@
 //! A thread of its own takes them: the command's output goes on being read meanwhile. What goes wrong is reported and nothing
 //! else; the attempt is none the worse for it.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::commands::{failure_of, may_be_done};
+use super::commands::{failure_of, has_changed, may_be_done};
 use super::feedback::{LoopSetting, evidence_of, log_file, run_loops};
 use super::{Digest, DriveOptions};
 use crate::agent;
@@ -210,15 +211,19 @@ pub(super) fn execute(
             ending.end.agent_session = None;
         }
     }
+    // The work tree is read once, and only if somebody asks.
+    let changed = OnceCell::new();
+    let changed = || *changed.get_or_init(|| has_changed(context, key, &evidence));
     let failure = failure_of(
         context,
         key,
         (&evidence, record.as_ref()),
         (&command.argv, command.launch.as_ref()),
+        &changed,
     );
     let loops = loops_of(context, before);
     let is_judged = |failure: &Failure| {
-        !loops.is_empty() && may_be_done(context, key, failure, (&evidence, record.as_ref()))
+        !loops.is_empty() && may_be_done(failure, (&evidence, record.as_ref()), &changed)
     };
     if !failure.as_ref().is_none_or(is_judged) {
         ending.end.failure = failure;

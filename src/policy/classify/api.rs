@@ -56,7 +56,16 @@ pub(super) fn from_record(record: &AgentRecord) -> Option<Conclusion> {
     // What the program counts itself beats whatever the model said last.
     let counted = by_code.filter(|verdict| verdict.detail == Some(CauseDetail::MaxTurns));
     let result = match (words, by_code, by_status) {
-        _ if counted.is_some() => reported("record.code", MAX_TURNS, text, Some(error.line)),
+        _ if counted.is_some() => {
+            // Nor are the words that it ended in the middle of what happened.
+            let said = text.to_ascii_lowercase().contains("turn");
+            let code = error.code.clone().filter(|_| !said);
+            let reported = reported("record.code", MAX_TURNS, text, Some(error.line));
+            Conclusion {
+                message: code.unwrap_or_else(|| reported.message.clone()),
+                ..reported
+            }
+        }
         (Some(rule), ..) => reported(rule.id, rule.verdict, text, Some(error.line)),
         (None, Some(verdict), _) => reported("record.code", verdict, text, Some(error.line)),
         (None, None, Some(verdict)) => reported("record.status", verdict, text, Some(error.line)),
@@ -362,8 +371,13 @@ static PROSE: Single = Single::new(
 /// A line that is nothing but an address.
 static ADDRESS: Single = Single::new(r"^\W*https?://\S+$");
 
-/// The last paragraph of `output` as one line, addresses aside, where it reads like an error of the program itself and
-/// nothing else. Whether it is one that is known is for [`classify`](super::classify) to say.
+/// What a program advises after its error, with the addresses that it names.
+static ADVICE: Single = Single::new(
+    r"(?i)^\W*(?:to (?:continue|keep|get|increase|resume|avoid|upgrade)\b|after (?:subscribing|upgrading|that)\b|(?:alternatively\W+)?(?:you can |please )?(?:upgrade|switch|subscribe|run [`'\x22]?/\w+|learn more|see |visit ))",
+);
+
+/// The last paragraph of `output` as one line, addresses and advice aside, where it reads like an error of the program itself
+/// and nothing else. Whether it is one that is known is for [`classify`](super::classify) to say.
 pub(crate) fn lone_error(output: &[u8]) -> Option<String> {
     let end = &output[output.len().saturating_sub(MAX_BYTES)..];
     let text = Text::new(end);
@@ -376,8 +390,14 @@ pub(crate) fn lone_error(output: &[u8]) -> Option<String> {
         let says = said.chars().any(char::is_alphanumeric);
         let follows = below.is_none_or(|below: u64| below.saturating_sub(line.number) <= 1);
         if !last.is_empty() && (!follows || !says) {
-            is_whole = true;
-            break;
+            if last
+                .last()
+                .is_none_or(|first: &String| ADVICE.first(first).is_none())
+            {
+                is_whole = true;
+                break;
+            }
+            last.clear();
         }
         below = Some(line.number);
         if says && ADDRESS.first(&said).is_none() {
@@ -468,6 +488,15 @@ mod tests {
         );
         assert_eq!(
             lone_error("API Error: 500\n".repeat(100_000).as_bytes()),
+            None
+        );
+        let advised = "Working on it.\n\n[API Error: Qwen OAuth quota exceeded: Your free daily quota has been reached.\n\n\
+                       To continue without waiting, upgrade to the Coding Plan:\n  China:  https://x.example/zh\n  \
+                       Global: https://x.example/en\n\nAfter subscribing, run /auth to configure your key.]\n";
+        let error = lone_error(advised.as_bytes()).unwrap();
+        assert!(error.ends_with("daily quota has been reached."), "{error}");
+        assert_eq!(
+            lone_error(b"I moved the parser.\n\nTo continue, run /test.\n"),
             None
         );
         for said in [

@@ -1,5 +1,6 @@
 //! The result of the steps: a verdict with its evidence and the one line for people, and the failure that is recorded of it.
 
+use std::cell::OnceCell;
 use std::time::Duration;
 
 use super::check_summary::Counts;
@@ -7,7 +8,8 @@ use super::complaint::complaint;
 use super::crash;
 use super::reset_time::{after, local_zones, reset_time};
 use super::rules::{Rule, Verdict};
-use super::scan::{Hit, evidence};
+use super::scan::{Hit, evidence, is_wrapper};
+use super::telling;
 use crate::model::agent_record::AgentRecord;
 use crate::model::failure::{Cause, Evidence, EvidenceSource, Failure, FailureEvidence, Location};
 use crate::model::feedback::CheckKind;
@@ -28,7 +30,9 @@ pub(super) struct Inputs<'a> {
     pub counts: Counts,
     pub now: Timestamp,
     /// The error that a program died of, as its runtime names it.
-    pub raised: Option<crash::Raised<'a>>,
+    pub raised: Option<(EvidenceSource, crash::Raised<'a>)>,
+    /// Of [`failed_names`].
+    pub names: OnceCell<Vec<String>>,
 }
 
 impl<'a> Inputs<'a> {
@@ -38,6 +42,11 @@ impl<'a> Inputs<'a> {
             (EvidenceSource::Stderr, self.stderr),
             (EvidenceSource::Stdout, self.stdout),
         ]
+    }
+
+    /// The error that a program died of.
+    pub(super) fn raised(&self) -> Option<&crash::Raised<'a>> {
+        self.raised.as_ref().map(|(_, raised)| raised)
     }
 
     /// The same without their names.
@@ -67,7 +76,7 @@ const MAX_NAMES: usize = 20;
 
 /// Where runners name a test that failed.
 static FAILED_NAME: Single = Single::new(
-    r"^(?:test (\S.*?) \.\.\. FAILED|FAILED (\S+::\S[^\n]*?)(?: - .*)?$|ERROR (\S+\.py\S*)|\s*--- FAIL: (\S+)|not ok \d+ -? ?(.+)|(?:FAIL|ERROR): (\w+ \(.+\))|\s*(?:\xE2\x97\x8F|\xE2\x9C\x95|\xE2\x9C\x97|\xE2\x9C\x98|\xC3\x97) (\S.*)|\s+\d+\) (\S.*)|(\S+ > .+) FAILED$|---- (.+) stdout ----|\[  FAILED  \] (\S+)|rspec (\./\S+)|\s*FAIL \[[^\]]*\] (.+)|\(fail\) (.+))",
+    r"^(?:test (\S.*?) \.\.\. FAILED|FAILED (\S+::\S[^\n]*?)(?: - .*)?$|ERROR (\S+\.py\S*)|\s*--- FAIL: (\S+)|not ok \d+ -? ?(.+)|(?:FAIL|ERROR): (\w+ \(.+\))|\s*(?:\xE2\x97\x8F|\xE2\x9C\x95|\xE2\x9C\x97|\xE2\x9C\x98|\xC3\x97) (\S.*)|\xE2\x9C\x96 ([^\d\s][^:]*)$|(\S+#\w+) \[\S+:\d+\]:$|\s+\d+\) (?:(?:Failure|Error):$|(\S.*))|(\S+ > .+) FAILED$|---- (.+) stdout ----|\[  FAILED  \] (\S+)|rspec (\./\S+)|\s*FAIL \[[^\]]*\] (.+)|\(fail\) (.+))",
 );
 
 /// A verdict with its reasons.
@@ -141,20 +150,13 @@ impl Conclusion {
     /// The failure that is recorded: redacted, bounded.
     pub(super) fn into_failure(mut self, inputs: &Inputs<'_>) -> Failure {
         let location = location(inputs, &self.evidence);
-        if self.evidence.source != EvidenceSource::Record && crash::is_around(&self.message) {
-            let named = inputs.raised.as_ref().map(|raised| raised.text.clone());
-            if let Some(named) = named.or_else(|| crash::finding(inputs.texts())) {
-                self.message = named;
-                self.signature_text = None;
-            }
+        if let Some(named) = self.said_better(inputs) {
+            self.message = named;
+            self.signature_text = None;
         }
-        if self.message.ends_with(':')
-            && let Some(rest) = rest_of(inputs, &self.evidence)
-        {
-            self.message = format!("{} {rest}", self.message);
-        }
-        let short =
-            |text: &str| Some(shorten(text, MAX_MESSAGE_BYTES)).filter(|text| !text.is_empty());
+        let short = |text: &str| {
+            Some(shorten_chain(text, MAX_MESSAGE_BYTES)).filter(|text| !text.is_empty())
+        };
         // An agent may report an error without a word.
         let message = short(&self.message).or_else(|| short(&for_want_of_reason(inputs)));
         let message = message.unwrap_or_else(|| exit_text(inputs.evidence));
@@ -162,7 +164,7 @@ impl Conclusion {
             details: details(inputs, &self.evidence),
             location,
             failing: if self.verdict.cause == Cause::VerificationFailed {
-                failed_names(inputs)
+                failed_names(inputs).to_vec()
             } else {
                 Vec::new()
             },
@@ -181,22 +183,38 @@ impl Conclusion {
         }
     }
 
+    /// What says more than the line that decided, where that is the message.
+    fn said_better(&self, inputs: &Inputs<'_>) -> Option<String> {
+        let (evidence, message) = (&self.evidence, &self.message);
+        match evidence.source {
+            EvidenceSource::Record => None,
+            // A signal, or a status of the shell: why is what was said last.
+            EvidenceSource::Process => {
+                let ended = ["process.signal", "process.status-12"];
+                let dies = ended.iter().any(|rule| evidence.rule.starts_with(rule));
+                let raised = || Some(inputs.raised()?.text.clone());
+                let last = raised()
+                    .filter(|_| dies)
+                    .or_else(|| complained(inputs).filter(|_| dies))?;
+                Some(format!("{message}: {last}"))
+            }
+            source => {
+                let cause = self.verdict.cause;
+                let named = (*message == evidence.text)
+                    .then(|| telling::instead_of(inputs, source, evidence.line, cause, message));
+                named.flatten().or_else(|| {
+                    let number = evidence.line.filter(|_| message.ends_with(':'))?;
+                    let rest = telling::below(inputs.stream(source), number)?;
+                    Some(format!("{message} {rest}"))
+                })
+            }
+        }
+    }
+
     /// The failure where there is no output to look at.
     pub(super) fn into_failure_without_output(self) -> Failure {
         of_verdict(self.verdict, self.message, self.evidence)
     }
-}
-
-/// The line below the evidence, which says what its colon announces.
-fn rest_of(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<String> {
-    let number = evidence
-        .line
-        .filter(|_| evidence.source != EvidenceSource::Record)?;
-    let mut lines = inputs.stream(evidence.source).lines();
-    lines
-        .find(|line| line.number > number)
-        .map(Line::to_text)
-        .filter(|text| !text.is_empty())
 }
 
 /// The place that the evidence is about, else that where the program died.
@@ -210,7 +228,7 @@ fn location(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<Location> {
             evidence.line.is_none_or(|line| line == raised.line.number)
                 || crash::is_around(&evidence.text)
         };
-        inputs.raised.as_ref().filter(is_of)?.location.clone()
+        inputs.raised().filter(is_of)?.location.clone()
     };
     places(&evidence.text).into_iter().next().or_else(died)
 }
@@ -283,17 +301,40 @@ fn shown(mut evidence: Evidence) -> Evidence {
     evidence
 }
 
-/// On one line without control characters, redacted, cut.
-fn shorten(text: &str, max_bytes: usize) -> String {
+/// On one line without control characters, redacted.
+fn on_one_line(text: &str) -> String {
     let words = text
         .split(|c: char| c.is_whitespace() || c.is_control())
         .filter(|word| !word.is_empty());
-    let mut text = redact(&words.collect::<Vec<_>>().join(" ")).into_owned();
+    redact(&words.collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+/// The same, cut.
+fn shorten(text: &str, max_bytes: usize) -> String {
+    let mut text = on_one_line(text);
     if text.len() > max_bytes {
         cut(&mut text, max_bytes - '…'.len_utf8());
         text.push('…');
     }
     text
+}
+
+/// The same, where a chain of causes keeps its end: what comes last is why.
+fn shorten_chain(text: &str, max_bytes: usize) -> String {
+    /// As many parts make a chain.
+    const PARTS: usize = 4;
+    let text = on_one_line(text);
+    let parts: Vec<usize> = text.match_indices(": ").map(|(at, _)| at + 2).collect();
+    let end = parts
+        .iter()
+        .find(|at| text.len() - **at <= max_bytes / 3 * 2);
+    match end.filter(|_| text.len() > max_bytes && parts.len() + 1 >= PARTS) {
+        Some(end) => {
+            let end = &text[*end..];
+            format!("{} {end}", shorten(&text, max_bytes - end.len() - 1))
+        }
+        None => shorten(&text, max_bytes),
+    }
 }
 
 /// What an agent said last, what its last tool that failed said, and what came on stderr: its records are for programs.
@@ -351,7 +392,11 @@ fn details(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<String> {
 }
 
 /// The failed tests' names, in the order of the output.
-pub(super) fn failed_names(inputs: &Inputs<'_>) -> Vec<String> {
+pub(super) fn failed_names<'n>(inputs: &'n Inputs<'_>) -> &'n [String] {
+    inputs.names.get_or_init(|| names_in(inputs))
+}
+
+fn names_in(inputs: &Inputs<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for line in inputs.stdout.lines().chain(inputs.stderr.lines()) {
         let found = FAILED_NAME.first_in(line.bytes);
@@ -395,16 +440,16 @@ fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
     let given = inputs.evidence.message.clone();
     given
         .filter(|message| !message.trim().is_empty())
-        .or_else(|| Some(inputs.raised.as_ref()?.text.clone()))
+        .or_else(|| Some(inputs.raised()?.text.clone()))
         .or_else(|| {
-            let last = complained(inputs)?;
+            let last = complained(inputs).or_else(|| repeated(inputs))?;
             Some(format!("{}: {last}", exit_text(inputs.evidence)))
         })
         .unwrap_or_else(|| exit_text(inputs.evidence))
 }
 
 /// What a program complained of last. On stdout, where an agent's words are, only what reports an error counts.
-fn complained(inputs: &Inputs<'_>) -> Option<String> {
+pub(super) fn complained(inputs: &Inputs<'_>) -> Option<String> {
     static REPORTS: Single = Single::new(
         r"(?i)\b(?:error|fail(?:ed|ure|s)?|fatal|cannot|can't|could not|couldn't|unable|denied|refused|invalid|missing|not found|no such|exception|panic)\b",
     );
@@ -415,6 +460,15 @@ fn complained(inputs: &Inputs<'_>) -> Option<String> {
     };
     let last = complaint(inputs.stderr, false).or_else(on_stdout)?;
     Some(last.to_text()).filter(|text| !crash::is_around(text))
+}
+
+/// What a program that only ran another one said last.
+fn repeated(inputs: &Inputs<'_>) -> Option<String> {
+    let streams = inputs.texts().into_iter().take(1);
+    let mut lines = streams.flat_map(|text| text.lines().rev());
+    lines
+        .find(|line| is_wrapper(line.bytes) && line.bytes.iter().any(u8::is_ascii_digit))
+        .map(Line::to_text)
 }
 
 /// The exit status, where nothing was said at all.

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::model::failure::Location;
+use crate::model::failure::{EvidenceSource, Location};
 use crate::policy::patterns::{Matches, Patterns, Single};
 use crate::policy::text::{Line, Text, places};
 
@@ -27,17 +27,21 @@ const NEAR: usize = 8;
 /// C++: what the exception says.
 static WHAT: Single = Single::new(r"^\s+what\(\):\s+(.+)");
 
+/// Lisp: what the condition says.
+static CONDITION: Single = Single::new(r"^  (\S.+)");
+
 /// A frame of Node, Deno, Bun, Java, Kotlin, Scala, .NET: what was called, and where.
-const FRAME_PATTERN: &str = r"^\s+at (?:\S.*\(.*\)|\S*:\d+)";
+const FRAME_PATTERN: &str = r"^(?:npm (?:error|ERR!))?\s+at (?:\S.*\(.*\)|\S*:\d+)";
 static FRAME: Single = Single::new(FRAME_PATTERN);
 
 /// Each runtime's own form; the last one that is found counts.
-static FORMS: [(Single, Named); 21] = [
+static FORMS: [(Single, Named); 23] = [
     // Python.
     (
         Single::new(r"^\s*(?:[+|] )?(?:Exception Group )?Traceback \(most recent call last\)"),
         Named::Below,
     ),
+    (Single::new(r"^(Fatal Python error: .+)"), Named::Here),
     // Rust, before 1.73 and since.
     (
         Single::new(r"^thread '.*' panicked at '(.+)', \S+:\d+"),
@@ -106,12 +110,17 @@ static FORMS: [(Single, Named); 21] = [
     ),
     // Lua, Julia, Dart.
     (
-        Single::new(r"^\w+: (?:\S+:\d+: )?(.+)"),
+        Single::new(r"^[\w.]+: (?:\S+:\d+: )?(.+)"),
         Named::HereBefore("stack traceback:"),
     ),
     (
         Single::new(r"^ERROR: (?:LoadError: )?(.+)"),
         Named::HereBefore("Stacktrace:"),
+    ),
+    // Lisp.
+    (
+        Single::new(r"^Unhandled ([A-Z][A-Z:-]+) in thread "),
+        Named::With(&CONDITION),
     ),
     // Haskell, R.
     (
@@ -130,7 +139,7 @@ pub(super) fn patterns() -> impl Iterator<Item = &'static str> {
 
 /// What comes before an error's type.
 static PREFIX: Single = Single::new(
-    r"^\s*(?:(?:Exception in thread \x22[^\x22]*\x22|Unhandled [Ee]xception[.:]|(?:error: )?Uncaught(?: \(in promise\))?:?|Caused by:|\[cause\]:)\s+)+",
+    r"^\s*(?:npm (?:error|ERR!)\s+)?(?:(?:Exception in thread \x22[^\x22]*\x22|Unhandled [Ee]xception[.:]|(?:error: )?Uncaught(?: \(in promise\))?:?|Caused by:|\[cause\]:)\s+)+",
 );
 /// A line that names an error by its type.
 static TYPED: Single = Single::new(
@@ -138,13 +147,10 @@ static TYPED: Single = Single::new(
 );
 /// What is around it and says nothing itself: headers, versions, exit statuses, counts, frames.
 static AROUND: Single = Single::new(
-    r"^\s*(?:Node\.js v\d|Bun v\d|Deno \d|Traceback \(most recent|goroutine \d|note: run with `RUST_BACKTRACE|stack backtrace:|Stack trace:|Stacktrace:|stack traceback:|#\d+ |thrown in |at \S+ ?\(|\.\.\. \d+ more|[\^~\s]+$|exit status \d+$|Execution halted|CallStack \(|core dumped|Aborted\b|terminate called|SUMMARY: \w+Sanitizer|thread '.*' panicked at \S+:\d+:\d+:$|Found \d+ errors?\b|\d+ errors? (?:generated|found)|Exception in thread \x22[^\x22]*\x22\s*$|(?:npm (?:error|ERR!) )?[\w$]+: (?:'[^']*'|-?\d+),?$)",
+    r"^\s*(?:Node\.js v\d|Bun v\d|Deno \d|Traceback \(most recent|goroutine \d|note: run with `RUST_BACKTRACE|stack backtrace:|Stack trace:|Stacktrace:|stack traceback:|#\d+ |thrown in |at \S+ ?\(|\.\.\. \d+ more|[\^~\s]+$|exit status \d+$|Execution halted|CallStack \(|core dumped|Aborted\b|terminate called|SUMMARY: \w+Sanitizer|thread '.*' panicked at \S+:\d+:\d+:$|Found \d+ errors?\b|\d+ errors? (?:generated|found)|Exception in thread \x22[^\x22]*\x22\s*$|(?:npm (?:error|ERR!)\s+)?[a-z_$][\w$]*: (?:'[^']*'|-?\d+),?$|BEGIN failed--)",
 );
 /// A frame of Rust's, whose place stands below.
 static NUMBERED: Single = Single::new(r"^\s+\d+: ");
-/// A finding with its place.
-static FINDING: Single = Single::new(r"(?i)\b(?:error|fehler|erreur)\b");
-
 /// An error as its runtime names it.
 pub(super) struct Raised<'a> {
     /// The line that names it.
@@ -155,13 +161,16 @@ pub(super) struct Raised<'a> {
     pub location: Option<Location>,
 }
 
-/// The error that a program died of, of its streams the first that says so.
-pub(super) fn raised_in(streams: [&Text; 2]) -> Option<Raised<'_>> {
-    streams.into_iter().find_map(raised)
+/// The error that a program died of, of its streams the first that says so, and which that is.
+pub(super) fn raised_in(
+    streams: [(EvidenceSource, &Text); 2],
+) -> Option<(EvidenceSource, Raised<'_>)> {
+    let mut streams = streams.into_iter();
+    streams.find_map(|(source, text)| Some((source, raised(text)?)))
 }
 
 /// The last error of a stream that a runtime reports in its own form.
-pub(super) fn raised(text: &Text) -> Option<Raised<'_>> {
+fn raised(text: &Text) -> Option<Raised<'_>> {
     let lines: Vec<Line<'_>> = text.lines().collect();
     let mut room = Matches::default();
     (0..lines.len()).rev().find_map(|at| {
@@ -172,7 +181,7 @@ pub(super) fn raised(text: &Text) -> Option<Raised<'_>> {
             let group = matched
                 .first_group()
                 .map(|range| String::from_utf8_lossy(&lines[at].bytes[range]).into_owned());
-            error_at(&lines, at, *named, group.as_deref())
+            error_at(&lines, at, *named, group.as_deref()).filter(|raised| !is_around(&raised.text))
         };
         matched.iter().find_map(found)
     })
@@ -199,9 +208,10 @@ fn error_at<'a>(
             .any(|line| line.bytes.starts_with(footer.as_bytes()))
             .then(|| of(at, here(), None)),
         Named::Below => {
-            let is_error = |line: &Line<'_>| {
-                !line.bytes.starts_with(b" ") && !line.bytes.trim_ascii().is_empty()
-            };
+            let indented = |line: &Line<'_>| line.bytes.len() - line.bytes.trim_ascii_start().len();
+            let header = indented(&lines[at]);
+            let is_error =
+                |line: &Line<'_>| indented(line) <= header && !line.bytes.trim_ascii().is_empty();
             let found = at + 1 + below.iter().position(is_error)?;
             // Frames stand above it, the innermost last; a panic's header has the place.
             let place = lines[at..found]
@@ -258,14 +268,6 @@ pub(super) fn is_around(message: &str) -> bool {
     AROUND.first_in(message.as_bytes()).is_some()
 }
 
-/// The first line that reports an error at a place.
-pub(super) fn finding(streams: [&Text; 2]) -> Option<String> {
-    let is_finding =
-        |line: &Line<'_>| FINDING.first_in(line.bytes).is_some() && place_in(&[*line]).is_some();
-    let mut lines = streams.into_iter().flat_map(Text::lines);
-    lines.find(is_finding).map(Line::to_text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,7 +275,7 @@ mod tests {
     #[test]
     fn every_pattern_compiles() {
         let forms = FORMS.iter().map(|(form, _)| form);
-        for pattern in forms.chain([&WHAT, &PREFIX, &TYPED, &AROUND, &FINDING, &NUMBERED]) {
+        for pattern in forms.chain([&WHAT, &CONDITION, &PREFIX, &TYPED, &AROUND, &NUMBERED]) {
             assert!(pattern.compiles());
         }
     }
@@ -291,6 +293,11 @@ mod tests {
                  raise ValueError(\"two\\nlines\")\nValueError: two\nlines\n",
                 "ValueError: two",
                 "b.py:7",
+            ),
+            (
+                "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    x[1]\nKeyError: 'moon'\n",
+                "KeyError: 'moon'",
+                "a.py:3",
             ),
             (
                 "\nthread 'main' (23244) panicked at src/r.rs:1:75:\nindex out of bounds: the len is 0\nstack backtrace:\n   \

@@ -9,7 +9,7 @@ use super::rules::{
     AGENT, ANY, AUTH, BUILD, FAMILIES, Family, LINT, NO_TOOL, Rule, TEST, TYPECHECK, UNAUTHORIZED,
 };
 use super::scan::{Hit, Scan};
-use super::{api, command_line, conclusion, process, rules, scan};
+use super::{api, command_line, conclusion, process, rules, scan, telling};
 use crate::model::failure::{Cause, EvidenceSource};
 use crate::model::feedback::CheckKind;
 use crate::policy::text::Line;
@@ -118,7 +118,7 @@ impl<'a> Feedback<'a> {
         };
         let died = |family| {
             let mut hits = self.scan.matches(family, self.stages);
-            hits.find(|hit| !self.names_failed_test(*hit))
+            hits.find(|hit| !self.names_failed_test(*hit) && !self.is_played(*hit))
         };
         // 1. A time limit.
         process::time_limit(evidence, signal)
@@ -310,7 +310,13 @@ impl<'a> Feedback<'a> {
     fn tests_failed(&self, hit: Hit<'a>) -> Conclusion {
         let mut conclusion = Conclusion::of_hit(hit);
         let names = conclusion::failed_names(self.inputs);
-        conclusion.message = conclusion::of_tests(self.inputs, &conclusion.evidence, &names);
+        let tests = conclusion::of_tests(self.inputs, &conclusion.evidence, names);
+        let named = tests != conclusion.evidence.text;
+        conclusion.message = match telling::reason(self.inputs) {
+            Some(reason) if named && !tests.contains(&reason) => format!("{tests}: {reason}"),
+            Some(reason) if !named => reason,
+            _ => tests,
+        };
         // Which tests fail is what recurs; how many passed is not.
         conclusion.signature_text = (!names.is_empty()).then(|| names.join("\n"));
         self.consider_flaky(&mut conclusion);
@@ -354,7 +360,18 @@ impl<'a> Feedback<'a> {
         // Where tests ran and one of them compared values, words of the machine are the subject of a test.
         let tests_failed =
             self.best(Family::TestsFailed).is_some() && self.inputs.counts.failed != Some(0);
-        let believable = !(tests_failed && self.asserted());
+        let played = self
+            .scan
+            .matches(Family::Machine, self.stages)
+            .any(|hit| self.is_played(hit));
+        let believable = !(tests_failed && self.asserted() || played);
+        // Nor where the program ended with an assertion of its own: what it had printed is its subject.
+        let asserted = |hit: &Hit<'a>| {
+            let raised = self.inputs.raised();
+            raised.is_some_and(|raised| {
+                raised.text.starts_with("Assert") && raised.line.bytes != hit.line.bytes
+            })
+        };
         let families = [
             Family::Machine,
             Family::MissingTool,
@@ -373,14 +390,14 @@ impl<'a> Feedback<'a> {
                 let hit = self
                     .scan
                     .matches(family, self.stages)
-                    .find(|hit| !self.opened_file(*hit))?;
+                    .find(|hit| !self.opened_file(*hit) && !lacks_part(*hit))?;
                 let answered = matches!(family, Family::Refused | Family::Network);
                 // A test may raise what it likes; the operating system's own errors are real.
                 let real = !tests_failed || os_error(hit.line.bytes) || !answered;
                 let described =
                     found && hit.source == EvidenceSource::Stdout && !os_error(hit.line.bytes);
-                let played = tests_failed && self.is_raised(hit);
                 let followed = answered && compiler;
+                let played = self.is_played(hit) || asserted(&hit);
                 (real && !described && !played && !followed).then_some(hit)
             });
         let status = process::shell_status(self.inputs.evidence, self.inputs.counts.failed);
@@ -434,14 +451,24 @@ impl<'a> Feedback<'a> {
             ])
     }
 
-    /// Whether the words of an error are in a printed line of source that raises it: a test plays what it is about.
-    fn is_raised(&self, hit: Hit<'a>) -> bool {
+    /// Whether tests failed, and the words of an error are in a printed line of source that raises it: a test plays what it
+    /// is about.
+    fn is_played(&self, hit: Hit<'a>) -> bool {
         const RAISES: [&str; 3] = ["raise ", "throw ", "die "];
+        if self.best(Family::TestsFailed).is_none() || self.inputs.counts.failed == Some(0) {
+            return false;
+        }
         let said = hit.line.to_text();
         let words = said
             .rsplit_once("] ")
             .or_else(|| said.split_once(": "))
             .map_or(said.as_str(), |(_, words)| words);
+        // What it was about is an argument of its own.
+        let words = [": '", ": \"", " (", " - "]
+            .into_iter()
+            .filter_map(|end| words.find(end))
+            .min()
+            .map_or(words, |end| &words[..end]);
         let raises = |line: Line<'_>| {
             let source = line.to_text();
             let printed = matches!(line.bytes.first(), Some(b' ' | b'\t' | b'>'));
@@ -454,6 +481,13 @@ impl<'a> Feedback<'a> {
                 .into_iter()
                 .any(|(_, text)| text.lines().any(raises))
     }
+}
+
+/// Whether what is not installed is a part of a tool, which a project names, rather than a program of the machine.
+fn lacks_part(hit: Hit<'_>) -> bool {
+    const PARTS: [&str; 5] = ["plugin", "extension", "theme", "preset", "reporter"];
+    let said = hit.line.to_text().to_ascii_lowercase();
+    hit.rule.id == "tool.hook" && PARTS.iter().any(|part| said.contains(part))
 }
 
 /// Whether a line carries an error of the operating system rather than words alone.

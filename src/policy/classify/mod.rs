@@ -16,10 +16,13 @@ mod reset_time;
 mod rules;
 mod scan;
 mod stage;
+mod telling;
 
 pub(crate) use api::lone_error;
 pub(crate) use check_summary::summarize;
 pub(crate) use stage::{guess_loop, guess_stage, stage_of_command};
+
+use std::cell::OnceCell;
 
 use regex::bytes::Regex;
 
@@ -65,7 +68,11 @@ pub fn classify(
         stdout: &stdout,
         counts: count([&stdout, &stderr]),
         now,
-        raised: crash::raised_in([&stderr, &stdout]),
+        raised: crash::raised_in([
+            (EvidenceSource::Stderr, &stderr),
+            (EvidenceSource::Stdout, &stdout),
+        ]),
+        names: OnceCell::new(),
     };
     decide(user_rules, &inputs).into_failure(&inputs)
 }
@@ -98,6 +105,7 @@ pub(super) fn patterns() -> Vec<&'static str> {
     patterns.extend(scan::PATTERNS.concat());
     patterns.extend([complaint::SHAPES, complaint::RAN].concat());
     patterns.extend(crash::patterns());
+    patterns.extend(telling::patterns());
     patterns.extend(stage::patterns());
     patterns.extend(check_summary::patterns());
     patterns

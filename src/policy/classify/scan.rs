@@ -79,6 +79,9 @@ impl<'a> Scan<'a> {
             let mut quotes = Quoted::new(tests_run);
             for (index, line) in text.lines().enumerate() {
                 quotes.follow(line.bytes);
+                if quotes.section == Section::Warned {
+                    continue;
+                }
                 let matched = rules.patterns.matches(line.bytes, &mut room);
                 if matched.is_empty() {
                     continue;
@@ -174,7 +177,7 @@ const SOURCE: &[&str] = &[
     r"^\s*\xE2\x94\x82\s*(?:\xE2\x9D\xB1\s*)?\d+\s+\xE2\x94\x82",
     r"^[\s^~|+-]*$",
     // Diffs.
-    r"^[-+](?:[^-+]|$)",
+    r"^(?:[-+](?:[^-+]|$)|\s+[-+]\s*['\x22])",
     r"^E\s+[-+?](?:\s|$)",
     r"^[\s#>|*+-]*(?:left|right|expected|actual|got|want|wanted|found|received|Expected|Actual|Received|Got|Want|Found)\b\s*:",
     // What pytest explains of an assertion.
@@ -184,6 +187,8 @@ const SOURCE: &[&str] = &[
     r"(?i)^\W*(?:npm )?warn(?:ing)?\b[:\s]",
     r"(?i)\b(?:will retry|tr(?:y|ies) remaining|attempts? (?:left|remaining))",
     r"(?:^|[ ,;(])(?:[Rr]etrying|Reconnecting)(?:[ ,;.)]|$)(?:[^(]|$)",
+    // What is not there, and what is taken in its place.
+    r"(?i)\bfound\b.{0,12}\b(?:using|taking) (?:the )?(?:defaults?|preset|built-?in|fallback|bundled|global)\b|\b(?:fall(?:ing|s)? back|defaulting) (?:to|on)\b|\busing (?:the )?(?:defaults?|built-?in|fallback)\b.{0,12}\binstead\b",
     // Source that an interpreter or a linter prints.
     r#"^\s+(?:if|for|while|return|raise|throw|throws|assert|print|printf|println!|panic!|expect|import|from|const|let|var|def|fn|func|echo)\b.*[({;:"]"#,
     r"^[\s>]*(?:[\w$.:]*[.:])?(?:(?i:assert)\w*!?|expect|EXPECT_\w+|REQUIRE|CHECK)\s?\(.*\S",
@@ -301,6 +306,8 @@ enum Section {
     Pytest,
     /// What a test printed.
     Captured,
+    /// A warning in a box of lines, as Terraform draws them.
+    Warned,
 }
 
 impl Quoted {
@@ -322,7 +329,7 @@ impl Quoted {
             Section::Pytest => {
                 !line.starts_with(b"E ") && !line.starts_with(b"==") && !line.starts_with(b"!!")
             }
-            Section::Captured => true,
+            Section::Captured | Section::Warned => true,
         };
         // The last of pip's retries is no mere warning: what follows only says that nothing was found.
         let last_retry = contains(line, b"Retrying (Retry(total=0")
@@ -343,6 +350,11 @@ impl Quoted {
         }
     }
 
+    /// Whether the line is in what a test printed.
+    pub(super) fn is_captured(&self) -> bool {
+        self.section == Section::Captured
+    }
+
     fn is_log(&mut self, line: &[u8]) -> bool {
         self.is_in(8, line) || self.is_in(5, line) && (self.tests_run || !self.is_in(6, line))
     }
@@ -353,7 +365,13 @@ impl Quoted {
 
     /// Takes the next line.
     pub(super) fn follow(&mut self, line: &[u8]) {
-        if line.starts_with(b"=====") {
+        if line.starts_with("│ Warning: ".as_bytes()) {
+            self.section = Section::Warned;
+        } else if self.section == Section::Warned {
+            if line.starts_with("╵".as_bytes()) {
+                self.section = Section::None;
+            }
+        } else if line.starts_with(b"=====") {
             let title = line.trim_ascii_start();
             let opens = contains(title, b" FAILURES =") || contains(title, b" ERRORS =");
             self.section = if opens {

@@ -11,10 +11,10 @@ use crate::policy::classify::check_summary::Counts;
 use crate::policy::classify::complaint::{Kind, Said};
 use crate::policy::classify::conclusion::{Conclusion, Inputs, last_words};
 use crate::policy::classify::rules::{
-    ANY, BROKEN, BUILD, FAILED, FAMILIES, Family, INVALID, LINT, MISSING, Rule, TEST, TRACEBACK,
-    TYPECHECK, UNCLEAR,
+    ANY, BROKEN, BUILD, FAILED, FAMILIES, Family, INVALID, LINT, MISSING, Rule, TEST, TYPECHECK,
+    UNCLEAR,
 };
-use crate::policy::classify::{api, command_line, complaint, crash, process, rules};
+use crate::policy::classify::{api, command_line, complaint, process, rules};
 use crate::policy::patterns::Single;
 use crate::policy::text::{Line, Text};
 
@@ -160,7 +160,12 @@ impl<'a> Feedback<'a> {
             .into_iter()
             .take(streams)
             .find_map(|(source, text)| {
-                let line = complaint::complaint(text, self.stages & TEST != 0)?;
+                // Frames come last, and say nothing.
+                let raised = self.inputs.raised.as_ref();
+                let raised = raised.filter(|(of, _)| *of == source);
+                let line = raised
+                    .map(|(_, raised)| raised.line)
+                    .or_else(|| complaint::complaint(text, self.stages & TEST != 0))?;
                 let complains =
                     || self.unless_carried(Conclusion::of_line(rule, verdict, source, line));
                 Some(self.lacking(source, line).unwrap_or_else(complains))
@@ -225,9 +230,9 @@ impl<'a> Feedback<'a> {
         }
         let families = [Family::WeakBuild, Family::WeakCheck];
         let mut hit = families.into_iter().find_map(|family| self.best(family))?;
-        let raised = || crash::raised(self.inputs.stream(hit.source));
-        if let Some(raised) = (hit.rule.id == TRACEBACK).then(raised).flatten() {
-            hit.line = raised.line;
+        // What a runtime names says more than words that anybody may use.
+        if let Some((source, raised)) = &self.inputs.raised {
+            (hit.source, hit.line) = (*source, raised.line);
         }
         let last = || {
             let line = self.complained(hit.source)?;

@@ -45,7 +45,7 @@ pub(super) const COMPILE: &[Rule] = &table(
         ),
         rule(
             "missing.compiler-input",
-            r"^cc1\S*: fatal error: \S+: No such file|: error: no such file or directory: '|: no input files",
+            r"^cc1\S*: fatal error: \S+: No such file|^cc1\S*: [^:]+: [^:]+: (?:Datei oder Verzeichnis nicht gefunden|Aucun fichier ou dossier|No existe el (?:fichero|archivo)|Arquivo ou diretório|File o directory non esistente|Нет такого файла)|: error: no such file or directory: '|: no input files",
         )
         .means(MISSING),
         rule(
@@ -63,6 +63,10 @@ pub(super) const COMPILE: &[Rule] = &table(
             r"^\s*error\[E\d{4}\]|^error: (?:expected .*(?:found|,)|this file contains an? un|mismatched closing|unexpected (?:closing|token|end)|unterminated|unclosed|unknown (?:start of )?token|no rules expected|cannot find (?:macro|derive|attribute)|couldn't read|linking with `|prefix `|missing `|invalid suffix|failed to run custom build command|failed to (?:parse manifest|parse lock file|load manifest|resolve patches|parse the)|invalid (?:table|key|array|string|inline|character|basic|type:|TOML)|unclosed (?:table|array|string)|could not parse|duplicate key|cyclic package|the lock ?file .* needs to be updated|failed to select a version for `|package `\S+` cannot be built because|rustc \S+ is not supported|feature `|proc macro|no default toolchain|Error writing files: failed to resolve mod|the compiler unexpectedly panicked|internal compiler error|environment variable `)|^error: (?:`\S+`|\S+) (?:is|was|must|cannot|requires|has)\b.*manifest|\x22reason\x22:\x22build-finished\x22,\x22success\x22:false",
         ),
         rule(
+            "build.linker",
+            r"undefined reference to|undefined symbols? (?:for|:|referenced)|Undefined symbols|unresolved external symbol|multiple definition of|duplicate symbol|cannot find -l\S+|\b(?:l|mo|wi)?ld(?:\.\w+)?: (?:error|fatal|symbol|cannot|unable|library)|collect2: error|ld returned \d+|linker command failed|LINK : fatal error|LNK\d{4}|relocation .* against|unable to find library -l|file format not recognized|library not found for -l",
+        ),
+        rule(
             "build.cc",
             r"^\S[^:]*(?:\(\d+(?:,\d+)?\)|:\d+(?::\d+)?): (?:fatal )?error(?: C\d+)?: |: (?:Fehler|erreur|error fatal|schwerwiegender Fehler|erreur fatale|errore|erro|ошибка|错误|エラー): |^cc1\S*: (?:fatal error|all warnings being|error)|^compilation terminated|^\S+: error: [a-z].*\[-Werror",
         )
@@ -72,10 +76,6 @@ pub(super) const COMPILE: &[Rule] = &table(
             r"\[clang-diagnostic-error\]|\.(?:c|cc|cpp|cxx|h|hpp):\d+:\d+: fatal error: ",
         )
         .at(LINT | TYPECHECK),
-        rule(
-            "build.linker",
-            r"undefined reference to|undefined symbols? (?:for|:|referenced)|Undefined symbols|unresolved external symbol|multiple definition of|duplicate symbol|cannot find -l\S+|\b(?:l|mo|wi)?ld(?:\.\w+)?: (?:error|fatal|symbol|cannot|unable|library)|collect2: error|ld returned \d+|linker command failed|LINK : fatal error|LNK\d{4}|relocation .* against|unable to find library -l|file format not recognized|library not found for -l",
-        ),
         rule(
             "build.tsc",
             r"error TS(?:[1234]\d{3}|7\d{3}|[89]\d{3}|1[0-7]\d{3}|18\d{3}|2\d{4})\b|^Found \d+ errors? in \d+ files?",
@@ -174,7 +174,7 @@ pub(super) const LIKELY: &[Rule] = &table(
         ),
         rule(
             "build.yaml",
-            r"yaml: line \d+|YAMLException|(?:yaml\.)?(?:scanner\.ScannerError|parser\.ParserError)|mapping values are not allowed|TOMLDecodeError|tomllib|toml: |TOML parse error|(?i:invalid (?:JSON|YAML|TOML|XML)\b)|JSONDecodeError|could not parse (?:\S+ as )?(?:JSON|YAML|TOML|XML)|Unexpected end of JSON|xml\.\S*ParseError|not well-formed|(?i:failed to parse|error parsing|cannot parse|could not parse|unable to parse|parsing (?:error|failed)|parse failure)",
+            r"yaml: line \d+|YAMLException|(?:yaml\.)?(?:scanner\.ScannerError|parser\.ParserError)|mapping values are not allowed|TOMLDecodeError|tomllib|(?:^|[^\w.])toml: |TOML parse error|(?i:invalid (?:JSON|YAML|TOML|XML)\b)|JSONDecodeError|could not parse (?:\S+ as )?(?:JSON|YAML|TOML|XML)|Unexpected end of JSON|xml\.\S*ParseError|not well-formed|(?i:failed to parse|error parsing|cannot parse|could not parse|unable to parse|parsing (?:error|failed)|parse failure)",
         ),
         rule(
             "build.cmake",
@@ -205,9 +205,6 @@ pub(super) const LIKELY: &[Rule] = &table(
         ),
     ],
 );
-
-/// The rule for the head of a Python traceback.
-pub(in super::super) const TRACEBACK: &str = "build.traceback";
 
 /// Words that say that something did not build, not what: they hold where no better word was found.
 pub(super) const WEAK: &[Rule] = &table(
@@ -242,7 +239,7 @@ pub(super) const WEAK: &[Rule] = &table(
             r"(?i)\bbuild (?:has )?failed\b|\bcompil(?:ation|e|ing)\b.*\b(?:failed|error)|\bfailed to (?:compile|build|link|parse|load|resolve|install|generate|transpile|bundle|configure|render|initialize)|Execution failed for task|BUILD FAIL(?:ED|URE)|[1-9]\d* errors? generated|[1-9]\d* error\(s\)|panicked at|error: script",
         ),
         // What it was raised as stands at its end: the classifier looks there.
-        rule(TRACEBACK, r"^Traceback \(most recent call last\)").at(BUILD).means(BROKEN),
+        rule("build.traceback", r"^Traceback \(most recent call last\)").at(BUILD).means(BROKEN),
         rule(
             "build.exception",
             r"^(?:Uncaught |Unhandled (?:exception|rejection)[: ]+|Exception in thread \S+ )?(?:[\w$]+(?:\.|::))*[A-Z]\w*(?:Error|Exception)\b|^panic: |^thread '.*' panicked|^Unhandled ",

@@ -56,7 +56,7 @@ pub(super) const RULES: &[Rule] = &table(
         ),
         rule(
             "input.given",
-            r"(?i)\b(?:supplied|given|passed|provided) (?:to|for|in|as) (?:the )?['`\x22]?[\w.-]+['`\x22]? (?:option|setting|parameter|argument|flag)\b",
+            r"(?i)\bconfig(?:uration)? (?:value|option|setting|key) ['`\x22][\w.-]+['`\x22]: |\b(?:supplied|given|passed|provided) (?:to|for|in|as) (?:the )?['`\x22]?[\w.-]+['`\x22]? (?:option|setting|parameter|argument|flag)\b",
         ),
         // A configuration that is checked against its schema; where something is checked, that is its business.
         rule(
@@ -100,7 +100,7 @@ pub(super) const MISSING_RESOURCE: &[Rule] = &table(
     [
         rule(
             "missing.named-file",
-            r"(?i)\bno [`'\x22]?[\w./-]+\.(?:toml|json|xml|ya?ml|ninja|cfg|ini|py|gradle|mod|lock|cmake)[`'\x22]? (?:file )?(?:was |were |could be )?(?:found|exists|in )|loading 'build\.ninja': |src refspec \S+ does not match any|does not (?:contain|have) (?:this|these|the) features?|Could not resolve entry module|Could not find or load main class|\bno \w+ (?:directory|folder) (?:in|found)\b|\bmissing (?:data|input|source|model|asset|fixture)s? \W?\w+\W?: |(?:required|input|source|data|schema|template|fixture|config(?:uration)?|settings|manifest) file .{0,80}(?:is missing|not found|missing)",
+            r"(?i)\bno [`'\x22]?[\w./-]+\.(?:toml|json|xml|ya?ml|ninja|cfg|ini|py|gradle|mod|lock|cmake|am|ac)[`'\x22]? (?:file )?(?:was |were |could be )?(?:found|exists|in )|loading 'build\.ninja': |src refspec \S+ does not match any|does not (?:contain|have) (?:this|these|the) features?|Could not resolve entry module|Could not find or load main class|\bno \w+ (?:directory|folder) (?:in|found)\b|\bmissing (?:data|input|source|model|asset|fixture)s? \W?\w+\W?: |(?:required|input|source|data|schema|template|fixture|config(?:uration)?|settings|manifest) file .{0,80}(?:is missing|not found|missing)",
         ),
         rule(
             "missing.named",
@@ -117,11 +117,11 @@ pub(super) const MISSING_RESOURCE: &[Rule] = &table(
         // A build graph names what is made from what, and one of it is not there.
         rule(
             "missing.prerequisite",
-            r"\bMissingInput\w*|(?i:\bmissing input files?(?: ['`\x22/:(]| for\b))|(?i:\bdo(?:es)?(?: not|n't) know how to (?:make|build) )|(?i:\bno rule (?:found |available )?(?:for|to (?:make|build|redo|produce|create|generate))\b)|\bno rule (?:is )?available\b|(?i:\bsource [`'\x22][^'\x22]+['\x22] not found, needed by)|\bsource not found: |Dependent file '[^']+' does not exist|specifies (?:file|directory) '[^']+' which doesn't exist|\bExplicitly named file '",
+            r"\bMissingInput\w*|(?i:\bmissing input files?(?: ['`\x22/:(]| for\b))|(?i:\bdo(?:es)?(?: not|n't) know how to (?:make|build) )|(?i:\bno rule (?:found |available )?(?:for|to (?:make|build|redo|produce|create|generate))\b)|\bno rule (?:is )?available\b|(?i:\bsource [`'\x22][^'\x22]+['\x22] not found, needed by)|\bsource not found: |Dependent file '[^']+' does not exist|specifies (?:file|directory) '[^']+' which doesn't exist|\bExplicitly named file '|\bCannot find source file:",
         ),
         rule(
             "missing.target",
-            r"No rule to make target|ninja: error: unknown target|ninja: error: '.*', needed by|no (?:such target|such package|bin target named|test target named|example target named|bench target named|library targets found)|did not match any packages|package `?\S+`? (?:is not a member of the workspace|not found in workspace|ID specification .* did not match)|error: package\(s\) `\S+` not found|no such (?:build )?target|unknown target|Target \x22\S+\x22 does not exist in the project|no target named|unknown (?:build )?step|no step named|does not have (?:a )?(?:target|task|scheme)|does not contain a scheme|Keine Regel|Aucune règle pour fabriquer|No hay ninguna regla para construir|No such module: \S+ in project|Could not find the selected project in the reactor",
+            r"No rule to make target|ninja: error: unknown target|ninja: error: '.*', needed by|no (?:such target|such package|bin target named|test target named|example target named|bench target named|library targets found)|did not match any packages|package `?\S+`? (?:is not a member of the workspace|not found in workspace|ID specification .* did not match)|error: package\(s\) `\S+` not found|no such (?:build )?target|unknown target|Target \x22\S+\x22 does not exist in the project|no target named|unknown (?:build )?step|no step named|does not have (?:a )?(?:target|task|scheme)|does not contain a scheme|\*\*\* (?:Keine Regel|Aucune règle pour|No hay ninguna regla|Nessuna regola per|(?:Sem|Não há|Nenhuma) regra para|Нет правила для|没有规则)|するルールがありません|No such module: \S+ in project|Could not find the selected project in the reactor",
         ),
         rule(
             "missing.package-npm",
@@ -145,7 +145,7 @@ pub(super) const MISSING_RESOURCE: &[Rule] = &table(
         ),
         rule(
             "missing.git",
-            r"pathspec '.*' did not match|couldn't find remote ref|[Rr]emote branch \S+ not found|(?i:repository '?\S+'? (?:not found|does not exist))|ERROR: Repository not found|not a git repository|bad revision|ambiguous argument '.*': unknown revision|unknown revision or path|invalid reference|not a valid (?:object name|ref|commit)|does not exist in '?HEAD|No such remote|does not appear to be a git repository|no such (?:ref|branch|commit|submodule)|not something we can merge|reference is not a tree|No stash entries found|No submodule mapping found|fatal: path '.*' does not exist|Your configuration specifies to merge with the ref",
+            r"pathspec '.*' did not match|couldn't find remote ref|[Rr]emote branch \S+ not found|(?i:repository '?\S+'? (?:not found|does not exist))|ERROR: Repository not found|not a git repository|Kein Git-Repository|pas un dépôt git|(?:no es un repositorio|não é um repositório|non è un repository) git|bad revision|ambiguous argument '.*': unknown revision|unknown revision or path|invalid reference|not a valid (?:object name|ref|commit)|does not exist in '?HEAD|No such remote|does not appear to be a git repository|no such (?:ref|branch|commit|submodule)|not something we can merge|reference is not a tree|No stash entries found|No submodule mapping found|fatal: path '.*' does not exist|Your configuration specifies to merge with the ref",
         ),
         rule(
             "missing.tests",

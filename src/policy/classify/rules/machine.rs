@@ -230,7 +230,7 @@ pub(super) const NO_CONNECTION: &[Rule] = &table(
         ),
         rule(
             "network.reset",
-            r"(?:^|[:;(,] *)[Cc]onnection (?:was )?(?:reset|closed|aborted|lost|broken)\b|\bECONN(?:RESET|ABORTED)\b|\bEPIPE\b.*(?:socket|fetch|request)|socket hang up|(?i:remote end hung up|early EOF|unexpected (?:disconnect|EOF) while reading|RPC failed; |connection reset by peer|Recv failure|Empty reply from server|RemoteDisconnected|ConnectionResetError|ProtocolError\(|IncompleteRead|unexpected end of file .*fetch|premature (?:close|end)|transfer closed with)",
+            r"(?:^|[:;(,] *)[Cc]onnection (?:was )?(?:reset|closed|aborted|lost|broken)\b|\bECONN(?:RESET|ABORTED)\b|\bEPIPE\b.*(?:socket|fetch|request)|socket hang up|(?i:remote end hung up|early EOF|unexpected (?:disconnect|EOF) while reading|RPC failed; |connection reset by peer|Recv failure|Empty reply from server|RemoteDisconnected|ConnectionResetError|ProtocolError\(|IncompleteRead|unexpected end of file .*fetch|premature (?:close\b|end of (?:chunk|message|response|stream|content))|transfer closed with)",
         ),
         rule(
             "network.timed-out",

@@ -10,7 +10,6 @@ mod messages;
 mod runners;
 mod time_limits;
 
-pub(super) use diagnostics::TRACEBACK;
 pub(super) use messages::COMPARED;
 
 use std::sync::{LazyLock, OnceLock};

@@ -9,7 +9,7 @@ pub(super) const ASSERTION: &[Rule] = &table(
     [
         rule(
             "assertion.any",
-            r"(?i)\bassert(?:ion)?[\w.]*(?:error|failed|failure|exception|failederror)\b|assertion `?.*failed|^E\s+assert\b|ERR_ASSERTION|\bAssertionError\b|\bexpect\(.*\)\.|^\s*(?:Expected|expected)\b.*|^\s*Failure/Error:|ComparisonFailure|\bgot\b.*\bwant\b|, want \S|should (?:be|equal|have|deep)|\bexpected\b.{1,80}\b(?:to (?:be|equal|eq|match|have|contain|include|throw|return)|but (?:got|was|received|found)|got|received)\b",
+            r"(?i)\bassert(?:ion)?[\w.]*(?:error|failed|failure|exception|failederror)\b|assertion `?.*failed|^E\s+assert\b|ERR_ASSERTION|^\s*Difference \(|\bAssertionError\b|\bexpect\(.*\)\.|^\s*(?:Expected|expected)\b.*|^\s*Failure/Error:|ComparisonFailure|\bgot\b.*\bwant\b|, want \S|should (?:be|equal|have|deep)|\bexpected\b.{1,80}\b(?:to (?:be|equal|eq|match|have|contain|include|throw|return)|but (?:got|was|received|found)|got|received)\b",
         ),
         rule("assertion.go", r"^--- FAIL: "),
     ],

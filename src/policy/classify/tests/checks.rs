@@ -487,3 +487,70 @@ fn the_machine() {
 fn deaths_limits_and_interrupts() {
     check(DEATHS);
 }
+
+/// What a failing test raises, compares or has printed is its subject; a part of a tool is none of the machine.
+#[test]
+fn tests_play_what_the_machine_does() {
+    const FAILED: &str = "f VERIFICATION_FAILED";
+    check(&[
+        (
+            't',
+            1,
+            "ERROR: test_moon (t.M)\nTraceback (most recent call last):\n  File \"t.py\", line 3, in test_moon\n    \
+             raise OSError(30, \"Read-only file system\", \"/moon\")\nOSError: [Errno 30] Read-only file system: '/moon'\n\n\
+             Ran 2 tests in 0.1s\n\nFAILED (errors=1)",
+            FAILED,
+        ),
+        (
+            't',
+            1,
+            " FAIL  moon.test.js > rises\nError: heap: JavaScript heap out of memory\n      \
+             3| it('rises', () => { throw new Error('heap: JavaScript heap out of memory') })\n Tests  1 failed (1)",
+            FAILED,
+        ),
+        (
+            't',
+            1,
+            "  Difference (- actual, + expected):\n\n  - 'EPERM: operation not permitted'\n  + 'ok'\n\n  1 test failed",
+            FAILED,
+        ),
+        (
+            't',
+            1,
+            "log: Too many open files\nTraceback (most recent call last):\n  File \"t.py\", line 2, in <module>\n    \
+             assert moon == 1\nAssertionError: moon is late",
+            FAILED,
+        ),
+        (
+            'b',
+            1,
+            "ERROR: Config value 'x': The \"moon\" extension is not installed",
+            "f INVALID_INPUT",
+        ),
+        (
+            'b',
+            1,
+            "\u{2502} Warning: Unable to open the moon file\n\u{2502}\n\u{2502} The moon file at \"/m\" does not exist.\n\u{2575}\n\n\
+             Error: Unclosed configuration block",
+            "f BROKEN_BUILD",
+        ),
+        (
+            'c',
+            1,
+            "No `moon.toml` found, using preset `full`\nERROR Could not find name `moon` [unknown-name]\n --> m.py:1:2",
+            FAILED,
+        ),
+        (
+            'b',
+            2,
+            "make: *** Nessuna regola per generare l'obiettivo \u{ab}luna\u{bb}.  Arresto.",
+            "f RESOURCE_NOT_FOUND",
+        ),
+        (
+            'b',
+            1,
+            "m.xml:7: parser error : Premature end of data in tag moon line 2",
+            "f BROKEN_BUILD",
+        ),
+    ]);
+}
