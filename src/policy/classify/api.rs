@@ -368,6 +368,11 @@ static PROSE: Single = Single::new(
     r"\b(?:I|I'm|I've)\b|(?i)\b(?:add(?:ed|s)|implement(?:s|ed|ation)?|creat(?:ed|es)|wrote|refactored|renamed|fixe[ds]|handl(?:ed|es|er|ing)|shows?|displays?|banner|component|passes|passing|tests?)\b",
 );
 
+/// What a program notes of its own surroundings before it fails of something else.
+static NOTICE: Single = Single::new(
+    r"(?i)\b(?:warn(?:ing)?\b|deprecat|fall(?:ing|s)? ?back\b|not (?:available|found|installed)\W+(?:using|spawn|continuing))",
+);
+
 /// A line that is nothing but an address.
 static ADDRESS: Single = Single::new(r"^\W*https?://\S+$");
 
@@ -409,6 +414,8 @@ pub(crate) fn lone_error(output: &[u8]) -> Option<String> {
     }
     // Oldest line first. One error after the other, of a program that tried again: the last one counts.
     last.reverse();
+    let noticed = last.iter().position(|line| NOTICE.first(line).is_none())?;
+    last.drain(..noticed);
     HEAD.first(last.first()?)?;
     let first_word = |line: &String| line.split_whitespace().next().map(str::to_owned);
     let begins = last
@@ -490,6 +497,11 @@ mod tests {
             lone_error("API Error: 500\n".repeat(100_000).as_bytes()),
             None
         );
+        let noticed = "(node:7) Warning: the module is old\nRipgrep not available: spawn rg EACCES. Falling back to built-in grep.\n\
+                       [API Error: 503 The service is temporarily unavailable.]\n";
+        let error = lone_error(noticed.as_bytes()).unwrap();
+        assert!(error.starts_with("[API Error: 503"), "{error}");
+        assert_eq!(lone_error(b"Warning: the cache is old.\n"), None);
         let advised = "Working on it.\n\n[API Error: Qwen OAuth quota exceeded: Your free daily quota has been reached.\n\n\
                        To continue without waiting, upgrade to the Coding Plan:\n  China:  https://x.example/zh\n  \
                        Global: https://x.example/en\n\nAfter subscribing, run /auth to configure your key.]\n";
