@@ -74,7 +74,7 @@ const MAX_NAMES: usize = 20;
 
 /// Where runners name a test that failed.
 static FAILED_NAME: Single = Single::new(
-    r"^(?:test (\S.*?) \.\.\. FAILED|FAILED (\S+::\S[^\n]*?)(?: - .*)?$|ERROR (\S+\.py\S*)|\s*--- FAIL: (\S+)|not ok \d+ -? ?(.+)|(?:FAIL|ERROR): (\w+ \(.+\))|\s*(?:\xE2\x97\x8F|\xE2\x9C\x95|\xE2\x9C\x97|\xE2\x9C\x98|\xC3\x97) (\S.*)|\xE2\x9C\x96 ([^\d\s][^:]*)$|(\S+#\w+) \[\S+:\d+\]:$|\s+\d+\) (?:(?:Failure|Error):$|(\S.*))|(\S+ > .+) FAILED$|---- (.+) stdout ----|\[  FAILED  \] (\S+)|rspec (\./\S+)|\s*FAIL \[[^\]]*\] (.+)|\(fail\) (.+))",
+    r"^(?:test (\S.*?) \.\.\. FAILED|FAILED (\S+::\S[^\n]*?)(?: - .*)?$|ERROR (\S+\.py\S*)|\s*--- FAIL: (\S+)|not ok \d+ -? ?(.+)|(?:FAIL|ERROR): (\w+ \(.+\))|\s*(?:\xE2\x97\x8F|\xE2\x9C\x95|\xE2\x9C\x97|\xE2\x9C\x98|\xC3\x97) (\S.*)|\xE2\x9C\x96 ([^\d\s][^:]*)$|(\S+#\w+)(?: \[\S+:\d+\])?:$|\s+\d+\) (?:(?:Failure|Error):$|(\S.*))|(\S+ > .+) FAILED$|---- (.+) stdout ----|\[  FAILED  \] (\S+)|rspec (\./\S+)|\s*FAIL \[[^\]]*\] (.+)|\(fail\) (.+))",
 );
 
 /// A verdict with its reasons.

@@ -311,10 +311,10 @@ impl<'a> Feedback<'a> {
         let mut conclusion = Conclusion::of_hit(hit);
         let names = conclusion::failed_names(self.inputs);
         let tests = conclusion::of_tests(self.inputs, &conclusion.evidence, names);
-        let named = tests != conclusion.evidence.text;
+        let says = tests != conclusion.evidence.text;
         conclusion.message = match telling::reason(self.inputs) {
-            Some(reason) if named && !tests.contains(&reason) => format!("{tests}: {reason}"),
-            Some(reason) if !named => reason,
+            Some(reason) if says && !tests.contains(&reason) => format!("{tests}: {reason}"),
+            Some(reason) if !says => reason,
             _ => tests,
         };
         // Which tests fail is what recurs; how many passed is not.

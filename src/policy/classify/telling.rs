@@ -68,7 +68,7 @@ static FINDING_PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns::new(fin
 /// Why a test failed, the text in the first group.
 static REASONS: [Single; 9] = [
     // pytest.
-    Single::new(r"^E\s{2,}(\S.*)"),
+    Single::new(r"^E\s{2,}([^\s\d].*|\d[^/]*)$"),
     // An error by its type.
     Single::new(
         r"^\s*(?:[-*\d.)]+ )?((?:[A-Za-z_]\w*(?:\.|::|\\))*(?:[A-Z]\w*)?(?:Error|Exception|Failed)(?: \[\w+\])?:(?: .*)?|[A-Z]\w*(?:::[A-Z]\w+)+:)$",
@@ -414,7 +414,9 @@ fn reason_in(text: &Text) -> Option<String> {
             continue;
         }
         let matched = REASON_PATTERNS.matches(line.bytes, &mut room);
-        let Some(&number) = matched.iter().find(|_| !is_log(line.bytes)) else {
+        // A heading of a kind of failure is none.
+        let is_head = line.bytes.ends_with(b") Error:") || line.bytes.ends_with(b") Failure:");
+        let Some(&number) = matched.iter().find(|_| !is_head && !is_log(line.bytes)) else {
             continue;
         };
         let number = usize::from(number);
@@ -459,7 +461,8 @@ fn reason_in(text: &Text) -> Option<String> {
         } else if said.ends_with(':') || number == OF_NAMES && !said.contains(' ') {
             said = format!("{said} {}", next());
         }
-        if is_count(&said) || said.is_empty() {
+        let counts = number > TYPED && is_count(&said);
+        if counts || said.is_empty() {
             continue;
         }
         if number >= OF_NAMES {
