@@ -4,7 +4,8 @@ mod unknown;
 
 pub(super) use unknown::{headed, named};
 
-use super::conclusion::{Conclusion, Inputs};
+use super::conclusion::Conclusion;
+use super::inputs::Inputs;
 use super::rules::{
     AGENT, ANY, AUTH, BUILD, FAMILIES, Family, LINT, NO_TOOL, Rule, TEST, TYPECHECK, UNAUTHORIZED,
 };

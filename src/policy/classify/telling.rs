@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use super::conclusion::{Inputs, complained};
 use super::crash;
+use super::inputs::{Inputs, complained};
 use super::scan::{Quoted, is_log};
 use crate::model::failure::{Cause, EvidenceSource};
 use crate::model::feedback::CheckKind;
@@ -245,7 +245,7 @@ pub(super) fn is_count(line: &str) -> bool {
     };
     let is_number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit());
     // What a place in a line is followed by is no count.
-    let numbered = words
+    words
         .windows(2)
         .any(|pair| is_number(&pair[0]) && counted(&pair[1]) && !pair[1].ends_with(':'))
         || words
@@ -253,8 +253,7 @@ pub(super) fn is_count(line: &str) -> bool {
             .any(|three| is_number(&three[0]) && counted(&three[2]))
         || words
             .windows(2)
-            .any(|pair| counted(&pair[0]) && is_number(&pair[1]) && !is_numbered(pair[0]));
-    numbered
+            .any(|pair| counted(&pair[0]) && is_number(&pair[1]) && !is_numbered(pair[0]))
 }
 
 /// Whether a number behind a word is its name rather than how many there are: `error 403`.
@@ -313,10 +312,8 @@ fn finding(text: &Text, from: u64, known: &str) -> Option<(usize, String)> {
         }
         before = Some(line);
     }
-    let ranked = best.into_iter().enumerate();
-    ranked
-        .filter_map(|(rank, found)| Some((rank, found?)))
-        .next()
+    let mut ranked = best.into_iter().enumerate();
+    ranked.find_map(|(rank, found)| Some((rank, found?)))
 }
 
 /// The innermost cause that is drawn near below a line.
