@@ -10,7 +10,7 @@ use crate::model::failure::{EvidenceSource, FailureEvidence};
 use crate::model::feedback::CheckKind;
 use crate::model::time::Timestamp;
 use crate::policy::patterns::Single;
-use crate::policy::text::{Line, Text};
+use crate::policy::text::Text;
 
 /// Everything that is known of the attempt.
 pub(super) struct Inputs<'a> {
