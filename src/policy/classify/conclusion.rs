@@ -1,11 +1,9 @@
 //! The result of the steps: a verdict with its evidence and the one line for people, and the failure that is recorded of it.
 
-use std::cell::OnceCell;
 use std::time::Duration;
 
-use super::check_summary::Counts;
-use super::complaint::complaint;
 use super::crash;
+use super::inputs::{Inputs, complained};
 use super::reset_time::{after, local_zones, reset_time};
 use super::rules::{Rule, Verdict};
 use super::scan::{Hit, evidence, is_wrapper};
@@ -20,49 +18,6 @@ use crate::policy::text::{
     Line, MAX_EXCERPT_BYTES, Text, checksum, cut, excerpt, places, without_controls,
 };
 
-/// Everything that is known of the attempt.
-pub(super) struct Inputs<'a> {
-    pub evidence: &'a FailureEvidence,
-    pub record: Option<&'a AgentRecord>,
-    pub stage: Option<CheckKind>,
-    pub stderr: &'a Text,
-    pub stdout: &'a Text,
-    pub counts: Counts,
-    pub now: Timestamp,
-    /// The error that a program died of, as its runtime names it.
-    pub raised: Option<(EvidenceSource, crash::Raised<'a>)>,
-    /// Of [`failed_names`].
-    pub names: OnceCell<Vec<String>>,
-}
-
-impl<'a> Inputs<'a> {
-    /// What was printed, the stronger evidence first.
-    pub(super) fn streams(&self) -> [(EvidenceSource, &'a Text); 2] {
-        [
-            (EvidenceSource::Stderr, self.stderr),
-            (EvidenceSource::Stdout, self.stdout),
-        ]
-    }
-
-    /// The error that a program died of.
-    pub(super) fn raised(&self) -> Option<&crash::Raised<'a>> {
-        self.raised.as_ref().map(|(_, raised)| raised)
-    }
-
-    /// The same without their names.
-    pub(super) fn texts(&self) -> [&'a Text; 2] {
-        [self.stderr, self.stdout]
-    }
-
-    /// What was printed to one of them.
-    pub(super) fn stream(&self, source: EvidenceSource) -> &'a Text {
-        match source {
-            EvidenceSource::Stderr => self.stderr,
-            _ => self.stdout,
-        }
-    }
-}
-
 /// How long the text of a piece of evidence is at most, in bytes.
 const MAX_EVIDENCE_BYTES: usize = 300;
 /// How long a message is at most, in bytes.
@@ -76,7 +31,7 @@ const MAX_NAMES: usize = 20;
 
 /// Where runners name a test that failed.
 static FAILED_NAME: Single = Single::new(
-    r"^(?:test (\S.*?) \.\.\. FAILED|FAILED (\S+::\S[^\n]*?)(?: - .*)?$|ERROR (\S+\.py\S*)|\s*--- FAIL: (\S+)|not ok \d+ -? ?(.+)|(?:FAIL|ERROR): (\w+ \(.+\))|\s*(?:\xE2\x97\x8F|\xE2\x9C\x95|\xE2\x9C\x97|\xE2\x9C\x98|\xC3\x97) (\S.*)|\xE2\x9C\x96 ([^\d\s][^:]*)$|(\S+#\w+) \[\S+:\d+\]:$|\s+\d+\) (?:(?:Failure|Error):$|(\S.*))|(\S+ > .+) FAILED$|---- (.+) stdout ----|\[  FAILED  \] (\S+)|rspec (\./\S+)|\s*FAIL \[[^\]]*\] (.+)|\(fail\) (.+))",
+    r"^(?:test (\S.*?) \.\.\. FAILED|FAILED (\S+::\S[^\n]*?)(?: - .*)?$|ERROR (\S+\.py\S*)|\s*--- FAIL: (\S+)|not ok \d+ -? ?(.+)|(?:FAIL|ERROR): (\w+ \(.+\))|\s*(?:\xE2\x97\x8F|\xE2\x9C\x95|\xE2\x9C\x97|\xE2\x9C\x98|\xC3\x97) (\S.*)|\xE2\x9C\x96 ([^\d\s][^:]*)$|(\S+#\w+)(?: \[\S+:\d+\])?:$|\s+\d+\) (?:(?:Failure|Error):$|(\S.*))|(\S+ > .+) FAILED$|---- (.+) stdout ----|\[  FAILED  \] (\S+)|rspec (\./\S+)|\s*FAIL \[[^\]]*\] (.+)|\(fail\) (.+))",
 );
 
 /// A verdict with its reasons.
@@ -446,20 +401,6 @@ fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
             Some(format!("{}: {last}", exit_text(inputs.evidence)))
         })
         .unwrap_or_else(|| exit_text(inputs.evidence))
-}
-
-/// What a program complained of last. On stdout, where an agent's words are, only what reports an error counts.
-pub(super) fn complained(inputs: &Inputs<'_>) -> Option<String> {
-    static REPORTS: Single = Single::new(
-        r"(?i)\b(?:error|fail(?:ed|ure|s)?|fatal|cannot|can't|could not|couldn't|unable|denied|refused|invalid|missing|not found|no such|exception|panic)\b",
-    );
-    let is_transcript = inputs.record.is_some();
-    let on_stdout = || {
-        let last = complaint(inputs.stdout, false).filter(|_| !is_transcript)?;
-        REPORTS.first_in(last.bytes).map(|_| last)
-    };
-    let last = complaint(inputs.stderr, false).or_else(on_stdout)?;
-    Some(last.to_text()).filter(|text| !crash::is_around(text))
 }
 
 /// What a program that only ran another one said last.

@@ -4,7 +4,8 @@ mod unknown;
 
 pub(super) use unknown::{headed, named};
 
-use super::conclusion::{Conclusion, Inputs};
+use super::conclusion::Conclusion;
+use super::inputs::Inputs;
 use super::rules::{
     AGENT, ANY, AUTH, BUILD, FAMILIES, Family, LINT, NO_TOOL, Rule, TEST, TYPECHECK, UNAUTHORIZED,
 };
@@ -311,10 +312,10 @@ impl<'a> Feedback<'a> {
         let mut conclusion = Conclusion::of_hit(hit);
         let names = conclusion::failed_names(self.inputs);
         let tests = conclusion::of_tests(self.inputs, &conclusion.evidence, names);
-        let named = tests != conclusion.evidence.text;
+        let says = tests != conclusion.evidence.text;
         conclusion.message = match telling::reason(self.inputs) {
-            Some(reason) if named && !tests.contains(&reason) => format!("{tests}: {reason}"),
-            Some(reason) if !named => reason,
+            Some(reason) if says && !tests.contains(&reason) => format!("{tests}: {reason}"),
+            Some(reason) if !says => reason,
             _ => tests,
         };
         // Which tests fail is what recurs; how many passed is not.

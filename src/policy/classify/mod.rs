@@ -11,6 +11,7 @@ mod complaint;
 mod conclusion;
 mod crash;
 mod feedback;
+mod inputs;
 mod process;
 mod reset_time;
 mod rules;
@@ -36,7 +37,8 @@ use crate::model::failure::{
 use crate::model::feedback::CheckKind;
 use crate::model::time::Timestamp;
 use check_summary::count;
-use conclusion::{Conclusion, Inputs, exit_text};
+use conclusion::{Conclusion, exit_text};
+use inputs::Inputs;
 use rules::{AGENT, AGENT_UNKNOWN, Family, Verdict};
 use scan::Scan;
 

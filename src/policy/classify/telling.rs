@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use super::conclusion::{Inputs, complained};
 use super::crash;
+use super::inputs::{Inputs, complained};
 use super::scan::{Quoted, is_log};
 use crate::model::failure::{Cause, EvidenceSource};
 use crate::model::feedback::CheckKind;
@@ -68,7 +68,7 @@ static FINDING_PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns::new(fin
 /// Why a test failed, the text in the first group.
 static REASONS: [Single; 9] = [
     // pytest.
-    Single::new(r"^E\s{2,}(\S.*)"),
+    Single::new(r"^E\s{2,}([^\s\d].*|\d[^/]*)$"),
     // An error by its type.
     Single::new(
         r"^\s*(?:[-*\d.)]+ )?((?:[A-Za-z_]\w*(?:\.|::|\\))*(?:[A-Z]\w*)?(?:Error|Exception|Failed)(?: \[\w+\])?:(?: .*)?|[A-Z]\w*(?:::[A-Z]\w+)+:)$",
@@ -245,7 +245,7 @@ pub(super) fn is_count(line: &str) -> bool {
     };
     let is_number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit());
     // What a place in a line is followed by is no count.
-    let numbered = words
+    words
         .windows(2)
         .any(|pair| is_number(&pair[0]) && counted(&pair[1]) && !pair[1].ends_with(':'))
         || words
@@ -253,8 +253,7 @@ pub(super) fn is_count(line: &str) -> bool {
             .any(|three| is_number(&three[0]) && counted(&three[2]))
         || words
             .windows(2)
-            .any(|pair| counted(&pair[0]) && is_number(&pair[1]) && !is_numbered(pair[0]));
-    numbered
+            .any(|pair| counted(&pair[0]) && is_number(&pair[1]) && !is_numbered(pair[0]))
 }
 
 /// Whether a number behind a word is its name rather than how many there are: `error 403`.
@@ -313,10 +312,8 @@ fn finding(text: &Text, from: u64, known: &str) -> Option<(usize, String)> {
         }
         before = Some(line);
     }
-    let ranked = best.into_iter().enumerate();
-    ranked
-        .filter_map(|(rank, found)| Some((rank, found?)))
-        .next()
+    let mut ranked = best.into_iter().enumerate();
+    ranked.find_map(|(rank, found)| Some((rank, found?)))
 }
 
 /// The innermost cause that is drawn near below a line.
@@ -414,7 +411,9 @@ fn reason_in(text: &Text) -> Option<String> {
             continue;
         }
         let matched = REASON_PATTERNS.matches(line.bytes, &mut room);
-        let Some(&number) = matched.iter().find(|_| !is_log(line.bytes)) else {
+        // A heading of a kind of failure is none.
+        let is_head = line.bytes.ends_with(b") Error:") || line.bytes.ends_with(b") Failure:");
+        let Some(&number) = matched.iter().find(|_| !is_head && !is_log(line.bytes)) else {
             continue;
         };
         let number = usize::from(number);
@@ -459,7 +458,8 @@ fn reason_in(text: &Text) -> Option<String> {
         } else if said.ends_with(':') || number == OF_NAMES && !said.contains(' ') {
             said = format!("{said} {}", next());
         }
-        if is_count(&said) || said.is_empty() {
+        let counts = number > TYPED && is_count(&said);
+        if counts || said.is_empty() {
             continue;
         }
         if number >= OF_NAMES {

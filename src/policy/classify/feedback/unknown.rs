@@ -9,7 +9,8 @@ use crate::model::feedback::CheckKind;
 use crate::policy::classify::api::is_of_api;
 use crate::policy::classify::check_summary::Counts;
 use crate::policy::classify::complaint::{Kind, Said};
-use crate::policy::classify::conclusion::{Conclusion, Inputs, last_words};
+use crate::policy::classify::conclusion::{Conclusion, last_words};
+use crate::policy::classify::inputs::Inputs;
 use crate::policy::classify::rules::{
     ANY, BROKEN, BUILD, FAILED, FAMILIES, Family, INVALID, LINT, MISSING, Rule, TEST, TYPECHECK,
     UNCLEAR,
