@@ -98,16 +98,17 @@ impl<'a> Talk<'a> {
         let _ = writeln!(io::stderr(), "{line}");
     }
 
-    /// A line that stays, above what belongs to it.
+    /// What stands above what belongs to it, on as many lines as it takes.
     fn title(&self, text: &str) {
-        let line = cut_at_word(&self.ui.shown(text), size().0);
-        let line = if self.ui.stderr_color {
-            format!("\x1b[1m{line}\x1b[0m")
-        } else {
-            line
-        };
-        // With stderr closed there is nobody left to report to.
-        let _ = writeln!(io::stderr(), "{line}");
+        for line in wrapped(&self.ui.shown(text), size().0).split('\n') {
+            let line = if self.ui.stderr_color {
+                format!("\x1b[1m{line}\x1b[0m")
+            } else {
+                line.to_owned()
+            };
+            // With stderr closed there is nobody left to report to.
+            let _ = writeln!(io::stderr(), "{line}");
+        }
     }
 
     /// What can be pressed: on as many lines as it takes.
