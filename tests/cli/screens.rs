@@ -194,7 +194,7 @@ fn leaving_changes_nothing() {
         }
     }
     // So it is with the resume screen, also while a line is typed.
-    for (keys, shown) in [("", HELP), ("\r", "Additional instructions")] {
+    for (keys, shown) in [("", HELP), ("1\r", "Additional instructions")] {
         let Some(mut terminal) = Terminal::of(&env, &["resume"]) else {
             return;
         };
@@ -224,7 +224,7 @@ fn a_resume_is_chosen_by_the_same_keys() {
         return;
     };
     terminal.expect("\u{1b}[1mRun failed: r\u{1b}[0m");
-    terminal.expect("> Retry iteration with error context \u{1b}[32m(recommended)\u{1b}[39m");
+    terminal.expect("> Fix manually and continue \u{1b}[32m(recommended)\u{1b}[39m");
     terminal.expect("Start fresh");
     terminal.press("2");
     terminal.expect("> Rollback and retry");
@@ -236,7 +236,7 @@ fn a_resume_is_chosen_by_the_same_keys() {
     let Some(mut terminal) = begin() else {
         return;
     };
-    terminal.press("\r");
+    terminal.press("1\r");
     terminal.expect("Additional instructions (optional, Enter for none): ");
     terminal.press("mind the gap\n");
     let (code, said) = terminal.end();

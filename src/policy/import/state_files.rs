@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::read::{
     ImportInput, Part, PastAttempt, Place, Problem, created, failure_of, imported, known,
 };
+use crate::model::decision::BudgetScope;
 use crate::model::import::IMPORTED_SESSION;
 use crate::model::lane::{Origin, RETRY, STAGES};
 use crate::model::run::NONE;
@@ -255,16 +256,25 @@ fn count_errors(part: &mut Part, at: &ImportInput<'_>, errors: &Errors<'_>) {
         let [begin, (when, mut end)] = attempt.events();
         if let Payload::AttemptEnded(end) = &mut end
             && later == 1
-            && errors.goes_on
         {
+            let goes_on = errors.goes_on;
+            let reason = if goes_on {
+                "another attempt was to come, according to its record"
+            } else {
+                "no attempt was left, according to its record"
+            };
             end.decision = Some(Decision {
-                actions: vec![Action::Retry],
-                strategy: Some(Strategy::RetryWithContext),
+                actions: if goes_on {
+                    vec![Action::Retry]
+                } else {
+                    Vec::new()
+                },
+                strategy: goes_on.then_some(Strategy::RetryWithContext),
                 not_before: errors.cooldown,
                 attempts_used: errors.count,
-                attempts_left: None,
-                stopped_by: None,
-                reason: "the loop continued after its cooldown, according to its state".to_owned(),
+                attempts_left: (!goes_on).then_some(0),
+                stopped_by: (!goes_on).then_some(BudgetScope::Global),
+                reason: reason.to_owned(),
                 decided_at: errors.last,
             });
         }
