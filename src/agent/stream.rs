@@ -1,5 +1,4 @@
-//! An agent's records as they come: the session that they name, what a person wants to read of them, and what they cost where
-//! they break off.
+//! An agent's records as they come: their session, what a person reads of them, what they cost where they break off.
 
 use serde_json::Value;
 

@@ -99,6 +99,28 @@ impl Lane {
     }
 }
 
+// C7: the recorded hint of a lane on its base branch works as it stands, whoever made a commit there; undo brings it back.
+#[test]
+fn the_hint_of_a_lane_on_its_base_branch_works_as_it_stands() {
+    let mut lane = Lane::begun();
+    lane.place = lane.env.work().to_owned();
+    let begun = lane.git(&["rev-parse", "HEAD"]);
+    lane.here(
+        0,
+        &["step", "a", "--stage", "after_lane_start", "--", "true"],
+    );
+    lane.env
+        .sh("echo x > own.txt; git add -A; git commit -qm own")
+        .expect(0);
+    let tip = lane.git(&["rev-parse", "HEAD"]);
+    lane.paste(&lane.record("after_lane_start")["rollback_hint"])
+        .expect(0);
+    assert_eq!(lane.git(&["rev-parse", "HEAD"]), begun);
+    assert!(!lane.env.exists("own.txt"));
+    lane.here(0, &["undo"]);
+    assert_eq!(lane.git(&["rev-parse", "HEAD"]), tip);
+}
+
 // C3, C6, C7: the hints of every record work as they stand, from any folder; --resume says where the lane stands.
 #[test]
 fn hints_work_as_they_stand() {

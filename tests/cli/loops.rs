@@ -1,5 +1,4 @@
-//! Loops of one's own, as people write them: they use `attempt`, `retry-status`, `rollback` and `resume`, and failures are
-//! injected into what they run.
+//! Loops of one's own by `attempt`, `retry-status`, `rollback` and `resume`, with failures injected into what they run.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,5 @@
 //! The session of a manual fix: opened, found again, and compared with the work tree.
 
-use std::fs;
 use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
@@ -155,7 +154,8 @@ fn show_changes(
     let base = state.checkpoint(&session.checkpoint_id);
     for change in session.detected_changes.iter_mut().take(MAX_DIFFS) {
         let path = change.path.below(context.worktree());
-        let changed = fs::symlink_metadata(path)
+        let changed = path
+            .symlink_metadata()
             .and_then(|file| file.modified())
             .ok();
         let changed = changed.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
