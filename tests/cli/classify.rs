@@ -201,5 +201,5 @@ fn the_records_of_a_named_agent_count() {
         "log",
     ];
     let told = env.json(0, &args);
-    assert_eq!(told["failure"]["cause"], "AUTH_FAILED", "{told}");
+    assert_eq!(told["cause"], "AUTH_FAILED", "{told}");
 }

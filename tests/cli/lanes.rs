@@ -17,7 +17,8 @@ pub struct Lane {
 }
 
 impl Lane {
-    pub fn begun() -> Self {
+    /// A repository with `recover` on the path.
+    fn project() -> TestEnv {
         let mut env = TestEnv::repo();
         let folder = PathBuf::from(env!("CARGO_BIN_EXE_recover"))
             .parent()
@@ -25,6 +26,11 @@ impl Lane {
             .to_owned();
         let path = std::env::var("PATH").unwrap_or_default();
         env.set("PATH", &format!("{}:{path}", folder.display()));
+        env
+    }
+
+    pub fn begun() -> Self {
+        let env = Self::project();
         let place = env.root().join("lane 1");
         let lane = Self { env, place };
         lane.stage(
@@ -102,8 +108,10 @@ impl Lane {
 // C7: the recorded hint of a lane on its base branch works as it stands, whoever made a commit there; undo brings it back.
 #[test]
 fn the_hint_of_a_lane_on_its_base_branch_works_as_it_stands() {
-    let mut lane = Lane::begun();
-    lane.place = lane.env.work().to_owned();
+    let env = Lane::project();
+    let place = env.work().to_owned();
+    let lane = Lane { env, place };
+    lane.stage(&lane.place, "before_lane_start", "ready", &[]);
     let begun = lane.git(&["rev-parse", "HEAD"]);
     lane.here(
         0,
