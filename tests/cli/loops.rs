@@ -28,7 +28,7 @@ fn run(env: &TestEnv, program: &str, script: &str) -> Ran {
     Ran::of(&output.expect("it starts"))
 }
 
-const BASH: &str = r#"
+const BASH: &str = r"
 while recover retry-status --check --wait=1m > /dev/null; do
     recover attempt start > /dev/null || exit
     if ../task > ../task.log 2>&1; then
@@ -39,7 +39,7 @@ while recover retry-status --check --wait=1m > /dev/null; do
     recover rollback --to good
 done
 recover retry-status --check
-"#;
+";
 
 /// A loop in a shell: what an attempt broke is taken back before the next one, and what passed stays.
 #[test]
@@ -146,7 +146,7 @@ fn an_orchestrator_in_python() {
     );
 }
 
-const JOB: &str = r#"
+const JOB: &str = r"
 recover retry-status --check > /dev/null
 case $? in
 0) ;;
@@ -164,7 +164,7 @@ esac
 recover rollback --to good
 recover retry-status --check > /dev/null
 case $? in 0 | 6) exit 75 ;; *) exit 1 ;; esac
-"#;
+";
 
 /// A job that is started again by its scheduler (75: try again later), one attempt each: what is counted is shared.
 #[test]

@@ -293,6 +293,7 @@ fn a_row_has_summary_time_and_commit() {
         return;
     };
     terminal.expect(HELP);
+    terminal.expect("undo iteration 2 only: Set up the middleware 2");
     terminal.expect(commit);
     terminal.expect("Set up the middleware 1");
     terminal.expect("\u{1b}[32mpassed\u{1b}[39m");

@@ -121,7 +121,7 @@ pub(super) fn tinted_patch(patch: &str) -> String {
     let line = |line: &str| {
         let (text, end) = line.split_at(line.trim_end_matches('\n').len());
         let style = match text.as_bytes() {
-            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] | [b'd', ..] | [b'i', ..] => "1",
+            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] | [b'd' | b'i', ..] => "1",
             [b'+', ..] => "32",
             [b'-', ..] => "31",
             [b'@', ..] => "36",

@@ -121,10 +121,18 @@ fn rows(talk: &Talk<'_>, targets: &rollback::Targets) -> Vec<Row> {
     let current = run.shown_iteration();
     let from =
         |number: u32| format!("The run continues from iteration {number}; its history stays.");
+    let of_it =
+        |one: &&Checkpoint| one.after_iteration == current && one.trigger == trigger::ATTEMPT;
+    let latest = targets.checkpoints.iter().rfind(of_it);
+    let summary = latest.filter(|one| !is_unnamed(one));
+    let summary = summary.map(|one| format!(": {}", one.description));
     let mut rows = vec![Row {
         target: rollback::Target::Iteration(current),
         words: vec!["--iteration".to_owned(), current.to_string()],
-        label: format!("undo iteration {current} only"),
+        label: format!(
+            "undo iteration {current} only{}",
+            summary.unwrap_or_default()
+        ),
         good: false,
         after: from(current),
     }];
@@ -154,6 +162,11 @@ fn rows(talk: &Talk<'_>, targets: &rollback::Targets) -> Vec<Row> {
     rows
 }
 
+/// Whether an attempt's checkpoint says no more of it than its place.
+fn is_unnamed(checkpoint: &Checkpoint) -> bool {
+    checkpoint.description == format!("After iteration {}", checkpoint.after_iteration)
+}
+
 /// What matters most first: a narrow terminal cuts the rest.
 pub(super) fn label(
     talk: &Talk<'_>,
@@ -176,7 +189,7 @@ pub(super) fn label(
     // What the row says anyway has no room.
     let is_said = match checkpoint.trigger.as_str() {
         trigger::INITIAL => true,
-        trigger::ATTEMPT => checkpoint.description == format!("After iteration {number}"),
+        trigger::ATTEMPT => is_unnamed(checkpoint),
         _ => false,
     };
     let description = (!is_said).then(|| talk.ui.description(checkpoint));

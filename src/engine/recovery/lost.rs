@@ -123,7 +123,7 @@ fn take_usage(context: &Context, started: &Started, end: &mut AttemptEnd) {
             attempt::note_usage(end, &record, record.usage());
         }
         Err(error) => {
-            tracing::debug!(%error, log = %log.display(), "what the attempt used is not known")
+            tracing::debug!(%error, log = %log.display(), "what the attempt used is not known");
         }
     }
 }

@@ -166,8 +166,8 @@ fn show_changes(
         session.last_detected_at = session.last_detected_at.max(changed);
         let only = Selection::globs(&[globset::escape(&change.path.to_lossy())]);
         if let (Some(base), Ok(only)) = (base, only) {
-            let patch = objects.patch(&base.tree, &prepared.capture.tree, &only)?;
-            let text = String::from_utf8(patch).ok();
+            let difference = objects.patch(&base.tree, &prepared.capture.tree, &only)?;
+            let text = String::from_utf8(difference).ok();
             change.diff = text.filter(|text| (1..=MAX_DIFF).contains(&text.len()));
         }
     }

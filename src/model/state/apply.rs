@@ -667,8 +667,9 @@ fn run_resumed(run: &mut Run, event: &Event) {
                 left.push(iteration.number);
             }
         }
-        left.into_iter()
-            .for_each(|number| leave_failure_of(run, number));
+        for number in left {
+            leave_failure_of(run, number);
+        }
     }
     if accepts
         || *restart
