@@ -13,7 +13,7 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
     let mut api_error: Option<AgentError> = None;
     let mut last_text = None;
     // By answer of the model: what is known where no terminal record sums it up.
-    let mut answers: BTreeMap<String, Tokens> = BTreeMap::new();
+    let mut answers: BTreeMap<String, (Tokens, f64)> = BTreeMap::new();
     for (line, object) in objects(stdout) {
         record.structured = true;
         if let Some(session) = text(&object, "session_id") {
@@ -35,7 +35,9 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
                 if let Some(message) = object.get("message")
                     && let (Some(id), Some(usage)) = (text(message, "id"), message.get("usage"))
                 {
-                    answers.insert(id.to_owned(), tokens(usage));
+                    let used = tokens(usage);
+                    let cost = dollars(text(message, "model").unwrap_or_default(), used);
+                    answers.insert(id.to_owned(), (used, cost));
                 }
             }
             Some("user") => {
@@ -61,7 +63,13 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
         .filter(|text| !text.is_empty())
         .or(last_text);
     if record.tokens.is_none() && !answers.is_empty() {
-        record.tokens = answers.into_values().reduce(|one, other| one + other);
+        let sum = answers
+            .into_values()
+            .reduce(|(one, cost), (other, more)| (one + other, cost + more));
+        record.tokens = sum.map(|(used, _)| used);
+        let cost = sum.filter(|(used, _)| used.total > 0 && record.cost_usd.is_none());
+        record.is_estimated = cost.is_some();
+        record.cost_usd = cost.map(|(_, cost)| cost).or(record.cost_usd);
     }
     match (&mut record.final_error, api_error) {
         (Some(last), Some(earlier))
@@ -73,6 +81,23 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
         _ => {}
     }
     record
+}
+
+/// About what an answer of a model cost, by its list prices for a million tokens read and written. What comes from the cache
+/// costs a tenth, what goes into it a quarter more.
+#[allow(clippy::cast_precision_loss, reason = "money that is estimated")]
+fn dollars(model: &str, used: Tokens) -> f64 {
+    const PRICES: [(&str, f64, f64); 4] = [
+        ("haiku", 1.0, 5.0),
+        ("sonnet", 3.0, 15.0),
+        ("opus-4-1", 15.0, 75.0),
+        // Opus, and whatever has no price here.
+        ("", 5.0, 25.0),
+    ];
+    let price = PRICES.iter().find(|(name, ..)| model.contains(name));
+    let (_, input, output) = price.unwrap_or(&PRICES[3]);
+    let read = used.input as f64 + used.cache_read as f64 / 10.0 + used.cache_write as f64 * 1.25;
+    (read * input + used.output as f64 * output) / 1e6
 }
 
 /// The terminal record. `is_error` beats `subtype`, which may say "success" of a failed run.

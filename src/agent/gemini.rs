@@ -132,6 +132,8 @@ pub(super) fn read_qwen(stdout: &[u8], stderr: &[u8]) -> AgentRecord {
         // Without a result they are the sum of this attempt's answers.
         record.is_of_session = record.own_tokens.is_some();
         record.own_tokens = None;
+        // Qwen's prices are others.
+        record.cost_usd = record.cost_usd.filter(|_| !record.is_estimated);
         record.tokens = record.tokens.map(|tokens| {
             let input = tokens.input.saturating_sub(tokens.cache_read);
             Tokens::new(input, tokens.output, tokens.cache_read, tokens.cache_write)

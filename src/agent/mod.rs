@@ -42,6 +42,10 @@ pub fn read(kind: AgentKind, stdout: &[u8], stderr: &[u8]) -> AgentRecord {
         AgentKind::Aider => aider::read(stdout),
     };
     record.answered |= record.is_success || record.tokens.is_some_and(|used| used.output > 0);
+    if record.tokens.is_none() && record.answered && kind.tells_tokens() {
+        record.tokens = stream::estimated_tokens(kind, stdout);
+        record.is_estimated = record.tokens.is_some();
+    }
     // It becomes a word of a command line.
     record.session_id = record.session_id.filter(|id| is_session_id(id));
     record

@@ -1,9 +1,9 @@
-//! An agent's records as they come: the session that they name, and what a person wants to read of them.
+//! An agent's records as they come: their session, what a person reads of them, what they cost where they break off.
 
 use serde_json::Value;
 
-use super::{count, items, kind_of, text, text_at};
-use crate::model::agent_record::{AgentKind, is_session_id};
+use super::{count, items, kind_of, objects, text, text_at};
+use crate::model::agent_record::{AgentKind, Tokens, is_session_id};
 use crate::policy::text::{escape, escape_lines};
 
 /// A longer line is no record that anybody wants to read; it is not held in memory.
@@ -148,6 +148,42 @@ impl Stream {
         if std::mem::take(&mut self.is_open) {
             shown.push(b'\n');
         }
+    }
+}
+
+/// Bytes of a record that are a token or so.
+const BYTES_A_TOKEN: u64 = 4;
+
+/// About how many tokens a run used whose records break off before they say: each answer of the model read all that came
+/// before it. What they do not show, the agent's own instructions for one, is not in it.
+pub(super) fn estimated_tokens(kind: AgentKind, output: &[u8]) -> Option<Tokens> {
+    let mut used = None;
+    let mut before = 0;
+    for (_, record) in objects(output) {
+        let size = record.to_string().len() as u64 / BYTES_A_TOKEN;
+        if is_answer(kind, &record) {
+            let sum = Tokens::new(0, size, before, 0) + used.unwrap_or_default();
+            used = Some(sum);
+        }
+        before += size;
+    }
+    used
+}
+
+/// Whether the model said this: a text or a call of a tool.
+fn is_answer(kind: AgentKind, record: &Value) -> bool {
+    let what = text(record, "type").unwrap_or_default();
+    match kind {
+        AgentKind::Claude | AgentKind::Qwen => what == "assistant",
+        AgentKind::Codex => {
+            what == "item.completed" && text_at(record, "/item/type") != Some("error")
+        }
+        AgentKind::Gemini => {
+            what == "tool_use" || what == "message" && text(record, "role") == Some("assistant")
+        }
+        AgentKind::Opencode => matches!(what, "text" | "tool_use"),
+        AgentKind::Copilot => what == "assistant.message",
+        AgentKind::Aider => false,
     }
 }
 

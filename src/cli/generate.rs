@@ -280,9 +280,14 @@ fn page(command: &clap::Command, parent: Option<&clap::Command>) -> io::Result<V
     if has_options {
         man.render_options_section(&mut text)?;
     }
-    examples(command)
-        .filter(|_| parent.is_some())
-        .map_or(Ok(()), |examples| examples.to_writer(&mut text))?;
+    let own = match parent {
+        Some(_) => {
+            let help = command.get_after_long_help().or(command.get_after_help());
+            help.map(ToString::to_string)
+        }
+        None => Some(help::daily()),
+    };
+    own.map_or(Ok(()), |text_of| examples(&text_of).to_writer(&mut text))?;
     if parent.is_none() {
         listed(
             "EXIT STATUS",
@@ -299,11 +304,7 @@ fn page(command: &clap::Command, parent: Option<&clap::Command>) -> io::Result<V
 }
 
 /// What stands below the options in `--help`, with its lines as they are.
-fn examples(command: &clap::Command) -> Option<Roff> {
-    let text = command
-        .get_after_long_help()
-        .or(command.get_after_help())?
-        .to_string();
+fn examples(text: &str) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["EXAMPLES"]);
     roff.control("nf", []);
@@ -311,7 +312,7 @@ fn examples(command: &clap::Command) -> Option<Roff> {
         roff.text([roman(line)]);
     }
     roff.control("fi", []);
-    Some(roff)
+    roff
 }
 
 fn shown(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
@@ -442,6 +443,7 @@ mod tests {
         );
         let root = read("recover.1");
         for part in [
+            ".SH EXAMPLES\n.nf",
             ".SH \"EXIT STATUS\"",
             ".SH ENVIRONMENT",
             ".SH FILES",

@@ -51,7 +51,7 @@ pub(super) const ENVIRONMENT: &[(&str, &str)] = &[
 
 /// Other ways to say a key, in the words of the specifications: section, name, the key by its name in the section or by
 /// its full path, and what it takes where that differs.
-const ALIASES: [(&str, &str, &str, Option<Kind>); 16] = [
+const ALIASES: [(&str, &str, &str, Option<Kind>); 17] = [
     ("retry", "max_retries", "max_attempts", Some(Kind::Retries)),
     ("retry", "default_strategy", "delay", Some(Kind::Strategy)),
     (
@@ -68,6 +68,7 @@ const ALIASES: [(&str, &str, &str, Option<Kind>); 16] = [
         Some(Kind::Retries),
     ),
     ("cooldown", "cooldown_ms", "duration", Some(Kind::MILLIS)),
+    ("retention", "max_checkpoints", "keep_last", None),
     ("rule", "loop", "stage", None),
     (
         "retry_limits",

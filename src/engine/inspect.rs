@@ -244,6 +244,7 @@ fn memory_updates(old: &[MemoryFile], new: &[MemoryFile]) -> Vec<Change> {
         old_path: None,
         added: None,
         deleted: None,
+        diff: None,
     };
     let find = |files: &[MemoryFile], file: &MemoryFile| {
         files.iter().position(|other| other.path == file.path)

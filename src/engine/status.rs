@@ -373,12 +373,14 @@ fn look(
     let state = recovery::load_recovered(context)?;
     let mut run = match run_id {
         Some(id) => runs::named(&state, id, None, None)?.clone(),
-        None => match select::find_for_loop(context, &state)? {
-            Some(run) => run.clone(),
-            // Nothing is recorded here: what another system's files say, counts.
-            None => match views::foreign_run(context, &state) {
+        None => match select::find_for_loop(context, &state) {
+            Ok(Some(run)) => run.clone(),
+            // Nothing is recorded of it: what another system's files say, counts.
+            found => match views::foreign_run(context, &state) {
                 Some(run) => run,
-                None => select::require(context, &state)?.clone(),
+                None => found
+                    .and_then(|_| select::require(context, &state))?
+                    .clone(),
             },
         },
     };

@@ -110,6 +110,8 @@ pub struct AgentRecord {
     pub cost_usd: Option<f64>,
     /// Tokens that it used.
     pub tokens: Option<Tokens>,
+    /// Whether they are estimated: the run was cut off before its records said them.
+    pub is_estimated: bool,
     /// Whether cost and tokens count from the session's beginning, also where the run went on in an earlier one.
     pub is_of_session: bool,
     /// Tokens that the run itself used at least, where those of the session say more.
@@ -141,6 +143,7 @@ impl AgentRecord {
             session_id: None,
             cost_usd: None,
             tokens: None,
+            is_estimated: false,
             is_of_session: false,
             own_tokens: None,
             turns: None,

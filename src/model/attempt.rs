@@ -523,6 +523,9 @@ pub struct ManualFixSession {
     pub verified: bool,
     /// The tree that was verified.
     pub verified_tree: Option<ObjectId>,
+    /// When the last of the changes was made, where the session is looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_detected_at: Option<Timestamp>,
     /// Where it stands.
     pub status: ManualFixStatus,
 }

@@ -390,4 +390,7 @@ pub struct Change {
     pub added: Option<u64>,
     /// Lines removed; `None` for binary content.
     pub deleted: Option<u64>,
+    /// The change as a patch, where it is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
 }

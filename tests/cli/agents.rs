@@ -221,6 +221,104 @@ fn tokens_are_a_budget() {
     env.recover(&["run", "--", "true"]).expect(0);
 }
 
+/// Answers of a model with what each used, then nothing: the agent hangs, or what ends it is given.
+fn cut_off(end: &str) -> String {
+    let answer = |id: &str| {
+        format!(
+            r#"{{"type":"assistant","message":{{"id":"{id}","model":"claude-sonnet-4-5","content":[{{"type":"text","text":"On it."}}],"usage":{{"input_tokens":100,"output_tokens":4000,"cache_read_input_tokens":100000,"cache_creation_input_tokens":0}}}},"session_id":"s-1"}}"#
+        )
+    };
+    format!(
+        "cat <<'EOF'\n{}\n{}\n{{\"type\":\"assis\nEOF\n{end}",
+        answer("m1"),
+        answer("m2")
+    )
+}
+
+/// A bound on cost or tokens holds for attempts that were cut off, too: what they used is estimated by what was seen.
+#[test]
+fn what_was_cut_off_is_estimated() {
+    for (bound, end, scope) in [
+        ("max_cost_usd = 0.3", "sleep 20", "cost"),
+        ("max_tokens = 300_000", "kill -9 $$", "tokens"),
+    ] {
+        let env = quick();
+        env.write(
+            ".ultraplan/recover.toml",
+            format!("[retry]\n{bound}\n[cooldown]\nduration = '1ms'\n[retry.causes.TOOL_TIMEOUT]\nbase_delay = '1ms'\n"),
+        );
+        env.script("claude", &cut_off(end));
+        let args = [
+            "run",
+            "--attempts",
+            "9",
+            "--timeout",
+            "1s",
+            "--prompt",
+            "x",
+            "--",
+            "./claude",
+            "-p",
+        ];
+        let document = env.json(7, &args);
+        assert_eq!(document["decision"]["stopped_by"], scope, "{document}");
+        let attempts = document["iterations"][0]["attempts"].as_array().unwrap();
+        assert_eq!(attempts.len(), 2, "{document}");
+        // Two answers by the list's price: 200 read, 200,000 from the cache, 8,000 written.
+        assert_eq!(attempts[0]["cost_usd"], 0.1806, "{document}");
+        assert_eq!(attempts[0]["tokens"]["total"], 208_200);
+        let note = attempts[0]["notes"][0].as_str().unwrap();
+        assert!(
+            note.contains("$0.18") && note.contains("estimated"),
+            "{note}"
+        );
+    }
+    // Records that never say what an answer used: by how long it is, and what was read for it.
+    let env = quick();
+    env.write(
+        ".ultraplan/recover.toml",
+        "[retry]\nmax_tokens = 200\n[cooldown]\nduration = '1ms'\n[retry.causes.TOOL_TIMEOUT]\nbase_delay = '1ms'\n",
+    );
+    let said = "I look at the tests, then I change what they say is wrong. ".repeat(4);
+    env.script(
+        "codex",
+        &format!(
+            "cat <<'EOF'\n{{\"type\":\"thread.started\",\"thread_id\":\"t\"}}\n{{\"type\":\"item.completed\",\"item\":{{\"type\":\
+             \"agent_message\",\"text\":\"{said}\"}}}}\n{{\"type\":\"item.completed\",\"item\":{{\"type\":\"agent_message\",\
+             \"text\":\"{said}\"}}}}\nEOF\nsleep 20"
+        ),
+    );
+    let args = [
+        "run",
+        "--attempts",
+        "9",
+        "--timeout",
+        "1s",
+        "--",
+        "./codex",
+        "exec",
+        "--json",
+    ];
+    let document = env.json(7, &args);
+    assert_eq!(document["decision"]["stopped_by"], "tokens", "{document}");
+    let attempts = document["iterations"][0]["attempts"].as_array().unwrap();
+    assert!(
+        attempts[0]["tokens"]["total"].as_u64() > Some(100),
+        "{document}"
+    );
+}
+
+/// So it is where `recover` itself was killed with the agent.
+#[test]
+fn what_was_lost_with_its_supervisor_is_estimated() {
+    let env = quick();
+    env.script("claude", &cut_off("sleep 1; kill -9 $PPID; sleep 20"));
+    env.recover(&["run", "--run", "r", "--prompt", "x", "--", "./claude", "-p"]);
+    env.json(0, &["doctor", "--repair"]);
+    let status = env.json(0, &["status", "--run", "r"]);
+    assert_eq!(status["run"]["cost_usd"], 0.1806, "{status}");
+}
+
 /// A stand-in for an agent that says how it was started and what it was told.
 fn stand_in(env: &TestEnv, name: &str) {
     env.script(

@@ -179,3 +179,27 @@ fn a_verdict_needs_no_place_for_a_run() {
     }
     assert!(!env.root().join("home/.ultraplan").exists());
 }
+
+// Records of an agent that is named count whatever the command is called that printed them.
+#[test]
+fn the_records_of_a_named_agent_count() {
+    let env = TestEnv::plain();
+    env.write(
+        "log",
+        "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,\"session_id\":\"s\",\"result\":\"Failed to authenticate. API Error: 401 OAuth token \
+         has expired\"}\n",
+    );
+    let args = [
+        "classify",
+        "--agent",
+        "claude",
+        "--command",
+        "./lint.sh",
+        "--exit-code",
+        "1",
+        "--log",
+        "log",
+    ];
+    let told = env.json(0, &args);
+    assert_eq!(told["cause"], "AUTH_FAILED", "{told}");
+}

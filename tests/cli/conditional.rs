@@ -196,3 +196,17 @@ fn values_of_variables_are_recorded_nowhere() {
     assert_eq!(states.len(), 2, "{ledger}");
     assert_ne!(states[0][..64], states[1][..64]);
 }
+
+// S7: a command that could not be run is named by its shell, not by its exit status.
+#[test]
+fn a_run_bit_that_was_missing_allows_a_retry() {
+    let env = TestEnv::repo();
+    env.script("tool", "echo done");
+    chmod(&env, "tool", 0o644);
+    let line = "echo begun; ./tool";
+    env.json(8, &["run", "--run", "r", "--", "sh", "-c", line]);
+    check(&env, 8);
+    chmod(&env, "tool", 0o755);
+    assert!(reason(&check(&env, 0)).contains("tool"));
+    env.json(0, &["resume", "r"]);
+}

@@ -27,7 +27,7 @@ const VOLATILE: [(&str, &str); 9] = [
         r#""(?:duration_ms|elapsed_ms|mtime_ms|pid|driver_pid|freed_bytes|size_bytes)": (\d+)"#,
         "number",
     ),
-    (r#""mtime": "([^"]+)""#, "mtime"),
+    (r#""(?:mtime|last_detected_at)": "([^"]+)""#, "mtime"),
     (r"\b(\d+(?:\.\d+)? ?m?s)\b", "time"),
     (r"\bpid (\d+)", "pid"),
     // A column is as wide as the longest amount in it.

@@ -35,6 +35,47 @@ fn agent_commits() -> TestEnv {
     env
 }
 
+// B17: the log for people names the commits that attempts made, and where a rollback moved HEAD; patches are in colour too.
+#[test]
+fn the_log_names_commits_and_moves() {
+    let env = agent_commits();
+    let tip = head(&env);
+    env.json(0, &["rollback", "--iteration", "2"]);
+    let back = head(&env);
+    let said = env.recover(&["log", "--color", "always"]).expect(0).stdout;
+    let line = |part: &str| {
+        let found = said.lines().rev().find(|line| line.contains(part));
+        found.unwrap_or_default().to_owned()
+    };
+    let ended = line("attempt_ended");
+    assert!(
+        ended.contains(&format!("commit {}", &tip[..10]))
+            && ended.contains("\u{1b}[32mpassed\u{1b}[39m"),
+        "{said}"
+    );
+    let moved = line("restored")
+        .replace("\u{1b}[33m", "")
+        .replace("\u{1b}[39m", "");
+    assert!(
+        moved.contains(&format!("HEAD {} -> {}", &tip[..10], &back[..10])),
+        "{said}"
+    );
+    let diff = |color: &str| {
+        let args = [
+            "checkpoint",
+            "diff",
+            "@1",
+            "@2",
+            "--patch",
+            "--color",
+            color,
+        ];
+        env.recover(&args).expect(0).stdout
+    };
+    assert!(diff("always").contains("\u{1b}[32m+1\u{1b}[0m\n"));
+    assert!(diff("never").contains("\n+1\n"));
+}
+
 // B17: the run's own commits are taken off, stay reachable, and come back with undo.
 #[test]
 fn the_runs_own_commits_are_taken_off_the_branch() {

@@ -512,6 +512,9 @@ fn a_turn_that_fails_is_recorded() {
         "AUTH_FAILED"
     );
     assert_eq!(env.state_json("recovery.json")["isRecovering"], true);
+    // L1: a checkpoint that is taken beside it has no say in it.
+    env.json(0, &["checkpoint", "create", "--run", "beside"]);
+    assert_eq!(env.state_json("recovery.json")["isRecovering"], true);
 
     call(&env, &event("s", "Stop"));
     let retry = env.json(0, &["retry-status", "--run", "claude-s"]);

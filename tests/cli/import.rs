@@ -55,6 +55,58 @@ fn lanes() -> Value {
     ])
 }
 
+/// C8: what a record of retries counts holds before it is imported, from wherever the lane is named, and after that.
+#[test]
+fn a_lanes_retries_are_not_given_back() {
+    const LANE: [&str; 6] = [
+        "--run",
+        "P1-SL-AUTH-20251227",
+        "--phase",
+        "P1",
+        "--lane",
+        "SL-AUTH",
+    ];
+    let named = |words: &[&'static str]| [words, &LANE[..]].concat();
+    for (attempt, status, used, left) in [
+        (2, "retrying", 2, Some(2)),
+        (3, "retrying", 3, Some(1)),
+        (3, "failed", 4, Some(0)),
+    ] {
+        let env = TestEnv::repo();
+        let mut records = lanes();
+        records[1]["retry_attempt"] = attempt.into();
+        records[1]["status"] = status.into();
+        env.write(".ultraplan/state/checkpoints.json", records.to_string());
+        let before = env.json(0, &named(&["status"]));
+        assert_eq!(before["retry"]["error_count"], used, "{before}");
+        let count = env.json(0, &named(&["retry-status"]));
+        assert_eq!(
+            (&count["error_count"], &count["attempts_left"]),
+            (&used.into(), &json!(left)),
+            "{count}"
+        );
+        let imported = env.json(0, &["import", ".ultraplan/state/checkpoints.json"]);
+        assert_eq!(imported["files"][0]["attempts"], used, "{imported}");
+        let count = env.json(0, &named(&["retry-status"]));
+        assert_eq!(
+            (&count["error_count"], &count["attempts_left"]),
+            (&used.into(), &json!(left)),
+            "{count}"
+        );
+        let code = env.recover(&named(&["retry-status", "--check"])).code;
+        assert_eq!(code == 0, left > Some(0), "{code}");
+        assert_eq!(
+            env.json(0, &named(&["status"]))["retry"]["last_error"],
+            "Test failed: AuthService.register"
+        );
+        // The same file once more gives nothing, and takes nothing.
+        env.write("again.json", records.to_string());
+        assert_eq!(env.json(0, &["import", "again.json"])["changed"], false);
+        // Another lane is not known by it.
+        env.error(4, &["status", "--run", "P1-SL-OTHER"]);
+    }
+}
+
 fn session() -> Value {
     json!({
         "checkpoint_id": "ckpt_20240115_103000", "session_id": "ses_abc123", "timestamp": "2024-01-15T10:30:00Z",

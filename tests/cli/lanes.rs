@@ -17,7 +17,8 @@ pub struct Lane {
 }
 
 impl Lane {
-    pub fn begun() -> Self {
+    /// A repository with `recover` on the path.
+    fn project() -> TestEnv {
         let mut env = TestEnv::repo();
         let folder = PathBuf::from(env!("CARGO_BIN_EXE_recover"))
             .parent()
@@ -25,6 +26,11 @@ impl Lane {
             .to_owned();
         let path = std::env::var("PATH").unwrap_or_default();
         env.set("PATH", &format!("{}:{path}", folder.display()));
+        env
+    }
+
+    pub fn begun() -> Self {
+        let env = Self::project();
         let place = env.root().join("lane 1");
         let lane = Self { env, place };
         lane.stage(
@@ -97,6 +103,30 @@ impl Lane {
         let place = self.place.to_string_lossy().into_owned();
         self.env.git(&[&["-C", &place], args].concat())
     }
+}
+
+// C7: the recorded hint of a lane on its base branch works as it stands, whoever made a commit there; undo brings it back.
+#[test]
+fn the_hint_of_a_lane_on_its_base_branch_works_as_it_stands() {
+    let env = Lane::project();
+    let place = env.work().to_owned();
+    let lane = Lane { env, place };
+    lane.stage(&lane.place, "before_lane_start", "ready", &[]);
+    let begun = lane.git(&["rev-parse", "HEAD"]);
+    lane.here(
+        0,
+        &["step", "a", "--stage", "after_lane_start", "--", "true"],
+    );
+    lane.env
+        .sh("echo x > own.txt; git add -A; git commit -qm own")
+        .expect(0);
+    let tip = lane.git(&["rev-parse", "HEAD"]);
+    lane.paste(&lane.record("after_lane_start")["rollback_hint"])
+        .expect(0);
+    assert_eq!(lane.git(&["rev-parse", "HEAD"]), begun);
+    assert!(!lane.env.exists("own.txt"));
+    lane.here(0, &["undo"]);
+    assert_eq!(lane.git(&["rev-parse", "HEAD"]), tip);
 }
 
 // C3, C6, C7: the hints of every record work as they stand, from any folder; --resume says where the lane stands.

@@ -58,6 +58,7 @@ mod leftovers;
 mod live;
 mod live_run;
 mod liveness;
+mod loops;
 mod loosen;
 mod manual_fix;
 mod manual_fix_screen;

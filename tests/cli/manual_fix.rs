@@ -106,6 +106,12 @@ fn a_fix_is_told_verified_and_built_upon() {
             .unwrap_or(&Value::Null)
     };
     assert_eq!(change("state")["type"], "modified");
+    // As the specification has it, with the difference, and when the last was made.
+    let diff = change("state")["diff"].as_str().unwrap_or_default();
+    assert!(diff.contains("\n-bad\n+good\n"), "{status}");
+    assert!(status["session"]["last_detected_at"].is_string());
+    let told = env.recover(&["manual-fix", "status"]).expect(0).stdout;
+    assert!(told.contains("Last detected: "), "{told}");
     assert_eq!(
         (&change("state")["added"], &change("state")["deleted"]),
         (&1.into(), &1.into())

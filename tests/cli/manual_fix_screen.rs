@@ -47,6 +47,26 @@ fn a_fix_is_made_at_a_terminal() {
     assert!(env.read("prompt-3-1.txt").contains("## Manual Fix Applied"));
 }
 
+// B8: when something was last detected is said as long as nothing else is; Enter confirms what is next.
+#[test]
+fn it_is_said_when_a_change_was_detected() {
+    let env = failed_run();
+    env.write(".ultraplan/recover.toml", QUICK);
+    let Some(mut terminal) = Terminal::with(&env, &["manual-fix"], (80, 24), &[]) else {
+        return;
+    };
+    terminal.expect(KEYS);
+    terminal.expect("Last detected: (waiting)");
+    env.write("state", "good\n");
+    terminal.expect("modified state +1 -1");
+    terminal.expect("Last detected: 1s ago");
+    terminal.press("\r");
+    terminal.expect("Same as: recover manual-fix continue");
+    let (code, said) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("\u{1b}[32mverified\u{1b}[39m"), "{said}");
+}
+
 // B8: every way out leaves the terminal and the session as they should be.
 #[test]
 fn a_fix_can_be_left_open_or_given_up() {

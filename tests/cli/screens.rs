@@ -72,7 +72,7 @@ fn a_rollback_is_chosen_seen_and_confirmed() {
     terminal.expect("HEAD stays at ");
     terminal.expect("recover undo restores it");
     assert!(env.exists("file3"), "nothing has happened yet");
-    terminal.press("\rxy");
+    terminal.press("xy");
     let (code, said) = terminal.end();
     assert_eq!(code, 0, "{said}");
     assert!(
@@ -193,18 +193,128 @@ fn leaving_changes_nothing() {
             assert_eq!(everything(&env), before, "{args:?} {leave:?}");
         }
     }
-    // The resume screen reads lines.
+    // So it is with the resume screen, also while a line is typed.
+    for (keys, shown) in [("", HELP), ("1\r", "Additional instructions")] {
+        let Some(mut terminal) = Terminal::of(&env, &["resume"]) else {
+            return;
+        };
+        terminal.expect(HELP);
+        terminal.press(keys);
+        terminal.expect(shown);
+        terminal.press("\u{3}");
+        let (code, said) = terminal.end();
+        assert!(
+            code == 130 && said.contains("nothing was changed"),
+            "{code}: {said}"
+        );
+        assert_eq!(everything(&env), before);
+    }
+}
+
+// B7: failure, options with the recommended one first chosen, instructions; Enter confirms, letters and digits choose.
+#[test]
+fn a_resume_is_chosen_by_the_same_keys() {
+    let env = failed();
+    let begin = || {
+        let terminal = Terminal::with(&env, &["resume"], (100, 40), &[])?;
+        terminal.expect(HELP);
+        Some(terminal)
+    };
+    let Some(mut terminal) = begin() else {
+        return;
+    };
+    terminal.expect("\u{1b}[1mRun failed: r\u{1b}[0m");
+    terminal.expect("> Fix manually and continue \u{1b}[32m(recommended)\u{1b}[39m");
+    terminal.expect("Start fresh");
+    terminal.press("2");
+    terminal.expect("> Rollback and retry");
+    terminal.press("q");
+    assert_eq!(terminal.end().0, 130);
+
+    // A fix that passes now: the next attempts take the instructions.
+    env.script("agent.sh", "cat > ../prompt; true");
+    let Some(mut terminal) = begin() else {
+        return;
+    };
+    terminal.press("1\r");
+    terminal.expect("Additional instructions (optional, Enter for none): ");
+    terminal.press("mind the gap\n");
+    let (code, said) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("Same as: recover resume --strategy retry_with_context --instructions"),
+        "{said}"
+    );
+
+    let env = failed();
     let Some(mut terminal) = Terminal::of(&env, &["resume"]) else {
         return;
     };
-    terminal.expect("Choose 1-");
-    terminal.press("\u{3}");
-    let (code, said) = terminal.end();
-    assert!(
-        code == 130 && said.contains("nothing was changed"),
-        "{code}: {said}"
+    terminal.expect(HELP);
+    terminal.press("c");
+    assert_eq!(terminal.end().0, 0);
+    assert_eq!(
+        env.json(0, &["status", "--run", "r"])["run"]["status"],
+        "closed"
     );
-    assert_eq!(everything(&env), before);
+}
+
+// Each row says what the agent did, when, and in which commit; colour is one of the sixteen.
+#[test]
+fn a_row_has_summary_time_and_commit() {
+    let env = TestEnv::repo();
+    env.script(
+        "claude",
+        "echo $RECOVER_ITERATION > file$RECOVER_ITERATION; echo '{\"type\":\"result\",\"subtype\":\"success\",\
+         \"is_error\":false,\"session_id\":\"s\",\"result\":\"Set up the middleware '$RECOVER_ITERATION'\"}'",
+    );
+    env.json(
+        0,
+        &[
+            "run",
+            "--run",
+            "r",
+            "--iterations",
+            "2",
+            "--",
+            "./claude",
+            "-p",
+        ],
+    );
+    let list = env.json(0, &["checkpoint", "list"]);
+    let of_first = list["checkpoints"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["description"] == "Set up the middleware 1")
+        .expect("a checkpoint with the agent's summary");
+    let commit = &of_first["commit"].as_str().unwrap()[..10];
+    let Some(mut terminal) = Terminal::with(&env, &["rollback"], (100, 40), &[]) else {
+        return;
+    };
+    terminal.expect(HELP);
+    terminal.expect("undo iteration 2 only: Set up the middleware 2");
+    terminal.expect(commit);
+    terminal.expect("Set up the middleware 1");
+    terminal.expect("\u{1b}[32mpassed\u{1b}[39m");
+    terminal.press("3");
+    terminal.expect("> after iteration 1");
+    terminal.press("\r");
+    terminal.expect("Iteration 2 will be marked as rolled back; the history stays");
+    terminal.expect("Do it? Enter or y yes");
+    terminal.press("\r");
+    let (code, said) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+    let row = said
+        .lines()
+        .find(|line| line.contains(commit))
+        .unwrap_or_default();
+    assert!(
+        regex::Regex::new(r" \d\d:\d\d ").unwrap().is_match(row),
+        "{row}"
+    );
+    assert!(!said.contains("38;5"), "{said}");
+    assert!(!env.exists("file2"));
 }
 
 // A yes is no reason to go on whatever comes: while it waits for others, Ctrl-C still ends it.
@@ -332,7 +442,7 @@ fn a_given_target_is_shown_and_asked_about_b11() {
     };
     terminal.expect("What will happen:");
     terminal.expect("- 2 files will be deleted: file3, file4");
-    terminal.expect("Do it? y yes, q leave everything as it is");
+    terminal.expect("Do it? Enter or y yes, q leave everything as it is");
     terminal.press("n");
     let (code, said) = terminal.end();
     assert_eq!(code, 130, "{said}");

@@ -97,6 +97,27 @@ fn attempt_history_json_has_the_seeds_form() {
     assert_eq!(view["stuck_subtasks"], serde_json::json!([]));
 }
 
+// B1: a check that failed and a time limit are said in the specification's words.
+#[test]
+fn the_battle_view_names_the_check_and_the_limit() {
+    let env = TestEnv::repo();
+    let failure =
+        |name: &str| env.state_json(&format!("recover/battles/-/{name}.json"))["failure"].take();
+    let check = "unit=echo 'FAILED test_login: expected 200, got 404'; exit 1";
+    let run = ["run", "--run", "a", "--attempts", "1", "--feedback", check];
+    env.recover(&[&run[..], &["--", "touch", "b"]].concat());
+    let told = failure("a");
+    assert_eq!(
+        told["message"],
+        "Feedback loop 'unit' failed: FAILED test_login: expected 200, got 404"
+    );
+    let run = ["run", "--run", "t", "--attempts", "1", "--timeout", "600ms"];
+    env.recover(&[&run[..], &["--", "sh", "-c", "echo busy; sleep 20"]].concat());
+    let told = failure("t");
+    assert_eq!(told["message"], "Iteration timed out");
+    assert_eq!(told["details"], "Exceeded 0.01 minutes\nbusy");
+}
+
 // B2, B13: the battle's own format and its name for an agent's failure.
 #[test]
 fn the_battle_view_has_the_seeds_form() {

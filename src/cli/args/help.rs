@@ -83,7 +83,7 @@ pub(crate) fn command(name: &str) -> Command {
 pub(in crate::cli) fn for_people(name: &str) -> Command {
     let root = command(name);
     let (short, long) = (groups_in_short(), groups_in_full(&root));
-    let footer = format!("{}\n\n{EXIT_CODES}", section(examples::DAILY));
+    let footer = format!("{}\n\n{EXIT_CODES}", daily());
     // They stand in groups.
     root.mut_subcommands(|sub| sub.hide(true))
         .override_usage(format!("{name} [OPTIONS] [COMMAND]"))
@@ -117,6 +117,11 @@ fn with_examples(command: Command, words: &str) -> Command {
     } else {
         command.after_long_help(section(own))
     }
+}
+
+/// What is typed every day.
+pub(in crate::cli) fn daily() -> String {
+    section(examples::DAILY)
 }
 
 fn section(examples: &[Example]) -> String {

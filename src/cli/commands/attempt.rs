@@ -17,7 +17,7 @@ use crate::agent;
 use crate::engine::base::clock;
 use crate::engine::run::own_loop;
 use crate::engine::{Context, Error, ErrorKind, Result, answers, inspect};
-use crate::model::agent_record::AgentRecord;
+use crate::model::agent_record::{AgentKind, AgentRecord};
 use crate::model::failure::FailureEvidence;
 use crate::model::{AttemptEnd, CheckKind, Decision, Failure};
 use crate::policy::classify::{classify as judge, guess_stage};
@@ -230,8 +230,13 @@ fn record(args: &EvidenceArgs, evidence: &FailureEvidence) -> Option<AgentRecord
 
 fn evidence(context: &Context, args: &EvidenceArgs) -> Result<FailureEvidence> {
     Ok(FailureEvidence {
+        // Whose records it prints, whatever the command is called.
         stage: args
             .stage
+            .or_else(|| {
+                let named = args.agent.as_deref().and_then(AgentKind::from_name);
+                named.map(|_| CheckKind::Agent)
+            })
             .or_else(|| args.command.as_deref().and_then(guess_stage)),
         command: args.command.clone(),
         agent: args.agent.clone(),

@@ -1,5 +1,7 @@
 //! Runs `checkpoint`.
 
+use std::borrow::Cow;
+
 use anyhow::Context as _;
 
 use super::super::args::{
@@ -166,11 +168,20 @@ fn show(context: &Context, args: &ShowArgs, ui: &Ui) -> Result<Reply> {
     };
     // The patch is content; what is said about it is not.
     let mut document = redact_json(serde_json::to_value(shown).context("cannot write the answer")?);
-    let text = format!("{}\n{patch}", redact(&text));
+    let text = format!("{}\n{}", redact(&text), shown_patch(&patch, ui));
     document["patch"] = patch.into();
     Ok(Reply::new(document, text)
         .content()
         .paged(Paged::Patch("show")))
+}
+
+/// In colour where that is wanted.
+fn shown_patch<'a>(patch: &'a str, ui: &Ui) -> Cow<'a, str> {
+    if ui.color {
+        Cow::Owned(render::tinted_patch(patch))
+    } else {
+        Cow::Borrowed(patch)
+    }
 }
 
 fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
@@ -179,7 +190,7 @@ fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
     let both = (&from, args.to.as_ref());
     let difference = inspect::diff_named(context, both, &args.path, args.patch)?;
     if let Some(patch) = &difference.patch {
-        return Ok(Reply::new(&difference, patch)
+        return Ok(Reply::new(&difference, shown_patch(patch, ui))
             .content()
             .paged(Paged::Patch("diff")));
     }

@@ -134,6 +134,10 @@ fn text(context: &Context, fix: &manual_fix::Fix, ui: &Ui) -> String {
             escape(&change.path.to_lossy())
         );
     }
+    if let Some(at) = session.last_detected_at {
+        let ago = render::when(at, context.clock.now());
+        let _ = writeln!(text, "Last detected: {ago}");
+    }
     for (name, result) in &session.verification_results {
         let mark = if result.passed { "passed" } else { "FAILED" };
         let seconds = result.duration.as_secs_f64();

@@ -165,7 +165,7 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
         && !args.restart
         && !args.prepare_only
         && args.remote.is_none();
-    let choice = match if asks { ask(context, args)? } else { None } {
+    let choice = match if asks { ask(context, args, ui)? } else { None } {
         Some((key, Answer::Close)) => {
             let chosen = runs::Chosen::Key(key);
             let written = remote::require_claim(context, &chosen)?;
@@ -251,10 +251,10 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
 }
 
 /// The resume screen, for a run that stands at a failure (B7).
-fn ask(context: &Context, args: &ResumeArgs) -> Result<Option<(RunKey, Answer)>> {
+fn ask(context: &Context, args: &ResumeArgs, ui: &Ui) -> Result<Option<(RunKey, Answer)>> {
     match status::status_of(context, args.run_id.as_ref()) {
         Ok(status) => {
-            let answer = resume_screen::ask(&status, &context.interrupts)?;
+            let answer = resume_screen::ask(context, ui, &status)?;
             Ok(answer.map(|answer| (status.run.key, answer)))
         }
         // Whatever is wrong, the resume itself says it.

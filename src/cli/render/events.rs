@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::ui::{Ui, escape};
-use super::date_time;
+use super::{date_time, tinted};
 use crate::model::event::Event;
 use crate::policy::secrets::redact;
 
@@ -37,7 +37,12 @@ fn said(ui: &Ui, event: &Event, line: &str, run: &str) -> String {
         date_time(event.at),
         escape(&redact(&parts.join("  ")))
     );
-    format!("{}\n", text.trim_end())
+    let text = text.trim_end();
+    if ui.color {
+        format!("{}\n", tinted(text.to_owned()))
+    } else {
+        format!("{text}\n")
+    }
 }
 
 /// What an event says, in a few words: which iteration, what came of it, which checkpoint, why.
@@ -86,6 +91,22 @@ fn about(ui: &Ui, payload: &Value) -> String {
                 _ => text.to_owned(),
             }),
     );
+    let id = |value: &Value| Some(value.as_str()?.get(..10)?.to_owned());
+    let head = |side: &str| {
+        payload
+            .pointer(&format!("/operation/head/{side}"))
+            .and_then(id)
+    };
+    parts.extend(match (head("before"), head("after")) {
+        (Some(before), Some(after)) if before != after => Some(format!("HEAD {before} -> {after}")),
+        _ => None,
+    });
+    let commits = payload["commits"].as_array().into_iter().flatten();
+    parts.extend(
+        commits
+            .filter_map(id)
+            .map(|commit| format!("commit {commit}")),
+    );
     let changes = payload["changes"].as_array().into_iter().flatten();
     parts.extend(changes.filter_map(Value::as_str).map(str::to_owned));
     // A reason that is only the status once more is none.
@@ -124,6 +145,14 @@ mod tests {
             (
                 json!({"checkpoint": {"id": "ckpt_1", "description": "By hand"}}),
                 "ckpt_1, By hand",
+            ),
+            (
+                json!({"operation": {"kind": "rollback", "head": {"before": "a".repeat(40), "after": "b".repeat(40)}}}),
+                "rollback, HEAD aaaaaaaaaa -> bbbbbbbbbb",
+            ),
+            (
+                json!({"outcome": "passed", "commits": ["c".repeat(40)]}),
+                "passed, commit cccccccccc",
             ),
             (json!({}), ""),
         ] {

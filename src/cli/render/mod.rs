@@ -86,6 +86,52 @@ pub(crate) fn in_words(status: &str) -> String {
     status.replace('_', " ")
 }
 
+/// A line with the first of the words in colour that say how something stands.
+pub(super) fn tinted(line: String) -> String {
+    const WORDS: [(&str, u8); 12] = [
+        ("passed", 32),
+        ("complete", 32),
+        ("verified", 32),
+        ("(recommended)", 32),
+        ("failed", 31),
+        ("FAILED", 31),
+        ("not verified", 31),
+        ("escalated", 31),
+        ("damaged", 31),
+        ("unverified", 33),
+        ("(not now", 33),
+        ("HEAD ", 33),
+    ];
+    let found = WORDS
+        .iter()
+        .filter_map(|(word, color)| Some((line.find(word)?, word, color)))
+        .min();
+    match found {
+        Some((at, word, color)) => {
+            let (before, after) = line.split_at(at);
+            let after = &after[word.len()..];
+            format!("{before}\x1b[{color}m{word}\x1b[39m{after}")
+        }
+        None => line,
+    }
+}
+
+/// A patch in colour, as git shows it.
+pub(super) fn tinted_patch(patch: &str) -> String {
+    let line = |line: &str| {
+        let (text, end) = line.split_at(line.trim_end_matches('\n').len());
+        let style = match text.as_bytes() {
+            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] | [b'd' | b'i', ..] => "1",
+            [b'+', ..] => "32",
+            [b'-', ..] => "31",
+            [b'@', ..] => "36",
+            _ => return line.to_owned(),
+        };
+        format!("\x1b[{style}m{text}\x1b[0m{end}")
+    };
+    patch.split_inclusive('\n').map(line).collect()
+}
+
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Column {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::super::args::How;
-use super::super::render::{crossed_text, in_words, superseded_text, unchanged_text, when};
+use super::super::render::{crossed_text, in_words, superseded_text, time_of_day, unchanged_text};
 use super::super::ui::{Ui, escape};
 use super::{List, Picked, Talk, nothing_changed, same_as, size};
 use crate::engine::{Context, Error, ErrorKind, Result, inspect, rollback};
@@ -48,7 +48,7 @@ pub(crate) fn choose_rollback(
     let rows = rows(&talk, &targets);
     let run = &targets.run;
     let total = run.spec.of_total();
-    talk.ask(&format!(
+    talk.title(&format!(
         "Rollback of run {}: {}, iteration {}{total}",
         run.key,
         in_words(run.status.as_str()),
@@ -121,10 +121,18 @@ fn rows(talk: &Talk<'_>, targets: &rollback::Targets) -> Vec<Row> {
     let current = run.shown_iteration();
     let from =
         |number: u32| format!("The run continues from iteration {number}; its history stays.");
+    let of_it =
+        |one: &&Checkpoint| one.after_iteration == current && one.trigger == trigger::ATTEMPT;
+    let latest = targets.checkpoints.iter().rfind(of_it);
+    let summary = latest.filter(|one| !is_unnamed(one));
+    let summary = summary.map(|one| format!(": {}", one.description));
     let mut rows = vec![Row {
         target: rollback::Target::Iteration(current),
         words: vec!["--iteration".to_owned(), current.to_string()],
-        label: format!("undo iteration {current} only"),
+        label: format!(
+            "undo iteration {current} only{}",
+            summary.unwrap_or_default()
+        ),
         good: false,
         after: from(current),
     }];
@@ -154,6 +162,11 @@ fn rows(talk: &Talk<'_>, targets: &rollback::Targets) -> Vec<Row> {
     rows
 }
 
+/// Whether an attempt's checkpoint says no more of it than its place.
+fn is_unnamed(checkpoint: &Checkpoint) -> bool {
+    checkpoint.description == format!("After iteration {}", checkpoint.after_iteration)
+}
+
 /// What matters most first: a narrow terminal cuts the rest.
 pub(super) fn label(
     talk: &Talk<'_>,
@@ -162,17 +175,23 @@ pub(super) fn label(
 ) -> String {
     let initial = targets.initial.as_ref() == Some(&checkpoint.id);
     let (number, seq) = (checkpoint.after_iteration, checkpoint.seq);
-    let (verdict, age) = (
-        checkpoint.verdict.as_str(),
-        when(checkpoint.created_at, talk.context.clock.now()),
-    );
+    let verdict = checkpoint.verdict.as_str();
+    let time = time_of_day(checkpoint.created_at, talk.context.clock.now());
+    let commit = checkpoint
+        .branch_commit
+        .as_ref()
+        .unwrap_or(&checkpoint.commit);
     let over = targets
         .superseded
         .contains(&checkpoint.id)
-        .then_some("superseded".to_owned());
+        .then_some("rolled back".to_owned());
     let pin = checkpoint.pinned.then_some("pinned".to_owned());
-    // What is only said once more has no room.
-    let is_said = [trigger::INITIAL, trigger::ATTEMPT].contains(&checkpoint.trigger.as_str());
+    // What the row says anyway has no room.
+    let is_said = match checkpoint.trigger.as_str() {
+        trigger::INITIAL => true,
+        trigger::ATTEMPT => is_unnamed(checkpoint),
+        _ => false,
+    };
     let description = (!is_said).then(|| talk.ui.description(checkpoint));
     let damaged = checkpoint.damaged.then_some("damaged".to_owned());
     let what = damaged
@@ -188,14 +207,15 @@ pub(super) fn label(
         } else {
             format!("after {number}")
         };
-        return format!("{place:<8} {verdict:<10} @{seq:<3} {age} {what}");
+        return format!("{place:<8} {verdict:<10} {time} @{seq:<3} {what}");
     }
     let place = if initial {
         "before the run".to_owned()
     } else {
         format!("after iteration {number}")
     };
-    format!("{place:<18} {verdict:<10} {age:<15} @{seq:<4} {what}")
+    let commit = commit.short();
+    format!("{place:<18} {verdict:<10} {time}  {commit}  @{seq:<3} {what}")
 }
 
 /// Asks which one; `words` is the command, of which the checkpoint is the missing word.
@@ -355,14 +375,16 @@ fn asked(talk: &Talk<'_>, mut how: How, plan: Plan<'_>, another: bool) -> Result
             }
             Ok(restore) => {
                 talk.say("");
-                talk.say("What will happen:");
+                talk.title("What will happen:");
                 for line in what_will_happen(&restore) {
                     talk.ask(&format!("- {line}"));
                 }
                 talk.say("");
                 let back = if another { "b another one, " } else { "" };
-                talk.ask(&format!("Do it? y yes, {back}q leave everything as it is"));
-                return match talk.one_of(keys(&['b', 'y', 'n', 'q'], another))? {
+                talk.ask(&format!(
+                    "Do it? Enter or y yes, {back}q leave everything as it is"
+                ));
+                return match talk.confirmed('y', keys(&['b', 'y', 'n', 'q'], another))? {
                     'y' => Ok(Some(how)),
                     'b' => Ok(None),
                     _ => Err(nothing_changed(130)),
@@ -491,9 +513,10 @@ fn what_will_happen(restore: &rollback::Restore) -> Vec<String> {
         (Some(before), _) => lines.push(format!("HEAD stays at {}", before.short())),
         _ => {}
     }
-    lines.extend(
-        superseded_text(result).map(|over| format!("Superseded: {over}; the history stays")),
-    );
+    lines.extend(superseded_text(result).map(|over| {
+        let over = over.replacen('i', "I", 1);
+        format!("{over} will be marked as rolled back; the history stays")
+    }));
     lines.extend(crossed_text(result, true).lines().map(str::to_owned));
     lines.push(
         "First everything is saved in a safety checkpoint: recover undo restores it".to_owned(),

@@ -25,6 +25,7 @@ use crate::process::{Asking, Interrupts};
 
 use super::keys::{Key, Keys};
 use super::live::{cut, cut_at_word};
+use super::render::tinted;
 use super::terminal_text::wrapped;
 use super::ui::Ui;
 
@@ -71,10 +72,11 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Waits for one of these keys; Escape is the last one.
-    fn one_of(&self, wanted: &[char]) -> Result<char> {
+    /// Waits for one of these keys; Enter is `enter` and Escape the last one.
+    fn confirmed(&self, enter: char, wanted: &[char]) -> Result<char> {
         loop {
             match self.key()? {
+                Some(Key::Enter) if wanted.contains(&enter) => return Ok(enter),
                 Some(Key::Char(c)) if wanted.contains(&c.to_ascii_lowercase()) => {
                     return Ok(c.to_ascii_lowercase());
                 }
@@ -84,11 +86,29 @@ impl<'a> Talk<'a> {
         }
     }
 
+    /// Waits for one of these keys; Escape is the last one.
+    fn one_of(&self, wanted: &[char]) -> Result<char> {
+        self.confirmed('\0', wanted)
+    }
+
     /// A line that stays, cut to the terminal's width with a sign that there is more.
     fn say(&self, text: &str) {
-        let line = super::live::cut_at_word(&self.ui.shown(text), size().0);
+        let line = cut_at_word(&self.ui.shown(text), size().0);
         // With stderr closed there is nobody left to report to.
         let _ = writeln!(io::stderr(), "{line}");
+    }
+
+    /// What stands above what belongs to it, on as many lines as it takes.
+    fn title(&self, text: &str) {
+        for line in wrapped(&self.ui.shown(text), size().0).split('\n') {
+            let line = if self.ui.stderr_color {
+                format!("\x1b[1m{line}\x1b[0m")
+            } else {
+                line.to_owned()
+            };
+            // With stderr closed there is nobody left to report to.
+            let _ = writeln!(io::stderr(), "{line}");
+        }
     }
 
     /// What can be pressed: on as many lines as it takes.
@@ -246,6 +266,10 @@ impl<'a> List<'a> {
                     self.leave();
                     return Ok(Picked::Item(self.at));
                 }
+                Some(Key::Char(c @ '1'..='9')) => {
+                    let row = (u32::from(c) - u32::from('1')) as usize;
+                    self.at = row.min(self.items.len() - 1);
+                }
                 Some(Key::Char(c)) if self.asks.contains(&c) => {
                     self.leave();
                     return Ok(Picked::Asked(c, self.at));
@@ -295,11 +319,10 @@ impl<'a> List<'a> {
         for (number, item) in self.items.iter().enumerate().skip(first).take(shown) {
             let mark = if number == self.at { "> " } else { "  " };
             let line = cut_at_word(&format!("{mark}{item}"), columns);
-            let bold = number == self.at && self.talk.ui.stderr_color;
-            lines.push(if bold {
-                format!("\x1b[1m{line}\x1b[0m")
-            } else {
-                line
+            lines.push(match (self.talk.ui.stderr_color, number == self.at) {
+                (true, true) => format!("\x1b[1m{}\x1b[0m", tinted(line)),
+                (true, false) => tinted(line),
+                (false, _) => line,
             });
         }
         if shown < self.items.len() {

@@ -12,13 +12,12 @@ use rustix::{
 
 use super::super::live::cut_at_word;
 use super::super::render::date_time;
-use super::super::terminal_text::wrapped;
-use super::super::ui::escape;
-use super::{nothing_changed, size};
-use crate::engine::{Error, Result, status};
+use super::super::ui::{Ui, escape};
+use super::{List, Picked, Talk, nothing_changed};
+use crate::engine::{Context, Error, Result, status};
 use crate::model::decision::Standing;
 use crate::model::{Failure, Hint, Strategy};
-use crate::policy::retry::{OptionCode, OtherWay};
+use crate::policy::retry::{OptionCode, OtherWay, ResumeOption};
 use crate::policy::secrets::redact;
 use crate::process::Interrupts;
 
@@ -47,13 +46,52 @@ pub(crate) enum Answer {
     Close,
 }
 
-/// Shows the screen and reads the answers; `None` where there is nothing to choose.
-pub(crate) fn ask(status: &status::Status, interrupts: &Interrupts) -> Result<Option<Answer>> {
+/// Shows the screen and takes the answers; `None` where there is nothing to choose.
+pub(crate) fn ask(context: &Context, ui: &Ui, status: &status::Status) -> Result<Option<Answer>> {
+    let Some(failure) = status
+        .run
+        .failure
+        .as_ref()
+        .filter(|_| !status.options.is_empty())
+    else {
+        return Ok(None);
+    };
+    let ui = &ui.knowing(context);
+    let talk = Talk::begin(context, ui)?;
+    for (number, line) in shown(status, failure).lines().enumerate() {
+        if number == 0 {
+            talk.title(line);
+        } else {
+            talk.ask(line);
+        }
+    }
+    let rows = rows(status);
+    let mut at = status
+        .options
+        .iter()
+        .position(|option| option.recommended)
+        .unwrap_or(0);
+    let help = "arrows or j/k, Enter takes it, c closes the run, q leaves";
+    let chosen = loop {
+        match List::new(&talk, &rows, &['c'], help, at).pick()? {
+            Picked::Asked(..) => return Ok(Some(Answer::Close)),
+            Picked::Item(picked) => at = picked,
+        }
+        let option = &status.options[at];
+        talk.say(&option.description);
+        match not_now(status, option) {
+            Some(why) => talk.ask(&why),
+            None => break option,
+        }
+    };
+    // A line is typed, and seen while it is.
+    drop(talk);
+    let interrupts = &context.interrupts;
     let mut input = BufReader::new(Typed { interrupts });
-    let chosen = choose(status, &mut input, &mut io::stderr());
+    let answer = instructed(chosen, &mut input, &mut io::stderr());
     match interrupts.pending() {
         Some(signal) => Err(nothing_changed(signal.exit_code())),
-        None => chosen,
+        None => answer.map(Some),
     }
 }
 
@@ -83,55 +121,35 @@ impl Read for Typed<'_> {
     }
 }
 
-fn choose(
-    status: &status::Status,
+/// The options, a row each.
+fn rows(status: &status::Status) -> Vec<String> {
+    let row = |option: &ResumeOption| {
+        let mark = match (option.recommended, &option.reason) {
+            (true, _) => " (recommended)".to_owned(),
+            (false, Some(reason)) => format!(" (not now: {reason})"),
+            (false, None) => String::new(),
+        };
+        format!("{}{mark}", option.label)
+    };
+    status.options.iter().map(row).collect()
+}
+
+/// Why an option is not taken now; `None` where it is.
+fn not_now(status: &status::Status, option: &ResumeOption) -> Option<String> {
+    if option.strategy == OptionCode::Other(OtherWay::CheckStatus) {
+        return Some(standing(status));
+    }
+    let reason = option.reason.as_deref().unwrap_or("not available");
+    (!option.available).then(|| format!("That is not possible now: {reason}."))
+}
+
+/// Asks what else belongs into the prompt.
+fn instructed(
+    chosen: &ResumeOption,
     input: &mut impl BufRead,
     output: &mut impl Write,
-) -> Result<Option<Answer>> {
+) -> Result<Answer> {
     let failed = |error| Error::io("cannot talk to the terminal", error);
-    let Some(failure) = status
-        .run
-        .failure
-        .as_ref()
-        .filter(|_| !status.options.is_empty())
-    else {
-        return Ok(None);
-    };
-    let shown = wrapped(&shown(status, failure), size().0);
-    output.write_all(shown.as_bytes()).map_err(failed)?;
-
-    let recommended = status.options.iter().position(|option| option.recommended);
-    let default = recommended
-        .map(|at| format!(" [{}]", at + 1))
-        .unwrap_or_default();
-    let chosen = loop {
-        write!(
-            output,
-            "Choose 1-{}, c to close the run, or q to leave it{default}: ",
-            status.options.len()
-        )
-        .map_err(failed)?;
-        let Some(answer) = line(input, output).map_err(failed)? else {
-            return Err(nothing_changed(130));
-        };
-        let number = match (answer.as_str(), recommended) {
-            ("c" | "close", _) => return Ok(Some(Answer::Close)),
-            ("q" | "quit", _) => return Err(nothing_changed(130)),
-            ("", Some(at)) => at + 1,
-            (text, _) => text.parse().unwrap_or(0),
-        };
-        match number.checked_sub(1).and_then(|at| status.options.get(at)) {
-            Some(option) if option.strategy == OptionCode::Other(OtherWay::CheckStatus) => {
-                writeln!(output, "{}", standing(status)).map_err(failed)?;
-            }
-            Some(option) if option.available => break option,
-            Some(option) => {
-                let reason = option.reason.as_deref().unwrap_or("not available");
-                writeln!(output, "That is not possible now: {reason}.").map_err(failed)?;
-            }
-            None => writeln!(output, "Please answer with a number, c or q.").map_err(failed)?,
-        }
-    };
     let strategy = match chosen.strategy {
         OptionCode::Strategy(strategy) => Some(strategy),
         OptionCode::Other(_) => None,
@@ -139,10 +157,15 @@ fn choose(
     let takes_text = strategy != Some(Strategy::ManualThenContinue);
     let mut instructions = None;
     if takes_text {
-        write!(output, "Additional instructions (optional): ").map_err(failed)?;
-        instructions = line(input, output)
-            .map_err(failed)?
-            .filter(|text| !text.is_empty());
+        write!(
+            output,
+            "Additional instructions (optional, Enter for none): "
+        )
+        .map_err(failed)?;
+        let Some(text) = line(input, output).map_err(failed)? else {
+            return Err(nothing_changed(130));
+        };
+        instructions = Some(text).filter(|text| !text.is_empty());
     }
     let mut same = Hint::recover(chosen.command.last_words());
     let mut beside = "";
@@ -154,12 +177,12 @@ fn choose(
         None => {}
     }
     writeln!(output, "Same as: {same}{beside}").map_err(failed)?;
-    Ok(Some(Answer::Resume(Choice {
+    Ok(Answer::Resume(Choice {
         strategy,
         restart: chosen.strategy == OptionCode::Other(OtherWay::StartFresh),
         timeout: chosen.timeout,
         instructions,
-    })))
+    }))
 }
 
 /// When the next attempt is allowed.
@@ -200,23 +223,9 @@ fn shown(status: &status::Status, failure: &Failure) -> String {
             cut_at_word(&escape(&line.replace('\t', "    ")), 66)
         );
     }
-    text.push('\n');
-    for (number, option) in status.options.iter().enumerate() {
-        let mark = match (option.recommended, &option.reason) {
-            (true, _) => " (recommended)".to_owned(),
-            (false, Some(reason)) => format!(" (not now: {reason})"),
-            (false, None) => String::new(),
-        };
-        text += &format!(
-            "  {}. {}{mark}\n     {}\n",
-            number + 1,
-            option.label,
-            option.description
-        );
-    }
     if let Some(accept) = status.outlook.to_accept.command() {
         text += &format!(
-            "  Or accept what it made: {} (recommended)\n",
+            "  Or accept: {} (recommended)\n",
             Hint::recover(accept).run(&status.run.key)
         );
     }
@@ -310,37 +319,50 @@ mod tests {
         }
     }
 
-    fn answer(text: &str) -> (Result<Option<Answer>>, String) {
+    fn typed(at: usize, text: &str) -> (Result<Answer>, String) {
         let mut shown = Vec::new();
-        let choice = choose(&failed(), &mut text.as_bytes(), &mut shown);
-        (choice, String::from_utf8(shown).unwrap())
+        let status = failed();
+        let answer = instructed(&status.options[at], &mut text.as_bytes(), &mut shown);
+        (answer, String::from_utf8(shown).unwrap())
     }
 
-    /// B7: details, options with the recommended one marked, instructions, cancel.
+    /// B7: details, options with the recommended one marked, instructions.
     #[test]
-    fn the_screen_takes_a_number_and_instructions() {
-        let (choice, shown) = answer("\nuse another library\n");
-        let Some(Answer::Resume(choice)) = choice.unwrap() else {
+    fn the_screen_shows_the_failure_and_takes_instructions() {
+        let status = failed();
+        let failure = status.run.failure.as_ref().unwrap();
+        assert!(shown(&status, failure).contains("Iteration: 1"));
+        let rows = rows(&status);
+        assert!(
+            rows[0].ends_with("(recommended)") && rows[1].contains("No checkpoint available"),
+            "{rows:?}"
+        );
+        let (answer, shown) = typed(0, "use another library\n");
+        let Answer::Resume(choice) = answer.unwrap() else {
             panic!("a choice")
         };
         assert_eq!(choice.strategy, Some(Strategy::RetryWithContext));
         assert_eq!(choice.instructions.as_deref(), Some("use another library"));
         assert!(
-            shown.contains("(recommended)") && shown.contains("Iteration"),
-            "{shown}"
-        );
-        assert!(
             shown.contains("Same as: recover resume --strategy retry_with_context --instructions"),
             "{shown}"
         );
+        assert_eq!(
+            typed(0, "").0.unwrap_err().kind,
+            ErrorKind::Interrupted(130)
+        );
     }
 
-    /// B2: what helps beside the strategies can be chosen as well.
+    /// B2: what helps beside the strategies can be chosen as well; what is not possible is not.
     #[test]
     fn a_fresh_start_is_among_the_options() {
-        let (choice, shown) = answer("6\n\n");
-        assert!(shown.contains("6. Start fresh"), "{shown}");
-        let Some(Answer::Resume(choice)) = choice.unwrap() else {
+        let status = failed();
+        let rows = rows(&status);
+        assert!(rows[5].starts_with("Start fresh"), "{rows:?}");
+        assert_eq!(not_now(&status, &status.options[5]), None);
+        assert!(not_now(&status, &status.options[1]).is_some());
+        let (answer, shown) = typed(5, "\n");
+        let Answer::Resume(choice) = answer.unwrap() else {
             panic!("a choice")
         };
         assert_eq!((choice.strategy, choice.restart), (None, true));
@@ -348,26 +370,5 @@ mod tests {
             shown.contains("Same as: recover resume --restart\n"),
             "{shown}"
         );
-    }
-
-    #[test]
-    fn what_is_not_possible_is_asked_again_and_cancel_changes_nothing() {
-        let (choice, shown) = answer("2\nseven\n3\n\n");
-        let Some(Answer::Resume(choice)) = choice.unwrap() else {
-            panic!("a choice")
-        };
-        assert_eq!(choice.strategy, Some(Strategy::RetrySame));
-        assert!(
-            shown.contains("No checkpoint available") && shown.contains("Please answer"),
-            "{shown}"
-        );
-        assert_eq!(answer("c\n").0.unwrap(), Some(Answer::Close));
-        for text in ["q\n", ""] {
-            assert_eq!(
-                answer(text).0.unwrap_err().kind,
-                ErrorKind::Interrupted(130),
-                "{text:?}"
-            );
-        }
     }
 }

@@ -95,6 +95,10 @@ fn the_specifications_own_keys_say_the_same_s17() {
         (off.scheduled_max_age, off.on_success_keep_last),
         (None, None)
     );
+    assert_eq!(
+        read("[retention]\nmax_checkpoints = 4").retention.keep_last,
+        4
+    );
     let own = read(
         "[retry]\ndefault_strategy = 'delayed'\n[retry.causes.UNKNOWN]\ndelay = 'immediate'\n",
     )

@@ -11,6 +11,7 @@ use crate::engine::record::lane;
 use crate::engine::record::storage::{Prepared, Request};
 use crate::engine::record::{checkpoint, git_state, run_settings};
 use crate::engine::restore::automatic::{self, is_mixed};
+use crate::model::agent_record::{AgentRecord, Usage};
 use crate::model::checkpoint::{Verdict, trigger};
 use crate::model::decision::{Action, Decision};
 use crate::model::event::{AttemptEnd, EventSource, Payload};
@@ -178,9 +179,20 @@ pub(in crate::engine) fn judge(
         .as_ref()
         .map_or(found.of_failure, |failure| failure.conditions.clone());
     end.conditions.extend(found.of_attempt);
-    end.notes = found.notes;
+    end.notes.extend(found.notes);
     end.failure = failure;
     end.decision = decision;
+}
+
+/// Notes what an attempt used up, and where that is only estimated.
+pub(crate) fn note_usage(end: &mut AttemptEnd, record: &AgentRecord, used: Usage) {
+    (end.cost_micros, end.tokens) = (used.cost_micros, used.tokens);
+    if record.is_estimated
+        && let Some(used) = used.text()
+    {
+        let note = format!("about {used} used: estimated, as the agent was cut off before it said");
+        end.notes.push(note);
+    }
 }
 
 fn verdict_of(outcome: AttemptOutcome) -> Verdict {

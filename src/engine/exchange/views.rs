@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::import;
 use crate::durable::{Root, Sync};
 use crate::engine::attempt::run_summary::{Retry, run_retry_status};
+use crate::engine::base::runs::Naming;
 use crate::engine::base::{Context, Error, Result};
 use crate::engine::record::run_settings::settings_of;
 use crate::engine::record::seed_json;
@@ -309,11 +310,21 @@ pub(in crate::engine) fn hold_back(context: &Context, state: &State, own: Retry)
     retry
 }
 
-/// The run that such a file describes, for views where nothing is recorded.
+/// The run that such a file describes, the one that is named where one is, for views where nothing is recorded of it.
 pub(in crate::engine) fn foreign_run(context: &Context, state: &State) -> Option<Run> {
+    let naming = context.naming();
     held_views(context, state)
         .into_iter()
-        .find_map(|(_, held)| held.run)
+        .filter_map(|(_, held)| held.run)
+        .find(|run| naming.run_id.is_none() || is_named(naming, run))
+}
+
+/// Whether a command names this run.
+fn is_named(naming: &Naming, run: &Run) -> bool {
+    let is = |named: &Option<String>, part: &String| named.as_ref().is_none_or(|one| one == part);
+    naming.run_id.as_ref() == Some(&run.key.run_id)
+        && is(&naming.phase, &run.key.phase)
+        && is(&naming.lane, &run.key.lane)
 }
 
 /// What such files say of runs here, as an import would record it.
@@ -326,8 +337,10 @@ fn held_views(context: &Context, state: &State) -> Vec<(PathBuf, Retry)> {
     for path in context.store().foreign_views() {
         let mut assumed = Arc::new(state.clone());
         for key in import::apply_speculatively(context, &mut assumed, &path) {
-            let is_here = |run: &&Run| run.worktree == context.worktree_id();
-            let Some(run) = assumed.run(&key).filter(is_here) else {
+            let naming = context.naming();
+            let is_meant =
+                |run: &&Run| run.worktree == context.worktree_id() || is_named(naming, run);
+            let Some(run) = assumed.run(&key).filter(is_meant) else {
                 continue;
             };
             let mut status = run_retry_status(context, &assumed, run);
@@ -346,6 +359,11 @@ fn held_views(context: &Context, state: &State) -> Vec<(PathBuf, Retry)> {
             all.push((path.clone(), held));
         }
     }
+    let is_other = |held: &Retry| {
+        let run = held.run.as_ref();
+        run.is_none_or(|run| !is_named(context.naming(), run))
+    };
+    all.sort_by_key(|(_, held)| is_other(held));
     all
 }
 

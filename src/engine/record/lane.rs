@@ -223,7 +223,19 @@ fn failed(
         Some(max.map_or(number, |max| number.min(max))).filter(|number| *number > 0);
     fields.failure_context = failure_context(context, state, about, failure);
     let command = last_command(context, run, ending);
-    fields.notes = (!command.is_empty()).then(|| format!("last command: {}", join(&command)));
+    let code = ending
+        .end
+        .exit_code
+        .map(|code| format!(" (exit code {code})"));
+    fields.notes = (!command.is_empty()).then(|| {
+        format!(
+            "last command: {}{}: {}",
+            join(&command),
+            code.filter(|_| ending.failed_loop.is_none())
+                .unwrap_or_default(),
+            failure.message
+        )
+    });
     fields.retry_status = Some(status.to_owned());
     if fields.stage.is_none() {
         fields.stage = Some(RETRY.to_owned());

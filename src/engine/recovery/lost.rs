@@ -23,6 +23,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
+use crate::agent;
 use crate::durable::{FileLock, Sync};
 use crate::engine::attempt;
 use crate::engine::attempt::conditions::Detected;
@@ -35,6 +36,7 @@ use crate::engine::record::events::{self, apply_speculatively};
 use crate::engine::record::liveness::{
     is_driven, is_orphaned, is_step_orphaned, left_running, orphaned_baseline, orphaned_steps,
 };
+use crate::engine::record::run_settings::attempt_folder;
 use crate::engine::restore::automatic::restore_covered_files;
 use crate::model::checkpoint::trigger;
 use crate::model::run::OnFailure;
@@ -47,6 +49,8 @@ use crate::store::NewEvent;
 
 /// How long the processes that a lost `recover` left may take to end.
 const GRACE: Duration = Duration::from_secs(5);
+/// Of a longer log it is not known what its agent used up.
+const MAX_LOG: u64 = 64 << 20;
 
 /// Ends what is left of a `recover` that is gone: the group of the child that is known, and whatever else it started.
 fn end_processes(
@@ -98,6 +102,30 @@ fn crashed(context: &Context, run: &Run) -> Option<(Started, Ending)> {
         ..Ending::default()
     };
     Some((started, ending))
+}
+
+/// Takes over what the attempt used up by what there is of its agent's records.
+fn take_usage(context: &Context, started: &Started, end: &mut AttemptEnd) {
+    let Started {
+        run,
+        iteration,
+        attempt,
+        ..
+    } = started;
+    let line = run.spec.command.join(" ");
+    let Some(kind) = agent::detect(Some(&line), run.spec.agent.as_deref(), b"") else {
+        return;
+    };
+    let log = attempt_folder(context, &run.key, *iteration, *attempt).join("output.log");
+    match context.store().root().read_at_most(&log, MAX_LOG) {
+        Ok(output) => {
+            let record = agent::read(kind, &output, b"");
+            attempt::note_usage(end, &record, record.usage());
+        }
+        Err(error) => {
+            tracing::debug!(%error, log = %log.display(), "what the attempt used is not known");
+        }
+    }
 }
 
 /// Says of a run whose `recover` was killed that its command goes on, and what ends it.
@@ -192,9 +220,10 @@ pub(super) fn recover_attempts(context: &Context) -> Result<Vec<String>> {
         let Some(live) = &run.live else { continue };
         let (supervisor, child) = (live.supervisor.as_ref(), live.child.as_ref());
         end_processes(context, supervisor, child, "the lost attempt's processes")?;
-        let Some((started, ending)) = crashed(context, run) else {
+        let Some((started, mut ending)) = crashed(context, run) else {
             continue;
         };
+        take_usage(context, &started, &mut ending.end);
         attempt::end(context, &run.key, &started, ending)?;
         done.push(format!(
             "attempt {} of iteration {} of run {} had lost its supervisor: recorded as a crash",

@@ -228,13 +228,20 @@ impl Way<'_> {
         if self.is_prepared() {
             return events;
         }
-        // What is left behind undone is left behind on request.
+        // What is left behind undone is left behind on request. Of what was given up and rolled back nothing is there to be
+        // accepted: it stays for a person.
+        let is_gone = |number: &u32| {
+            let left = run.iterations.get(*number);
+            left.is_some_and(|one| one.status == IterationStatus::Superseded && one.stuck.is_some())
+        };
         events.extend(
-            (run.current_iteration..iteration).map(|left| Payload::IterationChanged {
-                iteration: left,
-                status: IterationStatus::Skipped,
-                reason: Some("skipped on request: the current state was accepted".to_owned()),
-            }),
+            (run.current_iteration..iteration)
+                .filter(|left| !is_gone(left))
+                .map(|left| Payload::IterationChanged {
+                    iteration: left,
+                    status: IterationStatus::Skipped,
+                    reason: Some("skipped on request: the current state was accepted".to_owned()),
+                }),
         );
         events.push(Payload::RunResumed {
             strategy,

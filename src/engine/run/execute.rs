@@ -21,6 +21,7 @@ use super::{Digest, DriveOptions};
 use crate::agent;
 use crate::agent::Stream;
 use crate::durable::{Sync, present};
+use crate::engine::attempt::note_usage;
 use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -341,9 +342,7 @@ fn settle_locks(context: &Context, before: &[ForeignLock]) {
 fn take_record(ending: &mut Ending, record: &AgentRecord, before: &Run) {
     ending.end.agent_session.clone_from(&record.session_id);
     ending.end.answered = record.structured.then_some(record.answered);
-    let used = usage_of(record, before);
-    ending.end.cost_micros = used.cost_micros;
-    ending.end.tokens = used.tokens;
+    note_usage(&mut ending.end, record, usage_of(record, before));
     // What it says it did, where it says so and nobody said it for it.
     let said = record
         .final_text

@@ -1,6 +1,7 @@
 //! The session of a manual fix: opened, found again, and compared with the work tree.
 
 use std::path::PathBuf;
+use std::time::UNIX_EPOCH;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,6 +22,7 @@ use crate::model::manifest::{CaptureRules, Change};
 use crate::model::run::{Run, RunKey};
 use crate::model::run_line::{RunLine, run_line};
 use crate::model::state::State;
+use crate::model::time::Timestamp;
 use crate::model::{ManualFixSession, ManualFixStatus};
 use crate::policy::restore::Selection;
 use crate::store::NewEvent;
@@ -51,6 +53,7 @@ pub(in crate::engine) fn new_session(
         verification_results: std::collections::BTreeMap::new(),
         verified: false,
         verified_tree: None,
+        last_detected_at: None,
         status: ManualFixStatus::Active,
     }
 }
@@ -131,8 +134,44 @@ pub(in crate::engine) fn status_of(context: &Context, key: &RunKey) -> Result<Fi
         fix.session.detected_changes = changes_since(context, &state, &fix.session, &prepared)?;
         let tree = Some(&prepared.capture.tree);
         fix.session.verified = fix.session.verified && fix.session.verified_tree.as_ref() == tree;
+        show_changes(context, &state, &mut fix.session, &prepared)?;
     }
     Ok(fix)
+}
+
+/// Of more changes, and of longer ones in bytes, no patch is shown.
+const MAX_DIFFS: usize = 50;
+const MAX_DIFF: usize = 64 << 10;
+
+/// Adds what a person wants to see of the changes: each as a patch, and when the last of them was made.
+fn show_changes(
+    context: &Context,
+    state: &State,
+    session: &mut ManualFixSession,
+    prepared: &Prepared,
+) -> Result<()> {
+    let objects = prepared.capture.objects();
+    let base = state.checkpoint(&session.checkpoint_id);
+    for change in session.detected_changes.iter_mut().take(MAX_DIFFS) {
+        let path = change.path.below(context.worktree());
+        let changed = path
+            .symlink_metadata()
+            .and_then(|file| file.modified())
+            .ok();
+        let changed = changed.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let changed = changed.map(|since| {
+            let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+            Timestamp::from_millis(millis)
+        });
+        session.last_detected_at = session.last_detected_at.max(changed);
+        let only = Selection::globs(&[globset::escape(&change.path.to_lossy())]);
+        if let (Some(base), Ok(only)) = (base, only) {
+            let difference = objects.patch(&base.tree, &prepared.capture.tree, &only)?;
+            let text = String::from_utf8(difference).ok();
+            change.diff = text.filter(|text| (1..=MAX_DIFF).contains(&text.len()));
+        }
+    }
+    Ok(())
 }
 
 /// Files of editors beside an open one: swap files, backups, locks, what they try out a folder with.

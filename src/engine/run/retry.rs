@@ -30,10 +30,14 @@ pub(crate) fn look(context: &Context) -> Result<Retry> {
 }
 
 /// [`look`] at a state that was read already. Of a run that the environment alone names, and that is not there, nothing
-/// has been recorded yet.
+/// has been recorded yet; of one that another system's file describes, that says how it stands.
 pub(crate) fn look_at(context: &Context, state: &State) -> Result<Retry> {
     let found = match select::find_for_loop(context, state) {
-        Err(error) if error.kind == ErrorKind::RunNotFound && context.naming().by_environment => {
+        Err(error)
+            if error.kind == ErrorKind::RunNotFound
+                && (context.naming().by_environment
+                    || views::foreign_run(context, state).is_some()) =>
+        {
             None
         }
         found => found?,

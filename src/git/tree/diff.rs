@@ -82,6 +82,7 @@ impl Objects<'_> {
                     old_path: Some(source.to_lossy().into_owned()),
                     added: Some(0),
                     deleted: Some(0),
+                    diff: None,
                 });
             } else {
                 changes.push(change(path, ChangeType::Created, None, Some(entry))?);
@@ -266,6 +267,7 @@ fn change(
         old_path: None,
         added,
         deleted,
+        diff: None,
     })
 }
 

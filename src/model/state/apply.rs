@@ -658,8 +658,17 @@ fn run_resumed(run: &mut Run, event: &Event) {
         run.accepted.extend(given_up);
     }
     if accepts || *restart {
+        let mut left = Vec::new();
         for iteration in run.iterations.iter_mut_from(1) {
-            iteration.stuck = None;
+            // What was rolled back is not accepted with what is there: it is left as it is.
+            if *restart || iteration.status != IterationStatus::Superseded {
+                iteration.stuck = None;
+            } else if iteration.stuck.is_some() {
+                left.push(iteration.number);
+            }
+        }
+        for number in left {
+            leave_failure_of(run, number);
         }
     }
     if accepts

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use super::read::{
     ImportInput, Part, PastAttempt, Place, Problem, created, failure_of, imported, known,
 };
+use crate::model::decision::BudgetScope;
 use crate::model::import::IMPORTED_SESSION;
-use crate::model::lane::{Origin, STAGES};
+use crate::model::lane::{Origin, RETRY, STAGES};
 use crate::model::run::NONE;
 use crate::model::{
     Action, AttemptOutcome, Decision, FeedbackResults, ImportKind, IterationStatus, Payload, Run,
@@ -192,55 +193,93 @@ pub(super) fn read_recovery(document: &Value, at: &ImportInput<'_>) -> Result<Pa
     if known(at, &key, ImportKind::Recovery, "") == Some(&view) {
         return Ok(part);
     }
+    if run.is_none() {
+        part.push(at.now, created(at, &key, None, None));
+    }
+    count_errors(
+        &mut part,
+        at,
+        &Errors {
+            count: errors,
+            messages: last_error.into_iter().collect(),
+            last: last_error_at,
+            cooldown,
+            goes_on: true,
+        },
+    );
+    part.push(at.now, imported(at, ImportKind::Recovery, "", &view));
+    Ok(part)
+}
+
+/// Errors in a row, as another system counted them.
+struct Errors<'a> {
+    count: u32,
+    /// The latest ones', the last one last.
+    messages: Vec<&'a str>,
+    /// When the last one was.
+    last: Timestamp,
+    cooldown: Option<Timestamp>,
+    /// Whether another attempt was to come.
+    goes_on: bool,
+}
+
+/// Lets the run's count be that of `errors`.
+fn count_errors(part: &mut Part, at: &ImportInput<'_>, errors: &Errors<'_>) {
+    let run = at.state.run(&part.key);
     let mut counted = run.map_or(0, |run| run.error_count);
-    match run {
-        None => part.push(at.now, created(at, &key, None, None)),
-        Some(_) if errors < counted => {
-            part.push(at.now, Payload::RetryReset {});
-            counted = 0;
-        }
-        Some(_) => {}
+    if errors.count < counted {
+        part.push(at.now, Payload::RetryReset {});
+        counted = 0;
     }
     let iteration = run.map_or(1, |run| run.current_iteration);
     let attempts = run
         .and_then(|run| run.iterations.get(iteration))
         .map_or(0, |one| one.attempts.len());
     let mut number = u32::try_from(attempts).unwrap_or(u32::MAX);
-    for error in counted..errors {
+    for error in counted..errors.count {
         number = number.saturating_add(1);
-        let is_last = error + 1 == errors;
-        let message = last_error.filter(|_| is_last);
+        let later = (errors.count - error) as usize;
+        let message = errors.messages.len().checked_sub(later);
+        let message = message.map(|place| errors.messages[place]);
         let attempt = PastAttempt {
             iteration,
             number,
-            subtask: format!("{}/iteration-{iteration}", key.run_id),
-            session: key.run_id.to_string(),
+            subtask: format!("{}/iteration-{iteration}", part.key.run_id),
+            session: part.key.run_id.to_string(),
             approach: None,
-            started: last_error_at,
-            ended: last_error_at,
+            started: errors.last,
+            ended: errors.last,
             outcome: AttemptOutcome::Failed,
             failure: Some(failure_of(message, at)),
             feedback_results: FeedbackResults::new(),
         };
         let [begin, (when, mut end)] = attempt.events();
         if let Payload::AttemptEnded(end) = &mut end
-            && is_last
+            && later == 1
         {
+            let goes_on = errors.goes_on;
+            let reason = if goes_on {
+                "another attempt was to come, according to its record"
+            } else {
+                "no attempt was left, according to its record"
+            };
             end.decision = Some(Decision {
-                actions: vec![Action::Retry],
-                strategy: Some(Strategy::RetryWithContext),
-                not_before: cooldown,
-                attempts_used: errors,
-                attempts_left: None,
-                stopped_by: None,
-                reason: "the loop continued after its cooldown, according to its state".to_owned(),
-                decided_at: last_error_at,
+                actions: if goes_on {
+                    vec![Action::Retry]
+                } else {
+                    Vec::new()
+                },
+                strategy: goes_on.then_some(Strategy::RetryWithContext),
+                not_before: errors.cooldown,
+                attempts_used: errors.count,
+                attempts_left: (!goes_on).then_some(0),
+                stopped_by: (!goes_on).then_some(BudgetScope::Global),
+                reason: reason.to_owned(),
+                decided_at: errors.last,
             });
         }
         part.events.extend([begin, (when, end)]);
     }
-    part.push(at.now, imported(at, ImportKind::Recovery, "", &view));
-    Ok(part)
 }
 
 /// What a record may say of its stage (C2).
@@ -310,9 +349,13 @@ pub(super) fn read_lanes(document: &Value, at: &ImportInput<'_>) -> Result<Vec<P
         }
         let is_new = at.state.run(&key).is_none() && part.events.is_empty();
         let moment = when.unwrap_or(at.now);
+        let retries = Retries::of(record, stage)?;
         if is_new {
             let worktree = record.text_of("worktree_path")?;
             part.push(moment, created(at, &key, None, worktree));
+        }
+        if let Some(retries) = retries {
+            retries.count(part, at, moment);
         }
         part.push(moment, imported(at, ImportKind::Lanes, stage, record.value));
         if at.state.run(&key).is_none() {
@@ -325,6 +368,77 @@ pub(super) fn read_lanes(document: &Value, at: &ImportInput<'_>) -> Result<Vec<P
         }
     }
     Ok(parts)
+}
+
+/// What a record of retries counts (C8).
+struct Retries<'a> {
+    failed: u32,
+    max: Option<u32>,
+    goes_on: bool,
+    context: Vec<&'a str>,
+}
+
+impl<'a> Retries<'a> {
+    /// `None` where the record counts nothing, or its retries came to something.
+    fn of(record: &Place<'a>, stage: &str) -> Result<Option<Self>, Problem> {
+        let field = |name| record.optional(name, Place::number);
+        let (number, max) = (field("retry_attempt")?, field("max_retries")?);
+        let context = record.list("failure_context")?;
+        let context = context.iter().filter_map(|one| one.value.as_str());
+        let status = record.value["status"].as_str();
+        let counts = stage == RETRY && matches!(status, Some("retrying" | "failed"));
+        let Some(number) = number.filter(|_| counts) else {
+            return Ok(None);
+        };
+        if number.max(max.unwrap_or(0)) > MAX_ERRORS {
+            return Err(record.problem(format!("more than {MAX_ERRORS} retries")));
+        }
+        let goes_on = status == Some("retrying");
+        Ok(Some(Self {
+            // The contract counts the retries: once they are used up the first attempt comes on top.
+            failed: if goes_on {
+                number
+            } else {
+                number.max(max.unwrap_or(0)).saturating_add(1)
+            },
+            max,
+            goes_on,
+            context: context.collect(),
+        }))
+    }
+
+    /// Books its errors on the run, which may have as many retries as the record says where it is new.
+    fn count(&self, part: &mut Part, at: &ImportInput<'_>, when: Timestamp) {
+        if let Some((_, Payload::RunCreated { spec, .. })) = part.events.first_mut() {
+            spec.attempts = self.max.map(|max| max.saturating_add(1));
+        }
+        let is_first = |entry: &&&str| {
+            let number = entry
+                .strip_prefix("Attempt ")
+                .and_then(|rest| rest.split_once(": "));
+            number.is_some_and(|(number, _)| number.parse::<u32>().is_ok())
+        };
+        let first: Vec<&str> = self.context.iter().filter(is_first).copied().collect();
+        // Where each attempt's error is named so, what else there is are entries of its log.
+        let messages = if first.len() < self.failed as usize {
+            &self.context
+        } else {
+            &first
+        };
+        let without_number = |entry: &&'a str| match entry.split_once(": ") {
+            Some((_, message)) if is_first(&entry) => message,
+            _ => *entry,
+        };
+        let counted = at.state.run(&part.key).map_or(0, |run| run.error_count);
+        let errors = Errors {
+            count: self.failed.max(counted),
+            messages: messages.iter().map(without_number).collect(),
+            last: when,
+            cooldown: None,
+            goes_on: self.goes_on,
+        };
+        count_errors(part, at, &errors);
+    }
 }
 
 enum Known {

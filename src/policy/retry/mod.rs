@@ -17,7 +17,7 @@ use super::settings::RetrySettings;
 use crate::model::agent_record::Usage;
 use crate::model::attempt::{Precondition, PreconditionKind, Preconditions};
 use crate::model::decision::{Action, Budget, BudgetScope, Decision, Standing, Strategy};
-use crate::model::failure::{Cause, Failure, FailureType};
+use crate::model::failure::{Cause, Evidence, EvidenceSource, Failure, FailureType};
 use crate::model::run::{IterationStatus, Run, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -293,6 +293,10 @@ pub(crate) fn named_paths(failure: &Failure) -> Vec<(&str, bool)> {
         .iter()
         .map(|evidence| evidence.text.as_str())
         .chain([failure.message.as_str()]);
+    // An exit status names nothing; what was said with it may.
+    let is_bare = |one: &Evidence| one.source == EvidenceSource::Process;
+    let said = failure.details.as_deref().unwrap_or_default().lines();
+    let texts = texts.chain(said.filter(|_| failure.evidence.iter().all(is_bare)));
     let mut found: Vec<(&str, bool)> = Vec::new();
     for text in texts {
         let quoted = text

@@ -8,9 +8,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::model::attempt::Attempt;
 use crate::model::import::IMPORTED_SESSION;
+use crate::model::operation::UndoEntry;
 use crate::model::run::{run_of_subtask, subtask_checksum};
-use crate::model::{Action, AttemptOutcome, ImportKind, IterationStatus, Run, State, Timestamp};
+use crate::model::{
+    Action, AttemptOutcome, CheckpointId, ImportKind, IterationStatus, OperationKind, Run, State,
+    Timestamp,
+};
 
 use super::ITERATIONS_IN_VIEW;
 
@@ -30,6 +35,21 @@ pub(crate) struct Subtask<'a> {
     pub attempts: Vec<HistoryAttempt<'a>>,
     /// `pending`, `in_progress`, `failed`, `completed` or `stuck`.
     pub status: &'a str,
+    /// Rollbacks that took attempts of it back, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Option<Vec<HistoryRollback>>")]
+    pub rollbacks: Vec<HistoryRollback<'a>>,
+}
+
+/// A rollback that took attempts of a subtask back.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct HistoryRollback<'a> {
+    /// When.
+    pub timestamp: Timestamp,
+    /// Where to.
+    pub checkpoint_id: &'a CheckpointId,
+    /// Whether the run did it by itself.
+    pub automatic: bool,
 }
 
 /// One attempt.
@@ -111,7 +131,7 @@ fn recent_history(state: &State) -> AttemptHistory<'_> {
         .filter(|(_, run)| !is_import(run) && shares(run));
     shown.extend(related.take(RELATED_IN_VIEW));
     shown.sort_by_key(|(place, _)| *place);
-    history(shown.into_iter().map(|(_, run)| (run, most(run))))
+    history(state, shown.into_iter().map(|(_, run)| (run, most(run))))
 }
 
 /// Whether another system's history was taken over into the run.
@@ -159,7 +179,7 @@ fn history_with_imports<'a>(
     state: &'a State,
     runs: impl Iterator<Item = &'a Run>,
 ) -> AttemptHistory<'a> {
-    let mut history = history(runs.map(|run| (run, usize::MAX)));
+    let mut history = history(state, runs.map(|run| (run, usize::MAX)));
     for (id, imported) in untouched(state, &history) {
         history.stuck_subtasks.retain(|own| own.subtask_id != id);
         let own = history.subtasks.remove(id);
@@ -205,6 +225,7 @@ fn subtask<'a>(document: &'a Value, own: Option<&Subtask<'a>>) -> Subtask<'a> {
     Subtask {
         attempts: attempts.collect(),
         status: status.unwrap_or("pending"),
+        rollbacks: Vec::new(),
     }
 }
 
@@ -231,7 +252,11 @@ fn stuck<'a>(
 }
 
 /// The history of these runs, each with as many of its [recent](crate::model::attempt::Iterations::recent) iterations.
-fn history<'a>(runs: impl Iterator<Item = (&'a Run, usize)>) -> AttemptHistory<'a> {
+fn history<'a>(
+    state: &'a State,
+    runs: impl Iterator<Item = (&'a Run, usize)>,
+) -> AttemptHistory<'a> {
+    let rollbacks = rollbacks(state);
     let mut history = AttemptHistory::default();
     let mut sessions: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
     let mut given_up: BTreeMap<&str, &str> = BTreeMap::new();
@@ -245,17 +270,18 @@ fn history<'a>(runs: impl Iterator<Item = (&'a Run, usize)>) -> AttemptHistory<'
         |run: &Run| run.last_import_untouched().is_none() || is_import(run) || is_own(run);
     let iterations = runs
         .filter(|(run, _)| told_here(run))
-        .flat_map(|(run, most)| run.iterations.recent(most));
-    let attempts = iterations.flat_map(|iteration| {
-        iteration
-            .attempts
-            .iter()
-            .map(move |attempt| (iteration, attempt))
+        .flat_map(|(run, most)| {
+            let recent = run.iterations.recent(most).into_iter();
+            recent.map(move |iteration| (run, iteration))
+        });
+    let attempts = iterations.flat_map(|(run, iteration)| {
+        let attempts = iteration.attempts.iter();
+        attempts.map(move |attempt| (run, iteration, attempt))
     });
     let mut attempts: Vec<_> = attempts.collect();
-    attempts.sort_by_key(|(_, attempt)| attempt.started_at);
+    attempts.sort_by_key(|(_, _, attempt)| attempt.started_at);
 
-    for (iteration, attempt) in attempts {
+    for (run, iteration, attempt) in attempts {
         let known = sessions.entry(&attempt.subtask).or_default();
         let session = known
             .get(attempt.session.as_str())
@@ -277,7 +303,18 @@ fn history<'a>(runs: impl Iterator<Item = (&'a Run, usize)>) -> AttemptHistory<'
         let subtask = subtask.or_insert_with(|| Subtask {
             attempts: Vec::new(),
             status: "pending",
+            rollbacks: Vec::new(),
         });
+        let took_back = rollbacks.iter().filter(|one| one.took_back(run, attempt));
+        for entry in took_back.map(|one| one.entry) {
+            if !subtask
+                .rollbacks
+                .iter()
+                .any(|known| known.timestamp == entry.at)
+            {
+                subtask.rollbacks.extend(HistoryRollback::of(entry));
+            }
+        }
         subtask.attempts.push(HistoryAttempt {
             session,
             timestamp: attempt.started_at,
@@ -347,6 +384,46 @@ fn history<'a>(runs: impl Iterator<Item = (&'a Run, usize)>) -> AttemptHistory<'
         });
     }
     history
+}
+
+/// A rollback that stands, and when what it went back to was taken.
+struct Rollback<'a> {
+    entry: &'a UndoEntry,
+    since: Timestamp,
+}
+
+impl Rollback<'_> {
+    fn took_back(&self, run: &Run, attempt: &Attempt) -> bool {
+        self.entry.run.as_ref() == Some(&run.key)
+            && (self.since..self.entry.at).contains(&attempt.started_at)
+    }
+}
+
+impl<'a> HistoryRollback<'a> {
+    fn of(entry: &'a UndoEntry) -> Option<Self> {
+        Some(Self {
+            timestamp: entry.at,
+            checkpoint_id: entry.restored.as_ref()?,
+            automatic: entry.of_run,
+        })
+    }
+}
+
+/// The rollbacks that were not undone, oldest first.
+fn rollbacks(state: &State) -> Vec<Rollback<'_>> {
+    let entries = state
+        .worktrees
+        .values()
+        .flat_map(|worktree| worktree.undo.iter().chain(&worktree.of_runs));
+    let mut all: Vec<_> = entries
+        .filter(|entry| entry.kind == OperationKind::Rollback && entry.scope.covers_files())
+        .filter_map(|entry| {
+            let since = state.checkpoint(entry.restored.as_ref()?)?.created_at;
+            Some(Rollback { entry, since })
+        })
+        .collect();
+    all.sort_by_key(|one| one.entry.at);
+    all
 }
 
 /// The history as its file has it: what was imported stands as it was written there, until there is an attempt more.

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::model::failure::SuggestedAction;
 use crate::model::{
-    AttemptOutcome, Checkpoint, Failure, FailureType, FeedbackResults, ImportKind, Iteration,
-    IterationStatus, ManualFixSession, ObjectId, RepoPath, Run, RunStatus, State, StorageType,
-    TaskId, Timestamp,
+    AttemptOutcome, Checkpoint, Failure, FailureType, FeedbackLoop, FeedbackResults, ImportKind,
+    Iteration, IterationStatus, ManualFixSession, ObjectId, RepoPath, Run, RunSpec, RunStatus,
+    State, StorageType, TaskId, Timestamp,
 };
 
 use super::{CHECKPOINTS_IN_VIEW, ITERATIONS_IN_VIEW};
@@ -130,8 +130,8 @@ struct BattleFailure<'a> {
     kind: &'a str,
     timestamp: Option<Timestamp>,
     iteration: Option<u32>,
-    message: &'a str,
-    details: Option<&'a str>,
+    message: Cow<'a, str>,
+    details: Option<Cow<'a, str>>,
     recoverable: bool,
     suggested_action: SuggestedAction,
 }
@@ -189,7 +189,7 @@ pub fn battle<'a>(
         iterations,
         checkpoints: before.map(BattleCheckpoint::Imported).chain(own).collect(),
         checkpoints_left_out: Some(left_out).filter(|left_out| *left_out > 0),
-        failure: run.failure.as_ref().map(failure),
+        failure: run.failure.as_ref().map(|one| failure(one, &run.spec)),
     }))
 }
 
@@ -273,7 +273,8 @@ fn checkpoint<'a>(
     }))
 }
 
-fn failure(failure: &Failure) -> BattleFailure<'_> {
+fn failure<'a>(failure: &'a Failure, spec: &RunSpec) -> BattleFailure<'a> {
+    let (message, details) = in_its_words(failure, spec);
     BattleFailure {
         kind: match failure.kind {
             FailureType::AgentError => "claude_error",
@@ -281,9 +282,36 @@ fn failure(failure: &Failure) -> BattleFailure<'_> {
         },
         timestamp: failure.at,
         iteration: failure.iteration,
-        message: &failure.message,
-        details: failure.details.as_deref(),
+        message,
+        details,
         recoverable: failure.recoverable,
         suggested_action: failure.suggested_action,
+    }
+}
+
+/// Message and details as the specification has them: which check failed, and which time limit was exceeded.
+fn in_its_words<'a>(failure: &'a Failure, spec: &RunSpec) -> (Cow<'a, str>, Option<Cow<'a, str>>) {
+    let details = failure.details.as_deref().map(Cow::Borrowed);
+    let said = |check: &FeedbackLoop| {
+        let rest = failure.message.strip_prefix(&check.name)?;
+        let rest = rest.strip_prefix(": ")?;
+        Some(format!("Feedback loop '{}' failed: {rest}", check.name))
+    };
+    match (failure.kind, spec.timeout_ms) {
+        (FailureType::FeedbackFailure, _) => {
+            let said = spec.feedback.iter().find_map(said);
+            let message = said.map_or(Cow::Borrowed(failure.message.as_str()), Cow::Owned);
+            (message, details)
+        }
+        (FailureType::Timeout, Some(limit)) => {
+            let minutes = limit as f64 / 60_000.0;
+            let output = details.map(|text| format!("\n{text}")).unwrap_or_default();
+            let details = format!("Exceeded {minutes} minutes{output}");
+            (
+                Cow::Borrowed("Iteration timed out"),
+                Some(Cow::Owned(details)),
+            )
+        }
+        _ => (Cow::Borrowed(failure.message.as_str()), details),
     }
 }

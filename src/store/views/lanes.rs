@@ -172,10 +172,21 @@ pub(crate) fn rollback_hint(state: &State, run: &Run, store: &Store) -> Hint {
         Some(LaneBack::Initial) => &["--to", "initial"],
         Some(LaneBack::Stage(_)) | None => &[],
     };
+    // Beyond its base branch a lane's commits are its own; on that branch itself nothing says whose they are.
+    let base = state
+        .lane_base(&run.key)
+        .map(|base| format!("refs/heads/{base}"));
+    let latest = state.latest(&run.key);
+    let is_on_base = base.is_some() && latest.and_then(|latest| latest.head_ref.clone()) == base;
+    let commits: &[&str] = if is_on_base {
+        &["--commits", "drop"]
+    } else {
+        &[]
+    };
     hint(
         run,
         store,
-        &[&["--rollback"], to, &["--edits", "discard"]].concat(),
+        &[&["--rollback"], to, &["--edits", "discard"], commits].concat(),
     )
 }
 

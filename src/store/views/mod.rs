@@ -180,15 +180,17 @@ impl RecoveryState {
 
 /// The view of the run that was heard of last: as it was imported, until the run moves on.
 pub fn recovery_state(state: &State) -> Value {
-    // A checkpoint that is taken beside it, and an agent's hook, say nothing of the loop's errors.
+    // A checkpoint that is taken beside it, and an agent's hook, say nothing of the loop's errors; where nothing else does, the
+    // one that counts some does.
     let is_course = |run: &Run| {
         let imports = |one: &ImportedDocument| one.imported.kind == ImportKind::Recovery;
         run.begun_seq > 0 && !run.is_hook_session() || run.imported.iter().any(imports)
     };
+    let rank = |run: &Run| (is_course(run), !is_course(run) && run.error_count > 0);
     let run = state
         .runs
         .iter()
-        .max_by_key(|run| (is_course(run), run.last_seq));
+        .max_by_key(|run| (rank(run), run.last_seq));
     let untouched = run.and_then(|run| run.untouched_import(ImportKind::Recovery));
     untouched
         .cloned()

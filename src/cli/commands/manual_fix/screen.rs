@@ -4,10 +4,11 @@
 //! The display only adds lines, so that it works on any terminal and what was printed can be scrolled back to. All of it goes to
 //! stderr: stdout stays the answer's.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
@@ -20,10 +21,15 @@ use super::{go_on, reply, show};
 use crate::engine::manual_fix::{self, watch};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::failure::Location;
+use crate::model::time::format_duration;
 use crate::model::{Hint, ManualFixSession};
 use crate::process::{Show, Signal};
 
-const KEYS: &str = "Keys: v verify now, c continue once verified, a abort, q leave it open";
+const KEYS: &str = "Keys: v verify now, c continue once verified, Enter the one of them that is next, a abort, q leave it open";
+/// How often it is said when the last change was seen.
+const TICK: Duration = Duration::from_secs(1);
+/// What the return key asks for.
+const ENTER: char = '\r';
 /// What Ctrl-D sends.
 const END_OF_INPUT: char = '\u{4}';
 /// This many lines of an error are shown.
@@ -45,7 +51,9 @@ pub(super) fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Res
     if watch.loops().is_empty() {
         ui.note("No checks are configured: nothing can be verified.");
     }
-    context.progress.observe(Arc::new(Lines::Stderr));
+    context
+        .progress
+        .observe(Arc::new(Lines::Stderr(ui.stderr_color)));
     let keys = listen(watch.asker()).context("cannot talk to the terminal")?;
     // Only now: what is pressed on the strength of this is a key already.
     ui.note(KEYS);
@@ -79,17 +87,28 @@ enum End {
 }
 
 fn attend(watch: &mut watch::Watch<'_>, context: &Context, ui: &Ui) -> Result<End> {
+    let mut footer = Footer::default();
     loop {
-        let step = watch.next(None)?;
+        let step = watch.next(ui.moves.then(|| Instant::now() + TICK))?;
+        if ui.moves && matches!(step, watch::Step::GaveUp) {
+            footer.draw();
+            continue;
+        }
+        footer.clear();
+        if matches!(step, watch::Step::Changed(_) | watch::Step::Reverted(_)) {
+            footer.detected = Some(Instant::now());
+        }
         // With stderr closed there is nobody left to report to.
-        let _ = Lines::Stderr.tell(&step);
+        let _ = Lines::Stderr(ui.stderr_color).tell(&step);
         match step {
             watch::Step::Judged(judged) => ask(&judged, context, ui),
-            watch::Step::Asked('v') if watch.loops().is_empty() => {
+            watch::Step::Asked('v' | ENTER) if watch.loops().is_empty() => {
                 ui.note("There are no checks to run.");
             }
-            watch::Step::Asked('v') => watch.verify(),
-            watch::Step::Asked('c') if watch.fix()?.session.verified => return Ok(End::Continue),
+            watch::Step::Asked('c' | ENTER) if watch.fix()?.session.verified => {
+                return Ok(End::Continue);
+            }
+            watch::Step::Asked('v' | ENTER) => watch.verify(),
             watch::Step::Asked('c') => ui.note("Not verified as it is: v runs the checks."),
             watch::Step::Asked('a') => return Ok(End::Abort),
             watch::Step::Asked('q' | END_OF_INPUT) | watch::Step::Ended | watch::Step::GaveUp => {
@@ -104,6 +123,46 @@ fn attend(watch: &mut watch::Watch<'_>, context: &Context, ui: &Ui) -> Result<En
             | watch::Step::Restless => {}
         }
     }
+}
+
+/// The line below all others: when the last change was seen.
+#[derive(Default)]
+struct Footer {
+    detected: Option<Instant>,
+    shown: String,
+}
+
+impl Footer {
+    fn draw(&mut self) {
+        let text = match self.detected {
+            Some(at) => format!(
+                "Last detected: {} ago",
+                format_duration(whole_seconds(at.elapsed()))
+            ),
+            None => "Watching for changes. Last detected: (waiting)".to_owned(),
+        };
+        if text != self.shown {
+            // With stderr closed there is nobody left to see it.
+            let _ = write!(io::stderr(), "\r\x1b[K{text}");
+            self.shown = text;
+        }
+    }
+
+    fn clear(&mut self) {
+        if !std::mem::take(&mut self.shown).is_empty() {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+impl Drop for Footer {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+fn whole_seconds(time: Duration) -> Duration {
+    Duration::from_secs(time.as_secs())
 }
 
 /// What is to be fixed, and how.
@@ -159,6 +218,7 @@ fn listen(asker: watch::Asker) -> io::Result<Keys> {
             leaving @ ('a' | 'q') => asker.insist(leaving),
             other => asker.ask(other),
         },
+        Key::Enter => asker.ask(ENTER),
         Key::EndOfInput | Key::Gone => asker.insist(END_OF_INPUT),
         _ => true,
     })

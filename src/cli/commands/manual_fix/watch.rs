@@ -1,10 +1,11 @@
 //! `manual-fix watch`: the changes and results, a line each.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::super::render::{said, seconds};
+use super::super::super::render::{said, seconds, tinted};
 use super::super::super::replies::ExitCode;
 use super::super::super::ui::{Reply, Ui, escape};
 use super::show;
@@ -111,10 +112,10 @@ fn is_open(fix: &manual_fix::Fix) -> Result<()> {
 /// Where the lines go.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Lines {
-    /// They are the answer.
-    Stdout,
-    /// Stdout belongs to something else.
-    Stderr,
+    /// They are the answer; whether in colour.
+    Stdout(bool),
+    /// Stdout belongs to something else; whether in colour.
+    Stderr(bool),
     /// Nobody wants them.
     Nowhere,
 }
@@ -123,8 +124,8 @@ impl Lines {
     /// Beside a document they go to stderr.
     pub(super) fn of(ui: &Ui) -> Self {
         match (ui.json, ui.quiet) {
-            (false, _) => Self::Stdout,
-            (true, false) => Self::Stderr,
+            (false, _) => Self::Stdout(ui.color),
+            (true, false) => Self::Stderr(ui.stderr_color),
             (true, true) => Self::Nowhere,
         }
     }
@@ -135,14 +136,17 @@ impl Lines {
     }
 
     fn write(self, text: &str) -> io::Result<()> {
-        let text = redact(text);
+        let mut text = redact(text);
+        if matches!(self, Self::Stdout(true) | Self::Stderr(true)) {
+            text = Cow::Owned(tinted(text.into_owned()));
+        }
         match self {
-            Self::Stdout => {
+            Self::Stdout(_) => {
                 let mut out = io::stdout().lock();
                 out.write_all(text.as_bytes()).and_then(|()| out.flush())
             }
             // With stderr closed there is nobody left to report to.
-            Self::Stderr => io::stderr().write_all(text.as_bytes()).or(Ok(())),
+            Self::Stderr(_) => io::stderr().write_all(text.as_bytes()).or(Ok(())),
             Self::Nowhere => Ok(()),
         }
     }

@@ -130,6 +130,7 @@ pub(crate) fn changed(
                 old_path: None,
                 added: None,
                 deleted: None,
+                diff: None,
             });
         }
     };
