@@ -146,7 +146,25 @@ fn parsed(mut matches: ArgMatches) -> Parsed {
         at = below;
     }
     let name = names.join(" ");
-    Ok((Cli::from_arg_matches_mut(&mut matches)?, name))
+    let cli = Cli::from_arg_matches_mut(&mut matches)?;
+    refuse_two_runs(&cli)?;
+    Ok((cli, name))
+}
+
+/// Refuses a run that is named twice, and not the same.
+fn refuse_two_runs(cli: &Cli) -> clap::error::Result<()> {
+    let named = cli.command.as_ref().map_or(&[][..], commands::named_runs);
+    let Some(first) = named.first() else {
+        return Ok(());
+    };
+    let (flag, other) = match (&cli.global.run, &cli.global.series) {
+        (Some(run), _) if !named.contains(run) => ("--run", run),
+        (_, Some(series)) => ("--series", series),
+        _ => return Ok(()),
+    };
+    let message =
+        format!("'{first}' and {flag} {other} name different runs: leave one of them out");
+    Err(Cli::command().error(ErrorKind::ArgumentConflict, message))
 }
 
 /// The same with what help and errors show: groups of commands, examples.

@@ -68,6 +68,7 @@ const DOCUMENTS: &[(&str, &[Fields])] = documents! {
     "status" => status::StatusDocument;
     "runs" => runs::Runs;
     "accept" => accept::Accepted;
+    "discard" => answers::Restored, answers::RestorePlan;
     "bisect" => bisect::Found;
     "close" => runs::Closed;
     "forget" => forget::Forgotten;

@@ -113,6 +113,7 @@ pub(super) fn setup(
         .and_then(commands::named_run)
         .map(str::to_owned)
         .or_else(|| global.run.clone());
+    let of_environment = env("RECOVER_RUN_ID").filter(|_| global.series.is_none());
     let has = |property| command.is_some_and(|command| commands::has(command, property));
     context::Setup {
         cwd,
@@ -121,8 +122,9 @@ pub(super) fn setup(
             .map(PathBuf::from),
         state_dir: global.state_dir.clone(),
         naming: runs::Naming {
-            by_environment: run.is_none() && env("RECOVER_RUN_ID").is_some(),
-            run_id: run.or_else(|| env("RECOVER_RUN_ID")).map(RunId::from),
+            by_environment: run.is_none() && of_environment.is_some(),
+            run_id: run.or(of_environment).map(RunId::from),
+            series: global.series.clone(),
             phase: global.phase.clone(),
             lane: global.lane.clone(),
             task: global.task.clone().map(TaskId::from),

@@ -41,6 +41,8 @@ pub(super) struct Reply {
     pub text: String,
     /// What the process ends with.
     pub exit: ExitCode,
+    /// The command that the document is one of, where it is not the one that was given.
+    command: Option<&'static str>,
     /// What the text is.
     form: Form,
     /// On a terminal it goes through a pager.
@@ -77,9 +79,17 @@ impl Reply {
             warnings: Vec::new(),
             text: text.into(),
             exit: ExitCode::DONE,
+            command: None,
             form: Form::Text,
             paged: None,
         }
+    }
+
+    /// As the answer of this command, which was carried out for another one.
+    #[must_use]
+    pub(super) fn of(self, command: &'static str) -> Self {
+        let command = Some(command);
+        Self { command, ..self }
     }
 
     /// An answer for people, where no document was asked for.
@@ -254,6 +264,7 @@ impl Ui {
                 .iter()
                 .map(|text| redact(text).into_owned())
                 .collect();
+            let command = reply.command.unwrap_or(command);
             let document = document.and_then(|document| {
                 document_text(command, &document, reply.repository, &warnings)
             });

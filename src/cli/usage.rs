@@ -16,7 +16,7 @@ use crate::policy::secrets::redact;
 use crate::process::{Program, Stderr};
 
 /// Words that other tools have for what is called otherwise here: the command, and what it does.
-const OTHER_WORDS: [(&[&str], &str, &str); 9] = [
+const OTHER_WORDS: [(&[&str], &str, &str); 13] = [
     (
         &["abort", "cancel", "stop", "end"],
         "close",
@@ -34,7 +34,19 @@ const OTHER_WORDS: [(&[&str], &str, &str); 9] = [
         "restores files of a checkpoint",
     ),
     (
-        &["save", "snapshot", "commit", "stash"],
+        &["commit", "merge", "apply"],
+        "accept",
+        "commits what a run did",
+    ),
+    (
+        &["rm", "remove", "delete"],
+        "forget",
+        "removes runs for good, with their checkpoints",
+    ),
+    (&["ls"], "runs", "lists the runs"),
+    (&["version"], "--version", "prints the version"),
+    (
+        &["save", "snapshot", "stash"],
         "checkpoint create",
         "keeps the work tree as it is",
     ),
@@ -58,6 +70,22 @@ const OTHER_WORDS: [(&[&str], &str, &str); 9] = [
 
 /// What people call `--feedback`.
 const OTHER_FLAGS: [&str; 5] = ["--check", "--checks", "--test", "--verify", "--validate"];
+
+/// Flags that other tools have for what is called otherwise here, and what to give instead.
+const OTHER_NAMES: [(&[&str], &str); 3] = [
+    (
+        &["-n"],
+        "'--dry-run' shows what would be done, '--limit N' the newest N",
+    ),
+    (
+        &["-f", "--force"],
+        "'--yes' answers every question; where edits or commits are in the way, the refusal names the flag",
+    ),
+    (
+        &["-l", "--list"],
+        "'recover runs' lists the runs, 'recover list' the checkpoints",
+    ),
+];
 
 /// Prints it; with `--json` a usage error is a document too.
 pub(super) fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
@@ -138,16 +166,34 @@ fn meant(args: &[OsString], error: &clap::Error) -> Option<String> {
                 .to_owned(),
         );
     }
-    let word = named(ContextKind::InvalidArg)
-        .filter(|word| error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-'))?;
+    let word =
+        named(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
+    if word.starts_with('-') {
+        let known = OTHER_NAMES.iter().find(|(names, _)| names.contains(&word));
+        return known.map(|(_, instead)| (*instead).to_owned());
+    }
     let command = command_of(args);
     let at = args.iter().position(|arg| arg == word)?;
+    let line = |before: &[OsString], more: &[&str]| {
+        let words = before.iter().map(OsString::as_os_str);
+        format!("recover {}", join(words.chain(more.iter().map(OsStr::new))))
+    };
+    let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
+    if ["undo", "redo"].contains(&command.as_str()) {
+        return Some(format!(
+            "'recover {command}' is about the last operation here; 'recover rollback --to @N' goes to a checkpoint, \
+             'recover discard RUN' takes a whole run back"
+        ));
+    }
+    if command == "rollback" && is_number && args[at - 1] == "iteration" {
+        let own = &args[1..at - 1];
+        return Some(format!(
+            "to after iteration {word}: {}; '--iteration {word}' is to before it",
+            line(own, &[&format!("iteration:{word}")])
+        ));
+    }
     if command == "rollback" {
-        let number = if word.bytes().all(|byte| byte.is_ascii_digit()) {
-            "@"
-        } else {
-            ""
-        };
+        let number = if is_number { "@" } else { "" };
         let to = format!("{number}{word}");
         let before = args[1..at].iter().map(OsString::as_os_str);
         let line = before.chain([OsStr::new("--to"), OsStr::new(&to)]);
@@ -163,6 +209,15 @@ fn meant(args: &[OsString], error: &clap::Error) -> Option<String> {
     if args[at..].iter().any(|arg| arg == "--") {
         let why = "the command begins after --, and a value of several words is one in quotes (a duration: 5m)";
         return Some(format!("leave out '{word}': {why}"));
+    }
+    let has = |flag: &str| args[1..at].iter().any(|arg| arg == flag);
+    if has("--agent") && !has("--prompt") {
+        let words = args[at..].iter().map(|word| word.to_string_lossy());
+        let prompt = words.collect::<Vec<_>>().join(" ");
+        return Some(format!(
+            "a prompt is given with --prompt: {}",
+            line(&args[1..at], &["--prompt", &prompt])
+        ));
     }
     let own = args[1..at].iter().map(OsString::as_os_str);
     // A single word with blanks is a line for a shell.

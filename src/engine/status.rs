@@ -31,7 +31,7 @@ use crate::model::run::{Parked, TermChange};
 use crate::model::run_line::IterationLine;
 use crate::model::{
     CheckpointId, Decision, Failure, FeedbackLoop, FeedbackResults, ManualFixSession,
-    ManualFixStatus, Place, ProcessId, Run, RunId, RunKey, RunLine, State, Timestamp, ToldStep,
+    ManualFixStatus, Place, ProcessId, Run, RunKey, RunLine, State, Timestamp, ToldStep,
 };
 use crate::policy::report::Night;
 use crate::policy::retry::{Outlook, ResumeOption, end_of_fix, manual_steps, resume_options};
@@ -352,36 +352,27 @@ fn last_line(context: &Context, log: &Path) -> Option<String> {
 
 /// Looks at the run that a command works on.
 pub(crate) fn status(context: &Context) -> Result<Status> {
-    status_of(context, None)
+    look(context, size_of)
 }
 
 /// The same without its size, for which every checkpoint is looked at: for a screen that is made again and again.
 pub(crate) fn glance(context: &Context) -> Result<Status> {
-    look(context, None, |_, _| None)
-}
-
-/// Looks at a run that is named by its id.
-pub(crate) fn status_of(context: &Context, run_id: Option<&RunId>) -> Result<Status> {
-    look(context, run_id, |state, key| size_of(context, state, key))
+    look(context, |_, _, _| None)
 }
 
 fn look(
     context: &Context,
-    run_id: Option<&RunId>,
-    size: impl FnOnce(&State, &RunKey) -> Option<u64>,
+    size: impl FnOnce(&Context, &State, &RunKey) -> Option<u64>,
 ) -> Result<Status> {
     let state = recovery::load_recovered(context)?;
-    let mut run = match run_id {
-        Some(id) => runs::named(&state, id, None, None)?.clone(),
-        None => match select::find_for_loop(context, &state) {
-            Ok(Some(run)) => run.clone(),
-            // Nothing is recorded of it: what another system's files say, counts.
-            found => match views::foreign_run(context, &state) {
-                Some(run) => run,
-                None => found
-                    .and_then(|_| select::require(context, &state))?
-                    .clone(),
-            },
+    let mut run = match select::find_for_loop(context, &state) {
+        Ok(Some(run)) => run.clone(),
+        // Nothing is recorded of it: what another system's files say, counts.
+        found => match views::foreign_run(context, &state) {
+            Some(run) => run,
+            None => found
+                .and_then(|_| select::require(context, &state))?
+                .clone(),
         },
     };
     reconsider(context, &mut run);
@@ -411,7 +402,7 @@ fn look(
         unfinished_operation: liveness::unfinished_operation(context)?,
         git_locked: git_state::in_the_way(context),
         checkpoint_count: state.checkpoints.count_of(&run.key),
-        size_bytes: size(&state, &run.key),
+        size_bytes: size(context, &state, &run.key),
         latest: state.latest(&run.key).map(|c| c.id.clone()),
         last_good: good,
         retry: retry::look_at(context, &state)?,
@@ -424,7 +415,7 @@ fn look(
         session: state.session_usage(&run),
         night,
         outlook,
-        is_named: run_id.is_some() || context.naming().run_id.is_some(),
+        is_named: context.naming().run_id.is_some(),
         elsewhere: context.elsewhere(&run),
         run,
     })

@@ -30,14 +30,23 @@ pub enum OperationKind {
     Redo,
     /// `accept`: what the run did is committed.
     Accept,
+    /// `discard`: a rollback of the whole run, which closes it.
+    Discard,
 }
 
 impl OperationKind {
+    /// Whether a run goes back with its files.
+    pub fn is_rollback(self) -> bool {
+        matches!(self, Self::Rollback | Self::Discard)
+    }
+
     /// The command that goes back to what was there before it.
     pub fn taken_back_by(self) -> &'static str {
         match self {
             Self::Undo => Self::Redo.as_str(),
-            Self::Rollback | Self::Restore | Self::Redo | Self::Accept => Self::Undo.as_str(),
+            Self::Rollback | Self::Restore | Self::Redo | Self::Accept | Self::Discard => {
+                Self::Undo.as_str()
+            }
         }
     }
 }
@@ -90,10 +99,16 @@ pub struct Reposition {
 }
 
 impl Reposition {
+    /// Whether the run is closed with it.
+    pub fn closes(&self) -> bool {
+        self.status == RunStatus::Closed
+    }
+
     /// Whether it would put `run` anywhere else.
     pub fn moves(&self, run: &Run) -> bool {
         self.current_iteration != run.current_iteration
             || (self.clear_failure && run.failure.is_some())
+            || (self.closes() && run.status != RunStatus::Closed)
     }
 
     /// The iterations of `run` that it goes back over.

@@ -456,6 +456,20 @@ impl Run {
         HookAgent::ALL.iter().copied().any(is_of) && self.spec.command.is_empty()
     }
 
+    /// Whether failures of both use up one budget: that of a task that was named, or of one command that fails again and
+    /// again.
+    pub fn is_of_task_of(&self, other: &Self) -> bool {
+        let repeats = match (&self.spec.repeats, &other.spec.repeats) {
+            (Some(first), Some(same)) => first == same,
+            (Some(first), None) => *first == other.key.run_id,
+            (None, Some(first)) => *first == self.key.run_id,
+            (None, None) => false,
+        };
+        self.key == other.key
+            || (self.task_id.is_some() && self.task_id == other.task_id)
+            || repeats
+    }
+
     /// Whether it was accepted, and nothing but closed since.
     pub fn was_accepted(&self) -> bool {
         match self.status {
@@ -631,10 +645,8 @@ impl Run {
 
     /// What attempts of `iteration` are booked on where nobody named a subtask (A3).
     pub fn default_subtask(&self, iteration: u32) -> String {
-        let prefix = self
-            .task_id
-            .as_ref()
-            .map_or(self.key.run_id.as_str(), TaskId::as_str);
+        let own = self.spec.repeats.as_ref().unwrap_or(&self.key.run_id);
+        let prefix = self.task_id.as_ref().map_or(own.as_str(), TaskId::as_str);
         if self.spec.command.is_empty()
             && self.spec.iterations_total.is_none()
             && self.task_id.is_some()

@@ -18,6 +18,9 @@ pub(crate) struct RunLine {
     pub key: RunKey,
     /// What it works on.
     task_id: Option<TaskId>,
+    /// The series that it was begun for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    series: Option<String>,
     status: RunStatus,
     /// The iteration that is under way or comes next.
     current_iteration: u32,
@@ -32,6 +35,7 @@ impl From<&Run> for RunLine {
         Self {
             key: run.key.clone(),
             task_id: run.task_id.clone(),
+            series: run.spec.series.clone(),
             status: run.status,
             current_iteration: run.shown_iteration(),
             iterations_total: run.spec.iterations_total,

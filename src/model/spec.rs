@@ -82,6 +82,15 @@ pub struct RunSpec {
     /// Whether the command gets a terminal of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pty: bool,
+    /// The first of the runs of this command that failed here with nothing changed in between: one task with this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<RunId>,
+    /// The series that the run was begun for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<String>,
+    /// Whether a person asked for a retry with context: then the command gets a prompt, though none was given when it began.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reads_prompt: bool,
     /// The fields above of which a secret was masked, by name: what is run again must not lack it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub masked: Vec<String>,

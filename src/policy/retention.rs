@@ -9,10 +9,11 @@ use serde::Serialize;
 
 use crate::model::checkpoint::trigger;
 use crate::model::lane::LaneRecord;
+use crate::model::operation::UndoEntry;
 use crate::model::time::format_duration;
 use crate::model::{
-    Checkpoint, CheckpointId, CheckpointType, Run, RunKey, RunStatus, State, Step, Timestamp,
-    Verdict,
+    Checkpoint, CheckpointId, CheckpointType, OperationKind, Run, RunKey, RunStatus, State, Step,
+    Timestamp, Verdict,
 };
 
 use super::settings::{OnRunFailure, RetentionSettings};
@@ -145,7 +146,8 @@ pub(crate) fn retain(
     let mut verdicts: BTreeMap<u64, Sentence> = BTreeMap::new();
     let mut archived = BTreeMap::new();
     for (key, checkpoints) in by_run {
-        let end = End::of(state.run(key), settings, now);
+        let kept_for = kept_for(state, key, settings);
+        let end = End::of(state.run(key), (settings, kept_for), now);
         let protections = Protections::of(state, key, &shared, end, (settings, now));
         let complete = state.run(key).filter(|_| end == End::Tidied);
         let due = !matches!(which, Which::Due) || matches!(end, End::Tidied | End::Limited);
@@ -182,7 +184,7 @@ pub(crate) fn retain(
             } else if !due {
                 (true, Some("its run is not tidied up yet".to_owned()))
             } else if limits.is_empty() && end == End::Whole {
-                let age = format_duration(settings.after_end);
+                let age = format_duration(kept_for);
                 (true, Some(format!("its run ended less than {age} ago")))
             } else {
                 let (keep, why) = if limits.is_empty() {
@@ -274,6 +276,21 @@ const LEAST: Duration = Duration::from_secs(24 * 3600);
 /// The reasons that make a milestone: nothing needs it, a user wants to have it.
 const MILESTONE: [&str; 2] = ["pinned", "milestone"];
 
+/// How long the checkpoints of a run that was discarded stay at least: what it did is nowhere else.
+const DISCARDED: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// How long all checkpoints of a run stay after its end.
+fn kept_for(state: &State, key: &RunKey, settings: &RetentionSettings) -> Duration {
+    let discards =
+        |entry: &UndoEntry| entry.kind == OperationKind::Discard && entry.run.as_ref() == Some(key);
+    let mut done = state.worktrees.values().flat_map(|worktree| &worktree.undo);
+    if done.any(discards) {
+        settings.after_end.max(DISCARDED)
+    } else {
+        settings.after_end
+    }
+}
+
 /// What a run's end means for its checkpoints (S13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
@@ -290,7 +307,12 @@ enum End {
 }
 
 impl End {
-    fn of(run: Option<&Run>, settings: &RetentionSettings, now: Timestamp) -> Self {
+    /// `kept_for`: how long all stay after it ended well, or was closed.
+    fn of(
+        run: Option<&Run>,
+        (settings, kept_for): (&RetentionSettings, Duration),
+        now: Timestamp,
+    ) -> Self {
         let Some((run, ended_at)) = run.and_then(|run| Some((run, run.ended_at?))) else {
             return Self::Open;
         };
@@ -303,11 +325,9 @@ impl End {
                     (OnRunFailure::KeepAll, _) => Self::Failed,
                 }
             }
-            RunStatus::Complete if age < settings.after_end => Self::Whole,
+            RunStatus::Complete if age < kept_for => Self::Whole,
             // As long as an accept can be taken back, and examined, from then on.
-            RunStatus::Accepted | RunStatus::Closed
-                if now.since(run.last_at) < settings.after_end =>
-            {
+            RunStatus::Accepted | RunStatus::Closed if now.since(run.last_at) < kept_for => {
                 Self::Whole
             }
             _ => Self::Tidied,

@@ -277,8 +277,9 @@ fn night(env: &TestEnv, first: &str, check: &str) -> Ran {
         "../agent.sh",
         &format!("cat > ../prompt-$RECOVER_ITERATION\n[ $RECOVER_ITERATION = 1 ] && {{ {first}; }}\necho $RECOVER_ITERATION > work-$RECOVER_ITERATION"),
     );
-    let command =
-        format!("--json run --run r --iterations 3 --feedback 'test={check}' -- sh ../agent.sh");
+    let command = format!(
+        "--json run --run r --iterations 3 --prompt p --feedback 'test={check}' -- sh ../agent.sh"
+    );
     bound(env, &command)
 }
 
@@ -718,4 +719,20 @@ fn a_state_without_rights_is_opened_by_the_hint() {
             "{closed}"
         );
     }
+}
+
+// Where nothing of ours is there yet, either: the error says what was not possible, and the hint makes it so.
+#[test]
+fn a_project_without_rights_is_opened_by_the_hint() {
+    let env = TestEnv::repo();
+    env.sh("chmod -R a-w .").expect(0);
+    let refused = bound(&env, "--json checkpoint create");
+    assert_ne!(refused.code, 0);
+    let error = refused.json()["error"].clone();
+    assert!(
+        text(&error["message"]).starts_with("cannot access /"),
+        "{error}"
+    );
+    env.sh(&text(&error["hint"])).expect(0);
+    bound(&env, "--json checkpoint create").expect(0);
 }

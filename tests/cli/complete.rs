@@ -400,3 +400,28 @@ fn fish_completes_them() {
     assert!(!with("/usr/bin:/bin", "recover resume r").contains("r 1"));
     assert!(!env.exists("PWNED"));
 }
+
+/// A run is a word of its own, too; a series is named by its name.
+#[test]
+fn runs_and_series_are_offered_where_they_are_named() {
+    let env = failed_run();
+    if !has(&env, "bash") {
+        return;
+    }
+    env.recover(&["run", "--series", "night", "--", "true"])
+        .expect(0);
+    env.write(
+        "completions.bash",
+        env.recover(&["completions", "bash"]).expect(0).stdout,
+    );
+    for command in [
+        "discard", "status", "report", "browse", "log", "bisect", "close",
+    ] {
+        assert_eq!(
+            completed(&env, &format!("recover {command} nig")),
+            ["night"],
+            "{command}"
+        );
+    }
+    assert_eq!(completed(&env, "recover status --series n"), ["night"]);
+}

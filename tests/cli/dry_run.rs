@@ -35,6 +35,8 @@ const COMMANDS: &[&[&str]] = &[
     &["rollback", "--full", "--edits", "discard"],
     &["rollback", "--to", "@1", "--scope", "state"],
     &["--rollback", "--iteration", "1", "--commits", "keep"],
+    &["discard"],
+    &["discard", "--edits", "keep"],
     &["undo"],
     &["redo"],
     &["checkpoint", "create", "-m", "x"],

@@ -193,3 +193,86 @@ fn hints_on_a_terminal_leave_out_the_folder_one_is_in() {
     let (_, said) = terminal.end();
     assert!(said.contains("recover -C "), "{said}");
 }
+
+/// What stands in the way of a command after the dashes, with the line that works.
+#[test]
+fn a_command_that_is_a_line_is_said_how_to_write() {
+    let env = TestEnv::repo();
+    for (command, meant) in [
+        (&["ls -l a.txt"][..], "run -- ls -l a.txt\n"),
+        (&["cat a.txt | wc -l"], "run -- sh -c 'cat a.txt | wc -l'\n"),
+        (&["MODE=fast ls"], "run -- sh -c 'MODE=fast ls'\n"),
+        (&["cd", "src"], "run -- sh -c 'cd src && CMD'\n"),
+    ] {
+        let ran = env.recover(&[&["run", "--"], command].concat()).expect(2);
+        assert!(ran.stderr.contains(meant), "{command:?}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("did you mean"), "{}", ran.stderr);
+    }
+    // A name that nobody has is no line.
+    let ran = env.recover(&["run", "--", "no-such program"]).expect(2);
+    assert!(!ran.stderr.contains("quotes"), "{}", ran.stderr);
+    assert!(
+        env.error(4, &["status"])["code"] == "run_not_found",
+        "nothing was run"
+    );
+}
+
+#[test]
+fn an_agents_prompt_and_name() {
+    let env = TestEnv::repo();
+    for prompt in [&["Make it green"][..], &["Make", "it", "green"]] {
+        let ran = env
+            .recover(&[&["run", "--agent", "claude"], prompt].concat())
+            .expect(2);
+        let meant = "run --agent claude --prompt 'Make it green'\n";
+        assert!(ran.stderr.contains(meant), "{}", ran.stderr);
+    }
+    let ran = env
+        .recover(&["run", "--agent", "cursor", "--prompt", "x"])
+        .expect(2);
+    assert!(
+        ran.stderr.contains("there are aider, claude, codex"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains("did you mean"), "{}", ran.stderr);
+    let ran = env
+        .recover(&["run", "--agent", "cluade", "--prompt", "x"])
+        .expect(2);
+    assert!(
+        ran.stderr.contains("did you mean 'claude'"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn first_mistakes_lead_to_what_is_there() {
+    let env = TestEnv::repo();
+    env.recover(&["run", "--run", "a", "--", "true"]).expect(0);
+    let before = env.recover(&["log"]).expect(0).stdout;
+    for (code, typed, meant) in [
+        (2, &["rm", "a"][..], "'recover forget'"),
+        (2, &["delete", "a"], "'recover forget'"),
+        (2, &["ls"], "'recover runs'"),
+        (2, &["commit"], "'recover accept'"),
+        (2, &["version"], "'recover --version'"),
+        (
+            2,
+            &["rollback", "--to", "iteration", "3"],
+            "recover rollback --to iteration:3;",
+        ),
+        (4, &["rollback", "--to", "1"], "is named @1"),
+        (4, &["diff", "1", "2"], "is named @"),
+        (4, &["show", "1"], "is named @1"),
+        (2, &["rollback", "-n"], "'--dry-run'"),
+        (2, &["log", "-n", "5"], "'--limit N'"),
+        (2, &["discard", "--force"], "'--yes'"),
+        (2, &["--list"], "'recover runs'"),
+        (2, &["undo", "3"], "recover rollback --to @N"),
+    ] {
+        let ran = env.recover(typed).expect(code);
+        assert!(ran.stderr.contains(meant), "{typed:?}: {}", ran.stderr);
+    }
+    assert_eq!(env.recover(&["log"]).expect(0).stdout, before, "only tips");
+}

@@ -898,3 +898,14 @@ fn a_signal_gives_the_claim_back_and_an_expired_one_is_taken_without_force() {
         (Some("beta"), Some(3))
     );
 }
+
+#[test]
+fn a_series_skips_the_numbers_that_lie_on_the_server() {
+    let (server, one) = server();
+    let two = machine(&server, "beta");
+    for (env, name) in [(&one, "night"), (&two, "night-2"), (&one, "night-3")] {
+        let run = ["run", "--series", "night", "--remote", "origin"];
+        let run = env.json(0, &[&run[..], &["--", "true"]].concat());
+        assert_eq!(run["run"]["run_id"], name);
+    }
+}

@@ -799,3 +799,25 @@ fn the_configured_command_and_the_prompt_limit_hold() {
     );
     assert!(env.read("prompt.2").contains("## Previous Attempt Failed"));
 }
+
+/// What is said of an earlier attempt is no input of a program that nobody gave a prompt; an agent reads it.
+#[test]
+fn a_retry_feeds_no_prompt_to_a_plain_command() {
+    let works =
+        "cat >> ../input; [ $RECOVER_ATTEMPT = 2 ] || { echo 'error: it broke' >&2; exit 1; }";
+    let env = quick();
+    env.json(0, &["run", "--", "sh", "-c", works]);
+    assert_eq!(env.read("../input"), "");
+    // It is in a file for who wants it.
+    let env = quick();
+    let reads = works.replace("cat >>", "cat $RECOVER_PROMPT_FILE >>");
+    env.json(0, &["run", "--", "sh", "-c", &reads]);
+    assert!(env.read("../input").contains("it broke"));
+    let env = quick();
+    env.json(0, &["run", "--prompt", "Do it", "--", "sh", "-c", works]);
+    assert_eq!(env.read("../input").matches("Do it").count(), 2);
+    assert!(env.read("../input").contains("it broke"));
+    let env = quick();
+    env.json(0, &["run", "--agent", "claude", "--", "sh", "-c", works]);
+    assert!(env.read("../input").contains("it broke"));
+}

@@ -68,6 +68,7 @@ fn no_command(hint: &str) -> Option<String> {
             // What is in the way of ours goes out of it, by its whole path.
             Some("rm" | "mv") if command[1..].iter().all(|word| word.starts_with('/')) => {}
             Some("chmod") if command[1..].starts_with(&["-R".to_owned(), "u+rwX".to_owned()]) => {}
+            Some("chmod") if command[1] == "u+rwx" => {}
             _ => return Some("it is no command".to_owned()),
         }
     }

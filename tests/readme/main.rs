@@ -229,6 +229,8 @@ fn the_commands_of_the_readme_work() {
 fn the_commands_of_the_guide_work() {
     let env = project();
     let said = run_all(&env, &text("src/cli/guide.md"));
+    // Typed in one shell it would name the run of every command that follows.
+    assert!(!text("src/cli/guide.md").contains("export RECOVER_RUN_ID"));
     // The first run waits, the script is told to, the fix is awaited and taken.
     for part in [
         "ended with 6",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueHint};
 
 use super::restore::PutBackArgs;
-use super::{STAGES, duration, lines, number, size};
+use super::{RunName, STAGES, duration, lines, number, size};
 use crate::model::checkpoint::{CheckpointType, LaneFields, StorageType};
 use crate::model::selector::Selector;
 
@@ -145,6 +145,9 @@ impl From<LaneArgs> for LaneFields {
 /// List checkpoints, oldest first.
 #[derive(Args, Debug, Default)]
 pub(crate) struct ListArgs {
+    #[command(flatten)]
+    pub run: RunName,
+
     /// List the checkpoints of every run
     #[arg(long)]
     pub all_runs: bool,

@@ -24,6 +24,10 @@ const RUN: &[Example] = &[
         "recover run --wait=30m --agent claude --prompt-file task.md",
         "in a job: wait for limits and outages half an hour in all",
     ),
+    (
+        "recover run --series night --agent claude --prompt-file task.md",
+        "from cron: begin the next night, or resume the last one while it waits",
+    ),
 ];
 
 const ALL: &[(&str, &[Example])] = &[
@@ -84,6 +88,23 @@ const ALL: &[(&str, &[Example])] = &[
             (
                 "recover undo",
                 "revert the last rollback; once more: the one before it",
+            ),
+        ],
+    ),
+    (
+        "discard",
+        &[
+            (
+                "recover discard --dry-run",
+                "show what taking the run back would change",
+            ),
+            (
+                "recover discard --series night",
+                "take the latest night back and close it; recover undo brings both back",
+            ),
+            (
+                "recover discard night --yes",
+                "from a script: take the run night back and close it",
             ),
         ],
     ),
@@ -417,7 +438,7 @@ const ALL: &[(&str, &[Example])] = &[
                 "recover browse",
                 "the runs of this project, the latest one open",
             ),
-            ("recover browse --run night", "with the run night open"),
+            ("recover browse night", "with the run night open"),
         ],
     ),
     (

@@ -38,7 +38,14 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
     (
         "Go on",
-        &["resume", "retry-status", "manual-fix", "accept", "close"],
+        &[
+            "resume",
+            "retry-status",
+            "manual-fix",
+            "accept",
+            "discard",
+            "close",
+        ],
     ),
     (
         "Loops and scripts",

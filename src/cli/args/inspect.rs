@@ -12,11 +12,14 @@ use crate::engine::base::clock;
 use crate::model::import::ImportKind;
 
 use super::attempt::EvidenceArgs;
-use super::{duration, lines};
+use super::{RunName, duration, lines};
 
 /// Show whether and when another attempt is allowed.
 #[derive(Args, Debug, Default)]
 pub(crate) struct RetryStatusArgs {
+    #[command(flatten)]
+    pub run: RunName,
+
     /// Exit with 0 (now), 6 (wait), 7 (exhausted) or 8 (a person is needed)
     #[arg(long)]
     pub check: bool,
@@ -35,6 +38,9 @@ pub(crate) struct RetryStatusArgs {
 /// Show the state of the run and what you can do next.
 #[derive(Args, Debug, Default)]
 pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    pub run: RunName,
+
     /// Refresh until Ctrl-C
     #[arg(long)]
     pub watch: bool,
@@ -42,9 +48,12 @@ pub(crate) struct StatusArgs {
 
 /// Show the event log.
 ///
-/// Of all runs, and what belongs to none; with --run of one.
+/// Of all runs, and what belongs to none; with RUN of one.
 #[derive(Args, Debug, Default)]
 pub(crate) struct LogArgs {
+    #[command(flatten)]
+    pub run: RunName,
+
     /// Show only the newest N events
     #[arg(long, value_name = "N", value_parser = lines, allow_negative_numbers = true)]
     pub limit: Option<usize>,
@@ -60,6 +69,9 @@ pub(crate) struct LogArgs {
 /// their logs.
 #[derive(Args, Debug, Default)]
 pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    pub run: RunName,
+
     /// Output format [default: by the -o file's name, else md]
     #[arg(long, value_enum)]
     pub format: Option<ReportFormat>,

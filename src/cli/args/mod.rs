@@ -59,7 +59,7 @@ pub(crate) use inspect::{
     ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, ImportArgs, InitArgs, LogArgs, ManArgs,
     ReportArgs, ReportFormat, RetryStatusArgs, SchemaArgs, StatusArgs, SyncArgs, TrustArgs,
 };
-pub(crate) use restore::{BisectArgs, How, RollbackArgs, UndoArgs};
+pub(crate) use restore::{BisectArgs, DiscardArgs, How, RollbackArgs, UndoArgs};
 pub(crate) use run::{ManualFixArgs, ManualFixCommand, ResumeArgs, RunArgs, StepArgs};
 pub(crate) use runs::{
     AcceptArgs, CloseArgs, ForgetArgs, RemoteArgs, RemoteCheckArgs, RemoteCommand, RunsArgs,
@@ -107,6 +107,12 @@ pub(crate) struct GlobalArgs {
     /// Or the name of the one that is created; also RECOVER_RUN_ID.
     #[arg(long, value_name = "ID", global = true, value_parser = name)]
     pub run: Option<String>,
+
+    /// Series whose latest run to use, such as night for night, night-2, …
+    ///
+    /// recover run --series NAME begins the next one, or resumes the latest while that waits.
+    #[arg(long, hide_short_help = true, value_name = "NAME", global = true, value_parser = name, conflicts_with = "run")]
+    pub series: Option<String>,
 
     /// Phase of the run
     #[arg(long, hide_short_help = true, value_name = "P", global = true, value_parser = name)]
@@ -188,6 +194,14 @@ pub(crate) struct GlobalArgs {
     pub lock_timeout: Duration,
 }
 
+// No doc comment: it would be the help of the commands that take it alone.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct RunName {
+    /// Run, as with --run
+    #[arg(value_name = "RUN", value_parser = name, hide_short_help = true)]
+    pub run_id: Option<String>,
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
@@ -211,8 +225,9 @@ pub(crate) enum Command {
     ///
     /// A timeline on the left; the difference, the evidence for a failure, the log or the report on the right. It follows a run
     /// at work. Nothing is changed but by a command that is shown and agreed to. The key ? lists the keys.
-    Browse,
+    Browse(RunName),
     Accept(AcceptArgs),
+    Discard(DiscardArgs),
     Bisect(BisectArgs),
     Close(CloseArgs),
     Forget(ForgetArgs),
@@ -243,9 +258,10 @@ pub(crate) enum Command {
 }
 
 /// Flags before which a value follows, so that `--resume` is not taken for a value.
-pub(crate) const VALUE_FLAGS: [&str; 8] = [
+pub(crate) const VALUE_FLAGS: [&str; 9] = [
     "-C",
     "--run",
+    "--series",
     "--phase",
     "--lane",
     "--task",

@@ -2,7 +2,7 @@
 
 use clap::{ArgGroup, Args};
 
-use super::{number, word_of};
+use super::{RunName, number, word_of};
 use crate::engine::rollback;
 use crate::model::operation::Scope;
 use crate::model::selector::Selector;
@@ -130,6 +130,19 @@ impl How {
         }
     }
 
+    /// What `discard` restores: the index too, unless something of now is to stay.
+    pub(crate) fn whole(self) -> rollback::Options {
+        let stays = self.edits != Edits::Discard
+            || matches!(
+                self.commits,
+                Some(rollback::Commits::Keep | rollback::Commits::Revert)
+            );
+        self.options(&rollback::Options {
+            restore_index: !stays,
+            ..rollback::Options::default()
+        })
+    }
+
     /// The flags that give it.
     pub(crate) fn words(self) -> Vec<String> {
         let mut words = Vec::new();
@@ -142,6 +155,34 @@ impl How {
         words.extend(self.best_effort.then(|| "--best-effort".to_owned()));
         words
     }
+}
+
+/// Discard what a run did, and close it.
+///
+/// Files, index and branch go back to what they were when the run began. A verified safety checkpoint is taken first: recover
+/// undo restores the files, and the run with its status. Edits made since are in it, and are listed. Commits that are not the
+/// run's own, or are on a remote, refuse it. It asks first; without a terminal it needs --yes. Checkpoints and history stay:
+/// for [retention] after_end, at least 7 days. Without RUN it is the run that recover runs marks.
+#[derive(Args, Debug)]
+pub(crate) struct DiscardArgs {
+    #[command(flatten)]
+    pub run: RunName,
+
+    /// What to do about commits since
+    #[arg(long, value_name = "HOW", value_enum)]
+    pub commits: Option<rollback::Commits>,
+
+    /// What to do about files edited by hand
+    ///
+    /// Since the run last wrote.
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Edits::Discard)]
+    pub edits: Edits,
+
+    /// Restore everything that can be restored
+    ///
+    /// As in recover rollback.
+    #[arg(long, hide_short_help = true)]
+    pub best_effort: bool,
 }
 
 #[derive(Args, Debug, Default)]
@@ -164,6 +205,9 @@ pub(crate) struct UndoArgs {
 /// most 7 are tested. A CMD that does not always say the same of the same files leads to the wrong one.
 #[derive(Args, Debug)]
 pub(crate) struct BisectArgs {
+    #[command(flatten)]
+    pub run: RunName,
+
     /// Checkpoint at which CMD passes
     #[arg(long, value_name = "SEL", default_value = "initial")]
     pub good: Selector,

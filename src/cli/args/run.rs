@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::{duration, number};
+use super::{RunName, duration, number};
 use crate::engine::base::clock;
 use crate::model::decision::Strategy;
 use crate::model::feedback::CheckKind;
-use crate::model::id::RunId;
 use crate::model::run::{OnFailure, SessionMode};
 
 /// Run a command under supervision.
@@ -189,9 +188,8 @@ impl SessionArgs {
 /// elsewhere the policy decides.
 #[derive(Args, Debug, Default)]
 pub(crate) struct ResumeArgs {
-    /// Run to resume
-    #[arg(value_name = "RUN", hide_short_help = true)]
-    pub run_id: Option<RunId>,
+    #[command(flatten)]
+    pub run: RunName,
 
     /// How to resume, such as retry_with_context
     ///

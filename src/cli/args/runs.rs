@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use crate::engine::accept;
 use crate::engine::base::clock;
 
-use super::{lines, name, size};
+use super::{RunName, lines, name, size};
 
 /// List the runs, newest first.
 ///
@@ -70,9 +70,8 @@ pub(crate) struct ForgetArgs {
 /// RUN it is the run that recover runs marks.
 #[derive(Args, Debug)]
 pub(crate) struct AcceptArgs {
-    /// Run to accept
-    #[arg(value_name = "RUN", value_parser = name)]
-    pub run_id: Option<String>,
+    #[command(flatten)]
+    pub run: RunName,
 
     /// Make one commit of everything [default]
     ///

@@ -31,7 +31,7 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
         accept::Uncommitted::Refuse
     };
     let mut request = accept::Request {
-        run_id: args.run_id.clone().map(RunId::from),
+        run_id: args.run.run_id.clone().map(RunId::from),
         per_iteration: args.per_iteration,
         branch: args.branch.clone(),
         message: args.message.clone(),

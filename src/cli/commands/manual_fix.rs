@@ -84,6 +84,7 @@ pub(super) fn go_on(
     let longest: Option<Duration> = wait.and_then(clock::WaitLimit::longest);
     let options = run::DriveOptions {
         no_wait: false,
+        unattended: false,
         show,
         longest_wait: longest,
         digest: run::Digest::Profile,

@@ -19,7 +19,7 @@ mod step;
 mod trust;
 
 use super::args::{
-    AttemptCommand, CheckpointCommand, CloseArgs, Command, GlobalArgs, HookCommand,
+    AttemptCommand, CheckpointArgs, CheckpointCommand, CloseArgs, Command, GlobalArgs, HookCommand,
     ManualFixCommand, RemoteCommand,
 };
 use super::ui::{Reply, Ui};
@@ -62,7 +62,7 @@ pub(super) fn properties(command: &Command) -> &'static [Property] {
         // A run of its own within an attempt is supervised like any other one.
         Command::Run(_) => &[UserConfig, Config, Supervises],
         Command::Resume(_) => &[UserConfig, Config, Writes, Supervises, Decides(Tree)],
-        Command::Rollback(_) => &[Writes, Claims, Decides(Tree)],
+        Command::Rollback(_) | Command::Discard(_) => &[Writes, Claims, Decides(Tree)],
         Command::Undo(_) | Command::Redo(_) => &[Claims, Decides(Tree)],
         Command::Checkpoint(args) => match args.command {
             CheckpointCommand::Create(_) | CheckpointCommand::Pin(_) => &[Writes],
@@ -104,7 +104,7 @@ pub(super) fn properties(command: &Command) -> &'static [Property] {
         | Command::Runs(_)
         | Command::Report(_)
         | Command::Doctor(_) => &[Reads],
-        Command::Browse => &[Supervises],
+        Command::Browse(_) => &[Supervises],
         Command::Accept(_) => &[Config, Writes, Supervises, Claims, Decides(Record)],
         Command::Bisect(_) => &[Config, Supervises],
         Command::Close(_) => &[Config, Writes, Claims, Decides(Record)],
@@ -150,11 +150,33 @@ pub(super) fn reach(command: &Command) -> Reach {
     decides.unwrap_or(Reach::Nothing)
 }
 
+/// The runs that a command names without a flag.
+pub(super) fn named_runs(command: &Command) -> &[String] {
+    let one = match command {
+        Command::Resume(args) => &args.run,
+        Command::RetryStatus(args) => &args.run,
+        Command::Status(args) => &args.run,
+        Command::Log(args) => &args.run,
+        Command::Report(args) => &args.run,
+        Command::Browse(run) => run,
+        Command::Accept(args) => &args.run,
+        Command::Discard(args) => &args.run,
+        Command::Bisect(args) => &args.run,
+        Command::Checkpoint(CheckpointArgs {
+            command: CheckpointCommand::List(args),
+        }) => &args.run,
+        Command::Close(args) => return &args.run_id,
+        Command::Forget(args) => return &args.run_id,
+        _ => return &[],
+    };
+    one.run_id.as_slice()
+}
+
 /// The run that a command names without a flag, where it works on that one alone.
 pub(super) fn named_run(command: &Command) -> Option<&str> {
     match command {
-        Command::Accept(args) => args.run_id.as_deref(),
-        _ => None,
+        Command::Close(_) | Command::Forget(_) => None,
+        _ => named_runs(command).first().map(String::as_str),
     }
 }
 
@@ -236,8 +258,9 @@ fn call(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
         Command::Step(args) => step::step(context, args, ui),
         Command::Status(args) => status::status(context, args, ui),
         Command::Runs(args) => runs::runs(context, args, ui),
-        Command::Browse => runs::browse(context, ui),
+        Command::Browse(_) => runs::browse(context, ui),
         Command::Accept(args) => accept::accept(context, args, ui),
+        Command::Discard(args) => restore::discard(context, args, ui),
         Command::Bisect(args) => restore::bisect(context, args, ui),
         Command::Close(args) => runs::close(context, args),
         Command::Forget(args) => runs::forget(context, args, ui),

@@ -1,12 +1,12 @@
 //! Runs the commands that go back: `rollback`, `undo`, `redo`, and `bisect`, which finds out where to.
 
-use super::super::args::{BisectArgs, How, RollbackArgs, UndoArgs, word_of};
+use super::super::args::{BisectArgs, DiscardArgs, How, RollbackArgs, UndoArgs, word_of};
 use super::super::render;
 use super::super::replies::ExitCode;
 use super::super::screens::{choose_rollback, confirm_rollback, require_yes};
 use super::super::ui::{Reply, Ui};
-use crate::engine::{Context, ErrorKind, Result, answers, bisect, rollback};
-use crate::model::{Checkpoint, Hint, Scope};
+use crate::engine::{Context, ErrorKind, Result, answers, bisect, remote, rollback};
+use crate::model::{Checkpoint, Hint, RunStatus, Scope};
 use crate::policy::bisection::Judged;
 use crate::policy::text::{count, escape};
 
@@ -76,6 +76,30 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
         &rollback::rollback(context, &target, &how.options(&options))?,
         ui,
     )
+}
+
+/// `recover discard`.
+pub(super) fn discard(context: &mut Context, args: &DiscardArgs, ui: &Ui) -> Result<Reply> {
+    context.require_something()?;
+    let mut how = How {
+        commits: args.commits,
+        edits: args.edits,
+        best_effort: args.best_effort,
+    };
+    if ui.interactive && !context.dry_run() && !context.says_yes() {
+        let target = rollback::Target::Discard;
+        how = confirm_rollback(context, ui, &how.whole(), &target, how)?;
+        context.confirm();
+    }
+    let restore = rollback::discard(context, &how.whole())?;
+    let closed = restore
+        .run
+        .as_ref()
+        .filter(|run| run.status == RunStatus::Closed);
+    if let Some(run) = closed.filter(|_| !context.dry_run()) {
+        remote::release(context, &run.key, false);
+    }
+    reply(context, &restore, ui)
 }
 
 /// `recover undo`.

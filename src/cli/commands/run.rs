@@ -15,6 +15,7 @@ use super::manual_fix;
 use super::remote::{confirm_steal, how};
 use super::runs::close_chosen;
 use crate::engine::base::clock;
+use crate::engine::run::series;
 use crate::engine::{Context, Result, answers, remote, resume, run, runs, status, trust};
 use crate::model::hint::join;
 use crate::model::{Hint, RunKey, RunStatus, Standing, Strategy};
@@ -22,7 +23,23 @@ use crate::policy::retry::{end_of_fix, manual_steps, way_back};
 use crate::process::Show;
 
 /// `recover run`.
-pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn run(context: &mut Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
+    if let Some(series) = context.naming().series.clone() {
+        match series::next(context, &series)? {
+            series::Next::Begin(id) => {
+                context.note(format!("series {series}: this is run {id}"));
+                context.name_run(id);
+            }
+            series::Next::Resume(id) => {
+                context.note(format!(
+                    "series {series}: run {id} waits, and is resumed with what it was begun with"
+                ));
+                context.name_run(id);
+                return Ok(resume(context, &resumed_by(args), ui)?.of("resume"));
+            }
+        }
+    }
+    let context = &*context;
     let mut request = run::Request {
         iterations: args.iterations,
         until: args.until.clone(),
@@ -69,6 +86,7 @@ pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
         spec,
         &run::DriveOptions {
             no_wait: args.no_wait,
+            unattended: !ui.stderr_terminal,
             show,
             longest_wait: args.wait.and_then(clock::WaitLimit::longest),
             digest: digest(ui, args.raw),
@@ -88,6 +106,18 @@ pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
             + &render::lane_text(document.lane.as_ref(), &ui.knowing(context))
     };
     Ok(Reply::new(document, text).exit(exit))
+}
+
+/// What `run` asks of a run that it resumes: it waits as a run does.
+fn resumed_by(args: &RunArgs) -> ResumeArgs {
+    let waits = (!args.no_wait).then(|| args.wait.unwrap_or(clock::WaitLimit::Forever));
+    ResumeArgs {
+        wait: waits,
+        notify: args.notify.clone(),
+        remote: args.remote.clone(),
+        raw: args.raw,
+        ..ResumeArgs::default()
+    }
 }
 
 /// Attempts, the first included; a retry is one after it.
@@ -140,7 +170,7 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
     if args.steal {
         confirm_steal(context, ui)?;
     }
-    if let Some(home) = resume::home_of_lane(context, args.run_id.as_ref())? {
+    if let Some(home) = resume::home_of_lane(context)? {
         *context = context.at(&home)?;
         trust::refuse_to_agent(context, "resume", trust::Reach::Tree)?;
     }
@@ -165,7 +195,7 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
         && !args.restart
         && !args.prepare_only
         && args.remote.is_none();
-    let choice = match if asks { ask(context, args, ui)? } else { None } {
+    let choice = match if asks { ask(context, ui)? } else { None } {
         Some((key, Answer::Close)) => {
             let chosen = runs::Chosen::Key(key);
             let written = remote::require_claim(context, &chosen)?;
@@ -184,14 +214,13 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
     if choice
         .as_ref()
         .is_some_and(|choice| choice.strategy == Some(Strategy::ManualThenContinue))
-        && args.run_id.is_none()
     {
         return manual_fix::attend(context, ui);
     }
     let chosen = choice.as_ref();
     terms.timeout = terms.timeout.or(chosen.and_then(|choice| choice.timeout));
     let request = resume::ResumeRequest {
-        run_id: args.run_id.clone(),
+        run_id: None,
         strategy: args.strategy.or(chosen.and_then(|choice| choice.strategy)),
         from_iteration: args.from_iteration,
         no_error_context: args.no_error_context,
@@ -210,6 +239,7 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
     };
     let options = run::DriveOptions {
         no_wait: false,
+        unattended: false,
         show: show(ui),
         longest_wait: args.wait.and_then(clock::WaitLimit::longest),
         digest: digest(ui, args.raw),
@@ -251,8 +281,8 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
 }
 
 /// The resume screen, for a run that stands at a failure (B7).
-fn ask(context: &Context, args: &ResumeArgs, ui: &Ui) -> Result<Option<(RunKey, Answer)>> {
-    match status::status_of(context, args.run_id.as_ref()) {
+fn ask(context: &Context, ui: &Ui) -> Result<Option<(RunKey, Answer)>> {
+    match status::status(context) {
         Ok(status) => {
             let answer = resume_screen::ask(context, ui, &status)?;
             Ok(answer.map(|answer| (status.run.key, answer)))

@@ -60,6 +60,8 @@ fn with_candidates(tree: clap::Command) -> clap::Command {
         let value = arg.get_value_parser().type_id();
         if ["run", "run_id"].contains(&arg.get_id().as_str()) {
             arg.add(ArgValueCompleter::new(runs))
+        } else if arg.get_id() == "series" {
+            arg.add(ArgValueCompleter::new(series))
         } else if arg.get_id() == "agent" && value == TypeId::of::<String>() {
             arg.add(ArgValueCompleter::new(agents))
         } else if value == TypeId::of::<Selector>() {
@@ -161,6 +163,11 @@ pub(super) fn runs(typed: &OsStr) -> Vec<CompletionCandidate> {
     offered(typed, known_runs)
 }
 
+/// Series of runs.
+pub(super) fn series(typed: &OsStr) -> Vec<CompletionCandidate> {
+    offered(typed, known_series)
+}
+
 /// Agents that can be started.
 pub(super) fn agents(typed: &OsStr) -> Vec<CompletionCandidate> {
     offered(typed, known_agents)
@@ -236,6 +243,19 @@ fn known_runs(context: &Context) -> Result<Vec<Word>> {
     let mut words: Vec<Word> = words.collect();
     // Lanes share an id.
     words.dedup_by(|one, other| one.0 == other.0);
+    Ok(words)
+}
+
+fn known_series(context: &Context) -> Result<Vec<Word>> {
+    let state = context.load()?.state;
+    let all = state.runs.iter().rev();
+    let named = all.filter_map(|run| Some((run.spec.series.clone()?, &run.key)));
+    let mut words: Vec<Word> = Vec::new();
+    for (series, latest) in named {
+        if words.iter().all(|(known, _)| *known != series) {
+            words.push((series, format!("its latest run is {latest}")));
+        }
+    }
     Ok(words)
 }
 

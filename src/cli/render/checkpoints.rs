@@ -261,7 +261,19 @@ pub(crate) fn restore_text(ui: &Ui, restore: &rollback::Restore, dry_run: bool) 
         let verb = if dry_run { "would be" } else { verb };
         let _ = writeln!(text, "{over} {verb} superseded; {whose} history stays");
     }
+    text += &list(
+        if dry_run {
+            "would discard edits of"
+        } else {
+            "discarded edits of"
+        },
+        result.edited.iter().map(reasoned),
+    );
     text += &taken_back_text(ui, restore, dry_run);
+    if let (OperationKind::Discard, Some(run)) = (restore.kind, &restore.run) {
+        let verb = if dry_run { "would be" } else { "is" };
+        let _ = writeln!(text, "Run {} {verb} closed.", escape(&run.key.to_string()));
+    }
     match &result.safety_checkpoint_id {
         Some(safety) => {
             let _ = writeln!(
@@ -325,7 +337,18 @@ fn taken_back_text(ui: &Ui, restore: &rollback::Restore, dry_run: bool) -> Strin
         .as_ref()
         .map(|id| format!(" to {}", ui.id(id)))
         .unwrap_or_default();
-    let what = format!("the {}{to}", operation.command);
+    let run = restore
+        .run
+        .as_ref()
+        .filter(|_| operation.command == OperationKind::Discard.as_str());
+    let what = match run {
+        Some(run) => format!(
+            "the discard of run {}, which is {} again",
+            escape(&run.key.to_string()),
+            run.status.as_str()
+        ),
+        None => format!("the {}{to}", operation.command),
+    };
     match (restore.kind, dry_run) {
         (OperationKind::Redo, false) => format!("Did {what} again.\n"),
         (OperationKind::Redo, true) => format!("Would do {what} again.\n"),
@@ -352,13 +375,11 @@ pub(crate) fn unchanged_text(result: &rollback::RestoreResult) -> String {
 }
 
 fn kept_text(result: &rollback::RestoreResult) -> String {
-    list(
-        "kept",
-        result
-            .kept
-            .iter()
-            .map(|kept| format!("{} ({})", kept.path, kept.reason)),
-    )
+    list("kept", result.kept.iter().map(reasoned))
+}
+
+fn reasoned(one: &PathReason) -> String {
+    format!("{} ({})", one.path, one.reason)
 }
 
 /// A line for each path, as many as a person reads.

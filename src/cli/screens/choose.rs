@@ -8,7 +8,7 @@ use super::super::ui::{Ui, escape};
 use super::{List, Picked, Talk, nothing_changed, same_as, size};
 use crate::engine::{Context, Error, ErrorKind, Result, inspect, rollback};
 use crate::model::checkpoint::trigger;
-use crate::model::{Checkpoint, CheckpointId, Hint, PathReason, RepoPath, Selector};
+use crate::model::{Checkpoint, CheckpointId, Hint, OperationKind, PathReason, RepoPath, Selector};
 use crate::policy::restore::Edits;
 
 /// What a person chose.
@@ -518,6 +518,17 @@ fn what_will_happen(restore: &rollback::Restore) -> Vec<String> {
         format!("{over} will be marked as rolled back; the history stays")
     }));
     lines.extend(crossed_text(result, true).lines().map(str::to_owned));
+    if !result.edited.is_empty() {
+        let edited = result.edited.iter().map(|one| shown(&one.path));
+        let edited: Vec<String> = edited.collect();
+        lines.push(format!(
+            "Edits made since are discarded: {}",
+            edited.join(", ")
+        ));
+    }
+    if let (OperationKind::Discard, Some(run)) = (restore.kind, &restore.run) {
+        lines.push(format!("Run {} is closed", run.key));
+    }
     lines.push(
         "First everything is saved in a safety checkpoint: recover undo restores it".to_owned(),
     );

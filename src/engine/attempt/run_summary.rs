@@ -101,7 +101,8 @@ pub(in crate::engine) fn outlook(
 ) -> Outlook {
     // At the end of its own work a supervisor says what comes after that.
     let at_work = driver(context.store(), run).is_some_and(|driver| !driver.is_own());
-    let may_lack_attempts = run.task_id.is_some() && run.decision.is_none();
+    let shares = run.task_id.is_some() || run.spec.repeats.is_some();
+    let may_lack_attempts = shares && run.decision.is_none();
     let task_spent = may_lack_attempts
         && run_retry_status(context, state, run)
             .decision

@@ -326,6 +326,17 @@ impl From<ConfigError> for Error {
 impl From<SelectionError> for Error {
     fn from(error: SelectionError) -> Self {
         match &error {
+            SelectionError::NotFound { selector, .. }
+                if selector.bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
+                Self::new(
+                    ErrorKind::NoCheckpoint,
+                    format!(
+                        "No checkpoint available: {error}; the one with number {selector} is named @{selector}"
+                    ),
+                )
+                .hint(Hint::recover(["checkpoint", "list", "--all-runs"]))
+            }
             SelectionError::NotFound { .. } | SelectionError::Removed { .. } => Self::new(
                 ErrorKind::NoCheckpoint,
                 format!("No checkpoint available: {error}"),

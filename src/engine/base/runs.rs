@@ -13,7 +13,9 @@ use super::heartbeat::is_alive;
 pub(crate) struct Naming {
     /// `--run`, else `RECOVER_RUN_ID`.
     pub run_id: Option<RunId>,
-    /// Whether the latter said it.
+    /// `--series`: its latest run here, unless a run is begun.
+    pub series: Option<String>,
+    /// Whether `RECOVER_RUN_ID` named the run.
     pub by_environment: bool,
     /// `--phase`.
     pub phase: Option<String>,
@@ -47,6 +49,9 @@ pub(in crate::engine) fn find_as<'a>(
 ) -> Result<Option<&'a Run>> {
     if let Some(id) = &naming.run_id {
         return named(state, id, naming.phase.as_deref(), naming.lane.as_deref()).map(Some);
+    }
+    if let Some(series) = &naming.series {
+        return Ok(of_series(state, worktree, series));
     }
     if let Some(run) = at_work(store, naming, worktree, state) {
         return Ok(Some(run));
@@ -131,6 +136,25 @@ pub(in crate::engine) fn way_to_stop(id: &ProcessId) -> String {
     } else {
         format!("wait for it, or stop it first with kill -INT {}", id.pid)
     }
+}
+
+/// The latest of these runs, oldest first, that is of a series: begun for it, or of its very name.
+pub(in crate::engine) fn latest_of_series<'a>(
+    runs: impl DoubleEndedIterator<Item = &'a Run>,
+    series: &str,
+) -> Option<&'a Run> {
+    runs.rev()
+        .find(|run| run.spec.series.as_deref() == Some(series) || run.key.run_id.as_str() == series)
+}
+
+/// The run that a series names: its latest one in the work tree, else anywhere.
+pub(in crate::engine) fn of_series<'a>(
+    state: &'a State,
+    worktree: &FolderId,
+    series: &str,
+) -> Option<&'a Run> {
+    let here = latest_of_series(state.runs_of(worktree), series);
+    here.or_else(|| latest_of_series(state.runs.iter(), series))
 }
 
 /// The run of that id; several lanes may share one.

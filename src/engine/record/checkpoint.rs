@@ -440,7 +440,7 @@ fn events_of(ledger: &Exclusive, key: &RunKey, since: u64) -> Result<Vec<u8>> {
 }
 
 /// What changed since the run's previous checkpoint. For the first, and after one that cannot be read, everything is created.
-pub(super) fn changes_since(
+pub(in crate::engine) fn changes_since(
     context: &Context,
     previous: Option<&Checkpoint>,
     capture: &Capture,

@@ -287,6 +287,12 @@ impl<'a> Server<'a> {
         Ok(found)
     }
 
+    /// Whether the server has runs of these names, which are examined one after another; it is called once.
+    pub(crate) fn has(&self) -> Result<impl Fn(&RunId) -> bool + use<>> {
+        let there = self.list(None).map_err(Miss::error)?;
+        Ok(move |id: &RunId| there.iter().any(|(name, _)| Remote::is_of_run(name, id)))
+    }
+
     /// Fetches references of runs, each to one of its own here that nothing is believed of before it is verified. `false`: one of
     /// them went away meanwhile.
     fn fetch(&self, names: &[String]) -> Reach<bool> {

@@ -65,7 +65,7 @@ pub(super) fn refuse_elsewhere(
 ) -> Result<()> {
     let here = context.worktree_id();
     let owner = match request.kind {
-        OperationKind::Rollback if request.reposition.is_some() => run.map(|run| &run.worktree),
+        kind if kind.is_rollback() && request.reposition.is_some() => run.map(|run| &run.worktree),
         // A run that works here began with what another work tree held, if it has one from there.
         OperationKind::Restore
             if !request.options.here && run.is_none_or(|run| run.worktree != here) =>
@@ -89,7 +89,7 @@ pub(super) fn refuse_elsewhere(
     if !context.is_worktree_of_repo(place) {
         return Ok(());
     }
-    let message = match run.filter(|_| request.kind == OperationKind::Rollback) {
+    let message = match run.filter(|_| request.kind.is_rollback()) {
         Some(run) => format!("run {} works in {place}, not in {here}", run.key),
         None => format!(
             "checkpoint {} was taken in {place}, not in {here}; --here restores its files in this work tree",
@@ -141,8 +141,7 @@ pub(super) fn means_base(
     request: &RestoreRequest,
     run: Option<&Run>,
 ) -> Result<bool> {
-    let asked =
-        request.kind == OperationKind::Rollback && context.has_git() && is_run_here(context, run);
+    let asked = request.kind.is_rollback() && context.has_git() && is_run_here(context, run);
     Ok(asked && is_beginning_elsewhere(context, &request.target)?)
 }
 

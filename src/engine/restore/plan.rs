@@ -43,6 +43,8 @@ pub(crate) struct Planned {
     pub nested: Grafts,
     /// Paths that stay unlike the checkpoint, as they cannot be replaced; see [`left_of`].
     pub left: Vec<PathReason>,
+    /// Edits since the run last wrote them that are overwritten.
+    pub edited: Vec<PathReason>,
     /// What is done to the working memory.
     pub memory: MemoryPlan,
     /// What the answer calls the folder of the working memory.
@@ -63,6 +65,7 @@ impl Planned {
             files: RestorePlan::default(),
             nested: Grafts::default(),
             left: Vec::new(),
+            edited: Vec::new(),
             memory: MemoryPlan::default(),
             memory_root: memory::named_root(context),
             head: HeadPlan::Stay,
@@ -113,6 +116,7 @@ impl Planned {
             written,
             deleted,
             kept: self.files.kept.clone(),
+            edited: self.edited.clone(),
             left: self.left.clone(),
             precious: Vec::new(),
             missing: Vec::new(),
@@ -293,7 +297,7 @@ fn file_plan(
     let here = &prepared.capture.manifest;
     head::refuse_operation(here, &stored.manifest).map_err(|error| as_conflict(request, error))?;
     let layers = last_written::layers(context, state, here)?;
-    let others = if request.kind == OperationKind::Rollback {
+    let others = if request.kind.is_rollback() {
         stored::of_others(context, state, &request.target, request.run.as_ref())?
     } else {
         BTreeMap::new()
@@ -352,6 +356,11 @@ fn file_plan(
         }
     }
     refuse_edits(request, &files, &written, context.has_git())?;
+    let edited = if request.options.edits == Edits::Discard {
+        edits_of(&files, &written)
+    } else {
+        Vec::new()
+    };
     nested.settle(&files.paths().collect());
     files
         .kept
@@ -376,6 +385,7 @@ fn file_plan(
         files,
         nested,
         left,
+        edited,
         ..planned
     };
     Ok((planned, last_index))
@@ -426,6 +436,15 @@ impl Rules<'_> {
     }
 }
 
+/// The edits that a plan would overwrite, and who made each.
+fn edits_of(plan: &RestorePlan, written: &LastWritten) -> Vec<PathReason> {
+    let reason = |path: &RepoPath| {
+        let why = written.edited.get(path);
+        PathReason::new(path.clone(), why.map_or(EDITED_BY_HAND, String::as_str))
+    };
+    plan.hand_edits.iter().map(reason).collect()
+}
+
 /// Refuses to restore over edits that nobody decided about.
 fn refuse_edits(
     request: &RestoreRequest,
@@ -436,14 +455,7 @@ fn refuse_edits(
     if request.options.edits != Edits::Refuse || plan.hand_edits.is_empty() {
         return Ok(());
     }
-    let why = |path: &RepoPath| {
-        written
-            .edited
-            .get(path)
-            .map_or(EDITED_BY_HAND, String::as_str)
-    };
-    let reason = |path: &RepoPath| PathReason::new(path.clone(), why(path));
-    let paths: Vec<PathReason> = plan.hand_edits.iter().map(reason).collect();
+    let paths = edits_of(plan, written);
     let (count, them) = if paths.len() == 1 {
         ("1 file was".to_owned(), "it")
     } else {
@@ -457,9 +469,9 @@ fn refuse_edits(
     let message = format!(
         "{count} {} since {since}: {}; keep {them} with --edits keep, or overwrite {them} with --edits \
          discard (undo brings {them} back)",
-        plan.hand_edits
+        paths
             .iter()
-            .map(why)
+            .map(|one| one.reason.as_str())
             .collect::<BTreeSet<_>>()
             .into_iter()
             .collect::<Vec<_>>()

@@ -90,8 +90,8 @@ pub(crate) struct RestoreRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "operation")]
 pub(crate) struct OperationReport {
-    /// `rollback`, `restore` or `accept`.
-    #[schemars(extend("enum" = ["rollback", "restore", "accept"]))]
+    /// `rollback`, `restore`, `accept` or `discard`.
+    #[schemars(extend("enum" = ["rollback", "restore", "accept", "discard"]))]
     pub command: &'static str,
     /// What it had restored; `null` where that was not noted.
     pub checkpoint_id: Option<CheckpointId>,
@@ -146,6 +146,8 @@ impl RestoreRequest {
         } = &self.options;
         let takes_back = matches!(self.kind, OperationKind::Undo | OperationKind::Redo);
         let is_rollback = self.kind == OperationKind::Rollback;
+        // What it restores anyway.
+        let is_asked = self.kind != OperationKind::Discard;
         let is_full = self.reposition.as_ref().is_some_and(|to| to.clear_failure);
         let mut words: Vec<String> = match self.kind {
             OperationKind::Rollback if is_full => vec!["rollback".into(), "--full".into()],
@@ -173,14 +175,18 @@ impl RestoreRequest {
             commits.into_str(),
         );
         add(*edits == Edits::Keep, "--edits=", "keep");
-        add(*edits == Edits::Discard, "--edits=", "discard");
+        add(*edits == Edits::Discard && is_asked, "--edits=", "discard");
         if !takes_back {
             let is_named = *scope == Scope::State || *scope == Scope::Files && is_rollback;
             add(is_named, "--scope=", scope.as_str());
             for glob in paths {
                 add(true, "--path=", glob);
             }
-            add(self.options.restore_index, "--restore-index", "");
+            add(
+                self.options.restore_index && is_asked,
+                "--restore-index",
+                "",
+            );
             add(self.options.nested, "--nested", "");
             add(self.options.here, "--here", "");
             add(self.options.precious, "--precious", "");
@@ -212,6 +218,9 @@ pub(crate) struct RestoreResult {
     pub deleted: Vec<RepoPath>,
     /// Paths left as they are, and why.
     pub kept: Vec<PathReason>,
+    /// Those of `written` and `deleted` that were edited since the run last wrote them; the safety checkpoint has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub edited: Vec<PathReason>,
     /// Those of them that stay unlike the checkpoint, as they could not be replaced.
     #[serde(skip)]
     pub left: Vec<PathReason>,

@@ -14,7 +14,7 @@ use crate::engine::attempt::preconditions::reconsider;
 use crate::engine::attempt::run_summary::{night, outlook, run_retry_status};
 use crate::engine::base::clock::WaitLimit;
 use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::error::{ErrorKind, Result};
 use crate::engine::base::progress::WakeReason;
 use crate::engine::base::runs::{self, run_of};
 use crate::engine::record::events::apply_speculatively;
@@ -50,7 +50,7 @@ mod prepare;
 /// How to take it up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResumeRequest {
-    /// The run, where it is named by an argument.
+    /// The run, where it was taken from a remote; else the one that the command is about.
     pub run_id: Option<RunId>,
     /// The strategy; the policy's where it is not named.
     pub strategy: Option<Strategy>,
@@ -414,13 +414,13 @@ fn require_command(context: &Context, run: &Run, request: &ResumeRequest) -> Res
 }
 
 /// The work tree that a lane is at home in which is named from another one of the repository (C4).
-pub(crate) fn home_of_lane(context: &Context, run_id: Option<&RunId>) -> Result<Option<PathBuf>> {
-    if run_id.or(context.naming().run_id.as_ref()).is_none() || !context.has_git() {
+pub(crate) fn home_of_lane(context: &Context) -> Result<Option<PathBuf>> {
+    if context.naming().run_id.is_none() || !context.has_git() {
         return Ok(None);
     }
     let state = context.load()?.state;
     // Whatever is wrong with the name, the resume itself says it.
-    let Some(run) = chosen(context, &state, run_id)
+    let Some(run) = chosen(context, &state, None)
         .ok()
         .and_then(|key| state.run(&key).cloned())
     else {
@@ -468,10 +468,6 @@ fn chosen(context: &Context, state: &State, run_id: Option<&RunId>) -> Result<Ru
     let Some(id) = run_id else {
         return Ok(select::require(context, state)?.key.clone());
     };
-    if naming.run_id.as_ref().is_some_and(|named| named != id) {
-        let message = "RUN and --run name different runs";
-        return Err(Error::new(ErrorKind::Usage, message));
-    }
     let run = runs::named(state, id, naming.phase.as_deref(), naming.lane.as_deref())?;
     Ok(run.key.clone())
 }

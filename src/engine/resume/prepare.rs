@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::ResumeRequest;
+use crate::agent;
 use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -14,7 +15,7 @@ use crate::engine::rollback::{refuse_mixed, restore_checkpoint, rollback_target,
 use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Strategy;
 use crate::model::event::Payload;
-use crate::model::hint::Hint;
+use crate::model::hint::{Hint, join};
 use crate::model::run::{Iteration, IterationStatus, Run, RunSpec, RunStatus};
 use crate::model::state::{Named, State};
 use crate::policy::checkpoint_events::still_masked;
@@ -286,6 +287,9 @@ pub(super) fn spec_of(run: &Run, request: &ResumeRequest, iteration: u32) -> Run
             spec.iterations_total = Some(iteration.max(1));
         }
     }
+    spec.reads_prompt |= spec.prompt.is_none()
+        && request.strategy == Some(Strategy::RetryWithContext)
+        && agent::detect(Some(&join(&spec.command)), spec.agent.as_deref(), b"").is_none();
     spec.masked = still_masked(&spec);
     spec
 }

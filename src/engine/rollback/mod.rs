@@ -20,6 +20,7 @@ use crate::engine::record::{git_state, nested, select, stored};
 use crate::engine::recovery;
 use crate::engine::restore::automatic::mixed;
 use crate::engine::restore::request::{Initiator, RestoreRequest};
+use crate::engine::runs::refuse_driven;
 use crate::model::checkpoint::trigger;
 use crate::model::operation::Reposition;
 use crate::model::{
@@ -27,7 +28,7 @@ use crate::model::{
     Run, RunKey, RunStatus, Selector, State,
 };
 use crate::policy::restore::Edits;
-use crate::policy::text::{escape, first_few};
+use crate::policy::text::{count, escape, first_few};
 
 pub(crate) use crate::engine::restore::request::{
     Commits, IndexOutcome, NestedAction, Options, Restore, RestoreResult,
@@ -43,6 +44,8 @@ pub(crate) enum Target {
     Checkpoint(Selector),
     /// To before the run.
     Full,
+    /// To before the run, which is closed with it.
+    Discard,
     /// To the safest prior stage of a lane (C5); in any other run to the last good checkpoint, else to before the run.
     Safest,
 }
@@ -112,9 +115,49 @@ pub(crate) fn restore_files(
 
 /// Rolls back.
 pub(crate) fn rollback(context: &Context, target: &Target, options: &Options) -> Result<Restore> {
-    restore_with(context, OperationKind::Rollback, |state| {
+    restore_with(context, target.kind(), |state| {
         request(context, state, target, options)
     })
+}
+
+/// Takes a whole run back and closes it.
+///
+/// # Errors
+/// Nobody confirmed it (13).
+pub(crate) fn discard(context: &Context, options: &Options) -> Result<Restore> {
+    let target = Target::Discard;
+    if !context.dry_run() && !context.says_yes() {
+        // What is refused whatever a person says comes first.
+        let planned = rollback(&context.rehearsal()?, &target, options)?;
+        if let (true, Some(run)) = (planned.changed, &planned.run) {
+            let result = planned.result;
+            let edited = if result.edited.is_empty() {
+                ""
+            } else {
+                ", with the edits made since"
+            };
+            let message = format!(
+                "discard takes run {} back ({} to write, {} to delete{edited}) and closes it; --yes goes on, and recover undo \
+                 reverts it",
+                run.key,
+                count(result.written.len(), "path"),
+                count(result.deleted.len(), "path")
+            );
+            return Err(Error::new(ErrorKind::ConfirmationNeeded, message)
+                .paths(result.edited)
+                .hint(context.rerun(&["--yes"])));
+        }
+    }
+    rollback(context, &target, options)
+}
+
+impl Target {
+    fn kind(&self) -> OperationKind {
+        match self {
+            Self::Discard => OperationKind::Discard,
+            _ => OperationKind::Rollback,
+        }
+    }
 }
 
 fn request(
@@ -128,6 +171,7 @@ fn request(
         Target::Iteration(number) => before_iteration(state, run, *number)?,
         Target::Checkpoint(selector) => select::checkpoint(context, state, selector)?,
         Target::Full => select::checkpoint(context, state, &Selector::Initial)?,
+        Target::Discard => state.select(&Selector::Initial, run.map(|run| &run.key))?,
         Target::Safest => safest(state, run)?,
     };
     let touched = run.filter(|_| options.scope.covers_files());
@@ -149,13 +193,23 @@ fn request(
     if own && whole && options.edits != Edits::Keep {
         tell_of_edits(context, state, checkpoint)?;
     }
+    if *target == Target::Discard {
+        run.map_or(Ok(()), |run| refuse_driven(context, run))?;
+        let others = on_request::work_since(state, context, checkpoint.seq, run);
+        if !others.is_empty() {
+            context.note(format!(
+                "what was done since goes back as well: {}",
+                others.join(", ")
+            ));
+        }
+    }
     let reposition = run
         .filter(|_| own && whole)
         .map(|run| reposition(run, target, checkpoint.after_iteration));
     Ok(RestoreRequest {
         run: run.map(|run| run.key.clone()),
         reposition,
-        ..RestoreRequest::new(OperationKind::Rollback, checkpoint, options.clone())
+        ..RestoreRequest::new(target.kind(), checkpoint, options.clone())
     })
 }
 
@@ -178,9 +232,13 @@ pub(in crate::engine) fn tell_of_edits(
 
 fn reposition(run: &Run, target: &Target, after_iteration: u32) -> Reposition {
     match target {
-        Target::Full => Reposition {
+        Target::Full | Target::Discard => Reposition {
             current_iteration: 1,
-            status: RunStatus::Pending,
+            status: if *target == Target::Discard {
+                RunStatus::Closed
+            } else {
+                RunStatus::Pending
+            },
             clear_failure: true,
         },
         Target::Iteration(number) => Reposition {
@@ -222,6 +280,7 @@ fn find<'a>(context: &Context, state: &'a State, target: &Target) -> Result<Opti
         }
         Target::Checkpoint(selector) => select::find_captured(context, state, &[selector]),
         Target::Full => select::find_captured(context, state, &[&Selector::Initial]),
+        Target::Discard => select::require(context, state).map(Some),
         Target::Safest => {
             // What only holds checkpoints is passed over, as by `--to good`; a run that was begun has a place of its own.
             let is_begun = |run: &Run| run.begun_seq > 0 && state.keeps_initial(&run.key);

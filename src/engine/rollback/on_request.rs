@@ -400,7 +400,10 @@ fn confirm(
     if context.dry_run() || context.says_yes() {
         return Ok(());
     }
-    let since = work_since(state, context, entry);
+    let safety = state.checkpoint(&entry.checkpoint_id);
+    let since = safety.map_or_else(Vec::new, |safety| {
+        work_since(state, context, safety.seq, None)
+    });
     let mut message = match (
         entry.of_run && kind == OperationKind::Undo,
         since.is_empty(),
@@ -437,13 +440,15 @@ fn told(of_runs: &[UndoEntry]) -> String {
     })
 }
 
-/// The attempts whose files were captured in this work tree after an operation, by run. The order is that of the
-/// checkpoints: clocks jump.
-fn work_since(state: &State, context: &Context, entry: &UndoEntry) -> Vec<String> {
-    let Some(safety) = state.checkpoint(&entry.checkpoint_id) else {
-        return Vec::new();
-    };
-    let is_later = |id: &CheckpointId| state.checkpoint(id).is_some_and(|end| end.seq > safety.seq);
+/// The attempts whose files were captured in this work tree after a checkpoint, by run, of others than `own`. The order is
+/// that of the checkpoints: clocks jump.
+pub(super) fn work_since(
+    state: &State,
+    context: &Context,
+    seq: u64,
+    own: Option<&Run>,
+) -> Vec<String> {
+    let is_later = |id: &CheckpointId| state.checkpoint(id).is_some_and(|end| end.seq > seq);
     let worktree = context.worktree_id();
     let of_run = |run: &Run| {
         let ends = run
@@ -452,7 +457,11 @@ fn work_since(state: &State, context: &Context, entry: &UndoEntry) -> Vec<String
         let later = ends.filter(|id| is_later(id)).count();
         (later > 0).then(|| format!("{} of run {}", count(later, "attempt"), run.key))
     };
-    let here = state.runs.iter().filter(|run| run.worktree == worktree);
+    let is_own = |run: &Run| own.is_some_and(|own| own.key == run.key);
+    let here = state
+        .runs
+        .iter()
+        .filter(|run| run.worktree == worktree && !is_own(run));
     here.filter_map(of_run).collect()
 }
 

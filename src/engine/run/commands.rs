@@ -10,7 +10,7 @@ use crate::engine::record::run_settings::{folder_of, loops_of, shell_of};
 use crate::model::agent_record::{AgentKind, AgentRecord};
 use crate::model::failure::{Cause, Failure, FailureEvidence, FailureType};
 use crate::model::feedback::{CheckKind, FeedbackResult};
-use crate::model::hint::Hint;
+use crate::model::hint::{self, Hint};
 use crate::model::manifest::Change;
 use crate::model::path::FolderId;
 use crate::model::run::{Run, RunKey, RunSpec};
@@ -30,17 +30,58 @@ pub(crate) fn require_command(context: &Context, argv: &[String], dir: &FolderId
     let Some(problem) = problem_of(context, argv, &folder) else {
         return Ok(());
     };
-    let message = format!("cannot start the command: {}", problem.text());
+    let mut message = format!("cannot start the command: {}", problem.text());
+    let instead = meant(context, argv, &folder);
+    if let Some((why, _)) = &instead {
+        message.push_str(&format!("; {why}"));
+    }
     let error = Error::new(ErrorKind::Usage, message);
     Err(match problem.near.zip(argv.first()) {
+        _ if instead.is_some() => error.hint(context.rerun_with(&instead.unwrap_or_default().1)),
         Some((near, program)) if *program == problem.program => {
-            error.hint(context.rerun_with(program, &near))
+            let argv: Vec<String> = [near].into_iter().chain(argv[1..].to_vec()).collect();
+            error.hint(context.rerun_with(&argv))
         }
         _ if agent::detect(Some(&problem.program), None, b"").is_some() => {
             error.hint(Hint::recover(["agents"]))
         }
         _ => error,
     })
+}
+
+/// What a shell does itself, without a program of that name.
+const BUILTINS: [&str; 12] = [
+    "cd", "source", ".", "export", "alias", "unset", "set", "eval", "umask", "ulimit", "pushd",
+    "popd",
+];
+
+/// What was probably meant by a command that cannot be started: a part of a shell, or a whole line as one word. Why, and the
+/// command.
+fn meant(context: &Context, argv: &[String], folder: &Path) -> Option<(&'static str, Vec<String>)> {
+    let by_shell = |line: String| vec!["sh".to_owned(), "-c".to_owned(), line];
+    let first = argv.first()?;
+    if BUILTINS.contains(&first.as_str()) {
+        let line = format!("{} && CMD", hint::join(argv));
+        return Some((
+            "that is part of a shell, no program: sh -c runs a line",
+            by_shell(line),
+        ));
+    }
+    if argv.len() > 1 || !first.contains(' ') {
+        return None;
+    }
+    let program = first_program(first)?;
+    if problem_of(context, &[program], folder).is_some() {
+        return None;
+    }
+    if first.contains(['|', '&', ';', '<', '>', '$', '`', '*', '?', '(', '=']) {
+        return Some((
+            "that is a line for a shell: sh -c runs it",
+            by_shell(first.clone()),
+        ));
+    }
+    let words = shlex::split(first)?;
+    Some(("its words are in one pair of quotes: leave them out", words))
 }
 
 /// Refuses (2) a bound on cost or tokens that the command's records can never reach: it would look like one and be none.
@@ -158,8 +199,9 @@ pub(crate) fn problem_of(context: &Context, argv: &[String], folder: &Path) -> O
         let here = (!program.contains('/')).then(|| format!("./{program}"));
         let here = here.filter(|here| Program::find(here, folder, None).is_ok());
         let names = Program::names_beside(program, folder, path.as_deref());
-        let near =
-            here.or_else(|| misspelt(program, names.iter().map(String::as_str)).map(str::to_owned));
+        let names = names.iter().map(String::as_str);
+        let near = here.or_else(|| misspelt(program, names).map(str::to_owned));
+        let near = near.filter(|_| !BUILTINS.contains(&program));
         Some(Problem {
             program: program.to_owned(),
             error,

@@ -487,10 +487,14 @@ fn supervised(
         None => remove.push("RECOVER_AGENT_SESSION"),
     }
     supervised.env_remove = remove.into_iter().map(Into::into).collect();
-    // An agent that takes its prompt elsewhere would take what is on its input for more of it.
-    let launch = command.launch.as_ref();
-    let is_read = launch.is_none_or(|launch| launch.prompt == PromptMode::Stdin);
-    supervised.stdin = prompt.map(|text| if is_read { text.into() } else { Vec::new() });
+    supervised.stdin = match &command.launch {
+        Some(launch) if launch.prompt == PromptMode::Stdin => prompt.map(Into::into),
+        // It takes its prompt elsewhere, and would take what is on its input for more of it.
+        Some(_) => prompt.map(|_| Vec::new()),
+        None => prompt
+            .filter(|_| takes_prompt(before, &command))
+            .map(Into::into),
+    };
     let argv = match &command.launch {
         Some(launch) => launch.argv(&command.argv, session, prompt, file.as_deref()),
         None => command.argv,
@@ -505,6 +509,15 @@ fn supervised(
     }
     supervised.log_limit = context.settings().run.log_limit;
     Ok(supervised)
+}
+
+/// Whether a command gets its prompt on stdin: an agent, and one that a prompt was given for. Any other would take what is
+/// said of an earlier attempt for its input.
+fn takes_prompt(run: &Run, command: &Command) -> bool {
+    run.spec.prompt.is_some()
+        || run.spec.reads_prompt
+        || run.next_instructions.is_some()
+        || agent::detect(Some(&command.line()), command.agent.as_deref(), b"").is_some()
 }
 
 fn write(context: &Context, path: &Path, bytes: &[u8]) -> Result<()> {

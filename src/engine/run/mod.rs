@@ -11,6 +11,7 @@ pub(crate) mod notify;
 pub(crate) mod own_loop;
 mod request;
 pub(crate) mod retry;
+pub(crate) mod series;
 
 use std::time::Duration;
 
@@ -101,6 +102,8 @@ pub(crate) struct DriveOptions {
     pub show: Show,
     /// Whose records are shown as text.
     pub digest: Digest,
+    /// Nobody is there who began it: what fails again and again with nothing changed is one task.
+    pub unattended: bool,
     /// Give up waiting after this long (exit 9).
     pub longest_wait: Option<Duration>,
 }
@@ -218,6 +221,9 @@ pub(crate) fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) 
     checkpoint::publish_large(&prepared);
     let mut ledger = context.store().lock()?;
     spec.within = run_around(context, ledger.state()).map(|run| run.key.run_id.clone());
+    if options.unattended && spec.within.is_none() && context.naming().task.is_none() {
+        spec.repeats = series::repeated(context, ledger.state(), &spec, &prepared.capture)?;
+    }
     let (key, events) = new_run(context, ledger.state(), spec)?;
     let now = context.clock.now();
     // Before anything is recorded of a run that is refused.

@@ -21,7 +21,7 @@ use crate::model::run::{OnFailure, RunSpec, SessionMode};
 use crate::model::spec::{Launch, PromptMode};
 use crate::policy::classify::guess_loop;
 use crate::policy::settings::{AUTO, AgentProfile, CommandLine, Settings};
-use crate::policy::text::nearest;
+use crate::policy::text::misspelt;
 
 /// What was typed.
 #[derive(Clone, Debug, Default)]
@@ -135,6 +135,9 @@ impl Request {
             approach: self.approach.clone(),
             fallback: fallback(settings, self.fallback.as_deref()),
             within: None,
+            repeats: None,
+            reads_prompt: false,
+            series: context.naming().series.clone(),
             pty: self.pty,
             notify: self.notify.clone(),
             masked: Vec::new(),
@@ -253,11 +256,13 @@ impl AgentChoice {
             _ => {
                 let mut profiles = context.config().agents()?;
                 let Some(profile) = profiles.remove(&name) else {
-                    let near = nearest(&name, profiles.keys().map(String::as_str));
-                    let near = near
-                        .map(|near| format!("; did you mean '{near}'?"))
-                        .unwrap_or_default();
-                    let message = format!("no agent is named '{name}'{near}");
+                    let names: Vec<&str> = profiles.keys().map(String::as_str).collect();
+                    let near = misspelt(&name, names.iter().copied());
+                    let near = near.map_or_else(
+                        || format!("there are {}; [agent.{name}] adds one", names.join(", ")),
+                        |near| format!("did you mean '{near}'?"),
+                    );
+                    let message = format!("no agent is named '{name}'; {near}");
                     return Err(
                         Error::new(ErrorKind::Usage, message).hint(Hint::recover(["agents"]))
                     );

@@ -126,7 +126,7 @@ fn reason(kind: OperationKind, step: &Step) -> Option<Stays> {
         {
             Some(Stays::Because(LACKS_SECRET))
         }
-        (StepStatus::Done, Some(_)) if kind == OperationKind::Rollback => Some(Stays::Compensable),
+        (StepStatus::Done, Some(_)) if kind.is_rollback() => Some(Stays::Compensable),
         (StepStatus::Done, Some(_)) => Some(Stays::Because("only a rollback undoes its effect")),
         (StepStatus::Done, None) => Some(Stays::Because("it has no --compensate")),
         (StepStatus::CutOff, _) if !step.rolled_back => {

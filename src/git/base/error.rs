@@ -135,7 +135,7 @@ pub enum Error {
     #[error("{0} was written by a newer version")]
     Newer(String),
     /// The operating system refused something (exit 1).
-    #[error("{}", path.display())]
+    #[error("cannot access {}", path.display())]
     Io {
         /// The path it is about.
         path: PathBuf,
@@ -428,4 +428,15 @@ pub(in crate::git) fn has_state(place: &Path) -> bool {
         .join("state")
         .symlink_metadata()
         .is_ok_and(|found| found.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_refused_has_a_verb() {
+        let denied = Error::io("/p/.git/recover", io::ErrorKind::PermissionDenied);
+        assert_eq!(denied.to_string(), "cannot access /p/.git/recover");
+    }
 }

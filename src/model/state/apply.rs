@@ -328,7 +328,10 @@ impl State {
             OperationKind::Undo if operation.of_run => worktree.of_runs.pop(),
             OperationKind::Undo => worktree.undo.pop(),
             OperationKind::Redo => worktree.redo.pop(),
-            OperationKind::Rollback | OperationKind::Restore | OperationKind::Accept => None,
+            OperationKind::Rollback
+            | OperationKind::Restore
+            | OperationKind::Accept
+            | OperationKind::Discard => None,
         };
         // `checkpoint restore`, parts of the files and the working memory leave the run where it stands, and so does what
         // takes that back.
@@ -338,8 +341,7 @@ impl State {
         let whole = operation.scope.covers_files() && operation.paths.is_empty();
         // Taking back what the run did by itself, while it was at work, does not put it to work again.
         let is_of_run = taken_back.as_ref().is_some_and(|entry| entry.of_run);
-        let moves =
-            matches!(kind, OperationKind::Rollback | OperationKind::Accept) && whole && !is_of_run;
+        let moves = (kind.is_rollback() || kind == OperationKind::Accept) && whole && !is_of_run;
         let run = run.filter(|_| moves);
         let position = run.as_deref().map(|run| position_of(run, last));
         if let Some(run) = run {
@@ -394,6 +396,7 @@ impl State {
             OperationKind::Rollback
             | OperationKind::Restore
             | OperationKind::Accept
+            | OperationKind::Discard
             | OperationKind::Redo => {
                 if operation.kind != OperationKind::Redo {
                     worktree.redo.clear();
@@ -693,7 +696,7 @@ fn run_resumed(run: &mut Run, event: &Event) {
 fn note_left_behind(run: &mut Run, operation: &Operation, at: Timestamp) {
     run.left_behind
         .retain(|left| left.before != operation.checkpoint_id);
-    if operation.kind != OperationKind::Rollback {
+    if !operation.kind.is_rollback() {
         return;
     }
     for left in operation.left() {
@@ -840,6 +843,14 @@ fn reposition(run: &mut Run, to: &Reposition) {
     {
         // What comes next has not failed. What the iteration has used up it finds used up when it comes again.
         leave_failure_of(run, failed);
+    }
+    if to.closes() {
+        end_attempts(run);
+        run.closed_from = Some(RunStatus::Pending);
+        let open = run.manual_fix.as_mut();
+        if let Some(session) = open.filter(|one| one.status == ManualFixStatus::Active) {
+            session.status = ManualFixStatus::Aborted;
+        }
     }
     if to.clear_failure {
         // The decision stays: a rollback gives neither attempts nor the rest of a cooldown back.

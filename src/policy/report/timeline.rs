@@ -372,6 +372,7 @@ fn restored(at: Timestamp, operation: &Operation) -> Moment {
         OperationKind::Undo => (MomentKind::Undo, "Undone"),
         OperationKind::Redo => (MomentKind::Undo, "Redone"),
         OperationKind::Accept => (MomentKind::Run, "Accepted"),
+        OperationKind::Discard => (MomentKind::Rollback, "Discarded, back"),
     };
     let paths = words::between("", &words::line(&operation.paths.join(" ")), " · ");
     let kept = match operation.kept.len() {

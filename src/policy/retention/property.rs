@@ -112,7 +112,10 @@ impl Oracle {
     fn restored(&mut self, kind: OperationKind, target: Option<u64>) {
         let before = self.line.clone();
         match kind {
-            OperationKind::Rollback | OperationKind::Restore | OperationKind::Accept => {
+            OperationKind::Rollback
+            | OperationKind::Restore
+            | OperationKind::Accept
+            | OperationKind::Discard => {
                 self.undo.push(target.map(|_| before));
                 self.redo.clear();
                 if let Some(target) = target {

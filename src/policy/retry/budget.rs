@@ -14,6 +14,9 @@ use crate::policy::settings::{DelayKind, DelaySettings, Jitter, RetrySettings};
 /// Costs are recorded in millionths of a dollar and shown in cents.
 const MICROS_PER_CENT: u64 = 10_000;
 
+/// How long failures of a command count for later runs of it that no task was named for.
+pub(crate) const REPEATED: Duration = Duration::from_secs(24 * 3600);
+
 /// Whose failures count for an attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Account<'a> {
@@ -78,7 +81,10 @@ impl Account<'_> {
         for run in self.state.runs.iter().filter(|run| run.error_count > 0) {
             let same_task = self.is_of_task(run);
             for (attempt, _) in run.charged_since(run.forgiven_seq) {
-                let counts_for_task = same_task && attempt.subtask == self.subtask;
+                let is_recent = self.run.task_id.is_some()
+                    || run.key == self.run.key
+                    || now.since(attempt.started_at) <= REPEATED;
+                let counts_for_task = same_task && is_recent && attempt.subtask == self.subtask;
                 counts.task += u32::from(counts_for_task && attempt.ended_seq > Some(task_since));
                 counts.session += u32::from(attempt.session == self.session);
             }
@@ -112,7 +118,7 @@ impl Account<'_> {
     }
 
     fn is_of_task(&self, run: &Run) -> bool {
-        run.key == self.run.key || (self.run.task_id.is_some() && run.task_id == self.run.task_id)
+        run.is_of_task_of(self.run)
     }
 
     /// Sequence since which failures of the task count: the last success or reset of any of its runs.

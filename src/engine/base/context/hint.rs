@@ -73,15 +73,12 @@ impl Context {
         error
     }
 
-    /// The command that was given once more, where it was, with another program after the `--`.
-    pub(crate) fn rerun_with(&self, program: &str, other: &str) -> Hint {
+    /// The command that was given once more, where it was, with another command after the `--`.
+    pub(crate) fn rerun_with(&self, argv: &[String]) -> Hint {
         let mut words = self.setup.asked.clone().unwrap_or_default();
-        let command = words
-            .iter()
-            .position(|word| word == "--")
-            .map_or(words.len(), |at| at + 1);
-        if let Some(word) = words[command..].iter_mut().find(|word| *word == program) {
-            other.clone_into(word);
+        if let Some(dashes) = words.iter().position(|word| word == "--") {
+            words.truncate(dashes + 1);
+            words.extend(argv.iter().cloned());
         }
         self.again(&words, &[])
     }
@@ -125,7 +122,10 @@ impl Context {
         all.extend(flags.iter().map(|flag| (*flag).to_owned()));
         let names = |run: &RunId| {
             let is_name = |word: &String| {
-                word == "--run" || word.starts_with("--run=") || word == run.as_str()
+                ["--run", "--series"].contains(&word.as_str())
+                    || word.starts_with("--run=")
+                    || word.starts_with("--series=")
+                    || word == run.as_str()
             };
             own.iter().any(is_name)
         };
@@ -225,11 +225,22 @@ fn closed_hint(folders: impl IntoIterator<Item = PathBuf>) -> Option<Hint> {
             .iter()
             .any(|name| folder.ends_with(name))
     };
-    let closed: Vec<PathBuf> = folders
-        .into_iter()
-        .filter(|folder| owner::is_closed(folder, DEPTH, is_ours(folder)))
+    let (there, missing): (Vec<PathBuf>, Vec<PathBuf>) =
+        folders.into_iter().partition(|folder| folder.exists());
+    let closed = |folder: &PathBuf| owner::is_closed(folder, DEPTH, is_ours(folder));
+    let closed: Vec<PathBuf> = there.into_iter().filter(closed).collect();
+    // What is still to be made needs the folder that it is made in.
+    let above = missing.iter().filter_map(|folder| folder.parent());
+    let above: Vec<&Path> = above
+        .filter(|folder| owner::is_closed(folder, 0, false))
         .collect();
-    (!closed.is_empty()).then(|| Hint::program("chmod").args(["-R", "u+rwX"]).args(closed))
+    let opened = (!above.is_empty()).then(|| Hint::program("chmod").arg("u+rwx").args(above));
+    let all =
+        (!closed.is_empty()).then(|| Hint::program("chmod").args(["-R", "u+rwX"]).args(closed));
+    match (opened, all) {
+        (Some(opened), Some(all)) => Some(opened.and(all)),
+        (opened, all) => opened.or(all),
+    }
 }
 
 /// The error of who may not even look at a project, with the way out where another user left something there.

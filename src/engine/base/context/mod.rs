@@ -15,7 +15,7 @@ use super::error::{Error, ErrorKind, Result};
 use super::heartbeat;
 use super::heartbeat::Heartbeat;
 use super::progress::{Progress, ProgressEvent};
-use super::runs::Naming;
+use super::runs::{Naming, of_series};
 use super::trust::TrustRecord;
 use crate::config::{Around, Config, ConfigError, Guarded, UserConfig, is_mask};
 use crate::durable::Root;
@@ -283,6 +283,15 @@ impl Context {
                 store.with_lane_file(root, project.join(file))
             }
         };
+        let series = setup.naming.series.as_deref();
+        if let Some(series) = series.filter(|_| setup.naming.run_id.is_none() && !setup.begins_run)
+        {
+            let state = store.load()?.state;
+            let latest = of_series(&state, &FolderId::of(&worktree), series);
+            // Of one that has none yet the first would have its name.
+            let id = latest.map_or_else(|| RunId::from(series), |run| run.key.run_id.clone());
+            setup.naming.run_id = Some(id);
+        }
         if let Some(unusable) = &mut unusable
             && let Some((head, at)) = last_head(&store, &worktree)
         {
@@ -559,6 +568,11 @@ impl Context {
     /// Whether the command changes what is recorded, or files.
     pub(crate) fn writes(&self) -> bool {
         self.setup.writes
+    }
+
+    /// The run that the series comes to which was named.
+    pub(crate) fn name_run(&mut self, id: RunId) {
+        self.setup.naming.run_id = Some(id);
     }
 
     /// A person saw what is to be done and said yes.

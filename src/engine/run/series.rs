@@ -1,0 +1,136 @@
+//! Series: one name for every night. Each of its runs has a number, and the next one begins where the latest ended well.
+//!
+//! A command that a loop runs again and again: where it fails with nothing changed, its runs are one task.
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::latest_of_series;
+use crate::engine::record::checkpoint::changes_since;
+use crate::engine::recovery;
+use crate::engine::remote::Server;
+use crate::engine::runs::refuse_driven;
+use crate::git::capture::Capture;
+use crate::model::hint::Hint;
+use crate::model::id::RunId;
+use crate::model::run::{Run, RunSpec, RunStatus};
+use crate::model::state::State;
+use crate::policy::retry::REPEATED;
+
+/// What `run --series` is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A new run.
+    Begin(RunId),
+    /// The latest one, which waits.
+    Resume(RunId),
+}
+
+/// What comes next in a series in this work tree.
+///
+/// # Errors
+/// Its latest run is at work (11), or ended badly (13): a loop that starts it again and again gets no new budget.
+pub(crate) fn next(context: &Context, series: &str) -> Result<Next> {
+    let state = recovery::load_recovered(context)?;
+    let here = context.worktree_id();
+    let latest = latest_of_series(state.runs_of(&here), series);
+    if let Some(run) = latest {
+        refuse_driven(context, run)?;
+        match run.status {
+            RunStatus::Complete | RunStatus::Accepted | RunStatus::Closed => {}
+            RunStatus::Pending | RunStatus::InProgress | RunStatus::Paused | RunStatus::Parked => {
+                return Ok(Next::Resume(run.key.run_id.clone()));
+            }
+            RunStatus::Failed
+            | RunStatus::Blocked
+            | RunStatus::Cancelled
+            | RunStatus::Escalated
+            | RunStatus::RolledBack => return Err(ended_badly(series, run)),
+        }
+    }
+    let remote = context.remote_name();
+    let server = remote
+        .map(|remote| Server::of(context, &remote))
+        .transpose()?;
+    let lies_there = server.map(|server| server.has()).transpose()?;
+    let is_taken = |id: &RunId| {
+        state.runs.iter().any(|run| run.key.run_id == *id)
+            || lies_there.as_ref().is_some_and(|has| has(id))
+    };
+    let first = latest.map_or(1, |run| number_of(series, run).saturating_add(1));
+    let named = |number: u32| match number {
+        1 => RunId::from(series),
+        number => RunId::from(format!("{series}-{number}")),
+    };
+    let free = (first..=u32::MAX).map(named).find(|id| !is_taken(id));
+    let next = free.ok_or_else(|| {
+        Error::new(
+            ErrorKind::AlreadyExists,
+            format!("series {series} has no number left"),
+        )
+    })?;
+    Ok(Next::Begin(next))
+}
+
+/// The first of the runs that a new one repeats: of this command, here, the latest of which did not end well within a day, with
+/// HEAD and files as they were left.
+pub(super) fn repeated(
+    context: &Context,
+    state: &State,
+    spec: &RunSpec,
+    now: &Capture,
+) -> Result<Option<RunId>> {
+    let here = context.worktree_id();
+    let is_same = |run: &&Run| {
+        let (one, other) = (&run.spec, spec);
+        (&one.command, &one.dir, &one.prompt) == (&other.command, &other.dir, &other.prompt)
+            && one.within.is_none()
+            && run.task_id.is_none()
+    };
+    let all = state.runs_of(&here).filter(|run| run.begun_seq > 0);
+    let Some(latest) = all.filter(is_same).max_by_key(|run| run.begun_seq) else {
+        return Ok(None);
+    };
+    let is_recent = context.clock.now().since(latest.last_at) <= REPEATED;
+    if latest.status.has_ended() || !is_recent {
+        return Ok(None);
+    }
+    let written = state
+        .worktrees
+        .get(&here)
+        .and_then(|known| known.baseline.last());
+    let left = written
+        .and_then(|layer| state.checkpoint(&layer.checkpoint_id))
+        .filter(|left| state.run(&left.run).is_some_and(|run| run.begun_seq > 0));
+    let Some(left) = left.filter(|left| left.base_commit == now.head.commit) else {
+        return Ok(None);
+    };
+    let (_, changed) = changes_since(context, Some(left), now)?;
+    if !changed
+        .iter()
+        .all(|path| now.manifest.outputs.contains(path))
+    {
+        return Ok(None);
+    }
+    let first = latest.spec.repeats.as_ref().unwrap_or(&latest.key.run_id);
+    context.note(format!(
+        "run {} of this command did not end well, and nothing has changed since: their failed attempts are counted together; \
+         recover retry-status --reset gives a new budget",
+        latest.key
+    ));
+    Ok(Some(first.clone()))
+}
+
+fn number_of(series: &str, run: &Run) -> u32 {
+    let rest = run.key.run_id.as_str().strip_prefix(series);
+    let number = rest.and_then(|rest| rest.strip_prefix('-')?.parse().ok());
+    number.unwrap_or(1)
+}
+
+fn ended_badly(series: &str, run: &Run) -> Error {
+    let (key, status) = (&run.key, run.status.as_str());
+    let message = format!(
+        "the latest run of series {series}, {key}, has not ended well ({status}), and the next one begins only once that is \
+         decided: recover resume goes on with it, recover discard takes it back, recover close leaves the files as they are"
+    );
+    Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["resume"]).run(key))
+}

@@ -1,0 +1,262 @@
+//! `--series`: one name for every night. A positional run, and what two names for one come to. What a loop off a terminal gets.
+
+use serde_json::Value;
+
+use crate::env::TestEnv;
+use crate::run::quick;
+
+fn next(env: &TestEnv, code: i32, command: &str) -> Value {
+    env.json(
+        code,
+        &["run", "--series", "night", "--", "sh", "-c", command],
+    )
+}
+
+fn name(document: &Value) -> &str {
+    document["run"]["run_id"].as_str().expect("a name")
+}
+
+#[test]
+fn a_night_begins_where_the_last_one_ended_well() {
+    let env = TestEnv::repo();
+    let first = next(&env, 0, "true");
+    assert_eq!(
+        (name(&first), first["run"]["series"].as_str()),
+        ("night", Some("night"))
+    );
+    // A number that exists is skipped.
+    env.json(0, &["run", "--run", "night-2", "--", "true"]);
+    let ran = env
+        .recover(&["run", "--series", "night", "--", "true"])
+        .expect(0);
+    assert!(
+        ran.stderr.contains("series night: this is run night-3\n"),
+        "{}",
+        ran.stderr
+    );
+    // Elsewhere it is the latest.
+    assert_eq!(
+        name(&env.json(0, &["status", "--series", "night"])),
+        "night-3"
+    );
+    env.json(0, &["close", "--series", "night"]);
+    assert_eq!(name(&next(&env, 0, "echo made > made.txt")), "night-4");
+    env.json(0, &["accept", "--series", "night"]);
+    assert_eq!(name(&next(&env, 0, "true")), "night-5");
+    // `--run` names exactly one.
+    assert_eq!(
+        env.error(13, &["run", "--run", "night-5", "--", "true"])["code"],
+        "already_exists"
+    );
+    assert_eq!(
+        env.error(4, &["status", "--series", "day"])["code"],
+        "run_not_found"
+    );
+    let both = env.error(2, &["run", "--run", "a", "--series", "b", "--", "true"]);
+    assert_eq!(both["exit_code"], 2);
+}
+
+// A loop or a cron job gives itself no new budget.
+#[test]
+fn a_night_that_ended_badly_is_decided_first() {
+    let env = quick();
+    let fails = "echo 'error: it broke' >&2; exit 1";
+    let ended = next(&env, 8, fails);
+    assert_eq!(ended["outcome"], "escalated");
+    let attempts = env.events("attempt_ended").len();
+    let refused = env.error(13, &["run", "--series", "night", "--", "true"]);
+    let message = refused["message"].to_string();
+    for verb in ["recover resume", "recover discard", "recover close"] {
+        assert!(message.contains(verb), "{verb}: {message}");
+    }
+    assert!(refused["hint"].to_string().contains("resume"), "{refused}");
+    assert_eq!(env.events("attempt_ended").len(), attempts);
+    env.json(0, &["discard", "--series", "night", "--yes"]);
+    assert_eq!(name(&next(&env, 0, "true")), "night-2");
+}
+
+#[test]
+fn a_night_that_waits_is_resumed() {
+    let mut env = TestEnv::repo();
+    env.set("RECOVER_TEST_NOW", "2035-01-01T00:00:00.000Z");
+    let works = "[ -e ../up ] || { echo 'error: it broke' >&2; exit 1; }";
+    let run = [
+        "run",
+        "--series",
+        "night",
+        "--no-wait",
+        "--",
+        "sh",
+        "-c",
+        works,
+    ];
+    assert_eq!(name(&env.json(6, &run)), "night");
+    env.write("../up", "");
+    env.set("RECOVER_TEST_NOW", "2035-01-01T01:00:00.000Z");
+    let plan = env.recover(&[&["--dry-run"], &run[..]].concat()).expect(0);
+    assert!(
+        plan.stderr.contains("run night waits, and is resumed"),
+        "{}",
+        plan.stderr
+    );
+    let resumed = env.json(0, &run);
+    assert_eq!(resumed["command"], "resume");
+    assert_eq!(
+        (name(&resumed), resumed["outcome"].as_str()),
+        ("night", Some("complete"))
+    );
+}
+
+#[test]
+fn a_run_is_named_without_a_flag() {
+    let env = quick();
+    for run in ["first", "second"] {
+        env.json(
+            0,
+            &[
+                "run",
+                "--run",
+                run,
+                "--",
+                "sh",
+                "-c",
+                "echo $RECOVER_RUN_ID > a.txt",
+            ],
+        );
+    }
+    for command in ["status", "retry-status"] {
+        let positional = env.json(0, &[command, "first"]);
+        assert_eq!(
+            positional,
+            env.json(0, &[command, "--run", "first"]),
+            "{command}"
+        );
+    }
+    assert_eq!(name(&env.json(0, &["status", "first"])), "first");
+    let log = env.recover(&["log", "first"]).expect(0).stdout;
+    assert!(!log.contains("second"), "{log}");
+    assert!(
+        env.recover(&["report", "first"])
+            .expect(0)
+            .stdout
+            .contains("first")
+    );
+    let list = env.json(0, &["checkpoint", "list", "first"]);
+    assert!(
+        list["checkpoints"].as_array().is_some_and(|all| {
+            !all.is_empty() && all.iter().all(|one| one["run_id"] == "first")
+        })
+    );
+    assert_eq!(name(&env.json(0, &["resume", "first"])), "first");
+    env.json(0, &["close", "first"]);
+    assert_eq!(env.error(4, &["status", "none"])["code"], "run_not_found");
+    // Both, and the same: fine. Both, and not: nobody knows which.
+    env.json(0, &["status", "first", "--run", "first"]);
+    for other in [["--run", "second"], ["--series", "second"]] {
+        let ran = env
+            .recover(&[&["status", "first"], &other[..]].concat())
+            .expect(2);
+        assert!(ran.stderr.contains("name different runs"), "{}", ran.stderr);
+    }
+    let ran = env
+        .recover(&["accept", "first", "--run", "second"])
+        .expect(2);
+    assert!(
+        ran.stderr.contains("'first' and --run second"),
+        "{}",
+        ran.stderr
+    );
+}
+
+const FAILS: &str = "date +%N > tried; echo 'error: it broke' >&2; exit 1";
+
+fn once(env: &TestEnv, code: i32, more: &[&str], command: &str) -> Value {
+    let run = ["run", "--attempts", "2"];
+    env.json(
+        code,
+        &[&run[..], more, &["--", "sh", "-c", command]].concat(),
+    )
+}
+
+// S8: `while :; do recover run …; done` is one task, whatever its runs are called.
+#[test]
+fn a_command_that_fails_again_and_again_is_one_task() {
+    let mut env = quick();
+    env.set("RECOVER_TEST_NOW", "2035-01-01T00:00:00.000Z");
+    for (pass, code) in [(1, 8), (2, 8), (3, 7)] {
+        once(&env, code, &["--run", &format!("pass-{pass}")], FAILS);
+    }
+    let refused = once(&env, 7, &["--run", "refused"], FAILS);
+    assert_eq!(env.events("attempt_ended").len(), 6, "{refused}");
+    let ran = env.recover(&["run", "--", "sh", "-c", FAILS]).expect(7);
+    assert!(
+        ran.stdout.contains("6 of 6 attempts of the task"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout.contains("retry-status --reset"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(env.events("attempt_ended").len(), 6);
+
+    // Another command, and an explicit task, are others.
+    once(
+        &env,
+        8,
+        &[],
+        "echo other > other; echo 'error: it broke' >&2; exit 1",
+    );
+    once(&env, 8, &["--task", "T"], FAILS);
+    assert_eq!(env.events("attempt_ended").len(), 10);
+}
+
+#[test]
+fn what_gives_a_failing_command_its_attempts_back() {
+    let used_up = || {
+        let mut env = quick();
+        env.set("RECOVER_TEST_NOW", "2035-01-01T00:00:00.000Z");
+        for code in [8, 8, 7] {
+            once(&env, code, &[], FAILS);
+        }
+        once(&env, 7, &["--run", "refused"], FAILS);
+        assert_eq!(env.events("attempt_ended").len(), 6);
+        env
+    };
+    // A person's reset.
+    let env = used_up();
+    env.json(0, &["retry-status", "refused", "--reset"]);
+    once(&env, 8, &[], FAILS);
+    assert_eq!(env.events("attempt_ended").len(), 8);
+    // A file that somebody changed; a commit.
+    let env = used_up();
+    env.write("a.txt", "two\n");
+    once(&env, 8, &[], FAILS);
+    assert_eq!(env.events("attempt_ended").len(), 8);
+    let env = used_up();
+    env.git(&["commit", "-q", "--allow-empty", "-m", "another"]);
+    once(&env, 8, &[], FAILS);
+    assert_eq!(env.events("attempt_ended").len(), 8);
+    // A day.
+    let mut env = used_up();
+    env.set("RECOVER_TEST_NOW", "2035-01-02T00:00:01.000Z");
+    once(&env, 8, &[], FAILS);
+    assert_eq!(env.events("attempt_ended").len(), 8);
+    // A fresh clone, as a CI job has.
+    let env = used_up();
+    env.sh("git clone -q . ../clone && cp -r .ultraplan/recover.toml ../clone/")
+        .expect(0);
+    let ran = env.recover(&[
+        "-C",
+        "../clone",
+        "run",
+        "--attempts",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        FAILS,
+    ]);
+    assert!(ran.expect(8).stderr.contains("it broke"));
+}
