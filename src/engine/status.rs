@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::attempt::preconditions::reconsider;
-use crate::engine::attempt::run_summary::{night, outlook};
+use crate::engine::attempt::run_summary::{night, outlook, waits_until};
 use crate::engine::base::clock::millis;
 use crate::engine::base::{Context, Result, runs};
 use crate::engine::exchange::views;
@@ -288,12 +288,7 @@ fn activity_of(context: &Context, run: &Run) -> Option<Activity> {
         .unwrap_or_default();
     let check = checks.into_iter().max_by_key(|(_, _, at)| *at);
     let now = context.clock.now();
-    let until = run
-        .parked
-        .as_ref()
-        .map(|parked| parked.until)
-        .or(run.cooldown_until);
-    let waiting_until = until.filter(|until| attempt.is_none() && *until > now);
+    let waiting_until = waits_until(run).filter(|until| attempt.is_none() && *until > now);
     let what = match (agent, &check, waiting_until) {
         (true, ..) => "agent",
         (_, Some(_), _) => "check",
