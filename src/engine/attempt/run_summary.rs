@@ -21,7 +21,7 @@ use crate::model::decision::{Action, BudgetScope, Standing};
 use crate::model::hint::Hint;
 use crate::model::manifest::{Change, Entry, EntryKind, ObjectId};
 use crate::model::path::RepoPath;
-use crate::model::run::{IterationStatus, Run, RunKey, RunStatus};
+use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::{Named, State};
 use crate::model::time::Timestamp;
 use crate::policy::report::{

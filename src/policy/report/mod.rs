@@ -18,11 +18,10 @@ pub(crate) use data::{CheckpointLine, Checkpoints, Report, RunLine, Stuck};
 pub(crate) use html::html;
 pub(crate) use markdown::markdown;
 pub(crate) use night::{
-    Around, ChangedFiles, IterationSummary, LookAtKind, NextCommand, Night, Outside, Purpose,
-    ToLookAt, summary_of, to_look_at, unfinished,
+    Around, ChangedFiles, LookAtKind, Night, Outside, ToLookAt, to_look_at, unfinished,
 };
 pub(crate) use summary::{Span, run_line, spans};
-pub(crate) use words::{MARK, is_over, iteration_state, outcome, run_state, state_of};
+pub(crate) use words::{MARK, is_over, iteration_state, outcome, run_state};
 
 use super::retry::{Outlook, RetryStatus};
 use crate::model::{Attempt, Change, Event, FeedbackLoop, Iteration, Named, Run, State, Timestamp};

@@ -1,5 +1,7 @@
-//! What became of a run, for all that shows it: its state in a word, what it changed, what a person must look at, what it took,
-//! and the commands that keep, fix and discard it.
+//! What became of a run, for all that shows it.
+//!
+//! Its state in a word, what it changed, what a person must look at, what it took, and the commands that keep, fix and discard
+//! it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -245,6 +247,21 @@ fn what_failed(failure: &Failure) -> String {
     }
 }
 
+/// The last failure of an iteration.
+fn last_failure(run: &Run, iteration: u32) -> Option<&Failure> {
+    let attempts = &run.iterations.get(iteration)?.attempts;
+    attempts.iter().rev().find_map(|one| one.failure.as_ref())
+}
+
+/// `given up: test_total`.
+pub(super) fn given_up(run: &Run, iteration: u32) -> String {
+    let what = last_failure(run, iteration).map(what_failed);
+    format!(
+        "given up{}",
+        words::between(": ", &what.unwrap_or_default(), "")
+    )
+}
+
 /// What of a run's own record a person must look at.
 pub(crate) fn to_look_at(run: &Run) -> Vec<ToLookAt> {
     let of = |kind, iteration, text: String| ToLookAt {
@@ -261,21 +278,15 @@ pub(crate) fn to_look_at(run: &Run) -> Vec<ToLookAt> {
         )
     });
     let skipped = words::with_status(run, IterationStatus::Skipped);
-    let given_up = |number| {
-        let attempts = run.iterations.get(number).map(|one| &one.attempts);
-        let failure = attempts
-            .and_then(|attempts| attempts.iter().rev().find_map(|one| one.failure.as_ref()));
-        let what = words::between(": ", &failure.map(what_failed).unwrap_or_default(), "");
-        ToLookAt {
-            failing: failure
-                .map(|failure| failure.failing.clone())
-                .unwrap_or_default(),
-            ..of(
-                LookAtKind::GivenUp,
-                number,
-                format!("iteration {number} was given up{what}"),
-            )
-        }
+    let given_up = |number| ToLookAt {
+        failing: last_failure(run, number)
+            .map(|failure| failure.failing.clone())
+            .unwrap_or_default(),
+        ..of(
+            LookAtKind::GivenUp,
+            number,
+            format!("iteration {number} was {}", given_up(run, number)),
+        )
     };
     let changed = run
         .iterations
@@ -296,7 +307,9 @@ pub(crate) fn to_look_at(run: &Run) -> Vec<ToLookAt> {
 
 /// The failure that a run stopped at, where that is of no iteration that was given up.
 fn stopped_at(run: &Run) -> Option<ToLookAt> {
-    let failure = run.failure.as_ref().filter(|_| words::needs_person(run))?;
+    let is_over =
+        run.status.has_ended() || words::is_over(run) || run.status == RunStatus::Cancelled;
+    let failure = run.failure.as_ref().filter(|_| !is_over)?;
     if failure
         .iteration
         .is_some_and(|number| run.given_up().any(|given_up| given_up == number))
@@ -347,6 +360,8 @@ pub(super) fn duration(run: &Run, now: Option<Timestamp>) -> u64 {
         attempt.started_at.plus(took)
     };
     let ended = run.attempts().map(|(_, attempt)| end_of(attempt)).max();
+    // The clock may have been set meanwhile: nothing of a run is later than what was recorded last.
+    let ended = ended.map(|ended| ended.min(run.last_at));
     words::millis(run.created_at, now.or(ended).unwrap_or(run.created_at))
 }
 
@@ -478,6 +493,8 @@ impl Night {
     pub(crate) fn new(run: &Run, around: Around) -> Self {
         let weakened: Vec<(u32, &Attempt)> = run.weakened_attempts().collect();
         let mut iterations = NightIterations::default();
+        let is_waiting = around.waits || run.status == RunStatus::Parked;
+        let stands_at = run.failure.as_ref().and_then(|failure| failure.iteration);
         for (number, status) in run.iterations.statuses() {
             let count = match status {
                 IterationStatus::Superseded => continue,
@@ -486,6 +503,10 @@ impl Night {
                 }
                 IterationStatus::Completed => &mut iterations.passed,
                 IterationStatus::Skipped => &mut iterations.given_up,
+                // What is waited for is none of its failures.
+                IterationStatus::Failed if is_waiting && stands_at == Some(number) => {
+                    &mut iterations.under_way
+                }
                 IterationStatus::Failed => &mut iterations.failed,
                 IterationStatus::Cancelled => &mut iterations.cancelled,
                 IterationStatus::Pending | IterationStatus::InProgress => &mut iterations.under_way,
@@ -500,7 +521,6 @@ impl Night {
         why.sort_unstable();
         why.dedup();
         let outside = around.outside.commits;
-        let is_waiting = around.waits || run.status == RunStatus::Parked;
         let mut night = Self {
             state: match around.now {
                 _ if is_waiting => "waiting".to_owned(),
@@ -511,7 +531,7 @@ impl Night {
             to_look_at: around
                 .uncommitted
                 .into_iter()
-                .chain(stopped_at(run).filter(|_| around.now.is_none()))
+                .chain(stopped_at(run).filter(|_| around.now.is_none() && !is_waiting))
                 .chain(to_look_at(run))
                 .chain(around.outside.to_look_at)
                 .collect(),

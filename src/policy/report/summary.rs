@@ -203,7 +203,7 @@ fn headline(run: &Run, attempts: AttemptCounts, stuck: &[Stuck]) -> String {
         RunStatus::Escalated => format!("A person is needed after {tried}.{what}"),
         RunStatus::Failed => format!("Failed after {tried}.{what}"),
         RunStatus::Cancelled => format!("Interrupted after {tried}."),
-        RunStatus::Parked => format!("Parked after {tried}: it waits for a known time.{what}"),
+        RunStatus::Parked => format!("Waiting after {tried}.{what}"),
         RunStatus::Paused => format!("Paused after {tried}; it can be resumed.{what}"),
         RunStatus::Blocked => format!("Blocked after {tried}.{what}"),
         RunStatus::RolledBack => format!("Rolled back after {tried}."),

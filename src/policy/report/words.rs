@@ -79,7 +79,7 @@ pub(crate) fn run_state(run: &Run) -> String {
 }
 
 /// The word for a run's status alone.
-pub(crate) fn state_of(status: RunStatus) -> &'static str {
+pub(super) fn state_of(status: RunStatus) -> &'static str {
     match status {
         RunStatus::Complete => "complete",
         RunStatus::Accepted => "accepted",
