@@ -65,7 +65,7 @@ main_job() {
     in_root "$root" 0 --version
     said "recover $version"
     in_root "$root" 0 run --run night --iterations 2 -- /usr/bin/recover man manual
-    said "Run night complete"
+    said "Run night: complete"
     has "$root" manual/recover.1
     in_root "$root" 0 status
     said "2 iterations: 2 passed"
@@ -132,7 +132,7 @@ in_root "$installed" 6 run --run night --no-wait --feedback test=./check.sh -- .
 said "FAILED app: it does not work"
 in_root "$installed" 0 retry-status --reset
 in_root "$installed" 0 resume --strategy retry_same
-said "Run night complete"
+said "Run night: complete"
 [ "$(cat "$installed/home/me/project/app.txt")" = works ] || fail "the second attempt did not count"
 
 echo "and removed again"

@@ -213,8 +213,7 @@ fn run(
             Some(command) => trust::refuse_to_agent(&context, name, commands::reach(command))
                 .and_then(|()| execute(command, &mut context, ui))
                 .map(Some),
-            None if context.store().exists() => commands::once(&context, ui).map(Some),
-            None => Ok(None),
+            None => commands::overview(&context, ui),
         };
         if done.is_err() {
             context

@@ -158,6 +158,8 @@ pub(super) struct Ui {
     pub json: bool,
     /// Only errors on stderr.
     pub quiet: bool,
+    /// Whether all that is known is to be shown.
+    pub verbose: bool,
     /// When to use colour, where the command line or the environment says so.
     pub color_asked: Option<ColorWhen>,
     /// Colour on stdout.
@@ -208,6 +210,7 @@ impl Ui {
         let ui = Self {
             json: global.json,
             quiet: global.quiet,
+            verbose: global.verbose > 0,
             color_asked: global.color.or(plain.then_some(ColorWhen::Never)),
             color: false,
             width,

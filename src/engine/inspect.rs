@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::durable::{reap, write_atomic};
+use crate::engine::accept;
 use crate::engine::attempt::run_summary::{changes_of, make_report};
 use crate::engine::base::runs::{named, run_of};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
@@ -529,13 +530,11 @@ pub(crate) fn report_of_run(context: &Context, subtask: Option<&str>) -> Result<
 pub(crate) fn pull_request_of(context: &Context) -> Result<String> {
     let state = recovery::load_recovered(context)?;
     let run = select::require(context, &state)?;
-    let good = state.last_good(&run.key);
-    Ok(pull_request(
-        run,
-        &make_report(context, &state, run, None)?,
-        good,
-        &changes_of(context, &state, run)?,
-    ))
+    let mut changes = changes_of(context, &state, run)?;
+    // Where it cannot be accepted now, as on another commit, nothing is known to be left out.
+    let left_out = accept::left_out(context, &state, run).unwrap_or_default();
+    changes.retain(|change| !left_out.contains(&change.path));
+    Ok(pull_request(run, &changes))
 }
 
 /// A trace for an `OpenTelemetry` collector of the run that a command works on.

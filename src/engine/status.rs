@@ -2,6 +2,7 @@
 //!
 //! Noticing that something was recorded, by this process or another.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -13,10 +14,11 @@ use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::durable::Sync;
 use crate::engine::attempt::preconditions::reconsider;
-use crate::engine::attempt::run_summary::{night, outlook};
+use crate::engine::attempt::run_summary::{night, outlook, waits_until};
 use crate::engine::base::clock::millis;
-use crate::engine::base::{Context, Result, runs};
+use crate::engine::base::{Context, ErrorKind, Result, runs};
 use crate::engine::exchange::views;
 use crate::engine::record::lane::Hints;
 use crate::engine::record::run_settings::{attempt_folder, log_name, loops_of};
@@ -28,15 +30,16 @@ use crate::engine::runs::size_of;
 use crate::model::agent_record::{Usage, UsageFields};
 use crate::model::decision::{Budget, Wait};
 use crate::model::run::{Parked, TermChange};
-use crate::model::run_line::IterationLine;
+use crate::model::run_line::{IterationLine, run_line};
 use crate::model::{
     CheckpointId, Decision, Failure, FeedbackLoop, FeedbackResults, ManualFixSession,
-    ManualFixStatus, Place, ProcessId, Run, RunKey, RunLine, State, Timestamp, ToldStep,
+    ManualFixStatus, Place, ProcessId, Run, RunKey, RunLine, RunStatus, State, Timestamp, ToldStep,
 };
 use crate::policy::report::Night;
 use crate::policy::retry::{Outlook, ResumeOption, end_of_fix, manual_steps, resume_options};
 use crate::policy::secrets::redact;
 use crate::policy::text::escape;
+use crate::store::Origin;
 use crate::watch::Watcher;
 
 pub(crate) use crate::engine::attempt::run_summary::Retry;
@@ -80,6 +83,8 @@ pub(crate) struct Status {
     pub activity: Option<Activity>,
     /// How it stands with the remotes that it lies on.
     pub remotes: Vec<RunRemote>,
+    /// The runs that ended since the last look, where they are asked for.
+    pub ended: Vec<EndedRun>,
 }
 
 impl Status {
@@ -178,6 +183,9 @@ pub(crate) struct StatusDocument<'a> {
     /// The latest 20.
     iterations: Vec<IterationLine<'a>>,
     steps: Vec<ToldStep>,
+    /// The runs that ended since the last look, of all work trees of the repository: of `recover` without a command.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    ended: &'a [EndedRun],
     #[serde(flatten)]
     hints: Hints,
 }
@@ -233,6 +241,7 @@ impl<'a> StatusDocument<'a> {
                 .map(IterationLine::from)
                 .collect(),
             steps: run.steps.iter().map(|step| step.told(&run.key)).collect(),
+            ended: &status.ended,
             hints: Hints::of(context, run, None),
         }
     }
@@ -288,12 +297,7 @@ fn activity_of(context: &Context, run: &Run) -> Option<Activity> {
         .unwrap_or_default();
     let check = checks.into_iter().max_by_key(|(_, _, at)| *at);
     let now = context.clock.now();
-    let until = run
-        .parked
-        .as_ref()
-        .map(|parked| parked.until)
-        .or(run.cooldown_until);
-    let waiting_until = until.filter(|until| attempt.is_none() && *until > now);
+    let waiting_until = waits_until(run).filter(|until| attempt.is_none() && *until > now);
     let what = match (agent, &check, waiting_until) {
         (true, ..) => "agent",
         (_, Some(_), _) => "check",
@@ -415,10 +419,116 @@ fn look(
         session: state.session_usage(&run),
         night,
         outlook,
+        ended: Vec::new(),
         is_named: context.naming().run_id.is_some(),
         elsewhere: context.elsewhere(&run),
         run,
     })
+}
+
+/// A run that came to a stop, and that nobody decided on yet.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ended_run")]
+pub(crate) struct EndedRun {
+    #[serde(serialize_with = "run_line", flatten)]
+    #[schemars(with = "RunLine")]
+    pub run: Run,
+    /// Absolute path of its work tree.
+    pub worktree: String,
+    /// The work tree that commands about it need, where that is another one than this.
+    #[serde(skip)]
+    pub elsewhere: Option<Place>,
+    /// When its last attempt ended.
+    pub ended_at: Timestamp,
+    /// What came of it.
+    pub night: Night,
+}
+
+/// So many are examined, the latest.
+const ENDED: usize = 20;
+
+/// The runs of the repository, in all its work trees, that came to a stop after `since` and that nobody decided on yet;
+/// newest first.
+pub(crate) fn ended_since(context: &Context, since: Option<Timestamp>) -> Result<Vec<EndedRun>> {
+    if !context.store().exists() {
+        return Ok(Vec::new());
+    }
+    let state = recovery::load_recovered(context)?;
+    let is_stopped = |run: &&Run| {
+        let goes_on = run.live.is_some() || runs::driver(context.store(), run).is_some();
+        let is_decided = matches!(run.status, RunStatus::Accepted | RunStatus::Closed);
+        let is_begun = !matches!(run.status, RunStatus::Pending | RunStatus::InProgress);
+        !goes_on && !is_decided && is_begun && since.is_none_or(|since| run.last_at > since)
+    };
+    let mut stopped: Vec<&Run> = state.runs.iter().filter(is_stopped).collect();
+    stopped.sort_by_key(|run| Reverse(run.last_at));
+    let ended = stopped.into_iter().take(ENDED).filter_map(|run| {
+        let mut run = run.clone();
+        let elsewhere = context.elsewhere(&run);
+        let there = elsewhere
+            .as_ref()
+            .and_then(|_| context.at(&run.worktree.path()).ok());
+        let there = there.as_ref().unwrap_or(context);
+        reconsider(there, &mut run);
+        let night = night(there, &state, &run)?;
+        let took = Duration::from_millis(night.duration_ms);
+        Some(EndedRun {
+            worktree: run.worktree.to_string(),
+            ended_at: run.created_at.plus(took),
+            elsewhere,
+            night,
+            run,
+        })
+    });
+    let is_new = |one: &EndedRun| since.is_none_or(|since| one.ended_at > since);
+    let mut ended: Vec<EndedRun> = ended.filter(is_new).collect();
+    ended.sort_by_key(|one| Reverse(one.ended_at));
+    Ok(ended)
+}
+
+/// Where the run stands that a command works on; where there is none in this work tree, the latest one of another.
+pub(crate) fn status_anywhere(context: &Context) -> Result<Status> {
+    let error = match status(context) {
+        Err(error) if error.kind == ErrorKind::RunNotFound => error,
+        found => return found,
+    };
+    let state = context.load()?.state;
+    let others = state
+        .runs
+        .iter()
+        .filter_map(|run| Some((run, context.elsewhere(run)?)));
+    let Some((latest, elsewhere)) = others.max_by_key(|(run, _)| run.last_seq) else {
+        return Err(error);
+    };
+    let mut there = context.at(&latest.worktree.path())?;
+    there.name_run(latest.key.run_id.clone());
+    Ok(Status {
+        elsewhere: Some(elsewhere),
+        ..status(&there)?
+    })
+}
+
+/// Where the last look at what ended is noted.
+fn seen(context: &Context) -> PathBuf {
+    context.store().private_dir().join("seen")
+}
+
+/// When a person looked last at what ended in this repository.
+pub(crate) fn last_look(context: &Context) -> Option<Timestamp> {
+    let bytes = context.store().root().read_present(&seen(context)).ok()??;
+    String::from_utf8_lossy(&bytes).trim().parse().ok()
+}
+
+/// Notes that a person looks now.
+pub(crate) fn note_look(context: &Context) {
+    let now = context.clock.now().to_string();
+    if context.dry_run() || context.store().origin() != Origin::Ours {
+        return;
+    }
+    let root = context.store().root();
+    if let Err(error) = root.write(&seen(context), now.as_bytes(), Sync::Nothing) {
+        tracing::debug!(%error, "the look was not noted");
+    }
 }
 
 /// How often the ledger is examined without a reason.

@@ -432,10 +432,19 @@ impl Run {
         stand.map(|(iteration, attempt)| (iteration.number, attempt))
     }
 
-    /// Whether a feedback loop was failing before the first attempt; one that could not be started did not say.
+    /// Whether a feedback loop was failing before the first attempt, and after each that counts; one that could not be
+    /// started did not say.
     pub fn failed_at_baseline(&self, name: &str) -> bool {
         let result = self.baseline.as_ref().and_then(|results| results.get(name));
+        let has_passed = |(iteration, attempt): (&Iteration, &Attempt)| {
+            iteration.status == IterationStatus::Completed
+                && attempt
+                    .feedback_results
+                    .get(name)
+                    .is_some_and(|result| result.passed)
+        };
         result.is_some_and(|result| !result.passed && !result.missing)
+            && !self.attempts().rev().any(has_passed)
     }
 
     /// Whether it is there for its history only: it was imported, and nothing has happened to it since. A loop's cooldown

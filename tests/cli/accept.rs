@@ -430,7 +430,7 @@ fn what_is_recommended_commits_something() {
         };
         let text = env.recover(&["status"]).expect(0).stdout;
         assert!(
-            text.contains(&format!("Next: recover {next}\n")),
+            text.contains(&format!("\n1. Keep:    recover {next}\n")),
             "{agent}: {text}"
         );
         let report = env.recover(&["report"]).expect(0).stdout;
@@ -1760,12 +1760,12 @@ fn the_record_makes_a_pull_request() {
     );
     let text = env.recover(&["report", "--format", "pr"]).expect(0).stdout;
     assert!(
-        text.starts_with("Add the parser\n\n> # Add the parser\n> with key [redacted]\n"),
+        text.starts_with("Add the parser\n\nIterations: 1 passed.\n")
+            && text.contains("\n> # Add the parser\n> with key [redacted]\n"),
         "{text}"
     );
     for part in [
-        "- 1 iteration passed, in 1 attempt\n",
-        "- check `test`: passed",
+        "\nChecks passed: test.\n",
         "- `a.txt` (+1 −0)",
         "Recover-Run: night",
     ] {
@@ -1808,7 +1808,7 @@ fn a_pull_request_holds_what_the_run_came_to() {
     env.recover(&["rollback", "--to", "good"]).expect(0);
     let text = env.recover(&["report", "--format", "pr"]).expect(0).stdout;
     assert!(
-        text.contains("- check `test`: passed") && text.contains("- `a.txt` (+1 −0)"),
+        text.contains("\nChecks passed: test.\n") && text.contains("- `a.txt` (+1 −0)"),
         "{text}"
     );
     assert!(
@@ -2075,4 +2075,116 @@ fn what_a_killed_rehearsal_leaves_is_removed_by_the_next() {
     env.set("PATH", &usual);
     env.json(0, &["accept", "--dry-run"]);
     assert_eq!(left(), 0);
+}
+
+// The message says what was done, in the agent's words, and ends no line within a word; a pull request has the same text.
+#[test]
+fn messages_say_what_was_done_in_the_agents_words() {
+    let env = quick();
+    let prompt = "Rewrite the importer so that it reads compressed archives of every kind, and says where they break. Then test it.";
+    env.script(
+        "agent",
+        r#"test $RECOVER_ITERATION != 2 || echo broken > broken
+echo $RECOVER_ITERATION > f$RECOVER_ITERATION.txt; head -c 2000000 /dev/zero > large.bin
+echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"session_id\":\"s\",\"result\":\"Read archives, part $RECOVER_ITERATION. All tests pass.\"}""#,
+    );
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-qm", "agent"]);
+    let args = [
+        "run",
+        "--run",
+        "night",
+        "--iterations",
+        "3",
+        "--attempts",
+        "1",
+        "--agent",
+        "claude",
+        "--prompt",
+        prompt,
+        "--feedback",
+        "test=! test -e broken",
+        "--",
+        "./agent",
+    ];
+    env.recover(&args).expect(8);
+    let request = env.recover(&["report", "--format", "pr"]).expect(0).stdout;
+    env.recover(&["accept", "--yes"]).expect(3);
+    let message = env.git(&["log", "-1", "--format=%B"]);
+    let (subject, body) = message.split_once("\n\n").expect("a body");
+    let kept = subject.strip_suffix('…').expect("it is cut");
+    assert!(
+        subject.chars().count() <= 72 && prompt.starts_with(&format!("{kept} ")),
+        "{subject}"
+    );
+    let lines: Vec<&str> = body.lines().take(5).collect();
+    assert_eq!(
+        [lines[0], lines[1], lines[3], lines[4]],
+        [
+            "Iterations: 2 passed, 1 given up.",
+            "- iteration 1: Read archives, part 1. All tests pass.",
+            "- iteration 3: Read archives, part 3. All tests pass.",
+            "Checks passed: test.",
+        ],
+        "{message}"
+    );
+    assert!(
+        lines[2].starts_with("- iteration 2: given up: "),
+        "{message}"
+    );
+    assert!(
+        body.trim_end().ends_with("\n\nRecover-Run: night"),
+        "{message}"
+    );
+    assert!(
+        request.starts_with(&format!("{subject}\n\n{}\n{}\n", lines[0], lines[1])),
+        "{request}"
+    );
+    // Only what is committed is listed.
+    assert!(
+        request.contains("f3.txt") && !request.contains("large.bin"),
+        "{request}"
+    );
+}
+
+#[test]
+fn the_commit_of_an_iteration_says_what_that_did() {
+    let env = quick();
+    env.script(
+        "agent",
+        r#"echo x > f$RECOVER_ITERATION.txt
+echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"session_id\":\"s\",\"result\":\"Wrote file $RECOVER_ITERATION. It works.\"}""#,
+    );
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-qm", "agent"]);
+    env.recover(&[
+        "run",
+        "--run",
+        "n",
+        "--iterations",
+        "2",
+        "--agent",
+        "claude",
+        "--prompt",
+        "Write files.",
+        "--",
+        "./agent",
+    ])
+    .expect(0);
+    let before = head(&env);
+    env.recover(&["accept", "--per-iteration"]).expect(0);
+    assert_eq!(
+        subjects(&env, &format!("{before}..HEAD")),
+        ["Wrote file 1 (iteration 1)", "Wrote file 2 (iteration 2)"]
+    );
+}
+
+// A run's own accept is none of others' commits: it can begin again after it.
+#[test]
+fn an_accepted_run_can_begin_again() {
+    let env = quick();
+    run(&env, 2, "echo $RECOVER_ITERATION >> a.txt");
+    env.recover(&["accept"]).expect(0);
+    let resumed = env.json(0, &["resume", "--restart"]);
+    assert_eq!(resumed["outcome"], "complete", "{resumed:#}");
 }

@@ -68,7 +68,7 @@ fn tokens_are_told_wherever_cost_is() {
         status["session"],
         json!({"id": "r", "cost_usd": null, "tokens": tokens(1000, 200, 1000)})
     );
-    let text = env.recover(&["status"]).expect(0).stdout;
+    let text = env.recover(&["status", "-v"]).expect(0).stdout;
     assert!(
         text.contains(
             "Cost:        unknown, tokens: 2.2k (input 1.0k, output 200, from cache 1.0k"
@@ -156,7 +156,10 @@ fn a_session_sums_up_its_runs() {
         ),
         (&json!(0.5), &json!(30))
     );
-    let text = env.recover(&["--run", "b", "status"]).expect(0).stdout;
+    let text = env
+        .recover(&["--run", "b", "status", "-v"])
+        .expect(0)
+        .stdout;
     assert!(
         text.contains("Cost:        $0.25, tokens: 15 ")
             && text.contains("session night: $0.50, 30 tokens"),
@@ -930,7 +933,7 @@ fn records_are_shown_as_text_and_kept_in_the_log() {
         .stdout;
     assert!(
         shown.starts_with(
-            "I run the tests.\n> Bash: cargo test\n[claude retries, 7 of 10: 401]\n\nRun r complete"
+            "I run the tests.\n> Bash: cargo test\n[claude retries, 7 of 10: 401]\n\n ITERATION"
         ),
         "{shown}"
     );

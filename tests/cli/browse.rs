@@ -266,7 +266,7 @@ fn a_narrow_terminal_shows_pages_and_signs() {
         "{shown}"
     );
     terminal.press("x\t");
-    terminal.expect_shown(size, "Run night: escalated");
+    terminal.expect_shown(size, "Run night: needs you");
     terminal.press("\t");
     terminal.expect_shown(size, "+line 1");
     terminal.press("q");
@@ -362,10 +362,7 @@ fn commands_about_a_run_of_another_work_tree_go_there() {
     let status = env.json(0, &["status", "--run", "other"]);
     assert_eq!(status["night"]["next"], next.as_str());
     let text = env.recover(&["status", "--run", "other"]).expect(0).stdout;
-    assert!(
-        text.contains(&format!(" Next: {next}\n")) && text.contains(&format!("\nNext: {next}\n")),
-        "{text}"
-    );
+    assert!(text.contains(&format!("\n1. Resume:  {next}\n")), "{text}");
     let report = env.recover(&["report", "--run", "other"]).expect(0).stdout;
     assert!(
         report.contains(&next) && !report.contains(&format!("-C {} ", env.work().display())),

@@ -41,7 +41,7 @@ fn a_run_pauses_where_an_attempts_end_cannot_be_captured() {
         (&"paused".into(), &"paused".into())
     );
     assert_eq!(env.read("../n"), "2\n", "no attempt begins after that");
-    let status = env.recover(&["status"]).expect(0).stdout;
+    let status = env.recover(&["status", "-v"]).expect(0).stdout;
     assert!(
         status.contains("Stopped: no checkpoint could be taken: damaged: the index"),
         "{status}"
@@ -118,7 +118,7 @@ fn a_run_pauses_where_its_rollback_is_refused() {
     let why = "Rollback failed - conflicts: a path is in the way: a.txt/x";
     let message = error["message"].as_str().unwrap_or_default();
     assert!(message.starts_with(why), "{message}");
-    let status = env.recover(&["status"]).expect(0).stdout;
+    let status = env.recover(&["status", "-v"]).expect(0).stdout;
     assert!(status.contains(&format!("Stopped: {why}")), "{status}");
     assert!(!status.contains("is gone"), "{status}");
     let status = env.json(0, &["status"]);
@@ -154,7 +154,7 @@ fn a_run_pauses_where_an_attempt_replaced_the_repository() {
     let (env, _) = pauses(
         "rm -rf .git; git init -q -b main; git add -A; git -c user.name=t -c user.email=t commit -qm t",
     );
-    let status = env.recover(&["status"]).expect(0).stdout;
+    let status = env.recover(&["status", "-v"]).expect(0).stdout;
     assert!(status.contains("\nStopped: "), "{status}");
     assert!(!status.contains("is gone"), "{status}");
 }
@@ -164,7 +164,7 @@ fn a_run_pauses_where_an_attempt_broke_gits_configuration() {
     let (env, ran) = pauses("cp .git/config ../config; echo '[broken' >> .git/config");
     let message = ran["error"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("failed to parse config file"), "{ran:#}");
-    let status = env.recover(&["status"]).expect(0).stdout;
+    let status = env.recover(&["status", "-v"]).expect(0).stdout;
     let stopped = status.lines().find(|line| line.starts_with("Stopped: "));
     assert!(
         stopped.is_some_and(|line| line.contains("failed to parse config file")),

@@ -72,7 +72,7 @@ fn a_mode_that_changed_allows_a_retry() {
     assert_eq!(status["retry"]["can_retry"], true);
     assert_eq!(status["retry"]["run"]["status"], "paused", "{status}");
     assert!(
-        env.recover(&["status"])
+        env.recover(&["status", "-v"])
             .stdout
             .contains("An attempt is allowed now.")
     );

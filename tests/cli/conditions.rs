@@ -178,7 +178,7 @@ fn a_flaky_check_passes_at_its_second_run() {
         "{result}"
     );
     assert_eq!(env.sh("wc -l < ../calls").stdout.trim(), "2");
-    let status = env.recover(&["status"]).expect(0);
+    let status = env.recover(&["status", "-v"]).expect(0);
     assert!(status.stdout.contains("flaky"), "{}", status.stdout);
 
     // Switched off, and for what ran out of time, the first word is the last.
@@ -342,7 +342,7 @@ fn weakened_tests_are_noticed_in_an_attempt_that_passed() {
         prompt.contains("tests were weakened") && prompt.contains("test_sum.py"),
         "{prompt}"
     );
-    let status = env.recover(&["status"]).expect(0);
+    let status = env.recover(&["status", "-v"]).expect(0);
     assert!(
         status.stdout.contains("tampered") && status.stdout.contains("test_sum.py"),
         "{}",

@@ -94,11 +94,11 @@ fn without_age<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 #[test]
 fn the_status_is_told_again_when_it_changes() {
     let env = failed_run();
-    let mut status = told(&env, &["status", "--watch"]);
+    let mut status = told(&env, &["status", "-v", "--watch"]);
     status.until("the status", |line| line.contains("feedback_failure"));
     status.read_on(Duration::from_millis(300));
     let once = status.seen.clone();
-    let now = env.recover(&["status"]).stdout;
+    let now = env.recover(&["status", "-v"]).stdout;
     assert_eq!(
         without_age(once.iter().map(String::as_str)),
         without_age(now.lines())
@@ -106,7 +106,9 @@ fn the_status_is_told_again_when_it_changes() {
     status.read_on(Duration::from_millis(1500));
     assert_eq!(status.seen, once, "nothing was recorded");
     env.json(0, &["manual-fix", "start"]);
-    status.until("paused", |line| line.contains("paused"));
+    status.until("being fixed", |line| {
+        line.contains("being fixed by a person")
+    });
     assert!(
         !status.seen.iter().any(|line| line.contains('\u{1b}')),
         "{:?}",

@@ -216,7 +216,7 @@ fn the_list_tells_the_whole_imported_history() {
     );
     let shown = env.recover(&["attempt", "list"]).expect(0).stdout;
     assert!(
-        shown.contains("st3") && shown.contains("stuck: st1 (circular)"),
+        shown.contains("st3") && shown.contains("given up: st1 (circular)"),
         "{shown}"
     );
     env.json(

@@ -61,7 +61,7 @@ fn a_run_is_shown_as_it_goes_on() {
     let (code, said) = terminal.end();
     assert_eq!(code, 0, "{said}");
     assert!(
-        said.contains("passed test: ") && said.contains("complete."),
+        said.contains("passed test: ") && said.contains("complete;"),
         "{said}"
     );
     let attempts = &env.json(0, &["status"])["iterations"][0]["attempts"];
@@ -224,7 +224,7 @@ fn a_suspended_run_goes_on() {
         env.read("../second"),
         "the command stood still"
     );
-    assert!(said.contains("complete."), "{said}");
+    assert!(said.contains("complete;"), "{said}");
 }
 
 // What a command prints without a line's end is not torn apart where the terminal can go back, and not covered where it
@@ -343,7 +343,7 @@ fn a_run_in_the_background_draws_no_line() {
     let (code, said) = terminal.end();
     assert_eq!(code, 0, "{said}");
     assert!(
-        said.contains("Iteration 1 of 1") && said.contains("complete.") && !said.contains(" | "),
+        said.contains("Iteration 1 of 1") && said.contains("complete;") && !said.contains(" | "),
         "{said}"
     );
 }

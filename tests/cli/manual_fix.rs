@@ -336,6 +336,6 @@ fn a_fix_of_the_last_iteration_completes_the_run() {
     env.recover(&words[1..].iter().map(String::as_str).collect::<Vec<_>>())
         .expect(0);
     let text = env.recover(&["manual-fix", "continue"]).expect(0).stdout;
-    assert!(text.contains("complete."), "{text}");
+    assert!(text.contains("complete;"), "{text}");
     assert_eq!(env.json(0, &["status"])["run"]["status"], "complete");
 }

@@ -35,7 +35,7 @@ fn a_fix_is_made_at_a_terminal() {
     let (code, said) = terminal.end();
     assert_eq!(code, 0, "{said}");
     assert!(
-        said.contains("Same as: recover manual-fix continue") && said.contains("complete."),
+        said.contains("Same as: recover manual-fix continue") && said.contains("complete;"),
         "{said}"
     );
     let wide: Vec<_> = said

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::env::TestEnv;
 use crate::live::{kill, until};
 use crate::run::quick;
+use crate::terminal::Terminal;
 
 /// Breaks what is checked, deletes a test, and does some work, in one iteration each; says what it cost.
 const AGENT: &str = r#"
@@ -55,34 +56,55 @@ fn the_night_is_told_in_one_line_before_all_else() {
     let env = night();
     let status = env.recover(&["status"]).expect(0).stdout;
     let line = head(&status).to_owned();
-    assert!(
-        line.starts_with(
-            "night: 3 iterations: 1 passed, 1 given up, 1 to look at (tests removed); "
-        ),
+    assert_eq!(
+        line,
+        "Run n: complete, 1 given up; 3 iterations: 1 passed, 1 given up, 1 to look at"
+    );
+    let lines: Vec<&str> = status.lines().skip(1).collect();
+    assert_eq!(
+        [lines[0], lines[1], lines[2]],
+        [
+            "Changed:    2 files +2 −2",
+            "         2  done",
+            "         3  done"
+        ],
         "{status}"
     );
+    // What a person must look at comes next, with the name of the test that fails.
     assert!(
-        line.ends_with("; 2 files +2 −2. Next: recover accept"),
-        "{status}"
-    );
-    assert!(line.contains(", $2.50, 7.5 k tokens; "), "{status}");
-    // What a person must look at comes next.
-    let look: Vec<&str> = status.lines().skip(1).take(3).collect();
-    assert!(
-        look[0].starts_with(
+        lines[3].starts_with(
             "To look at: iteration 2 may have weakened what judges it (tests/test_sum.py"
         ),
         "{status}"
     );
     assert_eq!(
-        look[1..],
-        ["To look at: iteration 1 was given up", ""],
+        lines[4], "To look at: iteration 1 was given up: t.py::test_a",
         "{status}"
     );
-    assert_eq!(head(&env.recover(&[]).expect(0).stdout), line);
+    assert!(
+        lines[5].starts_with("Took:       ") && lines[5].ends_with(", $2.50, 7.5 k tokens"),
+        "{status}"
+    );
     assert_eq!(
-        head(&env.recover(&["status", "--run", "n"]).stdout),
-        format!("{line} --run n")
+        lines[6..],
+        [
+            "1. Keep:    recover accept",
+            "2. Fix:     recover resume --strategy retry_with_context",
+            "3. Discard: recover discard",
+        ],
+        "{status}"
+    );
+    assert_eq!(env.recover(&[]).expect(0).stdout, status);
+    let named = env.recover(&["status", "--run", "n"]).stdout;
+    assert!(
+        named.contains("\n1. Keep:    recover accept --run n\n"),
+        "{named}"
+    );
+    let all = env.recover(&["status", "-v"]).stdout;
+    assert!(
+        head(&all).starts_with("complete, 1 given up; 3 iterations: 1 passed, 1 given up, 1 to look at (tests removed); ")
+            && head(&all).ends_with("; 2 files +2 −2. Next: recover accept"),
+        "{all}"
     );
 
     let document = env.json(0, &["status"]);
@@ -123,7 +145,7 @@ fn the_night_is_told_in_one_line_before_all_else() {
         .take(2)
         .collect();
     assert!(
-        begins[0].starts_with("night: 3 iterations: 1 passed")
+        begins[0].starts_with("complete, 1 given up; 3 iterations: 1 passed")
             && begins[0].ends_with(&format!("`{next}`")),
         "{report}"
     );
@@ -136,7 +158,7 @@ fn the_night_is_told_in_one_line_before_all_else() {
         env.recover(&["report", "--format", "html"])
             .expect(0)
             .stdout
-            .contains("night: 3 iterations")
+            .contains("complete, 1 given up; 3 iterations")
     );
 }
 
@@ -157,7 +179,7 @@ fn the_way_on_that_the_night_names_works() {
     assert_eq!(recommended[0]["command"], accept.as_str());
     let status = env.recover(&["status"]).stdout;
     assert!(
-        status.contains("\nNext: recover accept --run n\n"),
+        status.contains("\n1. Keep:    recover accept\n"),
         "{status}"
     );
     assert_eq!(env.json(8, &["resume"])["next_actions"][0], accept.as_str());
@@ -170,7 +192,11 @@ fn the_way_on_that_the_night_names_works() {
         (&Value::Null, &2.into()),
         "{night:#}"
     );
-    assert!(!head(&env.recover(&["status"]).stdout).contains("Next"));
+    let status = env.recover(&["status"]).stdout;
+    assert!(
+        head(&status).starts_with("Run n: accepted; ") && !status.contains("Keep:"),
+        "{status}"
+    );
 }
 
 #[test]
@@ -178,9 +204,9 @@ fn commits_from_outside_are_to_look_at() {
     let env = quick();
     env.recover(&["run", "--run", "r", "--", "sh", "-c", "echo two > a.txt"])
         .expect(0);
-    let line = |env: &TestEnv| head(&env.recover(&["status"]).expect(0).stdout).to_owned();
+    let line = |env: &TestEnv| head(&env.recover(&["status", "-v"]).expect(0).stdout).to_owned();
     assert!(
-        line(&env).starts_with("night: 1 iteration: 1 passed; "),
+        line(&env).starts_with("complete; 1 iteration: 1 passed; "),
         "{}",
         line(&env)
     );
@@ -308,7 +334,7 @@ fn what_can_be_accepted_is_all_that_is_recommended() {
     );
     let text = env.recover(&["status"]).expect(0).stdout;
     assert!(
-        text.contains("Next: recover accept") && !text.contains("\n * "),
+        text.contains("\n1. Keep:    recover accept\n") && !text.contains("\n * "),
         "{text}"
     );
 }
@@ -326,7 +352,7 @@ fn nothing_is_recommended_while_a_supervisor_waits() {
     let status = env.json(0, &["status"]);
     assert_eq!(status["night"]["next"], Value::Null, "{status}");
     let text = env.recover(&["status"]).expect(0).stdout;
-    assert!(!text.contains("Next:"), "{text}");
+    assert!(!text.contains("\n1. "), "{text}");
     let report = env.json(0, &["report"])["report"].clone();
     let actions = report["recommended_actions"].as_array().expect("actions");
     assert!(
@@ -342,5 +368,304 @@ fn nothing_is_recommended_while_a_supervisor_waits() {
     kill("-KILL", run.id());
     run.wait().expect("it ends");
     let text = env.recover(&["status"]).expect(0).stdout;
-    assert!(text.contains("Next: recover resume"), "{text}");
+    assert!(text.contains("\n1. Resume:  recover resume\n"), "{text}");
+}
+
+/// An agent that says what it did; `work` is a shell line.
+fn says(env: &TestEnv, work: &str) {
+    let said = r#"say() { echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"session_id\":\"s\",\"result\":\"$1\"}"; }"#;
+    env.script("agent", &format!("{said}\n{work}\n"));
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-qm", "agent"]);
+}
+
+// Ten lines at most, however much there is: the first iterations are named, the others counted.
+#[test]
+fn a_long_night_is_told_in_ten_lines() {
+    let env = quick();
+    env.write("base", "sound\n");
+    says(
+        &env,
+        "case $RECOVER_ITERATION in 2|4|6) echo broken > base ;; \
+         *) echo x > f$RECOVER_ITERATION; say \"Wrote part $RECOVER_ITERATION\" ;; esac",
+    );
+    let args = [
+        "run",
+        "--run",
+        "n",
+        "--iterations",
+        "9",
+        "--attempts",
+        "1",
+        "--agent",
+        "claude",
+        "--feedback",
+        CHECK,
+        "--",
+        "./agent",
+    ];
+    env.recover(&args).expect(8);
+    let status = env.recover(&["status"]).expect(0).stdout;
+    let lines: Vec<&str> = status.lines().collect();
+    assert!(lines.len() <= 10, "{status}");
+    assert_eq!(
+        lines[..6],
+        [
+            "Run n: complete, 3 given up; 9 iterations: 6 passed, 3 given up",
+            "Changed:    6 files +6 −0",
+            "         1  Wrote part 1",
+            "         3  Wrote part 3 (+4 more)",
+            "To look at: iteration 2 was given up: t.py::test_a",
+            "To look at: iteration 4 was given up: t.py::test_a (+1 more)",
+        ],
+        "{status}"
+    );
+    let night = env.json(0, &["status"])["night"].clone();
+    assert_eq!(
+        (
+            &night["state"],
+            &night["done"][1]["summary"],
+            &night["done"][5]["iteration"]
+        ),
+        (
+            &"complete, 3 given up".into(),
+            &"Wrote part 3".into(),
+            &9.into()
+        )
+    );
+    assert_eq!(night["to_look_at"][0]["failing"][0], "t.py::test_a");
+    assert_eq!(
+        (
+            &night["commands"][0]["purpose"],
+            &night["commands"][0]["recommended"]
+        ),
+        (&"keep".into(), &true.into())
+    );
+    // The end of the run said the same.
+    let table = env.recover(&["runs"]).expect(0).stdout;
+    assert!(
+        !table.contains("escalated") && table.contains("complete, 3 given up"),
+        "{table}"
+    );
+}
+
+// A run that stopped for a person says what failed, and how to mend it first.
+#[test]
+fn a_run_that_needs_a_person_names_the_test_that_fails() {
+    let env = quick();
+    env.write("base", "sound\n");
+    says(
+        &env,
+        "echo x > f; test $RECOVER_ITERATION = 1 || echo broken > base; say Tried",
+    );
+    let args = [
+        "run",
+        "--run",
+        "n",
+        "--iterations",
+        "3",
+        "--attempts",
+        "1",
+        "--on-failure",
+        "stop",
+        "--agent",
+        "claude",
+        "--feedback",
+        CHECK,
+        "--",
+        "./agent",
+    ];
+    env.recover(&args).expect(8);
+    let status = env.recover(&["status"]).expect(0).stdout;
+    assert!(
+        status.starts_with("Run n: needs you (")
+            && status.contains("; 2 iterations: 1 passed, 1 failed\n"),
+        "{status}"
+    );
+    let end: Vec<&str> = status.lines().skip(1).collect();
+    assert_eq!(
+        end[..3],
+        [
+            "Changed:    1 file +1 −0",
+            "         1  Tried",
+            "To look at: iteration 2 failed: t.py::test_a"
+        ],
+        "{status}"
+    );
+    assert!(
+        end[4].starts_with("1. Fix:     recover resume") && end[5] == "2. Keep:    recover accept",
+        "{status}"
+    );
+}
+
+// What is waited for is no failure.
+#[test]
+fn a_run_that_waits_says_so() {
+    let env = quick();
+    env.script(
+        "agent",
+        r#"echo '{"type":"result","subtype":"success","is_error":true,"api_error_status":529,"session_id":"s","result":"API Error: 529 overloaded_error"}'; exit 1"#,
+    );
+    env.recover(&[
+        "run",
+        "--run",
+        "n",
+        "--no-wait",
+        "--agent",
+        "claude",
+        "--",
+        "./agent",
+    ])
+    .expect(6);
+    let status = env.recover(&["status"]).expect(0).stdout;
+    assert!(
+        status.starts_with("Run n: waiting for the provider since ")
+            && head(&status).ends_with("; 1 iteration: 1 under way")
+            && status.contains("\n1. Resume:  recover resume --wait\n")
+            && !status.contains("failed"),
+        "{status}"
+    );
+    assert_eq!(env.json(0, &["status"])["night"]["state"], "waiting");
+}
+
+// `recover` alone tells of every run that ended since the last look, of all work trees; only a look on a terminal counts.
+#[test]
+fn what_ended_since_the_last_look_is_told_of_all_work_trees() {
+    let mut env = quick();
+    says(
+        &env,
+        "echo $RECOVER_RUN_ID > f; say \"Did $RECOVER_RUN_ID\"",
+    );
+    for lane in ["a", "b"] {
+        let place = env.root().join(lane);
+        let place = place.to_str().expect("a path");
+        env.git(&["worktree", "add", "-q", place]);
+        env.recover(&[
+            "-C", place, "run", "--run", lane, "--agent", "claude", "--", "./agent",
+        ])
+        .expect(0);
+    }
+    let first = env.recover(&[]).expect(0).stdout;
+    let place = env.root().join("b");
+    assert!(
+        first.starts_with("Run b: complete; 1 iteration: 1 passed\n")
+            && first.contains("\n         1  Did b\n")
+            && first.contains(&format!(
+                "\n1. Keep:    recover -C {} accept --run b\n",
+                place.display()
+            ))
+            && first.contains("\nAlso ended since you last looked:\nRun a: complete; "),
+        "{first}"
+    );
+    assert_eq!(env.recover(&[]).expect(0).stdout, first);
+    let ended = env.json(0, &[])["ended"].clone();
+    assert_eq!(
+        (
+            &ended[0]["run_id"],
+            &ended[1]["run_id"],
+            &ended[1]["night"]["state"]
+        ),
+        (&"b".into(), &"a".into(), &"complete".into())
+    );
+    env.set("TERM", "xterm");
+    let Some(terminal) = Terminal::of(&env, &[]) else {
+        return;
+    };
+    assert_eq!(terminal.end().0, 0);
+    let seen = env.recover(&[]).expect(0).stdout;
+    assert!(
+        seen.starts_with("Run b: complete; ") && !seen.contains("Also ended"),
+        "{seen}"
+    );
+}
+
+// Whatever is recorded of a run later, it took as long as its attempts.
+#[test]
+fn a_run_ends_with_its_last_attempt() {
+    let mut env = quick();
+    env.set("RECOVER_TEST_NOW", "2030-01-01T12:00:00Z");
+    env.recover(&["run", "--run", "r", "--", "sh", "-c", "echo two > a.txt"])
+        .expect(0);
+    let took = |env: &TestEnv| {
+        env.json(0, &["status", "--run", "r"])["night"]["duration_ms"]
+            .as_u64()
+            .expect("a number")
+    };
+    let before = took(&env);
+    env.set("RECOVER_TEST_NOW", "2030-01-01T12:10:00Z");
+    env.recover(&["checkpoint", "create", "--run", "r"])
+        .expect(0);
+    env.recover(&["close", "r"]).expect(0);
+    assert!(before < 60_000 && took(&env) < 60_000, "{before}");
+    let report = env.json(0, &["report", "--run", "r"])["report"].clone();
+    let reported = report["summary"]["duration_ms"].as_u64();
+    assert!(reported.is_some_and(|took| took < 60_000), "{report:#}");
+}
+
+// A check that failed before the first attempt and passed since is as good as any other.
+#[test]
+fn a_check_that_passed_since_did_not_fail_before() {
+    let env = quick();
+    env.write("base", "broken\n");
+    env.script(
+        "agent",
+        "case $RECOVER_ITERATION in 1) echo sound > base ;; *) echo broken > base ;; esac",
+    );
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-qm", "base"]);
+    let args = [
+        "run",
+        "--run",
+        "r",
+        "--iterations",
+        "2",
+        "--attempts",
+        "1",
+        "--feedback",
+        CHECK,
+        "--",
+        "./agent",
+    ];
+    let iterations = env.json(8, &args)["iterations"].clone();
+    let conditions = iterations[1]["attempts"][0]["conditions"]
+        .as_array()
+        .expect("a list")
+        .clone();
+    assert!(
+        !conditions.contains(&"baseline_failing".into()),
+        "{iterations:#}"
+    );
+}
+
+// Nobody is blamed for the program's own deletions: an attempt is compared with what it began with.
+#[test]
+fn an_attempt_after_a_rollback_changed_only_what_it_did() {
+    let env = night();
+    let attempt = env.json(0, &["status"])["iterations"][2]["attempts"][0]["checkpoint_id"].clone();
+    let shown = env
+        .recover(&[
+            "checkpoint",
+            "show",
+            attempt.as_str().expect("an id"),
+            "--patch",
+        ])
+        .expect(0)
+        .stdout;
+    assert!(
+        shown.contains("+++ b/work") && !shown.contains("/base"),
+        "{shown}"
+    );
+    let files = env.json(0, &["report"])["report"]["files"]["entries"].clone();
+    let of_third = |one: &&Value| {
+        let attempts = one["attempts"].as_array().into_iter().flatten();
+        attempts.clone().any(|attempt| attempt["iteration"] == 3)
+    };
+    let paths: Vec<&Value> = files
+        .as_array()
+        .expect("files")
+        .iter()
+        .filter(of_third)
+        .map(|one| &one["path"])
+        .collect();
+    assert_eq!(paths, ["work"], "{files:#}");
 }

@@ -133,7 +133,7 @@ fn what_is_given_up_and_who_is_needed_is_told_once_each() {
     assert_eq!(needs["night"]["iterations"]["given_up"], 1);
     let line = fs::read_to_string(env.root().join("needs_person.txt")).expect("a line");
     assert!(
-        line.contains("run r needs a person") && line.contains("1 given up"),
+        line.contains("run r needs you") && line.contains("1 given up"),
         "{line}"
     );
 }
@@ -166,7 +166,7 @@ fn a_run_that_waits_for_a_known_time_says_until_when() {
     assert!(until.starts_with("2030-03-02T02:0"), "{until}");
     let line = fs::read_to_string(env.root().join("parked.txt")).expect("a line");
     assert!(
-        line.contains("is parked until 2030-03-02 07:3"),
+        line.contains("is waiting until 2030-03-02 07:3"),
         "the reader's own time: {line}"
     );
 }
@@ -311,7 +311,7 @@ fn a_goal_that_was_not_reached_is_why_a_run_ends() {
     assert_eq!(document(&env, "ended")["reason"], reason);
     let status = env.recover(&["status"]).expect(0).stdout;
     assert!(
-        status.contains(&format!("It stopped: {reason}.")),
+        status.starts_with(&format!("Run r: needs you ({reason}); ")),
         "{status}"
     );
     // By hand it can be reached still.

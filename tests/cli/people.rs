@@ -163,7 +163,7 @@ fn tables_with_colours_fit_as_those_without() {
 #[test]
 fn people_have_numbers_and_scripts_have_ids() {
     let env = night();
-    let Some(status) = shown(&env, &["status"], 100) else {
+    let Some(status) = shown(&env, &["status", "-v"], 100) else {
         return;
     };
     let status = status.join("\n");
@@ -198,7 +198,7 @@ fn people_have_numbers_and_scripts_have_ids() {
             .join("\n")
             .contains(id)
     );
-    for args in [&["status"][..], &["checkpoint", "list"]] {
+    for args in [&["status", "-v"][..], &["checkpoint", "list"]] {
         assert!(env.recover(args).stdout.contains(id), "{args:?}");
     }
     // What goes to another place stays what it is.
@@ -218,7 +218,8 @@ fn commands_name_neither_the_place_nor_the_run_that_somebody_is_at() {
     };
     let status = status.join("\n");
     assert!(
-        status.contains("Next: recover resume")
+        status.contains("\n1. ")
+            && status.contains(" recover resume")
             && !status.contains("--run")
             && !status.contains("-C "),
         "{status}"
@@ -268,7 +269,7 @@ fn times_are_the_users_own() {
         wait.starts_with("Wait: the next attempt is allowed at 03:30, "),
         "{wait}"
     );
-    let status = env.recover(&["status"]).stdout;
+    let status = env.recover(&["status", "-v"]).stdout;
     assert!(status.contains("  time       03:30, just now"), "{status}");
     let log = env.recover(&["log"]).stdout;
     assert!(log.contains("2030-03-02 03:30:00"), "{log}");
@@ -283,7 +284,7 @@ fn times_are_the_users_own() {
     );
     env.set("RECOVER_TEST_NOW", "2030-03-03T10:00:00.000Z");
     assert!(
-        env.recover(&["status"])
+        env.recover(&["status", "-v"])
             .stdout
             .contains("  time       2030-03-02 03:30, 1 d ago")
     );
@@ -319,7 +320,7 @@ fn commands_can_be_pasted_from_a_narrow_terminal() {
         "-c",
         "echo 401 Unauthorized; exit 1",
     ]);
-    let manual = shown(&env, &["status"], 60).expect("a terminal");
+    let manual = shown(&env, &["status", "-v"], 60).expect("a terminal");
     let step = manual
         .iter()
         .position(|line| line.contains("`recover resume"))
@@ -432,7 +433,7 @@ fn people_read_words() {
         .expect("a terminal")
         .join("\n");
     assert!(
-        status.contains("Run loop: in_progress, iteration 1"),
+        status.contains("Run loop: running; 1 iteration: 1 under way"),
         "{status}"
     );
 }
@@ -542,7 +543,7 @@ fn texts_of_others_keep_the_ids_and_flags_in_them() {
     env.recover(&["attempt", "fail", "--run", "r1", "--message", &said])
         .expect(0);
     for args in [
-        &["status"][..],
+        &["status", "-v"][..],
         &["retry-status"],
         &["checkpoint", "list"],
         &["log"],
@@ -556,7 +557,7 @@ fn texts_of_others_keep_the_ids_and_flags_in_them() {
         );
     }
     // What recover says itself is short.
-    let status = shown(&env, &["status"], 400).expect("a terminal");
+    let status = shown(&env, &["status", "-v"], 400).expect("a terminal");
     let own: Vec<&String> = status.iter().filter(|line| !line.contains(&said)).collect();
     assert!(
         own.iter().any(|line| line.starts_with("Next: recover "))

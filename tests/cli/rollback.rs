@@ -668,7 +668,7 @@ fn a_plan_says_what_is_superseded() {
         .expect(0)
         .stdout;
     assert!(
-        told.contains("iterations 2 to 3 would be superseded; their history stays"),
+        told.contains("iterations 2 to 3 would be rolled back; their history stays"),
         "{told}"
     );
     assert_eq!(

@@ -427,7 +427,7 @@ fn status_shows_the_size_of_its_run() {
             "{id}"
         );
     }
-    let text = env.recover(&["status"]).expect(0).stdout;
+    let text = env.recover(&["status", "-v"]).expect(0).stdout;
     assert!(
         text.lines()
             .any(|line| line.starts_with("Size: ") && line.ends_with('B')),

@@ -71,7 +71,7 @@ fn a_failed_run_is_explained_with_the_ways_on() {
     );
     assert!(status["manual_fix"].is_null() && status["unfinished_operation"].is_null());
 
-    let text = env.recover(&["status"]).expect(0).stdout;
+    let text = env.recover(&["status", "-v"]).expect(0).stdout;
     for part in [
         "feedback_failure (VERIFICATION_FAILED)",
         "iteration  2",
@@ -83,7 +83,7 @@ fn a_failed_run_is_explained_with_the_ways_on() {
     }
     assert_eq!(
         env.recover(&[]).expect(0).stdout.lines().count(),
-        text.lines().count(),
+        env.recover(&["status"]).expect(0).stdout.lines().count(),
         "bare `recover` is `status`"
     );
 }
@@ -139,7 +139,12 @@ fn an_unrecoverable_failure_shows_steps_instead_of_options() {
     );
     assert_eq!(status["options"], serde_json::json!([]));
     assert!(!status["manual_steps"].as_array().unwrap().is_empty());
-    let text = env.recover(&["status"]).expect(0).stdout;
+    let short = env.recover(&["status"]).expect(0).stdout;
+    assert!(
+        short.contains("\nFirst:      Free space on the disk"),
+        "{short}"
+    );
+    let text = env.recover(&["status", "-v"]).expect(0).stdout;
     assert!(
         text.contains("Manual steps")
             && text.contains("df -h")
@@ -363,7 +368,7 @@ fn status_tells_severity_details_and_the_suggested_action_b1() {
         8,
         &["run", "--attempts", "1", "--feedback", check, "--", "true"],
     );
-    let status = env.recover(&["status"]).expect(0).stdout;
+    let status = env.recover(&["status", "-v"]).expect(0).stdout;
     for part in [
         "severity low",
         "TS2339",
@@ -441,7 +446,7 @@ fn a_run_at_work_tells_what_it_does() {
     assert_eq!(env.json(0, &["status"])["activity"], Value::Null);
     let text = env.recover(&["status"]).expect(0).stdout;
     assert!(
-        text.ends_with("Done: 1 of 1 iteration in 1 attempt.\n"),
+        text.starts_with("Run r: complete; 1 iteration: 1 passed\n"),
         "{text}"
     );
 }
@@ -469,10 +474,13 @@ fn one_way_on_is_recommended_everywhere() {
         let end = env.recover(&args).stdout;
         let end = end
             .lines()
-            .find_map(|line| line.strip_prefix("Continue:  "))
+            .find_map(|line| line.strip_prefix("1. "))
+            .and_then(|line| line.split_once(": "))
             .expect("a way on")
+            .1
+            .trim()
             .to_owned();
-        let status = env.recover(&["status"]).expect(0).stdout;
+        let status = env.recover(&["status", "-v"]).expect(0).stdout;
         let next = status
             .lines()
             .find_map(|line| line.strip_prefix("Next: "))

@@ -45,7 +45,7 @@ fn a_run_that_timed_out_gets_more_time_and_says_so() {
     let command = offered["command"].as_str().expect("a command");
     let (_, time) = command.split_once("--timeout ").expect("a time limit");
     assert!(command.contains("resume") && time != "200ms", "{command}");
-    let shown = env.recover(&["status"]).expect(0).stdout;
+    let shown = env.recover(&["status", "-v"]).expect(0).stdout;
     assert!(shown.contains("adjust_timeout"), "{shown}");
     assert!(shown.contains("resume --timeout "), "{shown}");
     let report = env.recover(&["report"]).expect(0).stdout;
@@ -60,7 +60,7 @@ fn a_run_that_timed_out_gets_more_time_and_says_so() {
         status["term_changes"][0]["changes"][0],
         "timeout 200ms -> 90s"
     );
-    for command in [&["status"][..], &["log"], &["report"]] {
+    for command in [&["status", "-v"][..], &["log"], &["report"]] {
         let shown = env.recover(command).expect(0).stdout;
         assert!(shown.contains("timeout 200ms"), "{command:?}: {shown}");
     }

@@ -148,14 +148,14 @@ fn after_a_fix_was_given_up_the_run_is_taken_up() {
     ])
     .expect(8);
     env.json(0, &["manual-fix", "start"]);
-    let status = env.recover(&["status"]).expect(0).stdout;
+    let status = env.recover(&["status", "-v"]).expect(0).stdout;
     assert!(
         status.contains("Then end the manual fix that is open: `recover manual-fix verify`"),
         "{status}"
     );
     assert!(!status.contains("--strategy retry_same"), "{status}");
     env.json(0, &["manual-fix", "abort"]);
-    let status = env.recover(&["status"]).expect(0).stdout;
+    let status = env.recover(&["status", "-v"]).expect(0).stdout;
     assert!(
         status.contains("recover resume --strategy retry_same"),
         "{status}"
@@ -240,11 +240,18 @@ fn a_complete_run_ends_with_the_way_on() {
     let ran = env
         .recover(&["run", "--run", "r", "--", "sh", "-c", "echo new > new.txt"])
         .expect(0);
-    let end = ran.stdout.split_once("Run r complete.").expect("its end").1;
-    assert!(end.contains("night: 1 iteration: 1 passed; "), "{end}");
+    let end = ran
+        .stdout
+        .split_once("Run r: complete; ")
+        .expect("its end")
+        .1;
+    assert!(
+        end.starts_with("1 iteration: 1 passed\nChanged:    1 file +1 −0\n"),
+        "{end}"
+    );
     let next = end
         .lines()
-        .find_map(|line| line.strip_prefix("Continue:  "))
+        .find_map(|line| line.strip_prefix("1. Keep:    "))
         .expect("a way on");
     assert_eq!(
         Some(next),
@@ -255,7 +262,7 @@ fn a_complete_run_ends_with_the_way_on() {
     // Where there is nothing to accept, there is no way on.
     let ran = env.recover(&["run", "--run", "s", "--", "true"]).expect(0);
     assert!(
-        ran.stdout.contains("night: ") && !ran.stdout.contains("Continue:"),
+        ran.stdout.contains("Run s: complete; ") && !ran.stdout.contains("Keep:"),
         "{}",
         ran.stdout
     );
@@ -280,7 +287,7 @@ fn waiting_asks_nothing() {
     let Some(terminal) = Terminal::of(&env, &["resume", "--wait"]) else {
         return;
     };
-    terminal.expect("Run r complete.");
+    terminal.expect("Run r: complete; ");
     let (code, said) = terminal.end();
     assert_eq!(code, 0, "{said}");
     assert!(!said.contains("Choose 1-"), "{said}");

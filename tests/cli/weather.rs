@@ -172,7 +172,7 @@ fn a_wait_is_told() {
     let status = env.json(0, &["status"]);
     assert_eq!(status["retry"]["parked"], parked, "{status:#}");
     let text = env.recover(&["status"]).expect(0).stdout;
-    let told = "waiting for the provider since 22:00 (529), next probe 22:00.";
+    let told = "waiting for the provider since 22:00 (529), next probe 22:00";
     assert!(text.contains(told), "{text}");
     // The next one finds the same: it is a probe, and the wait is as old as before.
     let mut env = env;
@@ -308,7 +308,7 @@ fn a_run_does_not_wait_for_ever() {
         made.iter()
             .all(|end| end["charged"] == false && end["attempt"] == 1)
     );
-    let text = env.recover(&["status"]).expect(0).stdout;
+    let text = env.recover(&["status", "-v"]).expect(0).stdout;
     assert!(text.contains("Next: recover resume --run r\n"), "{text}");
     // In the morning it is still away, and waited for anew.
     env.set("RECOVER_TEST_NOW", "2030-03-02T07:00:00.000Z");

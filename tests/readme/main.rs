@@ -215,9 +215,9 @@ fn the_commands_of_the_readme_work() {
     // What the README says about them.
     for part in [
         "ended with 6",
-        "Run night complete",
-        "Run codex complete",
-        "Run ralph complete",
+        "Run night: complete",
+        "Run codex: complete",
+        "Run ralph: complete",
         "try again now",
     ] {
         assert!(said.contains(part), "{part}\n{said}");

@@ -36,6 +36,9 @@ pub(crate) struct RetryStatusArgs {
 }
 
 /// Show the state of the run and what you can do next.
+///
+/// What became of it, what it changed, what is to look at, what it took, and the commands that keep, fix and discard it. With
+/// --verbose all that is known: attempts, checkpoints, budgets, the failure, and every way to go on.
 #[derive(Args, Debug, Default)]
 pub(crate) struct StatusArgs {
     #[command(flatten)]

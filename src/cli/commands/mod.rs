@@ -29,7 +29,7 @@ use crate::engine::{Context, Result, remote as claims};
 use crate::model::id::RunId;
 
 pub(super) use hook::run as run_hook;
-pub(super) use status::once;
+pub(super) use status::overview;
 pub(super) use trust::{ask as ask_for_trust, ask_for_consent};
 
 /// What a command needs and may do.

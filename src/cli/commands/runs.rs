@@ -9,7 +9,7 @@ use super::super::ui::{Paged, Reply, Ui, verb};
 use crate::engine::{Context, Result, forget, remote, runs};
 use crate::model::agent_record::short_count;
 use crate::model::{RunId, Timestamp};
-use crate::policy::text::{count, escape, size};
+use crate::policy::text::{beginning, count, escape, size};
 
 /// `recover runs`.
 pub(super) fn runs(context: &Context, args: &RunsArgs, ui: &Ui) -> Result<Reply> {
@@ -130,8 +130,8 @@ pub(crate) fn runs_table(ui: &Ui, listed: &[runs::Listed], now: Timestamp) -> St
     let unknown = || "-".to_owned();
     for run in listed {
         let status = match run.driver_pid {
-            Some(pid) => format!("{} (pid {pid})", run.status.as_str()),
-            None => run.status.as_str().to_owned(),
+            Some(pid) => format!("{} (pid {pid})", run.state),
+            None => run.state.clone(),
         };
         let mut done = run.iterations.done.to_string();
         if let Some(total) = run.iterations.total {
@@ -167,19 +167,4 @@ pub(crate) fn runs_table(ui: &Ui, listed: &[runs::Listed], now: Timestamp) -> St
         table.add_row(cells);
     }
     table.text()
-}
-
-/// The words of a text that so many characters hold.
-fn beginning(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let mut out = String::new();
-    for word in text.split_inclusive(' ') {
-        if out.chars().count() + word.trim_end().chars().count() > most {
-            break;
-        }
-        out.push_str(word);
-    }
-    out.trim_end().to_owned() + " …"
 }

@@ -199,7 +199,7 @@ impl Doing {
                 format!(
                     "{} {}",
                     if *parked {
-                        "parked, next in"
+                        "waiting for a reset, next in"
                     } else {
                         "waiting, next in"
                     },

@@ -8,37 +8,18 @@ use std::time::Duration;
 use comfy_table::Cell;
 
 use super::super::ui::{Ui, escape};
+use super::night::in_short;
 use super::{Table, column, date_time, in_words, moment, toned, words};
 use crate::engine::base::clock;
 use crate::engine::{Context, answers, run};
 use crate::model::{Attempt, AttemptOutcome, Condition, FeedbackResult, Hint, Run, Standing};
-use crate::policy::report::ToLookAt;
-use crate::policy::retry::{next_command, way_back};
+use crate::policy::report::{iteration_state, run_state};
+use crate::policy::retry::next_command;
 use crate::store::views::AttemptHistory;
-
-/// How much of what is to look at is listed.
-const LOOK_AT_LINES: usize = 8;
 
 /// The iterations of a run, a line an attempt.
 pub(super) fn iterations_text(ui: &Ui, run: &Run) -> String {
     latest_iterations(ui, run, usize::MAX)
-}
-
-/// What a person must look at, a line each.
-pub(super) fn look_at_text(ui: &Ui, all: &[ToLookAt]) -> String {
-    let line = |one: &ToLookAt| format!("To look at: {}\n", escape(&ui.advice(&one.text)));
-    let mut text: String = all.iter().take(LOOK_AT_LINES).map(line).collect();
-    if let Some(more) = all
-        .len()
-        .checked_sub(LOOK_AT_LINES)
-        .filter(|more| *more > 0)
-    {
-        let _ = writeln!(
-            text,
-            "To look at: {more} more (recover accept --dry-run lists them)"
-        );
-    }
-    text
 }
 
 /// The `most` latest attempts, a line each.
@@ -79,7 +60,7 @@ pub(super) fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
         }
         rows.push([
             iteration.number.to_string(),
-            iteration.status.as_str().to_owned(),
+            iteration_state(iteration.status).to_owned(),
             attempt.number.to_string(),
             result_of(attempt),
             attempt
@@ -206,7 +187,7 @@ pub(crate) fn attempts_text(ui: &Ui, history: &AttemptHistory<'_>) -> String {
     for stuck in &history.stuck_subtasks {
         let _ = writeln!(
             text,
-            "stuck: {} ({})",
+            "given up: {} ({})",
             escape(stuck.subtask_id),
             escape(stuck.reason)
         );
@@ -245,28 +226,13 @@ pub(crate) fn note_report(driven: &run::Driven, ui: &Ui) {
 /// A run for people: how it ended, its attempts, what can be done next.
 pub(crate) fn driven_text(context: &Context, driven: &run::Driven, ui: &Ui) -> String {
     let ui = &ui.knowing(context);
-    let line = |words: &[&str]| {
-        let hint = Hint::recover(words).run(&driven.run.key);
-        ui.command(&context.placed(hint))
-    };
-    let outcome = match driven.outcome {
-        run::Outcome::Complete => "complete",
-        run::Outcome::Failed => "failed",
-        run::Outcome::Paused => "paused",
-        run::Outcome::Parked => "parked",
-        run::Outcome::Escalated => "escalated: a person is needed",
-        run::Outcome::Cancelled => "cancelled",
-    };
-    let stopped_for = driven.run.stopped_for.as_ref().map(|reason| escape(reason));
+    let run = &driven.run;
+    let stopped_for = run.stopped_for.as_ref().map(|reason| escape(reason));
     let mut text = String::new();
     if let Some(reason) = stopped_for.as_ref().filter(|_| driven.stopped.is_some()) {
         text.push_str(&format!("{reason}\n"));
     }
-    text += &format!(
-        "\nRun {} {outcome}.\n{}",
-        driven.run.key,
-        iterations_text(ui, &driven.run)
-    );
+    text += &format!("\n{}", iterations_text(ui, run));
     if let Some(reason) = stopped_for.filter(|_| driven.stopped.is_none()) {
         text.push_str(&format!("Stopped: {reason}\n"));
     }
@@ -289,30 +255,17 @@ pub(crate) fn driven_text(context: &Context, driven: &run::Driven, ui: &Ui) -> S
             moment(until, context.clock.now())
         ));
     }
-    text.push_str(
-        &driven
-            .night
-            .as_ref()
-            .map(|night| look_at_text(ui, &night.to_look_at))
-            .unwrap_or_default(),
-    );
-    if driven.outcome == run::Outcome::Complete {
-        if let Some(night) = &driven.night {
-            text.push_str(&format!("{}\n", night.line(None)));
-        }
-        if let Some(on) = next_command(&driven.run, driven.outlook) {
-            text.push_str(&format!("Continue:  {}\n", line(&on)));
-        }
-    } else {
-        let on = next_command(&driven.run, driven.outlook).unwrap_or_else(|| vec!["resume"]);
-        text.push_str(&format!("Continue:  {}\n", line(&on)));
-        text.push_str(&format!("Status:    {}\n", line(&["status"])));
-        // Why it stopped says what comes before one.
-        if driven.stopped.is_none() {
-            let back = way_back(driven.has_good_checkpoint);
-            text.push_str(&format!("Roll back: {}\n", line(back)));
-        }
+    if let Some(night) = &driven.night {
+        return text + &in_short(ui, run, night, "", "", &Hint::clone);
     }
+    let next = next_command(run, driven.outlook).unwrap_or_else(|| vec!["resume"]);
+    let next = context.placed(Hint::recover(next).run(&run.key));
+    text += &format!(
+        "Run {}: {}\nNext: {}\n",
+        run.key,
+        run_state(run),
+        ui.command(&next)
+    );
     text
 }
 

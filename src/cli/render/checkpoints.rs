@@ -47,7 +47,7 @@ pub(crate) fn checkpoints_table(
         let pin = if checkpoint.pinned { " (pinned)" } else { "" };
         let damaged = if checkpoint.damaged { " (damaged)" } else { "" };
         let over = if list.superseded.contains(checkpoint.id.as_str()) {
-            "superseded: "
+            "rolled back: "
         } else {
             ""
         };
@@ -259,7 +259,7 @@ pub(crate) fn restore_text(ui: &Ui, restore: &rollback::Restore, dry_run: bool) 
             ("are", "their")
         };
         let verb = if dry_run { "would be" } else { verb };
-        let _ = writeln!(text, "{over} {verb} superseded; {whose} history stays");
+        let _ = writeln!(text, "{over} {verb} rolled back; {whose} history stays");
     }
     text += &list(
         if dry_run {

@@ -4,6 +4,7 @@
 mod attempts;
 mod checkpoints;
 mod events;
+mod night;
 mod status;
 
 use chrono::Local;
@@ -23,7 +24,8 @@ pub(super) use checkpoints::{
     unchanged_text,
 };
 pub(super) use events::{event_line, event_line_of_run};
-pub(super) use status::{actions, manual_steps_text, retry_text, status_text};
+pub(super) use night::{ended_in_short, ended_text};
+pub(super) use status::{actions, manual_steps_text, retry_text, status_text, whole_text};
 
 /// Blanks beside a column.
 const PADDING: usize = 2;
@@ -171,8 +173,9 @@ pub(super) const fn words(name: &'static str, spare: u8) -> Column {
 pub(super) fn toned(ui: &Ui, text: &str) -> Cell {
     let color = match text.split([' ', ',']).next().unwrap_or_default() {
         "passed" | "completed" | "complete" | "accepted" => Color::Green,
-        "failed" | "escalated" | "blocked" => Color::Red,
-        "under" | "in_progress" | "pending" | "paused" | "parked" | "cancelled" => Color::Yellow,
+        "failed" | "needs" | "given" => Color::Red,
+        "under" | "in" | "in_progress" | "pending" | "paused" | "waiting" | "running"
+        | "cancelled" | "interrupted" => Color::Yellow,
         _ => return Cell::new(text),
     };
     if ui.color {

@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::super::ui::{Ui, escape};
-use super::attempts::{latest_iterations, look_at_text};
+use super::attempts::latest_iterations;
+use super::night::{in_short, look_at_text, named};
 use super::{Table, column, moment, time_of_day, when, words};
 use crate::agent;
 use crate::engine::base::clock;
@@ -12,10 +13,11 @@ use crate::engine::{remote, status};
 use crate::model::agent_record::{Usage, short_count};
 use crate::model::decision::{Budget, BudgetScope, Decision, Standing};
 use crate::model::hint::{Hint, join};
-use crate::model::id::CheckpointId;
+use crate::model::id::{CheckpointId, RunKey};
 use crate::model::run::{IterationStatus, Parked, Run, RunStatus};
 use crate::model::step::Step;
 use crate::model::time::Timestamp;
+use crate::policy::report::{is_over, run_state};
 use crate::policy::retry::{OptionCode, next_command};
 use crate::policy::text::{count, size};
 
@@ -25,21 +27,95 @@ const ATTEMPTS_SHOWN: usize = 8;
 /// How many lines of a failure's details are shown.
 const DETAIL_LINES: usize = 6;
 
-/// Where a run stands (B1). What matters most comes last, where a terminal stands still.
+/// Where a run stands (B1): ten lines; all of it with --verbose, and where nothing has been tried.
 pub(crate) fn status_text(ui: &Ui, status: &status::Status, now: Timestamp) -> String {
+    match &status.night {
+        Some(night) if !ui.verbose => {
+            let (first, more) = standing(status, now);
+            let run = shown_run(status);
+            in_short(ui, &status.run, night, &first, &more, &|command| {
+                named(command, run, status.elsewhere.as_ref())
+            })
+        }
+        _ => whole_text(ui, status, now),
+    }
+}
+
+/// The run that commands have to name, if they have to.
+fn shown_run(status: &status::Status) -> Option<&RunKey> {
+    Some(&status.run.key).filter(|_| status.is_named || status.elsewhere.is_some())
+}
+
+/// What else there is to say of a state, and lines of what is going on or in the way.
+fn standing(status: &status::Status, now: Timestamp) -> (String, String) {
+    let run = &status.run;
+    let mut more = String::new();
+    if let Some(unfinished) = &status.unfinished_operation {
+        let _ = writeln!(
+            more,
+            "A {unfinished} was interrupted: recover doctor --repair finishes it."
+        );
+    }
+    if let Some(locked) = &status.git_locked {
+        let _ = writeln!(
+            more,
+            "Note: {}; recover doctor says what to do.",
+            escape(locked)
+        );
+    }
+    if let Some(step) = status.manual_steps.first() {
+        let _ = writeln!(more, "First:      {step}");
+    }
+    if let Some(activity) = &status.activity {
+        let _ = writeln!(
+            more,
+            "{}",
+            activity_text(activity, run.parked.as_ref(), now)
+        );
+        return (String::new(), more);
+    }
+    let reason = match (status.retry.standing, &run.parked) {
+        (Standing::Wait(until), Some(parked)) => Some(format!(
+            "for {} since {} ({}), next probe {}",
+            parked.reason.what(),
+            time_of_day(parked.since, now),
+            escape(&parked.what),
+            time_of_day(until, now)
+        )),
+        (Standing::Wait(until), None) => Some(format!("next attempt {}", moment(until, now))),
+        _ if run.status.has_ended() || is_over(run) => None,
+        _ => {
+            let decided = run.decision.as_ref().map(|decision| &decision.reason);
+            let reason = run.stopped_for.as_ref().or(decided).map(String::as_str);
+            let reason = reason.or_else(|| why_it_stopped(&status.retry));
+            // What to do then, the commands say.
+            let reason = reason.and_then(|reason| reason.split("; ").next());
+            reason.map(|reason| escape(&clock::local_times(reason)))
+        }
+    };
+    (reason.unwrap_or_default(), more)
+}
+
+/// All that is known. What matters most comes last, where a terminal stands still.
+pub(crate) fn whole_text(ui: &Ui, status: &status::Status, now: Timestamp) -> String {
     let mut text = night_text(ui, status);
     let run = &status.run;
-    let total = run
-        .spec
-        .iterations_total
-        .map_or_else(String::new, |total| format!(" of {total}"));
+    let iteration = if run.status.has_ended() {
+        String::new()
+    } else {
+        format!(
+            ", iteration {}{}",
+            run.shown_iteration(),
+            run.spec.of_total()
+        )
+    };
     let is_still = matches!(run.status, RunStatus::Paused | RunStatus::Parked);
+    let state = status.night.as_ref().map(|night| night.state.clone());
     let _ = writeln!(
         text,
-        "Run {}: {}, iteration {}{total}, started {}",
+        "Run {}: {}{iteration}, started {}",
         run.key,
-        run.status.as_str(),
-        run.shown_iteration(),
+        state.unwrap_or_else(|| run_state(run)),
         when(run.created_at, now)
     );
     if let Some(reason) = run
@@ -125,7 +201,7 @@ pub(crate) fn status_text(ui: &Ui, status: &status::Status, now: Timestamp) -> S
                     .map_or(done, |total| total as usize),
                 "iteration",
             );
-            let of = if total.is_empty() {
+            let of = if run.spec.iterations_total.is_none() {
                 String::new()
             } else {
                 format!("{done} of ")

@@ -293,6 +293,7 @@ mod tests {
             is_named: false,
             elsewhere: None,
             night: None,
+            ended: Vec::new(),
             outlook: Outlook::default(),
             options: resume_options(&state, &run, Outlook::default(), &|words| {
                 Hint::recover(words)

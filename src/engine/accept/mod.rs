@@ -204,6 +204,22 @@ impl AcceptResult {
     }
 }
 
+/// The files of a run that accepting it leaves out.
+pub(in crate::engine) fn left_out(
+    context: &Context,
+    state: &State,
+    run: &Run,
+) -> Result<BTreeSet<RepoPath>> {
+    let left_out = if run.was_accepted() {
+        plan::still_left_out(context, state, run)?
+    } else {
+        plan::plan(context, state, run, &Request::default())?
+            .result
+            .left_out
+    };
+    Ok(left_out.into_iter().map(|one| one.path).collect())
+}
+
 /// Accepts a run; in a dry run only says how.
 ///
 /// # Errors

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use super::preconditions::reconsider;
 use crate::durable::Sync;
-use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, Result};
 use crate::engine::base::runs::{self, driver};
@@ -22,17 +21,15 @@ use crate::model::decision::{Action, BudgetScope, Standing};
 use crate::model::hint::Hint;
 use crate::model::manifest::{Change, Entry, EntryKind, ObjectId};
 use crate::model::path::RepoPath;
-use crate::model::run::{IterationStatus, Run, RunKey, RunStatus};
+use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::{Named, State};
 use crate::model::time::Timestamp;
 use crate::policy::report::{
     Around, AttemptChanges, ChangedFiles, Night, Outside, Report, Source, Span, Stuck, ToLookAt,
-    markdown, report, spans,
+    is_over, markdown, report, spans,
 };
 use crate::policy::restore::Selection;
-use crate::policy::retry::{
-    Outlook, RetryStatus, ToAccept, is_from_the_future, next_command, retry_status,
-};
+use crate::policy::retry::{Outlook, RetryStatus, ToAccept, is_from_the_future, retry_status};
 use crate::policy::secrets::{is_secret_path, redact};
 use crate::store::Origin;
 use crate::store::views::attempt_history_of;
@@ -59,14 +56,8 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
         .inspect_err(unknown)
         .ok()
         .flatten();
-    let goes_on = run.live.is_some() || driver(context.store(), run).is_some();
-    let ended = run.ended_at.unwrap_or_else(|| {
-        if goes_on {
-            context.clock.now()
-        } else {
-            run.last_at
-        }
-    });
+    let supervisor = driver(context.store(), run).filter(|driver| !driver.is_own());
+    let goes_on = run.live.is_some() || supervisor.is_some();
     let mut outside = outside(context, state, run)
         .inspect_err(unknown)
         .unwrap_or_default();
@@ -79,7 +70,10 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
     let around = Around {
         outside,
         files: changed.map(|changed| changed.files),
-        duration_ms: millis(ended.since(run.created_at)),
+        now: goes_on.then(|| context.clock.now()),
+        waits: goes_on
+            && run.live.is_none()
+            && waits_until(run).is_some_and(|until| until > context.clock.now()),
         uncommitted: lost_work(context, state, run)
             .inspect_err(unknown)
             .ok()
@@ -87,9 +81,19 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
     };
     let mut night = Night::new(run, around);
     night.to_accept = to_accept(context, run, changed);
-    let next = next_command(run, outlook(context, state, run, Some(&night)));
-    night.next = next.map(|words| context.hint_about(run, &words));
+    let can_keep =
+        context.has_git() && !goes_on && changed.is_some_and(|changed| changed.files.changed > 0);
+    let outlook = outlook(context, state, run, Some(&night));
+    night.go_on(run, outlook, can_keep, &|words| {
+        context.hint_about(run, words)
+    });
     Some(night)
+}
+
+/// When the next attempt is allowed, where that is known.
+pub(in crate::engine) fn waits_until(run: &Run) -> Option<Timestamp> {
+    let parked = run.parked.as_ref().map(|parked| parked.until);
+    parked.or(run.cooldown_until)
 }
 
 /// What there is to know for the way on that the record of a run does not say.
@@ -118,24 +122,7 @@ pub(in crate::engine) fn outlook(
 
 /// What a person can take of what the run made, where it did all that it was to do, or all but what it gave up.
 fn to_accept(context: &Context, run: &Run, changed: Option<Changed>) -> ToAccept {
-    let is_over = match run.status {
-        RunStatus::Complete => true,
-        RunStatus::Escalated => {
-            let given_up: Vec<u32> = run.given_up().collect();
-            let stands_at = run.failure.as_ref().and_then(|failure| failure.iteration);
-            let mut statuses = run
-                .iterations
-                .statuses()
-                .filter(|(_, status)| *status != IterationStatus::Superseded);
-            let last = statuses.next_back().map(|(_, status)| status);
-            // The files of one that was given up last are still there.
-            !given_up.is_empty()
-                && stands_at.is_none_or(|number| given_up.contains(&number))
-                && last == Some(IterationStatus::Completed)
-        }
-        _ => false,
-    };
-    match changed.filter(|changed| is_over && context.has_git() && changed.files.changed > 0) {
+    match changed.filter(|changed| is_over(run) && context.has_git() && changed.files.changed > 0) {
         // What it committed itself is known to git.
         Some(_) if !run.own_commits.is_empty() => ToAccept::Changes,
         Some(changed) => changed.uncommitted,

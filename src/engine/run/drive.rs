@@ -720,7 +720,6 @@ impl Driver<'_> {
             run,
             standing: stands.standing,
             interrupted: self.interrupted,
-            has_good_checkpoint: state.last_good(self.key).is_some(),
             unstartable: self.unstartable.clone(),
             stopped: self.stopped.take(),
             child_exit_code: self.child_exit_code,

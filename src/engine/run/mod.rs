@@ -123,8 +123,6 @@ pub(crate) struct Driven {
     pub standing: Standing,
     /// The signal's exit code after an interruption.
     pub interrupted: Option<i32>,
-    /// Whether there is a good checkpoint to go back to.
-    pub has_good_checkpoint: bool,
     /// Why it stopped where one of its commands cannot be started: nothing that another attempt would change.
     pub unstartable: Option<String>,
     /// Why it stopped where what is done between attempts failed: a checkpoint, a rollback.

@@ -19,7 +19,7 @@ use crate::model::failure::Failure;
 use crate::model::run::{Run, RunKey};
 use crate::model::time::Timestamp;
 use crate::policy::checkpoint_events::{MASKED, still_masked};
-use crate::policy::report::{Night, RunLine, run_line};
+use crate::policy::report::{Night, RunLine, run_line, run_state};
 use crate::policy::secrets::{redact, redact_json};
 use crate::policy::settings::{CommandLine, NotifyEvent};
 use crate::policy::text::escape;
@@ -238,16 +238,16 @@ fn summary(context: &Context, run: &Run, happened: &Happened, night: Option<&Nig
         .unwrap_or_default()
         .to_string_lossy();
     let what = match happened.event {
-        NotifyEvent::NeedsPerson => "needs a person".to_owned(),
+        NotifyEvent::NeedsPerson => "needs you".to_owned(),
         NotifyEvent::Parked => match happened.until {
-            Some(until) => format!("is parked until {until}"),
-            None => "is parked".to_owned(),
+            Some(until) => format!("is waiting until {until}"),
+            None => "is waiting".to_owned(),
         },
         NotifyEvent::GaveUp => match happened.iteration {
             Some(iteration) => format!("gave up iteration {iteration}"),
             None => "gave up an iteration".to_owned(),
         },
-        NotifyEvent::Ended => format!("ended: {}", run.status.as_str().replace('_', " ")),
+        NotifyEvent::Ended => format!("ended: {}", run_state(run)),
     };
     let mut text = format!("{project}: run {} {what}", run.key.run_id);
     if let Some(reason) = &happened.reason {

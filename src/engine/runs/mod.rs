@@ -22,6 +22,7 @@ use crate::model::{
     Checkpoint, Hint, IterationStatus, ManualFixStatus, Payload, Run, RunId, RunKey, RunLine,
     RunStatus, State, Timestamp,
 };
+use crate::policy::report::run_state;
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
@@ -40,6 +41,8 @@ pub(crate) struct Listed {
     /// Absolute path of its work tree.
     pub worktree: String,
     pub status: RunStatus,
+    /// The same in words: `complete, 2 given up`, `needs you`, `waiting`, …
+    pub state: String,
     /// Whether a command that names no run is about it.
     pub chosen: bool,
     pub iterations: IterationCounts,
@@ -78,6 +81,7 @@ impl From<&Run> for Listed {
             key: run.key.clone(),
             worktree: run.worktree.to_string(),
             status: run.status,
+            state: run_state(run),
             chosen: false,
             iterations: IterationCounts {
                 done: count(IterationStatus::Completed),

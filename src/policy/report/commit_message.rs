@@ -1,44 +1,58 @@
-//! Texts for git from a run's record: messages of commits, and title and body of a pull request.
+//! Texts for git from a run's record: messages of commits, and title and body of a pull request, which are the same.
 
-use super::data::Report;
 use super::markdown::{code, text};
+use super::night::{given_up, summary_of};
 use super::words;
-use crate::model::{Attempt, Change, Checkpoint, IterationStatus, Run};
+use crate::model::{AttemptOutcome, Change, IterationStatus, Run};
 use crate::policy::changes::tampering_text;
 use crate::policy::secrets::redact;
-use crate::policy::text::escape_lines;
+use crate::policy::text::{beginning, escape_lines};
 
 /// How long a subject is at most, in characters.
 const LONGEST: usize = 72;
 
-/// What a run was about, in a line: its prompt's first line, its task, else its name.
-pub(crate) fn title(run: &Run) -> String {
-    let prompt = run.spec.prompt.as_deref().map(|prompt| {
-        prompt
-            .trim_start_matches(['#', ' ', '\n', '\r', '\t'])
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .trim()
-    });
-    let prompt = prompt
-        .filter(|line| !line.is_empty())
-        .map(|line| redact(line).into_owned());
-    let task = || run.task_id.as_ref().map(|task| task.as_str().to_owned());
-    prompt
-        .or_else(task)
-        .unwrap_or_else(|| format!("Accept run {}", run.key.run_id))
+/// What a run was about, in a sentence: its prompt's first one, where it is short enough or nothing else says it, its task, or
+/// what its only iteration did; else its name.
+fn title(run: &Run) -> String {
+    let prompt = run.spec.prompt.as_deref().map(first_sentence);
+    let prompt = prompt.filter(|sentence| !sentence.is_empty());
+    let task = run.task_id.as_ref().map(|task| task.as_str().to_owned());
+    let mut passed = words::with_status(run, IterationStatus::Completed);
+    let only = passed.next().filter(|_| passed.next().is_none());
+    let said = only.and_then(|number| summary_of(run, number));
+    let all = [prompt, task, said.as_deref().map(first_sentence)];
+    let mut all = all.into_iter().flatten();
+    let fits = |title: &String| title.chars().count() <= LONGEST;
+    let title = all.clone().find(fits).or_else(|| all.next());
+    title.unwrap_or_else(|| format!("Accept run {}", run.key.run_id))
 }
 
-/// A subject: `title` and, in its length, what comes after it.
+/// The first sentence of a text, without what marks a heading or a list, and without its full stop.
+fn first_sentence(text: &str) -> String {
+    let line = text
+        .lines()
+        .map(|line| {
+            line.trim_start_matches(['#', '-', '*', '>', ' ', '\t'])
+                .trim()
+        })
+        .find(|line| !line.is_empty())
+        .unwrap_or_default();
+    let line = redact(line);
+    let ends = |at: &usize| line[*at..].starts_with(['.', '!', '?', ':', ';']);
+    let end = line
+        .match_indices(' ')
+        .map(|(at, _)| at.saturating_sub(1))
+        .filter(|at| line.is_char_boundary(*at))
+        .find(ends);
+    let sentence = end.map_or(&*line, |at| &line[..=at]);
+    sentence.trim_end_matches(['.', ':', ';']).to_owned()
+}
+
+/// A subject: `title`, cut between two words where it is too long, and, in its length, what comes after it.
 fn subject(title: &str, after: &str) -> String {
     let room = LONGEST.saturating_sub(after.chars().count());
     let title = title.replace(|c: char| c.is_control(), " ");
-    if title.chars().count() <= room {
-        return format!("{title}{after}");
-    }
-    let cut: String = title.chars().take(room.saturating_sub(1)).collect();
-    format!("{}…{after}", cut.trim_end())
+    format!("{}{after}", beginning(&title, room))
 }
 
 /// The title in the length of a subject.
@@ -79,22 +93,18 @@ pub(crate) fn message(about: &Subject<'_>) -> String {
         let (first, rest) = given.split_once('\n').unwrap_or((given, ""));
         return format!("{first}{after}\n{rest}");
     }
-    let mut text = format!("{}\n\n", subject(&title(run), &after));
-    let of = |status| words::with_status(run, status).count();
-    match iteration {
-        None => {
-            let given_up = words::given_up(of(IterationStatus::Skipped));
-            let passed = of(IterationStatus::Completed);
-            text.push_str(&format!("Iterations: {passed} passed{given_up}.\n"));
-            push_checks(&mut text, run, None);
-            if !folded.is_empty() {
-                text.push_str("\nWith the work of these commits:\n");
-                for line in folded {
-                    text.push_str(&format!("- {}\n", redact(line)));
-                }
-            }
+    let said = iteration.and_then(|number| summary_of(run, number));
+    let said = said.map_or_else(|| title(run), |said| first_sentence(&said));
+    let mut text = format!("{}\n\n", subject(&said, &after));
+    for line in body(run, iteration, &str::to_owned) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    if iteration.is_none() && !folded.is_empty() {
+        text.push_str("\nWith the work of these commits:\n");
+        for line in folded {
+            text.push_str(&format!("- {}\n", redact(line)));
         }
-        Some(number) => push_checks(&mut text, run, Some(number)),
     }
     text.push_str(&format!("\nRecover-Run: {}\n", run.key.run_id));
     if let Some(number) = iteration {
@@ -103,73 +113,69 @@ pub(crate) fn message(about: &Subject<'_>) -> String {
     text
 }
 
-/// The checks that passed on the last attempt, of all or of one iteration.
-fn push_checks(text: &mut String, run: &Run, iteration: Option<u32>) {
-    let of = |number: u32| iteration.is_none_or(|iteration| iteration == number);
-    let last = run.attempts().rfind(|(iteration, _)| of(iteration.number));
+/// What was done, a line an iteration, and the checks that passed on the last attempt; of all iterations or of one. `text` is
+/// how others' words are written.
+fn body(run: &Run, iteration: Option<u32>, text: &dyn Fn(&str) -> String) -> Vec<String> {
+    let is_meant = |number: &u32| iteration.is_none_or(|iteration| iteration == *number);
+    let done: Vec<String> = run
+        .iterations
+        .statuses()
+        .filter(|(number, _)| is_meant(number))
+        .filter_map(|(number, status)| match status {
+            IterationStatus::Completed => Some((number, summary_of(run, number)?)),
+            IterationStatus::Skipped => Some((number, given_up(run, number))),
+            _ => None,
+        })
+        .map(|(number, what)| format!("- iteration {number}: {}", text(&what)))
+        .collect();
+    let mut lines = Vec::new();
+    if iteration.is_none() {
+        let of = |status| words::with_status(run, status).count();
+        let left = words::given_up(of(IterationStatus::Skipped));
+        let passed = of(IterationStatus::Completed);
+        lines.push(format!("Iterations: {passed} passed{left}."));
+    }
+    lines.extend(done);
+    let last = run.attempts().rfind(|(iteration, attempt)| {
+        is_meant(&iteration.number) && attempt.outcome == Some(AttemptOutcome::Passed)
+    });
     let passed = last
         .iter()
         .flat_map(|(_, attempt)| &attempt.feedback_results)
         .filter(|(_, result)| result.passed);
-    let names: Vec<&str> = passed.map(|(name, _)| name.as_str()).collect();
+    let names: Vec<String> = passed.map(|(name, _)| text(name)).collect();
     if !names.is_empty() {
-        text.push_str(&format!("Checks passed: {}.\n", names.join(", ")));
+        lines.push(format!("Checks passed: {}.", names.join(", ")));
     }
+    lines
 }
 
 /// This many files are listed.
 const FILES: usize = 50;
 
-/// What a person pastes, or `gh pr create` takes, of what is to be merged: the run's last `good` checkpoint, which differs from
-/// its first one by these `changes`.
-pub(crate) fn pull_request(
-    run: &Run,
-    report: &Report,
-    good: Option<&Checkpoint>,
-    changes: &[Change],
-) -> String {
+/// What a person pastes, or `gh pr create` takes: title and body of the commit that `accept` makes, and the `changes` that it
+/// commits.
+pub(crate) fn pull_request(run: &Run, changes: &[Change]) -> String {
     let mut out = format!("{}\n\n", headline(run));
     let mut line = |text: String| {
         out.push_str(&text);
         out.push('\n');
     };
-    if let Some(prompt) = &run.spec.prompt {
-        escape_lines(prompt.trim())
-            .lines()
-            .for_each(|asked| line(format!("> {asked}")));
-        line(String::new());
-    }
-    line("## What was done".to_owned());
-    line(String::new());
-    let with = |status| words::with_status(run, status);
-    let given_up = words::given_up(with(IterationStatus::Skipped).count());
-    let passed = words::count(with(IterationStatus::Completed).count(), "iteration");
-    let tried = words::count(report.summary.attempts.total, "attempt");
-    line(format!("- {passed} passed{given_up}, in {tried}"));
-    let is_good = |attempt: &&Attempt| {
-        good.is_some_and(|good| attempt.checkpoint_id.as_ref() == Some(&good.id))
-    };
-    let attempts = || run.attempts().rev().map(|(_, attempt)| attempt);
-    if let Some(attempt) = attempts().find(is_good).or_else(|| attempts().next()) {
-        for (name, result) in &attempt.feedback_results {
-            let verdict = if result.passed { "passed" } else { "failed" };
-            line(format!(
-                "- check {}: {verdict} ({})",
-                code(name),
-                text(&result.summary)
-            ));
-        }
-    }
+    body(run, None, &text).into_iter().for_each(&mut line);
     let weakened = run.weakened_attempts().map(|(number, attempt)| {
         let notes = text(&tampering_text(&attempt.notes, ", "));
         format!("- iteration {number} may have weakened tests: {notes}")
     });
-    let skipped = with(IterationStatus::Skipped);
-    let skipped = skipped.map(|number| format!("- iteration {number} was given up"));
-    let look_at: Vec<String> = weakened.chain(skipped).collect();
+    let look_at: Vec<String> = weakened.collect();
     if !look_at.is_empty() {
         line("\n## To look at\n".to_owned());
         look_at.into_iter().for_each(&mut line);
+    }
+    if let Some(prompt) = &run.spec.prompt {
+        line("\n## Task\n".to_owned());
+        escape_lines(prompt.trim())
+            .lines()
+            .for_each(|asked| line(format!("> {asked}")));
     }
     if !changes.is_empty() {
         line("\n## Files\n".to_owned());
@@ -187,4 +193,31 @@ pub(crate) fn pull_request(
     }
     line(format!("\nRecover-Run: {}", run.key.run_id));
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_a_sentence_and_ends_with_a_whole_word() {
+        for (prompt, sentence) in [
+            ("# Add a parser\n\nIt reads TOML.", "Add a parser"),
+            ("Fix the login. Then write tests for it.", "Fix the login"),
+            ("Why does v1.2 fail? Find out", "Why does v1.2 fail?"),
+            (
+                "\n- Port it to Python 3.12\n- Test",
+                "Port it to Python 3.12",
+            ),
+            ("Résumé: écrire", "Résumé"),
+        ] {
+            assert_eq!(first_sentence(prompt), sentence);
+        }
+        let long = "Rewrite the whole of the importer so that it reads compressed archives, too, and says where they break";
+        let cut = subject(long, " (iteration 3)");
+        assert!(cut.chars().count() <= LONGEST, "{cut}");
+        let (kept, _) = cut.split_once('…').expect("it is cut");
+        assert!(long.starts_with(&format!("{kept} ")), "{cut}");
+        assert_eq!(subject(&"x".repeat(100), "").chars().count(), LONGEST);
+    }
 }

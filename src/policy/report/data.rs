@@ -104,7 +104,7 @@ pub(crate) struct Summary {
     pub started_at: Timestamp,
     /// When anything was last recorded of it.
     pub last_event_at: Timestamp,
-    /// From one to the other; up to now while an attempt is under way.
+    /// From its beginning to the end of its last attempt; up to now while one is under way.
     pub duration_ms: u64,
     /// Its iterations.
     pub iterations: IterationCounts,

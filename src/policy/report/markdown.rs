@@ -70,7 +70,9 @@ fn summary(out: &mut String, report: &Report) {
     let has_lane = run.phase != "-" || run.lane != "-";
     let lane = has_lane.then(|| text(&format!(" ({}/{})", run.phase, run.lane)));
     let (id, lane) = (code(run.run_id.as_str()), lane.unwrap_or_default());
-    line!(out, "- **Run:** {id}{lane}, {}", run.status);
+    let state = report.night.as_ref().map(|night| night.state.as_str());
+    let state = state.unwrap_or(run.status);
+    line!(out, "- **Run:** {id}{lane}, {state}");
     if let Some(task) = &run.task_id {
         line!(out, "- **Task:** {}", text(task.as_str()));
     }
@@ -94,7 +96,7 @@ fn summary(out: &mut String, report: &Report) {
     let given_up = words::given_up(summary.iterations.skipped);
     line!(
         out,
-        "- **Iterations:** {begun}{total} begun, {completed} completed{given_up}"
+        "- **Iterations:** {begun}{total} begun, {completed} passed{given_up}"
     );
     let AttemptCounts {
         total,

@@ -18,10 +18,12 @@ pub(crate) use commit_message::pull_request;
 pub(crate) use data::{CheckpointLine, Checkpoints, Report, RunLine, Stuck};
 pub(crate) use html::html;
 pub(crate) use markdown::markdown;
-pub(crate) use night::{Around, ChangedFiles, Night, Outside, ToLookAt, to_look_at, unfinished};
+pub(crate) use night::{
+    Around, ChangedFiles, LookAtKind, Night, Outside, ToLookAt, to_look_at, unfinished,
+};
 pub(crate) use otlp::otlp;
 pub(crate) use summary::{Span, run_line, spans};
-pub(crate) use words::{MARK, outcome};
+pub(crate) use words::{MARK, is_over, iteration_state, outcome, run_state};
 
 use super::retry::{Outlook, RetryStatus};
 use crate::model::{Attempt, Change, Event, FeedbackLoop, Iteration, Named, Run, State, Timestamp};

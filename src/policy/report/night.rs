@@ -1,16 +1,24 @@
-//! A run in one line: what came of it, what a person must look at, what it took, what it changed.
+//! What became of a run, for all that shows it.
+//!
+//! Its state in a word, what it changed, what a person must look at, what it took, and the commands that keep, fix and discard
+//! it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use strum::IntoStaticStr;
 
 use crate::model::agent_record::{Tokens, short_count};
 use crate::model::hint::Advice;
 use crate::model::path::TOO_MANY;
-use crate::model::{Attempt, Hint, IterationStatus, ObjectId, PathReason, RepoPath, Run};
+use crate::model::{
+    Attempt, AttemptOutcome, Failure, Hint, IterationStatus, ObjectId, PathReason, RepoPath, Run,
+    RunStatus, Timestamp,
+};
 use crate::policy::changes::{in_short, tampering_text};
-use crate::policy::retry::ToAccept;
+use crate::policy::retry::{Outlook, ToAccept, next_command, resume_command};
 
 use super::words;
 
@@ -18,11 +26,15 @@ use super::words;
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "night")]
 pub(crate) struct Night {
+    /// What became of it: `complete`, `complete, 2 given up`, `needs you`, `waiting`, `running`, …
+    pub state: String,
+    /// What the iterations that passed did, in the words of who did it; those that said nothing are left out.
+    pub done: Vec<IterationSummary>,
     /// What a person must look at before it is accepted.
     pub to_look_at: Vec<ToLookAt>,
     /// Its iterations, without those that a rollback took back.
     pub iterations: NightIterations,
-    /// From its beginning to its end, or up to now while it is at work.
+    /// From its beginning to the end of its last attempt, or up to now while it is at work.
     pub duration_ms: u64,
     /// Dollars by the agents' records; `None` where they say none.
     pub cost_usd: Option<f64>,
@@ -34,9 +46,49 @@ pub(crate) struct Night {
     pub summary: String,
     /// The command to go on with, which works from any folder.
     pub next: Option<Hint>,
+    /// The commands that keep, fix and discard it, as far as each is possible now; the recommended one first.
+    pub commands: Vec<NextCommand>,
     /// What there is to accept; nothing while it is not over.
     #[serde(skip)]
     pub to_accept: ToAccept,
+}
+
+/// What an iteration did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "iteration_summary")]
+pub(crate) struct IterationSummary {
+    /// Which.
+    pub iteration: u32,
+    /// The agent's last words, or the approach that was given for its attempt; a line.
+    pub summary: String,
+}
+
+/// What a command does with a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[schemars(rename = "next_command_purpose")]
+pub(crate) enum Purpose {
+    /// Commits what it made.
+    Keep,
+    /// Has what failed made good, by a person or by another attempt.
+    Fix,
+    /// Goes on where it stopped.
+    Resume,
+    /// Takes back what it made.
+    Discard,
+}
+
+/// A command that a person may want next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "next_command")]
+pub(crate) struct NextCommand {
+    /// What for.
+    pub purpose: Purpose,
+    /// It works from any folder.
+    pub command: Hint,
+    /// Whether it is the one that is recommended.
+    pub recommended: bool,
 }
 
 /// Iterations by what came of them; each is counted once.
@@ -82,6 +134,8 @@ pub(crate) enum LookAtKind {
     Weakened,
     /// An iteration was given up.
     GivenUp,
+    /// The run stopped at a failure.
+    Failed,
     /// A commit was made by others meanwhile.
     OutsideCommit,
     /// An attempt changed git's settings or hooks.
@@ -102,6 +156,9 @@ pub(crate) struct ToLookAt {
     pub iteration: Option<u32>,
     /// The commit.
     pub commit: Option<ObjectId>,
+    /// The tests that fail, at most 20.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failing: Vec<String>,
     /// In a line.
     pub text: Advice,
 }
@@ -112,13 +169,14 @@ impl ToLookAt {
             kind,
             iteration: None,
             commit: None,
+            failing: Vec::new(),
             text: text.into(),
         }
     }
 
     /// A person's uncommitted changes that the run changed or removed; `command` brings them back.
     pub(crate) fn uncommitted(paths: &BTreeSet<RepoPath>, command: Hint) -> Option<Self> {
-        let names = named(paths.iter());
+        let names = first_of(paths.iter().map(RepoPath::to_lossy));
         let what = format!("the run changed or removed uncommitted changes of yours: {names}; ");
         let text = Advice::with(what, command, " brings them back");
         (!paths.is_empty()).then(|| Self::new(LookAtKind::Uncommitted, text))
@@ -128,7 +186,7 @@ impl ToLookAt {
     pub(crate) fn left_behind(paths: &BTreeSet<&RepoPath>) -> Option<Self> {
         let text = format!(
             "a rollback could not remove or replace {}; accept leaves it out",
-            named(paths.iter().copied())
+            first_of(paths.iter().map(|path| path.to_lossy()))
         );
         (!paths.is_empty()).then(|| Self::new(LookAtKind::LeftBehind, text))
     }
@@ -169,15 +227,39 @@ impl ToLookAt {
     }
 }
 
-/// The first of some paths, and how many more there are.
-fn named<'p>(paths: impl ExactSizeIterator<Item = &'p RepoPath>) -> String {
-    let more = paths.len().saturating_sub(NAMED);
-    let names: Vec<String> = paths
+/// The first of some names, and how many more there are.
+fn first_of(all: impl ExactSizeIterator<Item: AsRef<str>>) -> String {
+    let more = all.len().saturating_sub(NAMED);
+    let names: Vec<String> = all
         .take(NAMED)
-        .map(|path| words::line(&path.to_lossy()))
+        .map(|name| words::line(name.as_ref()))
         .collect();
     let more = (more > 0).then(|| format!(" and {more} more"));
     names.join(", ") + &more.unwrap_or_default()
+}
+
+/// What failed: the tests, by their names, else what the failure says.
+fn what_failed(failure: &Failure) -> String {
+    if failure.failing.is_empty() {
+        words::short(&words::line(&failure.message), LONGEST_FAILURE)
+    } else {
+        first_of(failure.failing.iter())
+    }
+}
+
+/// The last failure of an iteration.
+fn last_failure(run: &Run, iteration: u32) -> Option<&Failure> {
+    let attempts = &run.iterations.get(iteration)?.attempts;
+    attempts.iter().rev().find_map(|one| one.failure.as_ref())
+}
+
+/// `given up: test_total`.
+pub(super) fn given_up(run: &Run, iteration: u32) -> String {
+    let what = last_failure(run, iteration).map(what_failed);
+    format!(
+        "given up{}",
+        words::between(": ", &what.unwrap_or_default(), "")
+    )
 }
 
 /// What of a run's own record a person must look at.
@@ -196,11 +278,14 @@ pub(crate) fn to_look_at(run: &Run) -> Vec<ToLookAt> {
         )
     });
     let skipped = words::with_status(run, IterationStatus::Skipped);
-    let given_up = |number| {
-        of(
+    let given_up = |number| ToLookAt {
+        failing: last_failure(run, number)
+            .map(|failure| failure.failing.clone())
+            .unwrap_or_default(),
+        ..of(
             LookAtKind::GivenUp,
             number,
-            format!("iteration {number} was given up"),
+            format!("iteration {number} was {}", given_up(run, number)),
         )
     };
     let changed = run
@@ -218,6 +303,114 @@ pub(crate) fn to_look_at(run: &Run) -> Vec<ToLookAt> {
         .chain(skipped.map(given_up))
         .chain(changed)
         .collect()
+}
+
+/// The failure that a run stopped at, where that is of no iteration that was given up.
+fn stopped_at(run: &Run) -> Option<ToLookAt> {
+    let is_over =
+        run.status.has_ended() || words::is_over(run) || run.status == RunStatus::Cancelled;
+    let failure = run.failure.as_ref().filter(|_| !is_over)?;
+    if failure
+        .iteration
+        .is_some_and(|number| run.given_up().any(|given_up| given_up == number))
+    {
+        return None;
+    }
+    let subject = failure.iteration.map_or_else(
+        || "the run".to_owned(),
+        |number| format!("iteration {number}"),
+    );
+    let text = format!("{subject} failed: {}", what_failed(failure));
+    Some(ToLookAt {
+        iteration: failure.iteration,
+        failing: failure.failing.clone(),
+        ..ToLookAt::new(LookAtKind::Failed, text)
+    })
+}
+
+/// What its iterations did that passed, in the words of who did it.
+fn done(run: &Run) -> Vec<IterationSummary> {
+    let passed = words::with_status(run, IterationStatus::Completed);
+    passed
+        .filter_map(|number| {
+            Some(IterationSummary {
+                iteration: number,
+                summary: summary_of(run, number)?,
+            })
+        })
+        .collect()
+}
+
+/// What the agent says that it did in an iteration, or what was said for it; in a line.
+pub(crate) fn summary_of(run: &Run, iteration: u32) -> Option<String> {
+    let attempts = &run.iterations.get(iteration)?.attempts;
+    let last = attempts
+        .iter()
+        .rfind(|attempt| attempt.outcome == Some(AttemptOutcome::Passed))?;
+    // What was given for all of them says nothing of one.
+    let own = |said: &&String| run.spec.approach.as_ref() != Some(*said);
+    let said = last.approach.as_ref().filter(own)?;
+    Some(words::line(said)).filter(|said| !said.is_empty())
+}
+
+/// From the beginning of a run to the end of its last attempt; `now` where that is not over.
+pub(super) fn duration(run: &Run, now: Option<Timestamp>) -> u64 {
+    let end_of = |attempt: &Attempt| {
+        let took = Duration::from_millis(attempt.duration_ms.unwrap_or(0));
+        attempt.started_at.plus(took)
+    };
+    let ended = run.attempts().map(|(_, attempt)| end_of(attempt)).max();
+    // The clock may have been set meanwhile: nothing of a run is later than what was recorded last.
+    let ended = ended.map(|ended| ended.min(run.last_at));
+    words::millis(run.created_at, now.or(ended).unwrap_or(run.created_at))
+}
+
+/// The commands that keep, fix and discard a run, as far as each is possible; `can_keep` says whether it made what can be
+/// committed.
+fn commands(
+    run: &Run,
+    outlook: Outlook,
+    can_keep: bool,
+    command: &dyn Fn(&[&str]) -> Hint,
+) -> Vec<NextCommand> {
+    if outlook.at_work || run.status == RunStatus::Accepted {
+        return Vec::new();
+    }
+    let next = next_command(run, outlook);
+    let is_kept = next.as_deref() == Some(&["accept"]);
+    let way = |purpose, words: &[&str]| NextCommand {
+        purpose,
+        command: command(words),
+        recommended: false,
+    };
+    let keep = can_keep.then(|| way(Purpose::Keep, &["accept"]));
+    let on = match &next {
+        Some(words) if !is_kept && (words::needs_person(run) || run.is_being_fixed()) => {
+            Some(way(Purpose::Fix, words))
+        }
+        Some(words) if !is_kept => Some(way(Purpose::Resume, words)),
+        _ if run.failure.is_some() && !run.status.is_done() => {
+            Some(way(Purpose::Fix, &resume_command(run, outlook.unchecked)))
+        }
+        // One that did all that it was to do goes on with one more.
+        _ if run.status == RunStatus::Complete && !run.spec.command.is_empty() => {
+            let more = run.iterations.last_number().unwrap_or(0).saturating_add(1);
+            let more = more.to_string();
+            Some(way(Purpose::Resume, &["resume", "--iterations", &more]))
+        }
+        _ => None,
+    };
+    let discard = (run.status != RunStatus::Closed).then(|| way(Purpose::Discard, &["discard"]));
+    let (first, second) = if is_kept || next.is_none() {
+        (keep, on)
+    } else {
+        (on, keep)
+    };
+    let mut all: Vec<NextCommand> = [first, second, discard].into_iter().flatten().collect();
+    if let Some(first) = all.first_mut().filter(|_| next.is_some()) {
+        first.recommended = true;
+    }
+    all
 }
 
 /// The iterations that a run was to do and has not done, where it did not come to its end: neither passed, nor given up, nor
@@ -282,20 +475,26 @@ pub(crate) struct Around {
     pub outside: Outside,
     /// What it changed.
     pub files: Option<ChangedFiles>,
-    /// From its beginning to its end.
-    pub duration_ms: u64,
+    /// The present moment, while it is at work or is supervised.
+    pub now: Option<Timestamp>,
+    /// Whether another attempt begins later by itself.
+    pub waits: bool,
     /// A person's own work that it changed.
     pub uncommitted: Option<ToLookAt>,
 }
 
-/// Paths that a line names at most.
+/// Paths, or tests, that a line names at most.
 const NAMED: usize = 3;
+/// How much of a failure's message a line holds, in characters.
+const LONGEST_FAILURE: usize = 100;
 
 impl Night {
     /// The night of a run that has attempts; what goes on is the caller's to say.
     pub(crate) fn new(run: &Run, around: Around) -> Self {
         let weakened: Vec<(u32, &Attempt)> = run.weakened_attempts().collect();
         let mut iterations = NightIterations::default();
+        let is_waiting = around.waits || run.status == RunStatus::Parked;
+        let stands_at = run.failure.as_ref().and_then(|failure| failure.iteration);
         for (number, status) in run.iterations.statuses() {
             let count = match status {
                 IterationStatus::Superseded => continue,
@@ -304,6 +503,10 @@ impl Night {
                 }
                 IterationStatus::Completed => &mut iterations.passed,
                 IterationStatus::Skipped => &mut iterations.given_up,
+                // What is waited for is none of its failures.
+                IterationStatus::Failed if is_waiting && stands_at == Some(number) => {
+                    &mut iterations.under_way
+                }
                 IterationStatus::Failed => &mut iterations.failed,
                 IterationStatus::Cancelled => &mut iterations.cancelled,
                 IterationStatus::Pending | IterationStatus::InProgress => &mut iterations.under_way,
@@ -319,27 +522,69 @@ impl Night {
         why.dedup();
         let outside = around.outside.commits;
         let mut night = Self {
+            state: match around.now {
+                _ if is_waiting => "waiting".to_owned(),
+                Some(_) => "running".to_owned(),
+                None => words::run_state(run),
+            },
+            done: done(run),
             to_look_at: around
                 .uncommitted
                 .into_iter()
+                .chain(stopped_at(run).filter(|_| around.now.is_none() && !is_waiting))
                 .chain(to_look_at(run))
                 .chain(around.outside.to_look_at)
                 .collect(),
             iterations,
-            duration_ms: around.duration_ms,
+            duration_ms: duration(run, around.now),
             cost_usd: run.usage().cost_usd(),
             tokens: run.usage().tokens,
             files: around.files,
             summary: String::new(),
             next: None,
+            commands: Vec::new(),
             to_accept: ToAccept::Nothing,
         };
         night.summary = night.told(&why, outside);
         night
     }
 
+    /// Notes how to go on with it; `can_keep` says whether it made what can be committed.
+    pub(crate) fn go_on(
+        &mut self,
+        run: &Run,
+        outlook: Outlook,
+        can_keep: bool,
+        command: &dyn Fn(&[&str]) -> Hint,
+    ) {
+        self.next = next_command(run, outlook).map(|words| command(&words));
+        self.commands = commands(run, outlook, can_keep, command);
+    }
+
+    /// What it took: `7 h 12 min, $14.20, 1.9 M tokens`.
+    pub(crate) fn took(&self) -> String {
+        let mut took = vec![words::span(self.duration_ms)];
+        took.extend(self.cost_usd.map(|cost| format!("${cost:.2}")));
+        took.extend(
+            self.tokens
+                .map(|tokens| format!("{} tokens", apart(&short_count(tokens.total)))),
+        );
+        took.join(", ")
+    }
+
+    /// What came of its iterations: `12 iterations: 9 passed, 2 given up, 1 to look at`.
+    pub(crate) fn counted(&self) -> String {
+        self.counts(&[], 0)
+    }
+
     /// `12 iterations: 9 passed, 2 given up, 1 to look at (tests removed); 7 h 12 min, $14.20, 1.9 M tokens; 84 files …`.
     fn told(&self, why: &[&str], outside: usize) -> String {
+        let files = self.files.map(ChangedFiles::told).unwrap_or_default();
+        let files = words::between("; ", &files, "");
+        format!("{}; {}{files}", self.counts(why, outside), self.took())
+    }
+
+    fn counts(&self, why: &[&str], outside: usize) -> String {
         let all = self.iterations;
         let why = words::between(" (", &why.join(", "), ")");
         let counted = [
@@ -358,23 +603,8 @@ impl Night {
         if outside > 0 {
             parts.push(format!("{} from outside", words::count(outside, "commit")));
         }
-        let mut took = vec![words::span(self.duration_ms)];
-        took.extend(self.cost_usd.map(|cost| format!("${cost:.2}")));
-        took.extend(
-            self.tokens
-                .map(|tokens| format!("{} tokens", apart(&short_count(tokens.total)))),
-        );
         let parts = words::between(": ", &parts.join(", "), "");
-        let mut text = format!(
-            "{}{parts}; {}",
-            words::count(all.total, "iteration"),
-            took.join(", ")
-        );
-        if let Some(files) = self.files {
-            text.push_str("; ");
-            text.push_str(&files.told());
-        }
-        text
+        format!("{}{parts}", words::count(all.total, "iteration"))
     }
 
     /// The line, with the command to go on with in the form that suits its place.
@@ -382,13 +612,13 @@ impl Night {
         let next = next
             .map(|next| format!(". Next: {next}"))
             .unwrap_or_default();
-        format!("night: {}{next}", self.summary)
+        format!("{}; {}{next}", self.state, self.summary)
     }
 }
 
 impl ChangedFiles {
     /// `84 files +1,204 −300`.
-    fn told(self) -> String {
+    pub(crate) fn told(self) -> String {
         let files = match self.changed {
             0 => return "no file changed".to_owned(),
             1 => "1 file".to_owned(),
@@ -431,6 +661,8 @@ mod tests {
     #[test]
     fn the_line_says_what_came_of_it_first_and_what_it_took_then() {
         let night = Night {
+            state: "complete, 2 given up".to_owned(),
+            done: Vec::new(),
             to_look_at: Vec::new(),
             iterations: NightIterations {
                 total: 12,
@@ -449,13 +681,14 @@ mod tests {
             }),
             summary: String::new(),
             next: None,
+            commands: Vec::new(),
             to_accept: ToAccept::Nothing,
         };
         let summary = night.told(&["tests removed"], 0);
         let night = Night { summary, ..night };
         assert_eq!(
             night.line(Some("recover accept")),
-            "night: 12 iterations: 9 passed, 2 given up, 1 to look at (tests removed); 7 h 12 min, $14.20, 1.9 M tokens; \
+            "complete, 2 given up; 12 iterations: 9 passed, 2 given up, 1 to look at (tests removed); 7 h 12 min, $14.20, 1.9 M tokens; \
              84 files +1,204 −300. Next: recover accept"
         );
         let iterations = NightIterations {

@@ -7,6 +7,7 @@ use super::data::{
     AttemptCounts, AttemptLine, AttemptRef, DecisionLine, ErrorDetails, FailureLine, FileLine,
     Files, IterationCounts, LoopLine, ReportKind, RunLine, Stuck, Summary,
 };
+use super::night::duration;
 use super::{Source, words};
 use crate::model::failure::Evidence;
 use crate::model::hint::join;
@@ -59,7 +60,7 @@ pub(super) fn summary(source: &Source<'_>, stuck: &[Stuck]) -> Summary {
         .last()
         .map_or(run.created_at, |event| event.at)
         .max(run.created_at);
-    let ended = run.live.as_ref().map_or(last_event_at, |_| source.now);
+    let now = run.live.as_ref().map(|_| source.now);
     let attempts = attempt_counts(source);
     let stopped_because = stopped_because(run);
     Summary {
@@ -69,7 +70,7 @@ pub(super) fn summary(source: &Source<'_>, stuck: &[Stuck]) -> Summary {
         stopped_because,
         started_at: run.created_at,
         last_event_at,
-        duration_ms: words::millis(run.created_at, ended),
+        duration_ms: duration(run, now),
         iterations: iteration_counts(run),
         attempts,
         cost_usd: run.usage().cost_usd(),
@@ -202,7 +203,7 @@ fn headline(run: &Run, attempts: AttemptCounts, stuck: &[Stuck]) -> String {
         RunStatus::Escalated => format!("A person is needed after {tried}.{what}"),
         RunStatus::Failed => format!("Failed after {tried}.{what}"),
         RunStatus::Cancelled => format!("Interrupted after {tried}."),
-        RunStatus::Parked => format!("Parked after {tried}: it waits for a known time.{what}"),
+        RunStatus::Parked => format!("Waiting after {tried}.{what}"),
         RunStatus::Paused => format!("Paused after {tried}; it can be resumed.{what}"),
         RunStatus::Blocked => format!("Blocked after {tried}.{what}"),
         RunStatus::RolledBack => format!("Rolled back after {tried}."),

@@ -162,7 +162,7 @@ fn moments_of(event: &Event) -> Vec<Moment> {
             run("Run began", Some(words::line(&spec.command.join(" "))))
         }
         Payload::RunStatusChanged { status, reason } => run(
-            &format!("Run {}", status.as_str()),
+            &format!("Run {}", words::state_of(*status)),
             Some(words::line(reason)),
         ),
         Payload::RunResumed {
@@ -198,7 +198,7 @@ fn moments_of(event: &Event) -> Vec<Moment> {
             status,
             reason,
         } => {
-            let title = format!("Iteration {iteration} {}", status.as_str());
+            let title = format!("Iteration {iteration} {}", words::iteration_state(*status));
             let reason = reason.as_deref().map(words::line);
             vec![Moment {
                 iteration: Some(*iteration),

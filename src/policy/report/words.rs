@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::model::{
-    Action, Attempt, AttemptOutcome, ChangeTotals, Condition, IterationStatus, Run, Timestamp,
+    Action, Attempt, AttemptOutcome, ChangeTotals, Condition, IterationStatus, Run, RunStatus,
+    Timestamp,
 };
 use crate::policy::secrets::redact;
 pub(super) use crate::policy::text::count;
@@ -49,6 +50,72 @@ pub(super) fn with_status(run: &Run, status: IterationStatus) -> impl Iterator<I
     let all = run.iterations.statuses();
     all.filter(move |(_, own)| *own == status)
         .map(|(number, _)| number)
+}
+
+/// Where an iteration stands, in the word for it everywhere.
+pub(crate) fn iteration_state(status: IterationStatus) -> &'static str {
+    match status {
+        IterationStatus::Completed => "passed",
+        IterationStatus::Failed => "failed",
+        IterationStatus::Skipped => "given up",
+        IterationStatus::Cancelled => "interrupted",
+        IterationStatus::Superseded => "rolled back",
+        IterationStatus::InProgress => "under way",
+        IterationStatus::Pending => "to do",
+    }
+}
+
+/// Where a run stands, in the word for it everywhere: `complete, 2 given up`.
+pub(crate) fn run_state(run: &Run) -> String {
+    let state = match run.status {
+        _ if run.is_being_fixed() => "being fixed by a person",
+        RunStatus::Complete | RunStatus::Escalated if is_over(run) => {
+            let skipped = with_status(run, IterationStatus::Skipped).count();
+            return format!("complete{}", given_up(skipped));
+        }
+        status => state_of(status),
+    };
+    state.to_owned()
+}
+
+/// The word for a run's status alone.
+pub(super) fn state_of(status: RunStatus) -> &'static str {
+    match status {
+        RunStatus::Complete => "complete",
+        RunStatus::Accepted => "accepted",
+        RunStatus::Closed => "closed",
+        RunStatus::Escalated | RunStatus::Failed | RunStatus::Blocked => "needs you",
+        RunStatus::Parked => "waiting",
+        RunStatus::Paused => "paused",
+        RunStatus::Cancelled => "interrupted",
+        RunStatus::RolledBack => "rolled back",
+        RunStatus::Pending => "not begun",
+        RunStatus::InProgress => "in progress",
+    }
+}
+
+/// Whether a run stopped for a person.
+pub(super) fn needs_person(run: &Run) -> bool {
+    let stopped = [RunStatus::Escalated, RunStatus::Failed, RunStatus::Blocked];
+    stopped.contains(&run.status) && !is_over(run)
+}
+
+/// Whether a run did all that it was to do, or all but what it gave up.
+pub(crate) fn is_over(run: &Run) -> bool {
+    if run.status != RunStatus::Escalated {
+        return run.status == RunStatus::Complete;
+    }
+    let given_up: Vec<u32> = run.given_up().collect();
+    let stands_at = run.failure.as_ref().and_then(|failure| failure.iteration);
+    let mut statuses = run
+        .iterations
+        .statuses()
+        .filter(|(_, status)| *status != IterationStatus::Superseded);
+    let last = statuses.next_back().map(|(_, status)| status);
+    // The files of one that was given up last are still there.
+    !given_up.is_empty()
+        && stands_at.is_none_or(|number| given_up.contains(&number))
+        && last == Some(IterationStatus::Completed)
 }
 
 /// `1 modified, 0 created, 2 deleted`.

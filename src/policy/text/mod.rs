@@ -67,6 +67,19 @@ pub(crate) fn count<N: Copy + Display + PartialEq + From<u8>>(number: N, word: &
     format!("{number} {word}{plural}")
 }
 
+/// The first words of a text that is longer than `most` characters, with a mark behind them.
+pub(crate) fn beginning(text: &str, most: usize) -> String {
+    let Some((end, _)) = text.char_indices().nth(most) else {
+        return text.to_owned();
+    };
+    let mark = text[..end].char_indices().next_back();
+    let cut = &text[..mark.map_or(0, |(at, _)| at)];
+    // One word that is too long cannot be kept whole.
+    let whole = cut.rsplit_once(' ').map_or(cut, |(before, _)| before);
+    let whole = whole.trim_end_matches([' ', ',', ';', ':', '-']);
+    format!("{whole}…")
+}
+
 /// The first few of some names, and what `more` says of how many others there are: `a, b, 3 more`.
 pub(crate) fn first_few(
     all: impl ExactSizeIterator<Item = String>,

@@ -86,7 +86,7 @@ fn overview(
     let now = context.clock.now();
     Ok(match &row.node {
         Node::Run if recorded.chosen.as_ref() == Some(&run.key) => {
-            render::status_text(ui, &status::glance(context)?, now)
+            render::whole_text(ui, &status::glance(context)?, now)
         }
         Node::Run => about_run(run, now),
         Node::Iteration(number) => about_iteration(ui, run, *number, now),
