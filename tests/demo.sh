@@ -1,66 +1,49 @@
 #!/bin/sh
-# The main job once, in a small repository made for it in a temporary folder: an agent breaks the checks, `recover`
-# says why, rolls back, takes that back, and goes on until the run is complete. Ends with 1 when a step goes wrong.
+# The main job once, in the playground that `recover demo` makes: an agent fails in four ways in a night, and in the morning
+# its work is looked at, rolled back, brought back and accepted. Ends with 1 when a step goes wrong.
 #
 #     sh tests/demo.sh            builds the program first
 #     sh tests/demo.sh RECOVER    uses the one given
 set -eu
 
-if [ $# -gt 0 ]; then
-    recover=$1
-else
-    root=$(cd "$(dirname "$0")/.." && pwd)
-    echo "Building recover; the first time this takes a few minutes." >&2
-    cargo build --release --locked --manifest-path "$root/Cargo.toml"
-    recover=${CARGO_TARGET_DIR:-$root/target}/release/recover
-fi
-
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-export HOME="$folder" RECOVER_COOLDOWN=1s
-export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null
-export GIT_AUTHOR_NAME=demo GIT_AUTHOR_EMAIL=demo@example.com
-export GIT_COMMITTER_NAME=demo GIT_COMMITTER_EMAIL=demo@example.com
-mkdir repo && cd repo
-
-# A stand-in for an agent: its first try at the second iteration is broken.
-cat > agent.sh <<'END'
-#!/bin/sh
-case $RECOVER_ITERATION.$RECOVER_ATTEMPT in
-    2.1) echo 'add() { echo $(($1 - $2)); }' > sum.sh ;;
-    *) echo 'add() { echo $(($1 + $2)); }' > sum.sh ;;
-esac
-echo "iteration $RECOVER_ITERATION" >> notes.txt
-END
-cat > check.sh <<'END'
-#!/bin/sh
-. ./sum.sh
-result=$(add 2 3)
-[ "$result" = 5 ] || { echo "FAILED add(2, 3): expected 5, got $result"; exit 1; }
-END
-chmod +x agent.sh check.sh
-git init -q && git add . && git commit -q -m "A small project"
-
-show() {
-    printf '\n$ recover'
-    printf " %s" "$@"
-    printf '\n'
-    "$recover" "$@"
-}
+step() { printf '\n== %s\n' "$1"; }
 fail() {
     echo "demo: $1" >&2
     exit 1
 }
 
-code=0
-show run --no-wait --iterations 3 --prompt "Write add." --feedback test=./check.sh -- ./agent.sh || code=$?
-[ "$code" = 6 ] || fail "the run should wait for its cooldown (6), not end with $code"
+if [ $# -gt 0 ]; then
+    recover=$1
+    case $recover in
+        /*) ;;
+        */*) recover=$PWD/$recover ;;
+    esac
+else
+    root=$(cd "$(dirname "$0")/.." && pwd)
+    step "Building recover; the first time this takes a few minutes"
+    cargo build --release --locked --manifest-path "$root/Cargo.toml"
+    recover=${CARGO_TARGET_DIR:-$root/target}/release/recover
+fi
+
+folder=$(mktemp -d)
+step "A night in $folder, which stays: about ten seconds"
+"$recover" demo "$folder" > /dev/null
+cd "$folder"
+show() {
+    printf '$ recover %s\n' "$*"
+    "$recover" "$@"
+}
+
+step "What became of it"
 show status
-show rollback --to good
-./check.sh || fail "the last good state should pass its checks"
+./test.sh > /dev/null || fail "the last good state should pass its checks"
+step "Back to where iteration 3 began, and that taken back"
+show rollback --iteration 3
+if grep -q '^squeeze()' text.sh; then fail "the rollback should take squeeze back"; fi
 show undo
-if ./check.sh > /dev/null; then fail "undo should bring the broken attempt back"; fi
-show resume --strategy rollback_and_retry --wait
-./check.sh || fail "the completed run should pass its checks"
-printf '\nThe failure was explained, rolled back and undone, and the run resumed and completed.\n'
+grep -q '^squeeze()' text.sh || fail "undo should bring squeeze back"
+step "What passed becomes commits"
+show accept --yes
+[ "$(git log --oneline | wc -l)" -gt 1 ] || fail "accept should commit"
+./test.sh || fail "what was accepted should pass its checks"
+printf '\nThe failures were explained, rolled back and undone, and what passed was accepted.\nIt is all still there: cd %s\n' "$folder"

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use chrono::Utc;
-use clap::builder::styling::AnsiColor;
+use chrono::{DateTime, Local, SecondsFormat, Utc};
+use clap::builder::styling::{AnsiColor, Style};
 use status_line::{Doing, View, What};
 
 use crate::engine::base::{clock, progress};
@@ -173,13 +173,13 @@ impl progress::Observer for Told {
         let told = !(shared.sparing && is_usual(&event));
         if told {
             for line in &lines {
-                shared.say(line);
+                shared.say(now, line);
             }
         }
         if let progress::ProgressEvent::LoopEnded { name, result } = event
             && told
         {
-            shared.say_result(name, result);
+            shared.say_result(now, name, result);
         }
         if let progress::ProgressEvent::Attempt { run, .. } = event
             && run.spec.pty
@@ -217,21 +217,25 @@ impl Shared {
         }
     }
 
-    /// A line that stays, in the colour of its first word.
-    fn say(&self, text: &str) {
+    /// A line that stays, behind a mark and the time that tell it from the command's output; in the colour of its first word.
+    fn say(&self, now: Timestamp, text: &str) {
+        let mark = if self.ui.unicode { "▸" } else { ">" };
+        let time = local(now).format("%H:%M:%S");
         let text = self.ui.shown(text);
-        let first = text.split([':', ' ']).next().unwrap_or_default();
-        let color = match first {
-            "passed" | "Passed" => AnsiColor::Green,
-            "FAILED" => AnsiColor::Red,
-            "Waiting" | "Parked" => AnsiColor::Yellow,
-            _ => return self.print(&text),
-        };
         if !self.ui.stderr_color {
-            return self.print(&text);
+            return self.print(&format!("{mark} {time} {text}"));
         }
-        let style = color.on_default();
-        self.print(&format!("{style}{first}{style:#}{}", &text[first.len()..]));
+        let first = text.split([':', ' ']).next().unwrap_or_default();
+        let style = match first {
+            "passed" | "Passed" => AnsiColor::Green.on_default(),
+            "FAILED" => AnsiColor::Red.on_default(),
+            "Waiting" | "Parked" => AnsiColor::Yellow.on_default(),
+            _ => Style::new(),
+        };
+        let (ours, rest) = (AnsiColor::Cyan.on_default(), &text[first.len()..]);
+        self.print(&format!(
+            "{ours}{mark} {time}{ours:#} {style}{first}{style:#}{rest}"
+        ));
     }
 
     /// With stderr closed there is nobody left to report to.
@@ -244,13 +248,10 @@ impl Shared {
         let _ = Stderr.write_all(format!("{text}\n").as_bytes());
     }
 
-    fn say_result(&self, name: &str, result: &FeedbackResult) {
-        let mark = if result.passed { "passed" } else { "FAILED" };
-        self.say(&format!(
-            "{mark} {name}: {} ({})",
-            said(result),
-            seconds(result.duration)
-        ));
+    fn say_result(&self, now: Timestamp, name: &str, result: &FeedbackResult) {
+        let verdict = if result.passed { "passed" } else { "FAILED" };
+        let (said, took) = (said(result), seconds(result.duration));
+        self.say(now, &format!("{verdict} {name}: {said} ({took})"));
     }
 
     /// Leaves the terminal to the command, or takes it again.
@@ -279,6 +280,18 @@ impl Shared {
         lock(&self.view).suspended(what == Suspension::Begins, Instant::now());
         self.draw();
     }
+}
+
+/// A time in the zone of whoever reads it.
+fn local(at: Timestamp) -> DateTime<Local> {
+    at.datetime().with_timezone(&Local)
+}
+
+/// `2026-01-05T04:19:02.150+01:00`; `Z` for UTC.
+fn with_offset(at: Timestamp) -> String {
+    local(at)
+        .fixed_offset()
+        .to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -466,7 +479,7 @@ impl Story {
 
 impl progress::Observer for StoryLines {
     fn on_event(&self, now: Timestamp, progress: progress::ProgressEvent<'_>) {
-        let mut lines = lock(&self.view).take(&progress, |at| at.to_string());
+        let mut lines = lock(&self.view).take(&progress, with_offset);
         if let progress::ProgressEvent::LoopEnded { name, result } = progress {
             let verdict = if result.passed { "passed" } else { "FAILED" };
             lines.push(format!(
@@ -485,7 +498,7 @@ impl progress::Observer for StoryLines {
             // A line each, whatever others said.
             let timed: Vec<String> = lines
                 .iter()
-                .map(|line| format!("[{now}] {}\n", escape(line)))
+                .map(|line| format!("[{}] {}\n", with_offset(now), escape(line)))
                 .collect();
             write(&timed.concat());
         }

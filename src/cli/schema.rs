@@ -10,7 +10,7 @@ use schemars::{
 };
 use serde_json::{Map, Value, json};
 
-use super::commands::{hook, log};
+use super::commands::{demo, hook, log};
 use super::replies::{
     CompletionsReply, ConfigReply, NothingReply, PlanReply, Repository, SCHEMA_VERSION, SchemaReply,
 };
@@ -85,6 +85,7 @@ const DOCUMENTS: &[(&str, &[Fields])] = documents! {
     "remote check" => remote::Checked;
     "trust" => trust::ProjectTrust, trust::Trusted;
     "init" => init::Initialised;
+    "demo" => demo::Demo;
     "config" => ConfigReply;
     "doctor" => doctor::Report;
     "agents" => engine_hook::status::Agents;

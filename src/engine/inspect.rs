@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::agent;
 use crate::durable::{reap, write_atomic};
 use crate::engine::accept;
 use crate::engine::attempt::run_summary::{changes_of, make_report};
@@ -26,7 +27,7 @@ use crate::model::{
     FolderId, Hint, Named, Nested, ObjectId, Place, RepoPath, Run, RunKey, Selector, Snapshot,
     State, Timestamp,
 };
-use crate::policy::report::{MARK, Report, otlp, pull_request};
+use crate::policy::report::{AttemptRef, MARK, Report, Span, Work, otlp, pull_request, spans};
 use crate::policy::restore::Selection;
 use crate::policy::text::places;
 
@@ -451,18 +452,27 @@ fn chosen(context: &Context, mut events: Vec<(Event, String)>) -> Vec<(Event, St
     events
 }
 
-/// The end of an attempt's log.
+/// The end of an attempt's log as a person reads it: an agent's records as text.
 pub(crate) fn log_end(context: &Context, path: &Path) -> Result<String> {
     let read = || {
         let mut file = context.store().root().open(path)?;
         let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(LOG_END)))?;
+        let skipped = length.saturating_sub(LOG_END);
+        file.seek(SeekFrom::Start(skipped))?;
         let mut bytes = Vec::new();
         file.take(LOG_END).read_to_end(&mut bytes)?;
+        if skipped > 0 {
+            // The rest of a record is none.
+            let line = bytes.iter().position(|byte| *byte == b'\n');
+            bytes.drain(..line.map_or(0, |end| end + 1));
+        }
         Ok(bytes)
     };
     let bytes = read().map_err(|error| Error::cannot("read", path, error))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    let mut records = agent::Stream::new(None);
+    let mut text = records.take(&bytes);
+    text.extend(records.end());
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Between which checkpoints an iteration of a run did its work, where both are known.
@@ -516,14 +526,60 @@ pub(crate) fn texts_of(failure: &Failure) -> impl Iterator<Item = &str> {
     texts.map(String::as_str)
 }
 
-/// The report of the run that a command works on; only of one subtask where that is named.
-pub(crate) fn report_of_run(context: &Context, subtask: Option<&str>) -> Result<Report> {
+/// The report of the run that a command works on; only of one subtask where that is named. On request with what its attempts
+/// changed and printed.
+pub(crate) fn report_of_run(
+    context: &Context,
+    subtask: Option<&str>,
+    with_work: bool,
+) -> Result<Report> {
     let state = recovery::load_recovered(context)?;
     let run = select::require(context, &state)?;
     if let Some(subtask) = subtask {
         require_subtask(run, subtask)?;
     }
-    make_report(context, &state, run, subtask)
+    let mut report = make_report(context, &state, run, subtask)?;
+    if with_work {
+        report.work = work(context, &state, &run.key, &report)?;
+    }
+    Ok(report)
+}
+
+/// What the attempts of a report changed, each since what it began with, and printed. What cannot be read is left out.
+fn work(
+    context: &Context,
+    state: &State,
+    key: &RunKey,
+    report: &Report,
+) -> Result<BTreeMap<AttemptRef, Work>> {
+    let mut all: BTreeMap<AttemptRef, Work> = BTreeMap::new();
+    for span in spans(state, &context.store().events_of(key)?) {
+        let patch = patch_of_span(context, state, &span);
+        all.entry(span.attempt).or_default().patch = patch
+            .inspect_err(|error| tracing::warn!(%error, "the report lacks what an attempt changed"))
+            .ok();
+    }
+    for line in &report.attempts {
+        let Some(path) = &line.log_path else { continue };
+        let attempt = AttemptRef {
+            iteration: line.iteration,
+            attempt: line.number,
+        };
+        all.entry(attempt).or_default().log = log_end(context, Path::new(path))
+            .inspect_err(|error| tracing::debug!(%error, "the report lacks a log"))
+            .ok();
+    }
+    Ok(all)
+}
+
+/// What an attempt changed since what it began with.
+fn patch_of_span(context: &Context, state: &State, span: &Span) -> Result<String> {
+    let tree = |id| state.checkpoint(id).map(|checkpoint| &checkpoint.tree);
+    let (Some(from), Some(to)) = (tree(&span.from), tree(&span.to)) else {
+        return Ok(String::new());
+    };
+    let objects = Objects::stored(context.repo()?);
+    Ok(lossy(&objects.patch(from, to, &Selection::all())?))
 }
 
 /// Title and body of a pull request for the run that a command works on.

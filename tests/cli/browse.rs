@@ -42,9 +42,9 @@ fn the_timeline_and_all_five_pages() {
     let shown = terminal.expect_shown(SIZE, "Run night");
     for text in [
         "recover browse: 1 run",
-        "- night escalated",
+        "- night needs you",
         "iteration 3 of 4 failed",
-        "attempt 1 failed",
+        "attempt 1      failed",
         "@1 ",
         "? help",
     ] {
@@ -105,7 +105,7 @@ fn what_writes_is_a_command_that_asks() {
     assert!(!env.exists("file3") && env.exists("file2"));
     terminal.press(" ");
     terminal.expect_shown(SIZE, "? help");
-    terminal.expect_shown(SIZE, "superseded");
+    terminal.expect_shown(SIZE, "@4           rolled back");
     let from = terminal.said().len();
     terminal.press("u");
     terminal.expect_shown(SIZE, "y runs: recover undo");
@@ -191,7 +191,7 @@ fn narrow_and_wide_terminals() {
                 return;
             };
             let shown = terminal.expect_shown(size, "iteration 3 of 4 failed");
-            assert!(shown.contains("night escalated"), "{shown}");
+            assert!(shown.contains("night needs you"), "{shown}");
             // On a narrow one the page has the whole of it.
             terminal.press("/attempt 1 failed\rl3");
             terminal.expect_shown(size, "Evidence");
@@ -212,19 +212,19 @@ fn the_log_has_whole_words_and_numbers() {
         let Some(mut terminal) = browse(&env, size, &[]) else {
             return;
         };
-        terminal.expect_shown(size, "night escalated");
+        terminal.expect_shown(size, "night needs you");
         terminal.press("gl4");
         let shown = terminal.expect_shown(size, "checkpoint_created");
         terminal.press("q");
         terminal.end();
-        let page = shown
-            .lines()
-            .map(|line| line.split_once(" | ").map_or(line, |(_, page)| page));
+        let page = shown.lines().map(|line| {
+            let line = line.trim_end_matches('│');
+            line.rsplit_once('│').map_or(line, |(_, page)| page)
+        });
         let page: Vec<&str> = page
-            .skip(2)
+            .skip(1)
             .take(80)
             .flat_map(str::split_whitespace)
-            .filter(|word| *word != "|")
             .collect();
         assert!(
             page.contains(&"@1,") && !shown.contains("ckpt_"),
@@ -248,27 +248,175 @@ fn a_narrow_terminal_shows_pages_and_signs() {
     let Some(mut terminal) = browse(&env, size, &[]) else {
         return;
     };
-    let shown = terminal.expect_shown(size, "night escalated");
+    let shown = terminal.expect_shown(size, "night needs you");
     assert!(
         shown
             .lines()
-            .any(|line| line.contains("unverified") && line.ends_with(" ...")),
+            .any(|line| line.contains("unverified") && line.contains("...")),
         "{shown}"
     );
     assert!(shown.contains("q leave"), "{shown}");
     terminal.press("?");
     let shown = terminal.expect_shown(size, "q                 leave; Esc forgets a mark");
     assert!(
-        shown.contains("+--")
-            && shown
-                .lines()
-                .any(|line| line.trim().starts_with("| arrows")),
+        shown.contains("┌──") && shown.contains("│ arrows"),
         "{shown}"
     );
     terminal.press("x\t");
     terminal.expect_shown(size, "Run night: needs you");
     terminal.press("\t");
     terminal.expect_shown(size, "+line 1");
+    terminal.press("q");
+    assert_eq!(terminal.end().0, 0);
+}
+
+/// The screen as cells.
+fn cells(terminal: &Terminal, (columns, rows): (u16, u16)) -> vt100::Parser {
+    let mut screen = vt100::Parser::new(rows, columns, 0);
+    screen.process(terminal.said().as_bytes());
+    screen
+}
+
+// Frames, one row selected from side to side, columns, and the terminal's own colours; ASCII where a locale shows no more.
+#[test]
+fn frames_columns_and_the_selected_row() {
+    let env = crate::run::quick();
+    env.script(
+        "check.sh",
+        "[ $RECOVER_ITERATION != 2 ] || { echo 'FAILED t.py::test_sum - assert 1 == 2'; echo 'FAILED t.py::test_total - assert 3 == 4'; \
+         echo 'FAILED t.py::test_order - no'; exit 1; }",
+    );
+    let run = [
+        "run",
+        "--run",
+        "night",
+        "--iterations",
+        "3",
+        "--attempts",
+        "1",
+    ];
+    let rest = [
+        "--feedback",
+        "test=./check.sh",
+        "--",
+        "sh",
+        "-c",
+        "echo $RECOVER_ITERATION > file",
+    ];
+    env.recover(&[&run[..], &rest].concat());
+    for columns in [60, 80, 120] {
+        let size = (columns, 24);
+        for (locale, frame) in [
+            ("C.UTF-8", ["┌", "┐", "└", "┘", "│"]),
+            ("C", ["+", "+", "+", "+", "|"]),
+        ] {
+            let Some(mut terminal) = browse(&env, size, &[("LC_ALL", locale)]) else {
+                return;
+            };
+            let shown = terminal.expect_shown(size, "iteration 3 of 3");
+            let lines: Vec<&str> = shown.lines().collect();
+            let [top, bottom] = [lines[0], lines[22]];
+            assert!(
+                top.starts_with(frame[0]) && top.ends_with(frame[1]),
+                "{shown}"
+            );
+            assert!(
+                bottom.starts_with(frame[2]) && bottom.ends_with(frame[3]),
+                "{shown}"
+            );
+            for line in &lines[1..22] {
+                assert!(
+                    line.starts_with(frame[4]) && line.ends_with(frame[4]),
+                    "{line}\n{shown}"
+                );
+                assert_eq!(line.chars().count(), usize::from(columns), "{shown}");
+            }
+            assert!(locale != "C" || shown.is_ascii(), "{shown}");
+            // Columns: what came of each is below what came of the others.
+            let state = |row: &str, word: &str| {
+                let line = lines
+                    .iter()
+                    .find(|line| line.contains(row))
+                    .unwrap_or_else(|| panic!("{row}\n{shown}"));
+                line.find(word).map(|at| line[..at].chars().count())
+            };
+            let at = state("iteration 3 of 3", "passed");
+            assert!(
+                at.is_some() && at == state("@2 ", "passed") && at == state("attempt 1", "passed"),
+                "{shown}"
+            );
+            // Names of tests, whole, or how many more there are; beside a page of 80 columns there is no room for one.
+            let failed = lines.iter().find(|line| line.contains("test_sum"));
+            let is_whole = |line: &&str| {
+                let told = ["test_order", "test_sum +2", "test_total +1"];
+                told.iter().any(|one| line.contains(one)) && !line.contains("...")
+            };
+            assert_eq!(failed.is_some_and(is_whole), columns != 80, "{shown}");
+            let screen = cells(&terminal, size);
+            let selected =
+                |y: u16, x: u16| screen.screen().cell(y, x).is_some_and(vt100::Cell::inverse);
+            let wide = if columns < 72 {
+                columns
+            } else {
+                (columns * 2 / 5).clamp(36, 60)
+            };
+            assert!(
+                (1..wide - 1).all(|x| selected(1, x)),
+                "{columns}: not the whole row\n{shown}"
+            );
+            assert!(
+                !selected(1, 0) && !(1..wide - 1).any(|x| selected(2, x)),
+                "{shown}"
+            );
+            terminal.press("q");
+            let (_, said) = terminal.end();
+            assert!(!said.contains("38;5") && !said.contains("38;2"), "{said:?}");
+        }
+    }
+}
+
+// The log of an agent is what a person reads, not its records; an iteration has what its agent said, and its own changes.
+#[test]
+fn an_iteration_has_its_summary_its_diff_and_a_log_to_read() {
+    let env = crate::run::quick();
+    env.script(
+        "agent.sh",
+        r#"case $RECOVER_ITERATION in 1) echo kept > base.txt ;; 2) rm base.txt ;; 3) echo three > part3 ;; esac
+printf '{"type":"assistant","session_id":"s","message":{"content":[{"type":"text","text":"I look around."}]}}\n'
+printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s","result":"Wrote part %s."}\n' $RECOVER_ITERATION"#,
+    );
+    let run = [
+        "run",
+        "--run",
+        "night",
+        "--iterations",
+        "3",
+        "--attempts",
+        "1",
+        "--on-failure",
+        "policy",
+    ];
+    env.recover(
+        &[
+            &run[..],
+            &["--feedback", "test=test -e base.txt", "--", "./agent.sh"],
+        ]
+        .concat(),
+    );
+    let Some(mut terminal) = browse(&env, SIZE, &[]) else {
+        return;
+    };
+    let shown = terminal.expect_shown(SIZE, "iteration 3 of 3");
+    assert!(shown.contains("Wrote part 3."), "{shown}");
+    terminal.press("/iteration 3\r2");
+    let shown = terminal.expect_shown(SIZE, "+++ b/part3");
+    assert!(
+        !shown.contains("--- a/base.txt"),
+        "the run's own rollback is no change of the iteration's\n{shown}"
+    );
+    terminal.press("4");
+    let shown = terminal.expect_shown(SIZE, "I look around.");
+    assert!(!shown.contains("\"type\""), "{shown}");
     terminal.press("q");
     assert_eq!(terminal.end().0, 0);
 }

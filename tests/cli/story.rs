@@ -3,6 +3,7 @@
 use regex::Regex;
 
 use crate::env::TestEnv;
+use crate::terminal::Terminal;
 
 const CHECK: &str = "test=grep -qx good state";
 
@@ -10,6 +11,46 @@ fn fixed() -> TestEnv {
     let mut env = TestEnv::repo();
     env.set("RECOVER_TEST_NOW", "2026-03-01T02:14:05Z");
     env
+}
+
+// Own lines are told from the agent's: by a mark and the time on a terminal, by the time with its offset elsewhere.
+#[test]
+fn own_lines_have_a_time_where_the_user_is() {
+    let mut env = fixed();
+    env.set("TZ", "Asia/Kolkata");
+    let run = [
+        "run",
+        "--iterations",
+        "1",
+        "--",
+        "echo",
+        "said by the agent",
+    ];
+    let ran = env.recover(&run).expect(0);
+    let begun = "[2026-03-01T07:44:05.000+05:30] Iteration 1 of 1";
+    assert!(ran.stderr.contains(begun), "{}", ran.stderr);
+    for (locale, mark) in [("C.UTF-8", "▸"), ("C", ">")] {
+        for vars in [
+            &[("LC_ALL", locale)][..],
+            &[("LC_ALL", locale), ("NO_COLOR", "1")],
+        ] {
+            let Some(terminal) = Terminal::with(&env, &run, (80, 24), vars) else {
+                return;
+            };
+            let (code, said) = terminal.end();
+            assert_eq!(code, 0, "{said}");
+            let codes = Regex::new("\u{1b}\\[[0-9;]*[A-Za-z]").unwrap();
+            let said = codes.replace_all(&said, "");
+            assert!(
+                said.contains(&format!("{mark} 07:44:05 Iteration 1 of 1")),
+                "{said}"
+            );
+            assert!(
+                said.contains("\nsaid by the agent\n") || said.contains("\rsaid by the agent"),
+                "{said}"
+            );
+        }
+    }
 }
 
 /// Iteration, attempt, verdict, decision, wait and rollback are told with their time; `-q` silences them.

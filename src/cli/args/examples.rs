@@ -667,6 +667,13 @@ const ALL: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "demo",
+        &[
+            ("recover demo", "in a new temporary folder, which is named"),
+            ("recover demo ~/playground", "in a folder of your own"),
+        ],
+    ),
+    (
         "config",
         &[
             (

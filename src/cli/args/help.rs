@@ -30,7 +30,7 @@ pub(super) const STYLES: Styles = Styles::styled()
 
 /// The commands by what they are for, in the order in which a user meets them.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Start", &["run", "init"]),
+    ("Start", &["run", "init", "demo"]),
     ("Look", &["status", "log", "report", "runs", "browse"]),
     (
         "Go back",

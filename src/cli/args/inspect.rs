@@ -121,6 +121,19 @@ pub(crate) struct InitArgs {
     pub full: bool,
 }
 
+/// Try recover on a small project with an agent that fails.
+///
+/// Makes the project with git in DIR and runs a night of six iterations there, in ten seconds or so, without a network and
+/// without a key. Its agent, a shell script, breaks a test, crashes halfway, hangs, and cannot do one of its tasks.
+/// The project stays, for status, browse, report, rollback, undo and accept: on a terminal they are shown one by one,
+/// elsewhere the commands to type are printed.
+#[derive(Args, Debug, Default)]
+pub(crate) struct DemoArgs {
+    /// An empty folder, or one that does not exist yet [default: a new temporary folder]
+    #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub dir: Option<PathBuf>,
+}
+
 /// Show the configuration.
 ///
 /// What holds here, from the project's .ultraplan/recover.toml, the user's own ~/.config/recover/config.toml, presets and

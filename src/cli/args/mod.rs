@@ -56,8 +56,9 @@ pub(crate) use checkpoint::{
     RestoreArgs, ShowArgs,
 };
 pub(crate) use inspect::{
-    ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, ImportArgs, InitArgs, LogArgs, ManArgs,
-    ReportArgs, ReportFormat, RetryStatusArgs, SchemaArgs, StatusArgs, SyncArgs, TrustArgs,
+    ClassifyArgs, CompletionsArgs, ConfigArgs, DemoArgs, DoctorArgs, ImportArgs, InitArgs, LogArgs,
+    ManArgs, ReportArgs, ReportFormat, RetryStatusArgs, SchemaArgs, StatusArgs, SyncArgs,
+    TrustArgs,
 };
 pub(crate) use restore::{BisectArgs, DiscardArgs, How, RollbackArgs, UndoArgs};
 pub(crate) use run::{ManualFixArgs, ManualFixCommand, ResumeArgs, RunArgs, StepArgs};
@@ -238,6 +239,7 @@ pub(crate) enum Command {
     Sync(SyncArgs),
     Trust(TrustArgs),
     Init(InitArgs),
+    Demo(DemoArgs),
     Config(ConfigArgs),
     Doctor(DoctorArgs),
     /// List the agents that run --agent NAME starts.

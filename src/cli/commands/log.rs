@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context as _;
+use chrono::Local;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -100,7 +101,6 @@ pub(crate) struct ReportFileReply<'a> {
 /// `recover report`.
 pub(super) fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let report = inspect::report_of_run(context, args.subtask.as_deref())?;
     let file = args
         .output
         .as_deref()
@@ -109,6 +109,8 @@ pub(super) fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Re
         .format
         .or_else(|| file.and_then(by_extension))
         .unwrap_or(ReportFormat::Md);
+    let is_page = format == ReportFormat::Html;
+    let report = inspect::report_of_run(context, args.subtask.as_deref(), is_page)?;
     if let Some(file) = file {
         let path = inspect::report_to_file(context, file, &written(context, &report, format)?)?;
         let verb = verb(context, "Would write", "Wrote");
@@ -152,7 +154,9 @@ fn written(context: &Context, report: &Report, format: ReportFormat) -> Result<S
     match format {
         ReportFormat::Md => Ok(redact(&markdown(report)).into_owned()),
         // It is masked as it is written: what is escaped looks otherwise.
-        ReportFormat::Html => Ok(html(report)),
+        ReportFormat::Html => Ok(html(report, &|at| {
+            at.datetime().with_timezone(&Local).fixed_offset()
+        })),
         ReportFormat::Pr => Ok(redact(&inspect::pull_request_of(context)?).into_owned()),
         ReportFormat::Otlp => {
             let text = redacted_json_text(&inspect::otlp_of(context)?);

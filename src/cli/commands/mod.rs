@@ -4,6 +4,7 @@
 mod accept;
 pub(super) mod attempt;
 pub(super) mod checkpoint;
+pub(super) mod demo;
 mod exchange;
 pub(super) mod hook;
 mod inspect;
@@ -120,6 +121,7 @@ pub(super) fn properties(command: &Command) -> &'static [Property] {
         Command::Import(_) | Command::Trust(_) => &[Config, Decides(Record)],
         Command::Sync(_) => &[Config],
         Command::Config(_) | Command::Agents => &[Anywhere, UserConfig, Config],
+        Command::Demo(_) => &[Anywhere, Supervises],
         Command::Hook(args) => match args.command {
             HookCommand::Print(_) => &[Anywhere],
             HookCommand::Uninstall(_) => &[Decides(Record)],
@@ -270,6 +272,7 @@ fn call(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
         Command::Import(args) => exchange::import(context, args, ui),
         Command::Sync(args) => exchange::sync(context, args),
         Command::Trust(args) => trust::trust(context, args, ui),
+        Command::Demo(args) => demo::demo(context, args, ui),
         Command::Init(args) => inspect::init(context, args, ui),
         Command::Config(args) => Ok(inspect::config(context, args)),
         Command::Doctor(args) => inspect::doctor(context, args, ui),

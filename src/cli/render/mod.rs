@@ -172,10 +172,10 @@ pub(super) const fn words(name: &'static str, spare: u8) -> Column {
 /// What an attempt, an iteration, a run or a checkpoint came to, in the colour of its first word.
 pub(super) fn toned(ui: &Ui, text: &str) -> Cell {
     let color = match text.split([' ', ',']).next().unwrap_or_default() {
-        "passed" | "completed" | "complete" | "accepted" => Color::Green,
-        "failed" | "needs" | "given" => Color::Red,
+        "passed" | "completed" | "complete" | "accepted" => Color::DarkGreen,
+        "failed" | "needs" | "given" => Color::DarkRed,
         "under" | "in" | "in_progress" | "pending" | "paused" | "waiting" | "running"
-        | "cancelled" | "interrupted" => Color::Yellow,
+        | "cancelled" | "interrupted" => Color::DarkYellow,
         _ => return Cell::new(text),
     };
     if ui.color {
@@ -297,8 +297,15 @@ impl<'a> Table<'a> {
             }
         }
         let lines: Vec<String> = table.to_string().lines().map(trimmed).collect();
-        lines.join("\n") + "\n"
+        sixteen(&lines.join("\n")) + "\n"
     }
+}
+
+/// With the codes of the terminal's 16 colours in place of those of a palette of 256, which looks otherwise.
+fn sixteen(text: &str) -> String {
+    (0..8).fold(text.to_owned(), |text, color| {
+        text.replace(&format!("\x1b[38;5;{color}m"), &format!("\x1b[3{color}m"))
+    })
 }
 
 /// A line without the blanks at its end, those within its last colour too: they may not fit the terminal any more.

@@ -155,6 +155,31 @@ pub(super) fn require_yes(
     Ok(())
 }
 
+/// What comes of a step that is shown before it is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NextStep {
+    Run,
+    Skip,
+    Leave,
+}
+
+/// Shows a step and waits for a key.
+pub(super) fn next_step(context: &Context, ui: &Ui, shown: &str) -> Result<NextStep> {
+    let talk = Talk::begin(context, ui)?;
+    for line in shown.lines() {
+        talk.ask(line);
+    }
+    talk.ask("Enter runs it, s skips it, q leaves");
+    loop {
+        match talk.key()? {
+            Some(Key::Enter) => return Ok(NextStep::Run),
+            Some(Key::Char('s')) => return Ok(NextStep::Skip),
+            Some(Key::Char('q') | Key::Escape) => return Ok(NextStep::Leave),
+            _ => {}
+        }
+    }
+}
+
 /// What a person said to a question with three answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Consent {

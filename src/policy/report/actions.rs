@@ -13,16 +13,12 @@ use crate::policy::secrets::redact;
 
 use super::data::Recommended;
 
-/// The steps, in the order in which to take them.
+/// The steps, what is recommended first; before it only what was interrupted.
 pub(super) fn recommended(source: &Source<'_>) -> Vec<Recommended> {
     let mut steps = Steps {
         source,
         steps: Vec::new(),
     };
-    if let Some(unfinished) = source.unfinished {
-        let what = format!("Finish what was interrupted: {}", words::line(unfinished));
-        steps.step(&what, &["doctor", "--repair"]);
-    }
     steps.all();
     let command = next_command(source.run, source.outlook).map(|words| (source.command)(&words));
     let mut steps = steps.steps;
@@ -42,6 +38,17 @@ pub(super) fn recommended(source: &Source<'_>) -> Vec<Recommended> {
             command,
             by_policy: true,
         });
+    }
+    steps.sort_by_key(|step| !step.by_policy);
+    if let Some(unfinished) = source.unfinished {
+        steps.insert(
+            0,
+            Recommended {
+                description: format!("Finish what was interrupted: {}", words::line(unfinished)),
+                command: Some((source.command)(&["doctor", "--repair"])),
+                by_policy: false,
+            },
+        );
     }
     steps
 }

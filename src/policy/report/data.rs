@@ -1,5 +1,7 @@
 //! The report as data: what every format shows, and what the JSON document holds.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -85,6 +87,18 @@ pub(crate) struct Report {
     pub timeline: Vec<Moment>,
     /// Older moments that are not listed.
     pub timeline_omitted: usize,
+    /// What attempts did, where it was read: too long for the document.
+    #[serde(skip)]
+    pub work: BTreeMap<AttemptRef, Work>,
+}
+
+/// What an attempt did, word by word.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Work {
+    /// What it changed, as a patch.
+    pub patch: Option<String>,
+    /// What it printed; an agent's records as text.
+    pub log: Option<String>,
 }
 
 /// The run in short.
@@ -225,6 +239,8 @@ pub(crate) struct FailureLine {
     pub at: Option<Timestamp>,
     /// One line for people.
     pub message: String,
+    /// Names of the tests that fail, as far as the output shows them.
+    pub failing: Vec<String>,
     /// Whether the run can go on without a user mending the machine.
     pub recoverable: bool,
     /// What to do about it.

@@ -8,6 +8,7 @@ use super::data::{
     AttemptCounts, AttemptLine, AttemptRef, CheckpointLine, ErrorDetails, FailureLine,
     IterationCounts, Report, Stuck,
 };
+use super::timeline::with_times;
 use super::words;
 use super::words::MARK;
 use crate::model::agent_record::usage_text;
@@ -212,6 +213,10 @@ fn details(out: &mut String, attempt: &AttemptLine, inset: &str) {
     if let Some(failure) = &attempt.failure {
         let (cause, message) = (failure.cause.as_str(), text(&failure.message));
         line!(out, "{inset}- {cause}: {message}");
+        let names: Vec<String> = failure.failing.iter().map(|name| code(name)).collect();
+        if !names.is_empty() {
+            line!(out, "{inset}- Failing: {}", names.join(", "));
+        }
     }
     let conditions = words::conditions(&attempt.conditions, &attempt.notes);
     if !conditions.is_empty() {
@@ -318,7 +323,8 @@ fn timeline(out: &mut String, report: &Report) {
             .map(|took| format!(" ({})", words::span(took)));
         let took = took.unwrap_or_default();
         let detail = moment.detail.as_deref().map(text).unwrap_or_default();
-        line!(out, "| {at} | {}{took} | {detail} |", text(&moment.title));
+        let title = text(&with_times(&moment.title, &words::date_time));
+        line!(out, "| {at} | {title}{took} | {detail} |");
     }
     line!(out, "\nMade {}.", words::date_time(report.generated_at));
 }

@@ -3,6 +3,8 @@
 //! [`report()`] turns what is known into a [`Report`], bounded and redacted; [`markdown()`] and [`html()`] write it for
 //! people, serde writes the same as JSON. Whatever others wrote (messages, names, output) is text here and nothing else.
 
+use std::collections::BTreeMap;
+
 mod actions;
 pub(crate) mod commit_message;
 mod data;
@@ -15,11 +17,11 @@ mod timeline;
 mod words;
 
 pub(crate) use commit_message::pull_request;
-pub(crate) use data::{CheckpointLine, Checkpoints, Report, RunLine, Stuck};
+pub(crate) use data::{AttemptRef, CheckpointLine, Checkpoints, Report, RunLine, Stuck, Work};
 pub(crate) use html::html;
 pub(crate) use markdown::markdown;
 pub(crate) use night::{
-    Around, ChangedFiles, LookAtKind, Night, Outside, ToLookAt, to_look_at, unfinished,
+    Around, ChangedFiles, LookAtKind, Night, Outside, ToLookAt, summary_of, to_look_at, unfinished,
 };
 pub(crate) use otlp::otlp;
 pub(crate) use summary::{Span, run_line, spans};
@@ -27,7 +29,6 @@ pub(crate) use words::{MARK, is_over, iteration_state, outcome, run_state};
 
 use super::retry::{Outlook, RetryStatus};
 use crate::model::{Attempt, Change, Event, FeedbackLoop, Iteration, Named, Run, State, Timestamp};
-use data::AttemptRef;
 
 /// Makes the report.
 pub(crate) fn report(source: &Source<'_>) -> Report {
@@ -49,6 +50,7 @@ pub(crate) fn report(source: &Source<'_>) -> Report {
         checkpoints: checkpoints(source),
         timeline,
         timeline_omitted,
+        work: BTreeMap::new(),
     }
 }
 

@@ -97,6 +97,11 @@ fn failure_line(failure: &Failure) -> FailureLine {
         attempt: failure.attempt,
         at: failure.at,
         message: words::line(&failure.message),
+        failing: failure
+            .failing
+            .iter()
+            .map(|name| words::line(name))
+            .collect(),
         recoverable: failure.recoverable,
         suggested_action: failure.suggested_action,
     }

@@ -105,6 +105,19 @@ fn attempts(source: &Source<'_>) -> Vec<(Timestamp, u64, Moment)> {
     source.attempts().map(moment).collect()
 }
 
+/// A text of the record with its times as `shown`.
+pub(super) fn with_times(text: &str, shown: &dyn Fn(Timestamp) -> String) -> String {
+    let time = |word: &str| {
+        let end = word.find('Z')? + 1;
+        let at: Timestamp = word.get(..end)?.parse().ok()?;
+        Some(shown(at) + &word[end..])
+    };
+    let words = text
+        .split(' ')
+        .map(|word| time(word).unwrap_or_else(|| word.to_owned()));
+    words.collect::<Vec<_>>().join(" ")
+}
+
 impl Moment {
     fn new(
         at: Timestamp,
@@ -295,11 +308,9 @@ fn decided(at: Timestamp, end: &AttemptEnd) -> Vec<Moment> {
     let actions = words::actions(&decision.actions);
     let (kind, title) = match decision.not_before {
         Some(until) if decision.has(Action::Park) => {
-            let until = words::date_time(until);
             (MomentKind::Park, format!("Parked until {until}"))
         }
         Some(until) if until > at => {
-            let until = words::time(until);
             let title = format!("Decided: {actions}, not before {until}");
             (MomentKind::Decision, title)
         }

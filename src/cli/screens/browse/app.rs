@@ -393,13 +393,8 @@ impl App {
             return;
         }
         let says = |row: &Row| {
-            let pieces = label(&self.recorded.state, row, true, self.now);
-            pieces
-                .into_iter()
-                .map(|(text, _)| text)
-                .collect::<String>()
-                .to_lowercase()
-                .contains(&wanted)
+            let label = label(&self.recorded.state, row, true, self.now);
+            label.text().to_lowercase().contains(&wanted)
         };
         let there = |distance: usize| {
             let distance = if step < 0 { count - distance } else { distance };

@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::super::super::live::{cut, cut_at_word};
 use super::super::super::terminal_text::{between_words, wrapped};
 use super::app::{App, Page, Prompt};
-use super::timeline::{Pieces, Tone, label};
+use super::timeline::{Label, Pieces, Tone, label, width_of_names};
 
 /// Below so many columns there is room for one of both only.
 const BOTH: u16 = 72;
@@ -40,43 +40,91 @@ pub(super) struct Places {
 }
 
 impl Places {
+    /// Both are within their frames.
     pub(super) fn of(area: Rect, in_page: bool) -> Self {
-        // A line above with the title, one below with keys.
+        // A line below with keys.
         let body = Rect {
-            y: area.y + 1,
-            height: area.height.saturating_sub(2),
+            height: area.height.saturating_sub(1),
             ..area
         };
         if area.width < BOTH {
             let (list, page) = (
-                Some(body).filter(|_| !in_page),
-                Some(body).filter(|_| in_page),
+                Some(within(body)).filter(|_| !in_page),
+                Some(within(body)).filter(|_| in_page),
             );
             return Self { list, page };
         }
-        let left = (area.width * 2 / 5).clamp(30, 60);
+        let left = (area.width * 2 / 5).clamp(36, 60);
         let list = Rect {
             width: left,
             ..body
         };
         let page = Rect {
-            x: area.x + left + 3,
-            width: area.width - left - 3,
+            x: area.x + left,
+            width: area.width - left,
             ..body
         };
         Self {
-            list: Some(list),
-            page: Some(page),
+            list: Some(within(list)),
+            page: Some(within(page)),
         }
     }
 
-    /// Rows for what is listed or paged through: the page has a line with its names.
+    /// Rows for what is listed or paged through.
     pub(super) fn height(&self, in_page: bool) -> usize {
         let place = if in_page { self.page } else { self.list };
-        place
-            .map_or(1, |place| usize::from(place.height))
-            .saturating_sub(usize::from(in_page))
-            .max(1)
+        place.map_or(1, |place| usize::from(place.height)).max(1)
+    }
+}
+
+/// What is left of a place within its frame, with a blank at each side.
+fn within(place: Rect) -> Rect {
+    Rect {
+        x: place.x + 2,
+        y: place.y + 1,
+        width: place.width.saturating_sub(4),
+        height: place.height.saturating_sub(2),
+    }
+}
+
+/// Corners, from the top left to the bottom right, and lines of a frame.
+#[derive(Clone, Copy)]
+struct Frame {
+    corners: [&'static str; 4],
+    across: &'static str,
+    down: &'static str,
+}
+
+const UNICODE: Frame = Frame {
+    corners: ["┌", "┐", "└", "┘"],
+    across: "─",
+    down: "│",
+};
+
+const ASCII: Frame = Frame {
+    corners: ["+", "+", "+", "+"],
+    across: "-",
+    down: "|",
+};
+
+impl Frame {
+    /// Draws it around a place.
+    fn around(self, place: Rect, style: Style, buffer: &mut Buffer) {
+        let (left, right) = (place.x - 2, place.right() + 1);
+        let (top, bottom) = (place.y - 1, place.bottom());
+        let line = self.across.repeat(usize::from(right - left - 1));
+        for (y, corners) in [(top, &self.corners[..2]), (bottom, &self.corners[2..])] {
+            buffer.set_string(
+                left,
+                y,
+                format!("{}{line}{}", corners[0], corners[1]),
+                style,
+            );
+        }
+        for y in place.y..place.bottom() {
+            buffer.set_string(left, y, self.down, style);
+            buffer.set_string(right, y, self.down, style);
+        }
     }
 }
 
@@ -120,36 +168,41 @@ fn pieces(line: &str, columns: usize) -> Vec<String> {
 }
 
 /// Draws everything.
-pub(super) fn draw(app: &App, page: &[String], color: bool, area: Rect, buffer: &mut Buffer) {
-    if area.height < 3 {
+pub(super) fn draw(app: &App, page: &[String], paint: Paint, area: Rect, buffer: &mut Buffer) {
+    if area.height < 4 || area.width < 6 {
         return;
     }
-    let paint = Paint { color };
     let places = Places::of(area, app.in_page);
-    title(app, &paint, area, buffer);
     if let Some(place) = places.list {
-        list(app, &paint, place, buffer);
+        paint.frame(place, !app.in_page, buffer);
+        list(app, paint, place, buffer);
     }
     if let Some(place) = places.page {
-        if places.list.is_some() {
-            for y in place.y..place.bottom() {
-                buffer.set_string(place.x - 2, y, "|", paint.tone(Tone::Faint));
-            }
-        }
-        right(app, &paint, page, place, buffer);
+        paint.frame(place, app.in_page, buffer);
+        right(app, paint, page, place, buffer);
     }
-    bottom(app, &paint, area, buffer);
+    bottom(app, paint, area, buffer);
     if app.help {
-        help(&paint, area, buffer);
+        help(paint, area, buffer);
     }
 }
 
-struct Paint {
-    color: bool,
+/// What the terminal can show.
+#[derive(Clone, Copy)]
+pub(super) struct Paint {
+    pub color: bool,
+    /// More than ASCII.
+    pub unicode: bool,
 }
 
 impl Paint {
-    fn tone(&self, tone: Tone) -> Style {
+    fn frame(self, place: Rect, is_active: bool, buffer: &mut Buffer) {
+        let frame = if self.unicode { UNICODE } else { ASCII };
+        let tone = if is_active { Tone::Plain } else { Tone::Faint };
+        frame.around(place, self.tone(tone), buffer);
+    }
+
+    fn tone(self, tone: Tone) -> Style {
         let faint = if tone == Tone::Faint {
             Modifier::DIM
         } else {
@@ -166,7 +219,7 @@ impl Paint {
         Style::new().fg(color).add_modifier(faint)
     }
 
-    fn line(&self, pieces: Pieces) -> Line<'static> {
+    fn line(self, pieces: Pieces) -> Line<'static> {
         pieces
             .into_iter()
             .map(|(text, tone)| Span::styled(text, self.tone(tone)))
@@ -174,7 +227,7 @@ impl Paint {
     }
 
     /// A line of a page: what was added and deleted, and headings.
-    fn paged(&self, line: &str, page: Page) -> Style {
+    fn paged(self, line: &str, page: Page) -> Style {
         let tone = match (page, line.chars().next()) {
             (Page::Diff, Some('+')) => Tone::Good,
             (Page::Diff, Some('-')) => Tone::Bad,
@@ -192,89 +245,131 @@ impl Paint {
     }
 }
 
-fn title(app: &App, paint: &Paint, area: Rect, buffer: &mut Buffer) {
+/// What is above the list, in its frame.
+fn title(app: &App) -> String {
     let runs = app.recorded.state.runs.len();
     let marked = if app.rows.iter().any(|row| app.is_marked(row)) {
         "; one is marked"
     } else {
         ""
     };
-    let text = format!(
-        "recover browse: {runs} run{}{marked}",
-        if runs == 1 { "" } else { "s" }
-    );
-    buffer.set_stringn(
-        area.x,
-        area.y,
-        text,
-        area.width.into(),
-        paint.tone(Tone::Plain).add_modifier(Modifier::BOLD),
-    );
+    let plural = if runs == 1 { "" } else { "s" };
+    format!(" recover browse: {runs} run{plural}{marked} ")
 }
 
-fn list(app: &App, paint: &Paint, place: Rect, buffer: &mut Buffer) {
+fn list(app: &App, paint: Paint, place: Rect, buffer: &mut Buffer) {
+    let bold = paint.tone(Tone::Plain).add_modifier(Modifier::BOLD);
+    let columns = usize::from(place.width);
+    buffer.set_stringn(place.x - 1, place.y - 1, title(app), columns + 2, bold);
     let height = usize::from(place.height);
     let first = app
         .at
         .saturating_sub(height / 2)
         .min(app.rows.len().saturating_sub(height));
+    let state = &app.recorded.state;
+    let open = app.open.iter().filter_map(|key| state.run(key));
+    let names = open.map(width_of_names).max().unwrap_or(0);
     for (y, (number, row)) in (place.y..).zip(app.rows.iter().enumerate().skip(first).take(height))
     {
-        let mut pieces = label(
-            &app.recorded.state,
-            row,
-            app.open.contains(&row.run),
-            app.now,
-        );
-        let mark = match (number == app.at, app.is_marked(row)) {
-            (true, _) => ">",
-            (false, true) => "*",
-            (false, false) => " ",
-        };
-        pieces.insert(0, (mark.to_owned(), Tone::Plain));
-        buffer.set_line(
-            place.x,
-            y,
-            &paint.line(clipped(pieces, usize::from(place.width))),
-            place.width,
-        );
-        if number == app.at && !app.in_page {
-            buffer.set_style(
-                Rect {
-                    y,
-                    height: 1,
-                    ..place
-                },
-                Style::new().add_modifier(Modifier::REVERSED),
-            );
+        let label = label(state, row, app.open.contains(&row.run), app.now);
+        let line = paint.line(arranged(label, names, columns));
+        buffer.set_line(place.x, y, &line, place.width);
+        if app.is_marked(row) {
+            buffer.set_string(place.x - 1, y, "*", paint.tone(Tone::Waiting));
+        }
+        if number == app.at {
+            // The whole row, up to the frame, in one colour.
+            let row = Rect {
+                x: place.x - 1,
+                y,
+                width: place.width + 2,
+                height: 1,
+            };
+            let looks = if app.in_page {
+                Modifier::BOLD
+            } else {
+                Modifier::REVERSED
+            };
+            let style = Style::new().fg(Color::Reset).remove_modifier(Modifier::DIM);
+            buffer.set_style(row, style.add_modifier(looks));
+            buffer.set_string(row.x, y, ">", Style::new());
         }
     }
     if app.rows.is_empty() {
-        buffer.set_stringn(
-            place.x,
-            place.y,
-            " nothing yet",
-            place.width.into(),
-            paint.tone(Tone::Faint),
-        );
+        let faint = paint.tone(Tone::Faint);
+        buffer.set_stringn(place.x, place.y, "nothing yet", columns, faint);
     }
 }
 
+/// Columns of a state: `interrupted` and a blank.
+const STATES: usize = 12;
+/// Below so many columns a detail is not begun.
+const DETAIL: usize = 8;
 /// Where something was left out.
 const MORE: &str = " ...";
 
-/// As many whole words as fit, with a sign where there are more; what is faint, such as a time, as a whole.
-fn clipped(pieces: Pieces, columns: usize) -> Pieces {
-    let whole: usize = pieces.iter().map(|(text, _)| text.width()).sum();
-    // Where there is room for a word or two only, the sign would take it.
-    if whole <= columns || columns < 4 * MORE.len() {
-        return heads(pieces, columns);
+/// A row by its columns: the name in so many, the state, what fits of the details, and the time at the right.
+fn arranged(label: Label, names: usize, columns: usize) -> Pieces {
+    let width = |pieces: &Pieces| pieces.iter().map(|(text, _)| text.width()).sum::<usize>();
+    let pad = |row: &mut Pieces, to: usize| {
+        let blanks = " ".repeat(to.saturating_sub(width(row)).max(1));
+        row.push((blanks, Tone::Plain));
+    };
+    let is_aligned = !label.is_free && names + STATES <= columns;
+    let (states, details) = if is_aligned {
+        (names + 1, names + 1 + STATES)
+    } else {
+        (0, 0)
+    };
+    let mut row = label.name;
+    pad(&mut row, states);
+    row.extend(label.state);
+    let time = label
+        .time
+        .filter(|time| width(&row) + 1 + time.width() <= columns);
+    let right = columns - time.as_ref().map_or(0, |time| time.width() + 1);
+    let from = details.max(width(&row) + 1);
+    let text = whole_names(&label.details, right.saturating_sub(from));
+    if !text.is_empty() {
+        pad(&mut row, from);
+        row.push((text, Tone::Plain));
     }
-    let mut shown = heads(pieces, columns - MORE.len());
-    shown.push((MORE.to_owned(), Tone::Faint));
-    shown
+    if let Some(time) = time {
+        pad(&mut row, columns - time.width());
+        row.push((time, Tone::Faint));
+    }
+    heads(row, columns)
 }
 
+/// The details that fit whole, and how many there are besides; of a sentence its first words.
+fn whole_names(details: &[String], columns: usize) -> String {
+    for count in (1..=details.len()).rev() {
+        let more = details.len() - count;
+        let more = if more > 0 {
+            format!(" +{more}")
+        } else {
+            String::new()
+        };
+        let text = details[..count].join(", ") + &more;
+        if text.width() <= columns {
+            return text;
+        }
+    }
+    let head = details.first().filter(|_| columns >= DETAIL).map(|first| {
+        let head = cut(first, columns - MORE.len());
+        let is_whole = first[head.len()..].starts_with(' ');
+        let end = if is_whole {
+            Some(head.len())
+        } else {
+            head.rfind(' ')
+        };
+        head[..end.unwrap_or(0)].to_owned()
+    });
+    let head = head.filter(|head| !head.is_empty());
+    head.map_or_else(String::new, |head| head + MORE)
+}
+
+/// As many whole words as fit; what is faint, such as a time, as a whole.
 fn heads(pieces: Pieces, columns: usize) -> Pieces {
     let mut left = columns;
     let mut shown = Pieces::new();
@@ -299,32 +394,23 @@ fn heads(pieces: Pieces, columns: usize) -> Pieces {
     shown
 }
 
-fn right(app: &App, paint: &Paint, page: &[String], place: Rect, buffer: &mut Buffer) {
-    let mut x = place.x;
+fn right(app: &App, paint: Paint, page: &[String], place: Rect, buffer: &mut Buffer) {
+    let mut x = place.x - 1;
     for &one in Page::VARIANTS {
         let looks = if one == app.page {
             Modifier::REVERSED
         } else {
-            Modifier::DIM
+            Modifier::empty()
         };
-        let left = usize::from(place.right().saturating_sub(x));
-        (x, _) = buffer.set_stringn(
-            x,
-            place.y,
-            one.into_str(),
-            left,
-            Style::new().add_modifier(looks),
-        );
-        x += 2;
+        let name = format!(" {} ", one.into_str());
+        let left = usize::from((place.right() + 1).saturating_sub(x));
+        let style = paint.tone(Tone::Plain).add_modifier(looks);
+        (x, _) = buffer.set_stringn(x, place.y - 1, name, left, style);
+        x += 1;
     }
-    for (y, line) in (place.y + 1..place.bottom()).zip(page.iter().skip(app.scroll)) {
-        buffer.set_stringn(
-            place.x,
-            y,
-            line,
-            place.width.into(),
-            paint.paged(line, app.page),
-        );
+    for (y, line) in (place.y..place.bottom()).zip(page.iter().skip(app.scroll)) {
+        let style = paint.paged(line, app.page);
+        buffer.set_stringn(place.x, y, line, place.width.into(), style);
     }
 }
 
@@ -353,7 +439,7 @@ fn keys(columns: usize) -> String {
     fits.unwrap_or_default()
 }
 
-fn bottom(app: &App, paint: &Paint, area: Rect, buffer: &mut Buffer) {
+fn bottom(app: &App, paint: Paint, area: Rect, buffer: &mut Buffer) {
     let y = area.bottom().saturating_sub(1);
     let columns = usize::from(area.width);
     let (text, tone) = match &app.prompt {
@@ -396,32 +482,31 @@ fn bottom(app: &App, paint: &Paint, area: Rect, buffer: &mut Buffer) {
 }
 
 /// The keys in a box, over whatever is below: as wide as they need, or as the terminal is.
-fn help(paint: &Paint, area: Rect, buffer: &mut Buffer) {
+fn help(paint: Paint, area: Rect, buffer: &mut Buffer) {
     let lines = help_lines(
         usize::from(area.width).saturating_sub(4),
         usize::from(area.height).saturating_sub(4),
     );
     let inside = lines.iter().map(|line| line.width()).max().unwrap_or(0);
-    let edge = format!("+{}+", "-".repeat(inside + 2));
-    let within = lines
-        .iter()
-        .map(|line| format!("| {line}{} |", " ".repeat(inside - line.width())));
-    let rows: Vec<String> = [edge.clone()]
-        .into_iter()
-        .chain(within)
-        .chain([edge])
-        .collect();
     let width = u16::try_from(inside + 4)
         .unwrap_or(u16::MAX)
         .min(area.width);
-    let x = area.x + (area.width - width) / 2;
-    for (y, row) in (area.y + 1..area.bottom()).zip(&rows) {
+    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX);
+    let place = Rect {
+        x: area.x + (area.width - width) / 2 + 2,
+        y: area.y + 2,
+        width: width - 4,
+        height: height.min(area.height.saturating_sub(4)),
+    };
+    paint.frame(place, true, buffer);
+    for (y, line) in (place.y..place.bottom()).zip(&lines) {
+        let line = format!(" {line}{} ", " ".repeat(inside - line.width()));
         buffer.set_stringn(
-            x,
+            place.x - 1,
             y,
-            row,
-            usize::from(width),
-            paint.tone(Tone::Plain).add_modifier(Modifier::REVERSED),
+            line,
+            usize::from(width - 2),
+            paint.tone(Tone::Plain),
         );
     }
 }
@@ -447,40 +532,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_has_whole_words() {
-        let row = || {
-            vec![
-                ("@5 ".to_owned(), Tone::Name),
-                ("failed".to_owned(), Tone::Bad),
-                (" After it".to_owned(), Tone::Plain),
-            ]
+    fn a_row_has_columns_and_whole_names() {
+        let row = |columns: usize, names: &[&str]| {
+            let label = Label {
+                name: vec![("    attempt 1".to_owned(), Tone::Plain)],
+                state: vec![("failed".to_owned(), Tone::Bad)],
+                details: names.iter().map(|name| (*name).to_owned()).collect(),
+                ..Label::default()
+            };
+            let pieces = arranged(label, 18, columns).into_iter();
+            pieces.map(|(text, _)| text).collect::<String>()
         };
-        let shown = |columns| {
-            clipped(row(), columns)
-                .into_iter()
-                .map(|(text, _)| text)
-                .collect::<String>()
-        };
+        let names = ["test_sum", "test_total", "test_x"];
         assert_eq!(
-            [
-                shown(40),
-                shown(18),
-                shown(17),
-                shown(15),
-                shown(9),
-                shown(8),
-                shown(2)
-            ],
-            [
-                "@5 failed After it",
-                "@5 failed After it",
-                "@5 failed ...",
-                "@5 failed After",
-                "@5 failed",
-                "@5 ",
-                "@5"
-            ]
+            row(60, &names),
+            "    attempt 1      failed      test_sum, test_total, test_x"
         );
+        assert_eq!(
+            row(45, &names),
+            "    attempt 1      failed      test_sum +2"
+        );
+        assert_eq!(row(36, &names), "    attempt 1      failed");
+        assert_eq!(
+            row(48, &["Timed out after 3 seconds"]),
+            "    attempt 1      failed      Timed out ..."
+        );
+        assert_eq!(row(24, &names[..1]), "    attempt 1 failed");
+        let label = Label {
+            name: vec![("- night".to_owned(), Tone::Name)],
+            state: vec![("complete".to_owned(), Tone::Good)],
+            time: Some("5 s ago".to_owned()),
+            is_free: true,
+            ..Label::default()
+        };
+        let text: String = arranged(label, 18, 30)
+            .into_iter()
+            .map(|(text, _)| text)
+            .collect();
+        assert_eq!(text, "- night complete       5 s ago");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use app::{App, Outcome, Page, Subject};
-use draw::{Places, draw, fit};
+use draw::{Paint, Places, draw, fit};
 use ratatui_core::{
     backend::{Backend, ClearType, WindowSize},
     buffer::Cell,
@@ -92,8 +92,12 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<Hint>> {
         let page: &[String] = if is_made { &made.fitted.1 } else { &[] };
         if dirty {
             app.now = context.clock.now();
+            let paint = Paint {
+                color: ui.stderr_color,
+                unicode: ui.unicode,
+            };
             let shown = |frame: &mut ratatui_core::terminal::Frame<'_>| {
-                draw(app, page, ui.stderr_color, frame.area(), frame.buffer_mut());
+                draw(app, page, paint, frame.area(), frame.buffer_mut());
             };
             terminal
                 .draw(shown)

@@ -9,7 +9,7 @@ use super::timeline::{Node, Row};
 use crate::engine::{Context, Result, inspect, status};
 use crate::model::failure::Evidence;
 use crate::model::{Attempt, Checkpoint, Failure, Run, RunKey, State, Timestamp};
-use crate::policy::report::{markdown, outcome};
+use crate::policy::report::{iteration_state, markdown, outcome, run_state, summary_of};
 use crate::policy::secrets::redact;
 
 /// This many lines of a page are shown; commands show the rest.
@@ -102,11 +102,7 @@ fn overview(
 }
 
 fn about_run(run: &Run, now: Timestamp) -> String {
-    let mut text = format!(
-        "Run {}: {}\n\n",
-        run.key,
-        render::in_words(run.status.as_str())
-    );
+    let mut text = format!("Run {}: {}\n\n", run.key, run_state(run));
     let total = run.spec.of_total();
     text += &format!("Iteration: {}{total}\n", run.shown_iteration());
     text += &format!("Attempts:  {}\n", run.iterations.count_attempts());
@@ -127,8 +123,11 @@ fn about_iteration(ui: &Ui, run: &Run, number: u32, now: Timestamp) -> String {
     };
     let mut text = format!(
         "Iteration {number}: {}\n\n",
-        render::in_words(iteration.status.as_str())
+        iteration_state(iteration.status)
     );
+    if let Some(summary) = summary_of(run, number) {
+        text += &format!("{summary}\n\n");
+    }
     if let Some(reason) = &iteration.reason {
         text += &format!("{reason}\n\n");
     }
@@ -162,12 +161,21 @@ fn about_attempt(ui: &Ui, attempt: &Attempt, now: Timestamp) -> String {
     if let Some(id) = &attempt.checkpoint_id {
         text += &format!("  checkpoint  {}\n", ui.id(id));
     }
+    if let Some(approach) = &attempt.approach {
+        text += &format!(
+            "  {}\n",
+            approach.split_whitespace().collect::<Vec<_>>().join(" ")
+        );
+    }
     for (name, result) in &attempt.feedback_results {
         let verdict = if result.passed { "passed" } else { "failed" };
         text += &format!("  check {name}: {verdict} ({})\n", result.summary);
     }
     if let Some(failure) = &attempt.failure {
         text += &format!("  {}: {}\n", failure.cause.as_str(), failure.message);
+        for name in &failure.failing {
+            text += &format!("    {name}\n");
+        }
     }
     for note in &attempt.notes {
         text += &format!("  {note}\n");
@@ -315,19 +323,38 @@ fn why(failure: &Failure) -> String {
     text
 }
 
-/// The end of the attempt's log; of everything else what was recorded about the run.
+/// What an attempt printed, of an iteration each of them; of a run what was recorded about it.
 fn log(context: &Context, ui: &Ui, state: &State, run: &Run, row: &Row) -> Result<String> {
-    let path = attempt(state, run, &row.node).and_then(|attempt| attempt.log_path.as_ref());
-    match path {
-        Some(path) => {
-            let end = inspect::log_end(context, Path::new(path))?;
-            Ok(if end.trim().is_empty() {
-                "It printed nothing.".to_owned()
-            } else {
-                end
-            })
+    let printed = |attempt: &Attempt| {
+        let Some(path) = &attempt.log_path else {
+            return Ok("No log is kept of it.".to_owned());
+        };
+        let end = inspect::log_end(context, Path::new(path))?;
+        Ok(if end.trim().is_empty() {
+            "It printed nothing.".to_owned()
+        } else {
+            end
+        })
+    };
+    match &row.node {
+        Node::Iteration(number) => {
+            let attempts = run
+                .iterations
+                .get(*number)
+                .map_or(&[][..], |one| &one.attempts);
+            let logs = attempts.iter().map(|attempt| {
+                Ok(format!(
+                    "Attempt {}:\n{}\n",
+                    attempt.number,
+                    printed(attempt)?
+                ))
+            });
+            Ok(logs.collect::<Result<Vec<_>>>()?.join("\n"))
         }
-        None => recorded_log(context, ui, state, &run.key),
+        node => match attempt(state, run, node) {
+            Some(attempt) => printed(attempt),
+            None => recorded_log(context, ui, state, &run.key),
+        },
     }
 }
 

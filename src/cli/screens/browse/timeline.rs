@@ -5,11 +5,13 @@ use std::rc::Rc;
 
 use crate::model::checkpoint::trigger;
 use crate::model::{
-    AttemptOutcome, Checkpoint, IterationStatus, Run, RunKey, RunStatus, State, Timestamp, Verdict,
+    Attempt, AttemptOutcome, Checkpoint, IterationStatus, Run, RunKey, RunStatus, State, Timestamp,
+    Verdict,
 };
 
-use super::super::super::render::{in_words, when};
+use super::super::super::render::when;
 use super::super::super::ui::escape;
+use crate::policy::report::{iteration_state, run_state, summary_of};
 
 /// What a row represents.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,106 +117,165 @@ fn of_run(state: &State, run: &Run, (key, latest): (&Rc<RunKey>, u32), rows: &mu
     }
 }
 
+/// What a row says, by columns.
+#[derive(Debug, Default)]
+pub(super) struct Label {
+    /// What it is, indented.
+    pub name: Pieces,
+    /// What came of it.
+    pub state: Pieces,
+    /// More about it, the most important first; what does not fit is counted.
+    pub details: Vec<String>,
+    /// When, at the right.
+    pub time: Option<String>,
+    /// The columns are its own: a run's name is as long as it is.
+    pub is_free: bool,
+}
+
+impl Label {
+    fn gone() -> Self {
+        Self {
+            name: plain("gone"),
+            ..Self::default()
+        }
+    }
+
+    /// All that it says, for a search.
+    pub(super) fn text(&self) -> String {
+        let pieces = self.name.iter().chain(&self.state);
+        let pieces = pieces.map(|(text, _)| text.trim());
+        let details = self.details.iter().map(String::as_str);
+        let all: Vec<&str> = pieces.chain(details).chain(self.time.as_deref()).collect();
+        all.join(" ")
+    }
+}
+
 /// What a row says. `open` is whether more of its run is shown.
-pub(super) fn label(state: &State, row: &Row, open: bool, now: Timestamp) -> Pieces {
+pub(super) fn label(state: &State, row: &Row, open: bool, now: Timestamp) -> Label {
     let Some(run) = state.run(&row.run) else {
-        return plain("gone");
+        return Label::gone();
     };
-    let indent = (" ".repeat(2 * row.depth), Tone::Plain);
-    let mut pieces = match &row.node {
+    let mut label = match &row.node {
         Node::Run => {
             let mark = if open { "- " } else { "+ " };
-            let status = in_words(run.status.as_str());
-            vec![
-                (mark.to_owned(), Tone::Plain),
-                (escape(&run.key.to_string()), Tone::Name),
-                (" ".to_owned(), Tone::Plain),
-                (status, tone_of_run(run.status)),
-                (format!(" {}", when(run.last_at, now)), Tone::Faint),
-            ]
+            Label {
+                name: vec![
+                    (mark.to_owned(), Tone::Plain),
+                    (escape(&run.key.to_string()), Tone::Name),
+                ],
+                state: vec![(run_state(run), tone_of_run(run.status))],
+                time: Some(when(run.last_at, now)),
+                is_free: true,
+                ..Label::default()
+            }
         }
-        Node::Iteration(number) => {
-            let total = run.spec.of_total();
-            let status = run
-                .iterations
-                .get(*number)
-                .map(|iteration| iteration.status);
-            let mut pieces = plain(&format!("iteration {number}{total} "));
-            pieces.extend(
-                status.map(|status| (in_words(status.as_str()), tone_of_iteration(status))),
-            );
-            pieces
-        }
+        Node::Iteration(number) => of_iteration(run, *number),
         Node::Attempt(number, attempt) => of_attempt(run, *number, *attempt),
         Node::Checkpoint(seq) => match state.checkpoints.get(*seq) {
             Some(checkpoint) => of_checkpoint(checkpoint, state.is_superseded(checkpoint), now),
-            None => plain("gone"),
+            None => Label::gone(),
         },
     };
-    pieces.insert(0, indent);
-    pieces
+    let indent = (" ".repeat(2 * row.depth), Tone::Plain);
+    label.name.insert(0, indent);
+    label
 }
 
 fn plain(text: &str) -> Pieces {
     vec![(text.to_owned(), Tone::Plain)]
 }
 
-fn of_attempt(run: &Run, number: u32, attempt: u32) -> Pieces {
+fn name_of_iteration(run: &Run, number: u32) -> String {
+    format!("iteration {number}{}", run.spec.of_total())
+}
+
+/// The columns that the names below a run take.
+pub(super) fn width_of_names(run: &Run) -> usize {
+    let last = run.iterations.last_number().unwrap_or(0);
+    2 + name_of_iteration(run, last).len()
+}
+
+fn of_iteration(run: &Run, number: u32) -> Label {
+    let name = plain(&name_of_iteration(run, number));
+    let Some(iteration) = run.iterations.get(number) else {
+        return Label {
+            name,
+            ..Label::default()
+        };
+    };
+    let word = iteration_state(iteration.status).to_owned();
+    let details = match summary_of(run, number) {
+        Some(summary) => vec![summary],
+        None => iteration.attempts.last().map_or_else(Vec::new, why),
+    };
+    Label {
+        name,
+        state: vec![(word, tone_of_iteration(iteration.status))],
+        details,
+        ..Label::default()
+    }
+}
+
+/// Why an attempt failed: the tests by their names, else what its failure says.
+fn why(attempt: &Attempt) -> Vec<String> {
+    match &attempt.failure {
+        Some(failure) if failure.failing.is_empty() => vec![escape(&failure.message)],
+        Some(failure) => failure.failing.iter().map(|name| escape(name)).collect(),
+        None => Vec::new(),
+    }
+}
+
+fn of_attempt(run: &Run, number: u32, attempt: u32) -> Label {
     let found = run
         .iterations
         .get(number)
         .and_then(|iteration| iteration.attempts.iter().rfind(|one| one.number == attempt));
     let Some(found) = found else {
-        return plain("gone");
+        return Label::gone();
     };
     let (word, tone) = match found.outcome {
         Some(AttemptOutcome::Passed) => ("passed", Tone::Good),
         Some(AttemptOutcome::Failed) => ("failed", Tone::Bad),
-        Some(AttemptOutcome::Cancelled) => ("cancelled", Tone::Waiting),
+        Some(AttemptOutcome::Cancelled) => ("interrupted", Tone::Waiting),
         None => ("at work", Tone::Waiting),
     };
-    let mut pieces = plain(&format!("attempt {attempt} "));
-    pieces.push((word.to_owned(), tone));
-    if let Some(failure) = &found.failure {
-        pieces.push((
-            format!(" {}: {}", failure.cause.as_str(), escape(&failure.message)),
-            Tone::Plain,
-        ));
+    Label {
+        name: plain(&format!("attempt {attempt}")),
+        state: vec![(word.to_owned(), tone)],
+        details: why(found),
+        ..Label::default()
     }
-    pieces
 }
 
-fn of_checkpoint(checkpoint: &Checkpoint, superseded: bool, now: Timestamp) -> Pieces {
+fn of_checkpoint(checkpoint: &Checkpoint, superseded: bool, now: Timestamp) -> Label {
     let tone = match checkpoint.verdict {
+        _ if superseded || checkpoint.is_safety() => Tone::Faint,
         Verdict::Passed => Tone::Good,
         Verdict::Failed => Tone::Bad,
         Verdict::Unverified => Tone::Plain,
     };
-    let pin = if checkpoint.pinned { ", pinned" } else { "" };
-    let over = if superseded { ", superseded" } else { "" };
-    let faint = if superseded || checkpoint.is_safety() {
-        Tone::Faint
+    let word = if superseded {
+        "rolled back"
     } else {
-        Tone::Plain
+        checkpoint.verdict.as_str()
     };
-    let mut pieces = vec![
-        (format!("@{} ", checkpoint.seq), Tone::Name),
-        (checkpoint.verdict.as_str().to_owned(), tone),
-        (format!("{pin}{over}"), faint),
-        (
-            if checkpoint.damaged { ", damaged" } else { "" }.to_owned(),
-            Tone::Bad,
-        ),
-        (
-            format!(" {}", when(checkpoint.created_at, now)),
-            Tone::Faint,
-        ),
-    ];
-    // Of one below its attempt all is said.
-    if checkpoint.trigger != trigger::ATTEMPT {
-        pieces.push((format!(" {}", escape(&checkpoint.description)), faint));
+    let mut state = vec![(word.to_owned(), tone)];
+    for (is_so, note, tone) in [
+        (checkpoint.pinned, ", pinned", Tone::Plain),
+        (checkpoint.damaged, ", damaged", Tone::Bad),
+    ] {
+        state.extend(is_so.then(|| (note.to_owned(), tone)));
     }
-    pieces
+    // Of one below its attempt all is said.
+    let is_own = checkpoint.trigger != trigger::ATTEMPT;
+    let details = is_own.then(|| escape(&checkpoint.description));
+    Label {
+        name: vec![(format!("@{}", checkpoint.seq), Tone::Name)],
+        state,
+        details: details.into_iter().collect(),
+        time: Some(when(checkpoint.created_at, now)),
+        ..Label::default()
+    }
 }
 
 fn tone_of_run(status: RunStatus) -> Tone {

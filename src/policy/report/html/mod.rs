@@ -6,10 +6,12 @@ mod sections;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use chrono::{DateTime, FixedOffset};
 use maud::{DOCTYPE, Escaper, Markup, PreEscaped, Render, html};
 use sha1::{Digest, Sha1};
 
-use super::data::{AttemptLine, FileLine, Files, Moment, MomentKind, Recommended, Report};
+use super::data::{AttemptLine, Moment, MomentKind, Report};
+use super::timeline::with_times;
 use super::words;
 use super::words::MARK;
 use crate::model::{AttemptOutcome, Timestamp};
@@ -18,10 +20,51 @@ use crate::policy::text::{escape, escape_lines};
 
 const STYLE: &str = include_str!("style.css");
 
-/// Renders the page.
-pub(crate) fn html(report: &Report) -> String {
+/// A report, and the time zone of whoever reads it.
+pub(super) struct Page<'a> {
+    report: &'a Report,
+    local: &'a dyn Fn(Timestamp) -> DateTime<FixedOffset>,
+}
+
+impl Page<'_> {
+    /// `2026-01-05 04:19:02 UTC+01:00`.
+    fn date_time(&self, at: Timestamp) -> String {
+        format!(
+            "{} {}",
+            (self.local)(at).format("%Y-%m-%d %H:%M:%S"),
+            self.zone(at)
+        )
+    }
+
+    /// A text of the record with its times as they are here.
+    fn local_times(&self, text: &str) -> String {
+        with_times(text, &|at| self.date_time(at))
+    }
+
+    /// `04:19:02`.
+    fn time(&self, at: Timestamp) -> String {
+        (self.local)(at).format("%H:%M:%S").to_string()
+    }
+
+    /// `2026-01-05`.
+    fn date(&self, at: Timestamp) -> String {
+        (self.local)(at).format("%Y-%m-%d").to_string()
+    }
+
+    /// `UTC+01:00`; `UTC` itself has no offset.
+    fn zone(&self, at: Timestamp) -> String {
+        let local = (self.local)(at);
+        match local.offset().local_minus_utc() {
+            0 => "UTC".to_owned(),
+            _ => local.format("UTC%:z").to_string(),
+        }
+    }
+}
+
+/// Renders the page, with times as they are `local` to whoever reads it.
+pub(crate) fn html(report: &Report, local: &dyn Fn(Timestamp) -> DateTime<FixedOffset>) -> String {
     let title = format!("{}: {}", report.kind.title(), report.summary.run.run_id);
-    let body = body(report);
+    let body = Page { report, local }.body();
     // A hash of all the text, so that nobody whose text is in it can know the nonce beforehand.
     let nonce = format!("{:x}", Sha1::digest(body.0.as_bytes()));
     let policy = format!(
@@ -37,6 +80,7 @@ pub(crate) fn html(report: &Report) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
+                @if let Some(night) = &report.night { meta name="description" content=(Line(&night.line(None))); }
                 title { (Line(&title)) }
                 style nonce=(nonce) { (PreEscaped(STYLE)) }
             }
@@ -46,93 +90,20 @@ pub(crate) fn html(report: &Report) -> String {
     page.into_string() + "\n"
 }
 
-fn body(report: &Report) -> Markup {
-    html! {
-        (sections::header(report, report.kind.title()))
-        div.columns {
-            aside {
-                (actions(&report.recommended_actions))
-                (sections::checkpoints(report))
-                (files(&report.files))
-            }
-            main {
-                (chart(report))
-                (sections::attempts(report))
-            }
-        }
-        (sections::errors(&report.error_details))
-        (sections::timeline(report))
-        footer { "Made by recover on " (words::date_time(report.generated_at)) "." }
-    }
-}
-
 /// A command of which no option is broken in two where a line ends.
-fn words_of(command: &str) -> Markup {
+fn command(command: &str) -> Markup {
     html! {
-        @for (number, word) in redact(command).split(' ').enumerate() {
-            @if number > 0 { " " }
-            span { (Line(word)) }
-        }
-    }
-}
-
-fn actions(actions: &[Recommended]) -> Markup {
-    let list = html! {
-        @if actions.is_empty() { (none("Nothing is left to do.")) }
-        @else {
-            ol.actions {
-                @for action in actions {
-                    li.best[action.by_policy] {
-                        p {
-                            (Line(&action.description))
-                            @if action.by_policy { " " (badge("calm", "recommended")) }
-                        }
-                        @if let Some(command) = &action.command { pre.command { (words_of(command)) } }
-                    }
-                }
-            }
-        }
-    };
-    section("actions", "Recommended actions", None, list)
-}
-
-fn files(files: &Files) -> Markup {
-    if files.entries.is_empty() {
-        return section("files", "Files involved", None, none("None that is known."));
-    }
-    let list = html! {
-        ul.files {
-            @for entry in &files.entries { (file(entry)) }
-            @if files.total > files.entries.len() {
-                li.none { "… and " (files.total - files.entries.len()) " more" }
-            }
-        }
-    };
-    section(
-        "files",
-        "Files involved",
-        Some(files.total.to_string()),
-        list,
-    )
-}
-
-fn file(file: &FileLine) -> Markup {
-    html! {
-        li {
-            (mono(&file.path.to_lossy()))
-            small {
-                (file.kind.as_str()) " · "
-                @if let (Some(added), Some(deleted)) = (file.added, file.deleted) {
-                    span.added { "+" (added) } " " span.removed { "−" (deleted) }
-                } @else { "binary" }
-                " · attempt " (file.attempt_names())
+        pre.command {
+            @for (number, word) in redact(command).split(' ').enumerate() {
+                @if number > 0 { " " }
+                span { (Line(word)) }
             }
         }
     }
 }
 
 /// What an outcome looks like.
-pub(crate) fn tone(outcome: Option<AttemptOutcome>) -> &'static str {
+fn tone(outcome: Option<AttemptOutcome>) -> &'static str {
     match outcome {
         Some(AttemptOutcome::Passed) => "good",
         Some(AttemptOutcome::Failed) => "bad",
@@ -142,12 +113,7 @@ pub(crate) fn tone(outcome: Option<AttemptOutcome>) -> &'static str {
 }
 
 /// A section with its heading, and a figure beside it.
-pub(crate) fn section(
-    id: &str,
-    heading: &str,
-    figure: Option<String>,
-    content: impl Render,
-) -> Markup {
+fn section(id: &str, heading: &str, figure: Option<String>, content: impl Render) -> Markup {
     html! {
         section id=(id) {
             h2 { (heading) @if let Some(figure) = figure { " " small { (figure) } } }
@@ -156,8 +122,18 @@ pub(crate) fn section(
     }
 }
 
+/// A section that is folded until it is opened, which takes no script.
+fn folded(id: &str, heading: &str, figure: &str, content: impl Render) -> Markup {
+    html! {
+        details id=(id) {
+            summary { h2 { (heading) " " small { (figure) } } }
+            (content)
+        }
+    }
+}
+
 /// A term and its description.
-pub(crate) fn fact(term: &str, description: impl Render) -> Markup {
+fn fact(term: &str, description: impl Render) -> Markup {
     html! { div { dt { (Line(term)) } dd { (description) } } }
 }
 
@@ -172,7 +148,7 @@ fn mono(content: &str) -> Markup {
 }
 
 /// What stands in a section that has nothing to list.
-pub(crate) fn none(text: &str) -> Markup {
+fn none(text: &str) -> Markup {
     html! { p.none { (text) } }
 }
 
@@ -182,8 +158,9 @@ const MAX_ROWS: usize = 40;
 const WIDTH: f64 = 1000.0;
 
 /// The chart; nothing where there is nothing to compare.
-pub(crate) fn chart(report: &Report) -> Markup {
-    if report.attempts.is_empty() {
+fn chart(page: &Page<'_>) -> Markup {
+    let report = page.report;
+    if report.attempts.len() < 2 {
         return Markup::default();
     }
     let scale = Scale::of(&report.attempts, report.generated_at);
@@ -201,8 +178,8 @@ pub(crate) fn chart(report: &Report) -> Markup {
             @for (iteration, bars) in rows.iter().skip(skipped) { (row(&format!("Iteration {iteration}"), bars)) }
             @if !marks.is_empty() { (row("Rollbacks", &marks)) }
             p.axis {
-                time datetime=(first) { (words::time(first)) }
-                time datetime=(last) { (words::time(last)) }
+                time datetime=(first) { (page.time(first)) }
+                time datetime=(last) { (page.time(last)) }
             }
         }
         p.legend {
@@ -210,7 +187,8 @@ pub(crate) fn chart(report: &Report) -> Markup {
             @if scale.shortened { " Long waits are shortened." }
         }
     };
-    section("chart", "Attempts over time", None, content)
+    let count = words::count(report.attempts.len(), "attempt");
+    folded("chart", "Attempts over time", &count, content)
 }
 
 /// The colours that are there, with their words.
@@ -362,10 +340,10 @@ fn gap(from: Timestamp, to: Timestamp) -> f64 {
 }
 
 /// One line of text, as content or as the value of an attribute.
-pub(crate) struct Line<'a>(pub &'a str);
+struct Line<'a>(&'a str);
 
 /// Text that keeps its line breaks, for `pre`.
-pub(crate) struct Lines<'a>(pub &'a str);
+struct Lines<'a>(&'a str);
 
 impl Render for Line<'_> {
     fn render_to(&self, out: &mut String) {

@@ -1,0 +1,1 @@
+# Small filters for texts. The agent adds one more in each iteration.
