@@ -1,6 +1,6 @@
 //! The HTML report in a real browser, Chromium: its width, its colours, what is folded, what is printed.
 //!
-//! No script of the page runs; the browser is asked through its DevTools protocol.
+//! No script of the page runs; the browser is asked through its `DevTools` protocol.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};

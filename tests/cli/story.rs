@@ -29,6 +29,7 @@ fn own_lines_have_a_time_where_the_user_is() {
     let ran = env.recover(&run).expect(0);
     let begun = "[2026-03-01T07:44:05.000+05:30] Iteration 1 of 1";
     assert!(ran.stderr.contains(begun), "{}", ran.stderr);
+    let codes = Regex::new("\u{1b}\\[[0-9;]*[A-Za-z]").unwrap();
     for (locale, mark) in [("C.UTF-8", "▸"), ("C", ">")] {
         for vars in [
             &[("LC_ALL", locale)][..],
@@ -39,7 +40,6 @@ fn own_lines_have_a_time_where_the_user_is() {
             };
             let (code, said) = terminal.end();
             assert_eq!(code, 0, "{said}");
-            let codes = Regex::new("\u{1b}\\[[0-9;]*[A-Za-z]").unwrap();
             let said = codes.replace_all(&said, "");
             assert!(
                 said.contains(&format!("{mark} 07:44:05 Iteration 1 of 1")),

@@ -220,7 +220,11 @@ fn of_iteration(run: &Run, number: u32) -> Label {
 fn why(attempt: &Attempt) -> Vec<String> {
     match &attempt.failure {
         Some(failure) if failure.failing.is_empty() => vec![escape(&failure.message)],
-        Some(failure) => failure.failing.iter().map(|name| escape(name)).collect(),
+        Some(failure) => {
+            // Without its file or module, which the page has: there is little room.
+            let short = |name: &String| escape(name.rsplit("::").next().unwrap_or(name));
+            failure.failing.iter().map(short).collect()
+        }
         None => Vec::new(),
     }
 }
