@@ -748,8 +748,8 @@ const ALL: &[(&str, &[Example])] = &[
     (
         "mcp",
         &[(
-            "claude mcp add recover -- recover mcp",
-            "in Claude Code; other agents have it in their settings",
+            "recover mcp",
+            "for an agent's settings: claude mcp add recover -- recover mcp",
         )],
     ),
     (

@@ -17,6 +17,7 @@ use clap_complete::{ArgValueCompleter, CompletionCandidate};
 use crate::engine::{Context, ErrorKind, Result, rollback, status};
 use crate::model::hint::quote;
 use crate::model::{Selector, Strategy};
+use crate::policy::report::run_state;
 use crate::policy::retry::label;
 
 use super::args::{Cli, GlobalArgs, expand_aliases};
@@ -233,11 +234,7 @@ fn known_runs(context: &Context) -> Result<Vec<Word>> {
     let words = state.runs.iter().rev().map(|run| {
         (
             run.key.run_id.to_string(),
-            format!(
-                "{}, started {}",
-                run.status.as_str(),
-                when(run.created_at, now)
-            ),
+            format!("{}, started {}", run_state(run), when(run.created_at, now)),
         )
     });
     let mut words: Vec<Word> = words.collect();

@@ -8,6 +8,7 @@ use super::super::ui::{Ui, escape};
 use super::{Column, Table, column, date_time, toned, when, words};
 use crate::engine::{inspect, rollback, runs};
 use crate::model::{Checkpoint, ObjectId, OperationKind, PathReason, Timestamp, ToldStep};
+use crate::policy::report::run_state;
 use crate::policy::text::count;
 
 /// Checkpoints, oldest first. `all_runs`: they may be of several runs.
@@ -345,7 +346,7 @@ fn taken_back_text(ui: &Ui, restore: &rollback::Restore, dry_run: bool) -> Strin
         Some(run) => format!(
             "the discard of run {}, which is {} again",
             escape(&run.key.to_string()),
-            run.status.as_str()
+            run_state(run)
         ),
         None => format!("the {}{to}", operation.command),
     };

@@ -3,12 +3,13 @@
 use std::fmt::Write;
 
 use super::super::args::How;
-use super::super::render::{crossed_text, in_words, superseded_text, time_of_day, unchanged_text};
+use super::super::render::{crossed_text, superseded_text, time_of_day, unchanged_text};
 use super::super::ui::{Ui, escape};
 use super::{List, Picked, Talk, nothing_changed, same_as, size};
 use crate::engine::{Context, Error, ErrorKind, Result, inspect, rollback};
 use crate::model::checkpoint::trigger;
 use crate::model::{Checkpoint, CheckpointId, Hint, OperationKind, PathReason, RepoPath, Selector};
+use crate::policy::report::run_state;
 use crate::policy::restore::Edits;
 
 /// What a person chose.
@@ -51,7 +52,7 @@ pub(crate) fn choose_rollback(
     talk.title(&format!(
         "Rollback of run {}: {}, iteration {}{total}",
         run.key,
-        in_words(run.status.as_str()),
+        run_state(run),
         run.shown_iteration()
     ));
     talk.ask("Nothing is changed before you say yes. Where to?");

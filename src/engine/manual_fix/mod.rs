@@ -26,6 +26,7 @@ use crate::model::{
 };
 use crate::policy::classify::classify;
 use crate::policy::prompt::manual_fix_context;
+use crate::policy::report::run_state;
 use crate::policy::retry::end_of_fix;
 use crate::policy::text::plain_text;
 use crate::process::Show;
@@ -48,7 +49,7 @@ pub(crate) fn start(context: &Context) -> Result<Fix> {
         let message = format!(
             "run {} is {}: there is nothing to fix",
             run.key,
-            run.status.as_str()
+            run_state(run)
         );
         return Err(
             Error::new(ErrorKind::NotFailed, message).hint(Hint::recover(["status"]).run(&run.key))

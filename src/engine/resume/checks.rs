@@ -19,6 +19,7 @@ use crate::model::manifest::ObjectId;
 use crate::model::run::{Run, RunStatus};
 use crate::model::state::State;
 use crate::model::step::StepStatus;
+use crate::policy::report::run_state;
 use crate::policy::retry::end_of_fix;
 use crate::store::views::resume_hint;
 
@@ -252,7 +253,7 @@ pub(super) fn refuse(
         let message = format!(
             "run {} is not in failed state (it is {}): there is nothing to resume",
             run.key,
-            run.status.as_str()
+            run_state(run)
         );
         let words: &[&str] = if only_holds {
             &["checkpoint", "list"]

@@ -35,7 +35,7 @@ use crate::model::decision::{Decision, Standing};
 use crate::model::hint::Hint;
 use crate::model::run::{NONE, ProcessId, Run, RunKey, RunSpec, RunStatus};
 use crate::model::state::State;
-use crate::policy::report::Night;
+use crate::policy::report::{Night, run_state};
 use crate::policy::retry::Outlook;
 use crate::process::Show;
 use crate::store::NewEvent;
@@ -272,7 +272,7 @@ fn new_run(context: &Context, state: &State, spec: RunSpec) -> Result<(RunKey, V
             // An attempt has the name of its own run from the environment.
             trust::refuse_to_agent(context, "run", Reach::Run)?;
             refuse_driven(context, run)?;
-            let status = run.status.as_str();
+            let status = run_state(run);
             let message = format!(
                 "run {} already exists ({status}): resume it, or choose another name with --run",
                 run.key

@@ -14,6 +14,7 @@ use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::run::{Run, RunSpec, RunStatus};
 use crate::model::state::State;
+use crate::policy::report::run_state;
 use crate::policy::retry::REPEATED;
 
 /// What `run --series` is about.
@@ -127,7 +128,7 @@ fn number_of(series: &str, run: &Run) -> u32 {
 }
 
 fn ended_badly(series: &str, run: &Run) -> Error {
-    let (key, status) = (&run.key, run.status.as_str());
+    let (key, status) = (&run.key, run_state(run));
     let message = format!(
         "the latest run of series {series}, {key}, has not ended well ({status}), and the next one begins only once that is \
          decided: recover resume goes on with it, recover discard takes it back, recover close leaves the files as they are"

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::crash;
 use super::inputs::{Inputs, complained};
+use super::message;
 use super::reset_time::{after, local_zones, reset_time};
 use super::rules::{Rule, Verdict};
 use super::scan::{Hit, evidence, is_wrapper};
-use super::telling;
 use crate::model::agent_record::AgentRecord;
 use crate::model::failure::{Cause, Evidence, EvidenceSource, Failure, FailureEvidence, Location};
 use crate::model::feedback::CheckKind;
@@ -156,10 +156,10 @@ impl Conclusion {
             source => {
                 let cause = self.verdict.cause;
                 let named = (*message == evidence.text)
-                    .then(|| telling::instead_of(inputs, source, evidence.line, cause, message));
+                    .then(|| message::instead_of(inputs, source, evidence.line, cause, message));
                 named.flatten().or_else(|| {
                     let number = evidence.line.filter(|_| message.ends_with(':'))?;
-                    let rest = telling::below(inputs.stream(source), number)?;
+                    let rest = message::below(inputs.stream(source), number)?;
                     Some(format!("{message} {rest}"))
                 })
             }

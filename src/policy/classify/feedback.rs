@@ -10,7 +10,7 @@ use super::rules::{
     AGENT, ANY, AUTH, BUILD, FAMILIES, Family, LINT, NO_TOOL, Rule, TEST, TYPECHECK, UNAUTHORIZED,
 };
 use super::scan::{Hit, Scan};
-use super::{api, command_line, conclusion, process, rules, scan, telling};
+use super::{api, command_line, conclusion, message, process, rules, scan};
 use crate::model::failure::{Cause, EvidenceSource};
 use crate::model::feedback::CheckKind;
 use crate::policy::text::Line;
@@ -313,7 +313,15 @@ impl<'a> Feedback<'a> {
         let names = conclusion::failed_names(self.inputs);
         let tests = conclusion::of_tests(self.inputs, &conclusion.evidence, names);
         let says = tests != conclusion.evidence.text;
-        conclusion.message = match telling::reason(self.inputs) {
+        // Its line may begin with the test's name.
+        let without_name = |reason: String| match names.first() {
+            Some(name) => match reason.strip_prefix(name.as_str()) {
+                Some(rest) => rest.trim_start_matches([' ', '-', ':']).to_owned(),
+                None => reason,
+            },
+            None => reason,
+        };
+        conclusion.message = match message::reason(self.inputs).map(without_name) {
             Some(reason) if says && !tests.contains(&reason) => format!("{tests}: {reason}"),
             Some(reason) if !says => reason,
             _ => tests,

@@ -12,12 +12,12 @@ mod conclusion;
 mod crash;
 mod feedback;
 mod inputs;
+mod message;
 mod process;
 mod reset_time;
 mod rules;
 mod scan;
 mod stage;
-mod telling;
 
 pub(crate) use api::lone_error;
 pub(crate) use check_summary::summarize;
@@ -107,7 +107,7 @@ pub(super) fn patterns() -> Vec<&'static str> {
     patterns.extend(scan::PATTERNS.concat());
     patterns.extend([complaint::SHAPES, complaint::RAN].concat());
     patterns.extend(crash::patterns());
-    patterns.extend(telling::patterns());
+    patterns.extend(message::patterns());
     patterns.extend(stage::patterns());
     patterns.extend(check_summary::patterns());
     patterns
