@@ -434,21 +434,23 @@ impl Store {
     /// back or damaged and its second copy is whole, that is folded, with a warning.
     pub fn load(&self) -> Result<Loaded, StoreError> {
         let recent = self.last().take();
-        // Before the ledger's length is read: it only grows.
+        // Before the ledger is looked for and its length is read: it came to be before the marker, and only grows.
         let at_least = self.at_least()?;
+        let was_created = self.root.has(&self.created_marker());
+        let was_created = was_created.map_err(self.io("look beside"))?;
         let (ledger, standing, mended) = self.open_mended()?;
         let loaded = match mended {
             Some(bytes) => Some(self.load_mended(bytes)?),
-            None => self.load_own(ledger.as_ref(), recent).or_else(|error| {
-                match (&error, standing) {
+            None => self
+                .load_own(ledger.as_ref(), was_created, recent)
+                .or_else(|error| match (&error, standing) {
                     (StoreError::Corrupt { .. }, Standing::Level | Standing::Behind(_)) => self
                         .mended()?
                         .map(|bytes| self.load_mended(bytes))
                         .ok_or(error)?
                         .map(Some),
                     _ => Err(error),
-                }
-            })?,
+                })?,
         };
         let Some(mut loaded) = loaded else {
             return Ok(Loaded::default());
@@ -469,11 +471,11 @@ impl Store {
     fn load_own(
         &self,
         file: Option<&File>,
+        was_created: bool,
         recent: Option<Loaded>,
     ) -> Result<Option<Loaded>, StoreError> {
         let Some(file) = file else {
-            let marker = self.root.has(&self.created_marker());
-            if marker.map_err(self.io("look beside"))? {
+            if was_created {
                 return Err(self.corrupt(0, "the file is missing"));
             }
             return Ok(None);

@@ -183,7 +183,7 @@ fn the_iteration_that_failed_is_among_the_latest() {
         .filter_map(|one| one["number"].as_u64())
         .collect();
     assert_eq!(numbers, [&[2][..], &(5..=24).collect::<Vec<_>>()].concat());
-    let shown = env.recover(&["status", "--run", "r"]).stdout;
+    let shown = env.recover(&["status", "-v", "--run", "r"]).stdout;
     assert!(
         shown.contains("Failed: a::b") && shown.contains("The latest 8 of 25 attempts"),
         "{shown}"

@@ -56,7 +56,7 @@ fn a_rollback_is_chosen_seen_and_confirmed() {
         return;
     };
     terminal.expect(HELP);
-    terminal.expect("Rollback of run r: escalated, iteration 4 of 5");
+    terminal.expect("Rollback of run r: needs you, iteration 4 of 5");
     terminal.expect("undo iteration 4 only");
     terminal.expect("after iteration 4  failed");
     terminal.expect("before the run ");

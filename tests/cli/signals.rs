@@ -60,7 +60,7 @@ fn an_interrupted_run_can_be_taken_up() {
 #[test]
 fn what_an_interrupted_attempt_was_to_mend_is_said_again() {
     let env = quick();
-    let agent = "test -e ../second && { echo $$ > ../pid; touch ../third; exec sleep 300; }; test -e ../third || touch ../second";
+    let agent = "test -e ../second && { touch ../third; echo $$ > ../pid; exec sleep 300; }; test -e ../third || touch ../second";
     let agent = format!("test -e ../third && exit 0; {agent}");
     let check = "test=test -e ../third || { echo 'a.c:3:1: error: boom'; exit 1; }";
     let words = [

@@ -66,6 +66,10 @@ fn standing(status: &status::Status, now: Timestamp) -> (String, String) {
     if let Some(step) = status.manual_steps.first() {
         let _ = writeln!(more, "First:      {step}");
     }
+    let unsent = |remote: &&remote::RunRemote| remote.ahead > 0 || remote.away.is_some();
+    for remote in status.remotes.iter().filter(unsent) {
+        let _ = writeln!(more, "Remote:     {}", remote_text(remote));
+    }
     if let Some(activity) = &status.activity {
         let _ = writeln!(
             more,
@@ -82,7 +86,11 @@ fn standing(status: &status::Status, now: Timestamp) -> (String, String) {
             escape(&parked.what),
             time_of_day(until, now)
         )),
-        (Standing::Wait(until), None) => Some(format!("next attempt {}", moment(until, now))),
+        (Standing::Wait(until), None) => {
+            let next = format!("next attempt {}", moment(until, now));
+            let stopped = run.stopped_for.as_ref();
+            Some(stopped.map_or(next.clone(), |why| format!("{}, {next}", escape(why))))
+        }
         _ if run.status.has_ended() || is_over(run) => None,
         _ => {
             let decided = run.decision.as_ref().map(|decision| &decision.reason);
