@@ -86,16 +86,16 @@ fn measured(cases: &[Value]) -> ([f64; 4], String) {
                 "{}: {seen}, wanted {wanted}\n  {:?}\n  {:?}, wanted {}",
                 case["id"], failure.evidence, failure.message, case["message"]
             )
-            .unwrap();
+            .expect("text takes all");
         }
     }
     let percent = sums.map(|right| right as f64 * 100.0 / cases.len() as f64);
-    let [kinds, causes, retries, messages] = percent;
+    let [kinds, reasons, retries, messages] = percent;
     let figures = format!(
-        "{} cases: type {kinds:.1} %, cause {causes:.1} %, retryable {retries:.1} %, message {messages:.1} %",
+        "{} cases: type {kinds:.1} %, cause {reasons:.1} %, retryable {retries:.1} %, message {messages:.1} %",
         cases.len()
     );
-    println!("{figures}\n{misses}");
+    eprintln!("{figures}\n{misses}");
     (percent, format!("{figures}\n{misses}"))
 }
 
