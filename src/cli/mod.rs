@@ -280,7 +280,11 @@ fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
     match status {
         Ok(Some(reply)) => ui.answer("status", reply),
         Err(error) if error.kind != engine::ErrorKind::RunNotFound => told.error("status", &error),
-        _ => {
+        Err(_) => {
+            let text = "No run is open here. recover runs --all lists them all, recover undo reverts what was done last.\n";
+            ui.answer("recover", Reply::new(NothingReply { run: () }, text))
+        }
+        Ok(None) => {
             let text = "Nothing has been recorded here yet. To begin:\n\n  \
                         recover run --feedback test='make test' -- CMD   supervise a command\n  \
                         recover checkpoint create                        keep the work tree as it is\n  \

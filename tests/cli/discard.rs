@@ -286,3 +286,39 @@ fn it_asks_once_on_a_terminal() {
     assert_eq!(code, 0, "{said}");
     assert_eq!(status_of(&env, "night"), "closed");
 }
+
+/// A script that repeats the command, or calls it after a kill, does not discard what came before.
+#[test]
+fn the_same_command_again_discards_no_older_run() {
+    let env = TestEnv::repo();
+    let run = |id: &str, line: &str| env.json(0, &["run", "--run", id, "--", "sh", "-c", line]);
+    run("good", "echo precious > precious.txt");
+    run("bad", "echo bad > bad.txt");
+    env.json(0, &["discard", "--yes"]);
+    let again = env.recover(&["discard", "--yes"]).expect(0);
+    assert!(
+        again.stderr.contains("run bad is discarded already"),
+        "{}",
+        again.stderr
+    );
+    assert_eq!(status_of(&env, "good"), "complete");
+    assert_eq!(env.read("precious.txt"), "precious\n");
+    env.json(0, &["discard", "good", "--yes"]);
+    assert!(!env.exists("precious.txt"));
+    // Nothing is open, but something was recorded.
+    let bare = env.recover(&[]).expect(0).stdout;
+    assert!(bare.contains("recover undo"), "{bare}");
+}
+
+#[test]
+fn what_stays_of_gits_settings_is_listed() {
+    let env = TestEnv::repo();
+    let agent = "git config alias.x '!true'; printf '#!/bin/sh\\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout";
+    env.json(0, &["run", "--", "sh", "-c", agent]);
+    let ran = env.recover(&["discard", "--yes"]).expect(0);
+    assert!(
+        ran.stderr.contains("alias.x") && ran.stderr.contains("post-checkout"),
+        "{}",
+        ran.stderr
+    );
+}

@@ -221,6 +221,48 @@ fn errors_are_answers() {
     assert_eq!(codes, [-32_602, -32_602, -32_602, -32_601], "{answers:#?}");
 }
 
+/// A client waits for the answer to each id.
+#[test]
+fn whatever_has_an_id_is_answered_with_it() {
+    let env = TestEnv::repo();
+    let answers = spoken(
+        &env,
+        &[
+            request(
+                1,
+                "tools/call",
+                &json!({"name": "status", "arguments": null}),
+            ),
+            request(2, "tools/call", &json!({"name": "status", "arguments": []})),
+            request(3, "resources/read", &json!({"uri": null})),
+            request(4, "ping", &json!(null)),
+            json!([1, "tools/call", {"name": "checkpoint"}]),
+        ],
+    );
+    let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).collect();
+    assert_eq!(
+        ids,
+        [&json!(1), &json!(2), &json!(3), &json!(4), &Value::Null]
+    );
+    let codes: Vec<&Value> = answers
+        .iter()
+        .map(|answer| &answer["error"]["code"])
+        .collect();
+    assert_eq!(codes[1..3], [-32_602, -32_002]);
+    assert_eq!(*codes[4], -32_600);
+    let list = env.recover(&["checkpoint", "list"]);
+    assert!(!list.stdout.contains("ckpt_"), "{}", list.stdout);
+}
+
+#[test]
+fn a_dry_run_takes_no_checkpoint() {
+    let env = TestEnv::repo();
+    let call = request(1, "tools/call", &json!({"name": "checkpoint"}));
+    env.recover_fed(format!("{call}\n"), &["--dry-run", "mcp"])
+        .expect(0);
+    assert!(!env.exists(".ultraplan/state/events.jsonl"));
+}
+
 #[test]
 fn rubbish_does_not_end_it() {
     let env = TestEnv::repo();

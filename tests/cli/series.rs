@@ -238,6 +238,12 @@ fn what_gives_a_failing_command_its_attempts_back() {
     env.git(&["commit", "-q", "--allow-empty", "-m", "another"]);
     once(&env, 8, &[], FAILS);
     assert_eq!(env.events("attempt_ended").len(), 8);
+    // Another time limit, another check: what was wrong may be mended.
+    for more in [["--timeout", "9s"], ["--feedback", "test=true"]] {
+        let env = used_up();
+        once(&env, 8, &more, FAILS);
+        assert_eq!(env.events("attempt_ended").len(), 8);
+    }
     // A day.
     let mut env = used_up();
     env.set("RECOVER_TEST_NOW", "2035-01-02T00:00:01.000Z");

@@ -127,7 +127,7 @@ pub(super) fn demo(context: &Context, args: &DemoArgs, ui: &Ui) -> Result<Reply>
     let night = recover(&folder, &NIGHT, ui)?.arg("./agent.sh").status();
     let night = night.context("cannot start this program")?;
     if let Some(signal) = context.interrupts.pending() {
-        let stays = format!("the playground stays in {}", folder.display());
+        let stays = format!("interrupted; the playground stays in {}", folder.display());
         return Err(Error::interrupted(signal, stays));
     }
     let walks = ui.interactive && walk(context, ui, &folder)?;
@@ -181,18 +181,6 @@ fn require_empty(folder: &Path) -> Result<()> {
 
 /// The project, with its first commit.
 fn make(folder: &Path) -> Result<()> {
-    for (name, content) in FILES {
-        let path = folder.join(name);
-        let written = fs::write(&path, content).and_then(|()| {
-            let mode = if content.starts_with("#!") {
-                0o755
-            } else {
-                0o644
-            };
-            fs::set_permissions(&path, fs::Permissions::from_mode(mode))
-        });
-        written.map_err(|error| Error::cannot("write", &path, error))?;
-    }
     let git = |words: &[&str]| {
         // Neither the user's templates nor their hooks and keys are asked of a playground.
         let status = clean(Command::new("git").current_dir(folder))
@@ -214,6 +202,18 @@ fn make(folder: &Path) -> Result<()> {
         Err(Error::new(ErrorKind::Failed, message))
     };
     git(&["init", "--quiet", "--template="])?;
+    for (name, content) in FILES {
+        let path = folder.join(name);
+        let written = fs::write(&path, content).and_then(|()| {
+            let mode = if content.starts_with("#!") {
+                0o755
+            } else {
+                0o644
+            };
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode))
+        });
+        written.map_err(|error| Error::cannot("write", &path, error))?;
+    }
     for (key, value) in [
         ("user.name", "Demo"),
         ("user.email", "demo@example.com"),

@@ -17,6 +17,8 @@ use crate::engine::{Error, ErrorKind, Result};
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 /// Bytes of an answer; a longer one is cut, so that it fits into a conversation.
 const MAX_TEXT_BYTES: usize = 60_000;
+/// Bytes of an argument.
+const MAX_ARGUMENT_BYTES: usize = 4_096;
 /// A report of a run, between which its id stands.
 const REPORT_URI: (&str, &str) = ("recover://runs/", "/report");
 
@@ -29,23 +31,14 @@ const INVALID_PARAMS: i32 = -32_602;
 const RESOURCE_NOT_FOUND: i32 = -32_002;
 const INTERNAL_ERROR: i32 = -32_603;
 
-/// A request; a notification where it has no id.
-#[derive(Deserialize)]
-struct Message {
-    id: Option<Value>,
-    method: String,
-    #[serde(default)]
-    params: Params,
-}
-
 /// The parameters of all methods that are answered.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Params {
-    protocol_version: String,
-    name: String,
-    arguments: Map<String, Value>,
-    uri: String,
+    protocol_version: Option<String>,
+    name: Option<String>,
+    arguments: Option<Map<String, Value>>,
+    uri: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -177,22 +170,27 @@ fn answer(global: &GlobalArgs, line: &[u8]) -> Option<Value> {
     if line.trim_ascii().is_empty() {
         return None;
     }
-    let (id, answered) = match serde_json::from_slice::<Message>(line) {
-        Ok(message) => (message.id.clone()?, call(global, &message)),
-        Err(error) => {
-            let code = if error.is_data() {
-                INVALID_REQUEST
-            } else {
-                PARSE_ERROR
+    let (id, answered) = match serde_json::from_slice(line) {
+        Ok(Value::Object(message)) => {
+            let Some(method) = message.get("method").and_then(Value::as_str) else {
+                return Some(error_of(None, &failure(INVALID_REQUEST, "no method")));
             };
-            (Value::Null, Err(failure(code, &error.to_string())))
+            // A notification has no id, and no answer.
+            let id = message.get("id")?.clone();
+            let params = message.get("params").cloned();
+            (Some(id), call(global, method, params))
         }
+        Ok(_) => (None, Err(failure(INVALID_REQUEST, "not an object"))),
+        Err(error) => (None, Err(failure(PARSE_ERROR, &error.to_string()))),
     };
-    let (name, value) = match answered {
-        Ok(result) => ("result", result),
-        Err(error) => ("error", json!(error)),
-    };
-    Some(json!({"jsonrpc": "2.0", "id": id, name: value}))
+    Some(match answered {
+        Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+        Err(error) => error_of(id.as_ref(), &error),
+    })
+}
+
+fn error_of(id: Option<&Value>, error: &Failure) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": error})
 }
 
 fn failure(code: i32, message: &str) -> Failure {
@@ -202,14 +200,25 @@ fn failure(code: i32, message: &str) -> Failure {
     }
 }
 
-fn call(global: &GlobalArgs, message: &Message) -> std::result::Result<Value, Failure> {
-    let params = &message.params;
-    match message.method.as_str() {
-        "initialize" => Ok(initialize(&params.protocol_version)),
+fn call(
+    global: &GlobalArgs,
+    method: &str,
+    params: Option<Value>,
+) -> std::result::Result<Value, Failure> {
+    let params = params.filter(|params| !params.is_null());
+    let params = params.map(serde_json::from_value::<Params>).transpose();
+    let params = params.map_err(|error| failure(INVALID_PARAMS, &error.to_string()))?;
+    let params = params.unwrap_or_default();
+    match method {
+        "initialize" => Ok(initialize(params.protocol_version.as_deref())),
         "ping" => Ok(json!({})),
         "tools/list" => Ok(json!({"tools": TOOLS.each_ref().map(described)})),
         "tools/call" => {
-            let text = tool(global, &params.name, &params.arguments)?;
+            let text = tool(
+                global,
+                &params.name.unwrap_or_default(),
+                &params.arguments.unwrap_or_default(),
+            )?;
             let (text, is_error) = match text {
                 Ok(text) => (text, false),
                 Err(text) => (text, true),
@@ -225,22 +234,21 @@ fn call(global: &GlobalArgs, message: &Message) -> std::result::Result<Value, Fa
         }
         "resources/read" => {
             let (before, after) = REPORT_URI;
-            let run = params.uri.strip_prefix(before);
+            let uri = params.uri.unwrap_or_default();
+            let run = uri.strip_prefix(before);
             let run = run.and_then(|rest| rest.strip_suffix(after));
             let run = run.filter(|run| !run.is_empty() && !run.contains('/'));
-            let none = || failure(RESOURCE_NOT_FOUND, &format!("no resource {}", params.uri));
+            let none = || failure(RESOURCE_NOT_FOUND, &format!("no resource {uri}"));
             let report = recover(global, &["report", "--run", run.ok_or_else(none)?])?;
             let text = report.map_err(|error| failure(RESOURCE_NOT_FOUND, &error))?;
-            Ok(
-                json!({"contents": [{"uri": params.uri, "mimeType": "text/markdown", "text": text}]}),
-            )
+            Ok(json!({"contents": [{"uri": uri, "mimeType": "text/markdown", "text": text}]}))
         }
         other => Err(failure(METHOD_NOT_FOUND, &format!("no method {other}"))),
     }
 }
 
-fn initialize(wanted: &str) -> Value {
-    let version = VERSIONS.iter().find(|version| **version == wanted);
+fn initialize(wanted: Option<&str>) -> Value {
+    let version = VERSIONS.iter().find(|version| Some(**version) == wanted);
     json!({
         "protocolVersion": version.unwrap_or(&VERSIONS[0]),
         "capabilities": {"tools": {}, "resources": {}},
@@ -276,8 +284,12 @@ fn tool(global: &GlobalArgs, name: &str, arguments: &Map<String, Value>) -> Call
         if !tool.parameters.iter().any(|known| known.name == argument) {
             return Err(invalid(format!("{name} has no parameter {argument}")));
         }
-        if !value.is_string() {
-            return Err(invalid(format!("{argument} is not a string")));
+        match value.as_str() {
+            None => return Err(invalid(format!("{argument} is not a string"))),
+            Some(text) if text.len() > MAX_ARGUMENT_BYTES => {
+                return Err(invalid(format!("{argument} is too long")));
+            }
+            Some(_) => {}
         }
     }
     let mut line: Vec<String> = tool.command.iter().map(ToString::to_string).collect();
@@ -344,6 +356,9 @@ fn recover(global: &GlobalArgs, words: &[&str]) -> Called {
     };
     let mut command = Command::new(std::env::current_exe().map_err(internal)?);
     command.args(["--color=never", "--no-pager", "--no-input"]);
+    if global.dry_run {
+        command.arg("--dry-run");
+    }
     let paths = [
         ("-C", &global.directory),
         ("--state-dir", &global.state_dir),

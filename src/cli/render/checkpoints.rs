@@ -343,13 +343,12 @@ fn taken_back_text(ui: &Ui, restore: &rollback::Restore, dry_run: bool) -> Strin
         .as_ref()
         .filter(|_| operation.command == OperationKind::Discard.as_str());
     let what = match run {
-        Some(run) => format!(
-            "the discard of run {}, which is {} again",
-            escape(&run.key.to_string()),
-            run_state(run)
-        ),
+        Some(run) => format!("the discard of run {}", escape(&run.key.to_string())),
         None => format!("the {}{to}", operation.command),
     };
+    if let (Some(run), false, false) = (run, dry_run, restore.kind == OperationKind::Redo) {
+        return format!("Took back {what}, which is {} again.\n", run_state(run));
+    }
     match (restore.kind, dry_run) {
         (OperationKind::Redo, false) => format!("Did {what} again.\n"),
         (OperationKind::Redo, true) => format!("Would do {what} again.\n"),

@@ -8,6 +8,7 @@ use super::{AcceptResult, Request, Uncommitted, reasons};
 use crate::engine::attempt::run_summary::{changed_work, outside_of};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
+use crate::engine::record::git_state::abort_of;
 use crate::engine::record::lane::OwnCommits;
 use crate::engine::record::stored::words_back;
 use crate::git::Repo;
@@ -216,9 +217,9 @@ pub(super) fn still_left_out(
 /// Refuses in another work tree, and while git is at something else.
 fn refuse_here(context: &Context, run: &Run) -> Result<()> {
     if let Some(operation) = context.repo()?.operation() {
-        let message = format!(
-            "a {operation} is in progress: finish it, or give it up with git {operation} --abort"
-        );
+        let abort = abort_of(operation);
+        let message =
+            format!("a {operation} is in progress: finish it, or give it up with {abort}");
         return Err(Error::new(ErrorKind::OperationInProgress, message).hint(Hint::git(["status"])));
     }
     if run.worktree != context.worktree_id() && context.is_worktree_of_repo(&run.worktree) {

@@ -24,6 +24,14 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// How often it examines them meanwhile.
 const POLL: Duration = Duration::from_millis(200);
 
+/// The command that gives up an operation of git's that is in progress.
+pub(crate) fn abort_of(operation: &str) -> String {
+    match operation {
+        "bisect" => "git bisect reset".to_owned(),
+        _ => format!("git {operation} --abort"),
+    }
+}
+
 /// The locks of git's that are there.
 pub(crate) fn all(context: &Context) -> Result<Vec<ForeignLock>> {
     Ok(context

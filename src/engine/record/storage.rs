@@ -21,6 +21,7 @@ use super::nested::NestedCapture;
 use super::stored;
 use crate::durable::Sync;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::engine::record::git_state::abort_of;
 use crate::git::capture::Capture;
 use crate::git::checkpoint::{Committed, MemoryFile};
 use crate::git::remote::Filter;
@@ -94,9 +95,9 @@ fn commit(
         return Err(Error::new(ErrorKind::NoRepository, message).hint(Hint::git(["init"])));
     }
     if let Some(operation) = &manifest.operation {
+        let abort = abort_of(operation);
         let message = format!(
-            "a {operation} is in progress: no commit is made in the middle of it; finish it, or give it up with \
-             git {operation} --abort"
+            "a {operation} is in progress: no commit is made in the middle of it; finish it, or give it up with {abort}"
         );
         return Err(Error::new(ErrorKind::OperationInProgress, message).hint(Hint::git(["status"])));
     }

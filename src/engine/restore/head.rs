@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::request::{Commits, RestoreRequest};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::engine::record::git_state::abort_of;
 use crate::engine::record::lane::OwnCommits;
 use crate::engine::record::memory;
 use crate::engine::record::storage::Prepared;
@@ -46,9 +47,9 @@ pub(crate) enum HeadPlan {
 pub(super) fn refuse_operation(now: &Manifest, target: &Manifest) -> Result<()> {
     match &now.operation {
         Some(operation) if target.operation.as_ref() != Some(operation) => {
+            let abort = abort_of(operation);
             let message = format!(
-                "a {operation} is in progress that the checkpoint did not have; finish it, or give it up with \
-                 git {operation} --abort"
+                "a {operation} is in progress that the checkpoint did not have; finish it, or give it up with {abort}"
             );
             Err(Error::new(ErrorKind::OperationInProgress, message).hint(Hint::git(["status"])))
         }

@@ -195,6 +195,16 @@ fn request(
     }
     if *target == Target::Discard {
         run.map_or(Ok(()), |run| refuse_driven(context, run))?;
+        let attempts = run.into_iter().flat_map(Run::attempts);
+        let changed: BTreeSet<&str> = attempts
+            .flat_map(|(_, attempt)| attempt.git_changes.iter().map(String::as_str))
+            .collect();
+        if !changed.is_empty() {
+            context.note(format!(
+                "what the run changed of git's settings and hooks stays: {}",
+                escape(&changed.into_iter().collect::<Vec<_>>().join(", "))
+            ));
+        }
         let others = on_request::work_since(state, context, checkpoint.seq, run);
         if !others.is_empty() {
             context.note(format!(
@@ -280,7 +290,7 @@ fn find<'a>(context: &Context, state: &'a State, target: &Target) -> Result<Opti
         }
         Target::Checkpoint(selector) => select::find_captured(context, state, &[selector]),
         Target::Full => select::find_captured(context, state, &[&Selector::Initial]),
-        Target::Discard => select::require(context, state).map(Some),
+        Target::Discard => discarded(context, state).map(Some),
         Target::Safest => {
             // What only holds checkpoints is passed over, as by `--to good`; a run that was begun has a place of its own.
             let is_begun = |run: &Run| run.begun_seq > 0 && state.keeps_initial(&run.key);
@@ -290,6 +300,33 @@ fn find<'a>(context: &Context, state: &'a State, target: &Target) -> Result<Opti
             select::find_having(context, state, &has)
         }
     }
+}
+
+/// The run to discard. The same command again, or one that a kill cut off and the next command finished, is about the run that
+/// is discarded by then, not about an older one.
+fn discarded<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
+    let naming = context.naming();
+    if naming.run_id.is_none() && naming.task.is_none() {
+        let here = context.worktree_id();
+        let last = state
+            .worktrees
+            .get(&here)
+            .and_then(|known| known.undo.last());
+        let last = last.filter(|entry| entry.kind == OperationKind::Discard);
+        let run = last.and_then(|entry| state.run(entry.run.as_ref()?));
+        let begun = state.runs_of(&here).map(|run| run.begun_seq).max();
+        // Nothing has been begun since.
+        if let Some(run) =
+            run.filter(|run| run.status == RunStatus::Closed && Some(run.begun_seq) == begun)
+        {
+            context.note(format!(
+                "run {} is discarded already; to discard another one, name it",
+                run.key
+            ));
+            return Ok(run);
+        }
+    }
+    select::require(context, state)
 }
 
 fn is_lane(state: &State, run: &Run) -> bool {

@@ -83,7 +83,9 @@ pub(super) fn repeated(
     let here = context.worktree_id();
     let is_same = |run: &&Run| {
         let (one, other) = (&run.spec, spec);
+        // Another check or another time limit may be what was wrong.
         (&one.command, &one.dir, &one.prompt) == (&other.command, &other.dir, &other.prompt)
+            && (&one.feedback, one.timeout_ms) == (&other.feedback, other.timeout_ms)
             && one.within.is_none()
             && run.task_id.is_none()
     };
@@ -131,7 +133,9 @@ fn ended_badly(series: &str, run: &Run) -> Error {
     let (key, status) = (&run.key, run_state(run));
     let message = format!(
         "the latest run of series {series}, {key}, has not ended well ({status}), and the next one begins only once that is \
-         decided: recover resume goes on with it, recover discard takes it back, recover close leaves the files as they are"
+         decided: recover resume {id} goes on with it, recover discard {id} takes it back, recover close {id} leaves the files \
+         as they are",
+        id = key.run_id
     );
     Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["resume"]).run(key))
 }

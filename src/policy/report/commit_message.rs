@@ -51,8 +51,7 @@ fn first_sentence(text: &str) -> String {
 /// A subject: `title`, cut between two words where it is too long, and, in its length, what comes after it.
 fn subject(title: &str, after: &str) -> String {
     let room = LONGEST.saturating_sub(after.chars().count());
-    let title = title.replace(|c: char| c.is_control(), " ");
-    format!("{}{after}", beginning(&title, room))
+    format!("{}{after}", beginning(&words::line(title), room))
 }
 
 /// The title in the length of a subject.

@@ -15,10 +15,12 @@ use crate::policy::report::data::{
 use crate::policy::report::night::Purpose;
 use crate::policy::report::words;
 use crate::policy::secrets::redact;
-use crate::policy::text::escape_lines;
+use crate::policy::text::{beginning, escape_lines};
 
 /// How many lines of a patch, or of a log's end, are on the page.
 const MAX_LINES: usize = 400;
+/// The longest line of them that is shown whole.
+const MAX_CHARS: usize = 2_000;
 
 impl Page<'_> {
     pub(super) fn body(&self) -> Markup {
@@ -574,8 +576,8 @@ fn diff(patch: &str) -> Markup {
     let left = patch.lines().count().saturating_sub(MAX_LINES);
     html! {
         pre.diff tabindex="0" {
-            @for line in patch.lines().take(MAX_LINES) {
-                @let class = looks(line);
+            @for line in patch.lines().take(MAX_LINES).map(|line| beginning(line, MAX_CHARS)) {
+                @let class = looks(&line);
                 @if class.is_empty() { (line) "\n" } @else { span class=(class) { (line) "\n" } }
             }
         }
@@ -588,7 +590,7 @@ fn log_end(log: &str) -> Markup {
     let left = log.lines().count().saturating_sub(MAX_LINES);
     html! {
         @if left > 0 { (none(&format!("The last {MAX_LINES} lines; {left} came before."))) }
-        pre.output tabindex="0" { @for line in log.lines().skip(left) { (line) "\n" } }
+        pre.output tabindex="0" { @for line in log.lines().skip(left) { (beginning(line, MAX_CHARS)) "\n" } }
     }
 }
 
