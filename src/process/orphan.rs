@@ -157,9 +157,11 @@ pub(crate) fn git_at_work(folders: &[&Path]) -> io::Result<Option<(u32, String)>
     let is_git = |entry: &Entry| {
         table::name(entry.pid).is_some_and(|name| name == "git" || name.starts_with("git-"))
     };
-    let is_inside = |entry: &Entry| {
-        table::folder(entry.pid)
-            .is_none_or(|at| folders.iter().any(|folder| at.starts_with(folder)))
+    let is_inside = |entry: &Entry| match table::folder(entry.pid) {
+        Some(at) => folders.iter().any(|folder| at.starts_with(folder)),
+        // It has ended meanwhile, or is another user's.
+        None => table::entry(entry.pid)
+            .is_some_and(|now| now.start_time == entry.start_time && !now.zombie),
     };
     let found = living()?
         .into_iter()

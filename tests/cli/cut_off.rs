@@ -85,6 +85,45 @@ fn undo_takes_it_back() {
     assert_clean(&env);
 }
 
+/// The same step again, not the one before it.
+#[test]
+fn an_undo_that_was_cut_off_is_one_step_when_it_is_repeated() {
+    let env = TestEnv::repo();
+    for name in ["a", "f3"] {
+        env.write(name, "first\n");
+    }
+    checkpoint(&env);
+    env.write("a", "second\n");
+    checkpoint(&env);
+    env.write("f3", "third\n");
+    checkpoint(&env);
+    env.json(0, &["rollback", "--to", "@2"]);
+    env.json(0, &["rollback", "--to", "@1"]);
+    if env.sh("command -v strace").code != 0 {
+        assert!(std::env::var_os("CI").is_none(), "strace is missing");
+        eprintln!("skipped: strace is missing");
+        return;
+    }
+    let recover = env!("CARGO_BIN_EXE_recover");
+    let line = format!(
+        "strace -f -o /dev/null -P a -e inject=rename,renameat,renameat2:signal=SIGKILL:when=1 {recover} undo"
+    );
+    assert_ne!(env.sh(&line).code, 0);
+    assert!(env.exists(".git/recover/journal.json"));
+    let again = env.recover(&["undo"]).expect(0);
+    assert!(
+        again.stderr.contains("was interrupted: finished"),
+        "{}",
+        again.stderr
+    );
+    assert_eq!(
+        (env.read("a").as_str(), env.read("f3").as_str()),
+        ("second\n", "first\n")
+    );
+    env.json(0, &["undo"]);
+    assert_eq!(env.read("f3"), "third\n");
+}
+
 // A checkpoint is never taken of a tree in between.
 #[test]
 fn a_checkpoint_is_taken_of_the_finished_tree() {

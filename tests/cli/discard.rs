@@ -322,3 +322,15 @@ fn what_stays_of_gits_settings_is_listed() {
         ran.stderr
     );
 }
+
+#[test]
+fn a_nested_repository_goes_back_where_that_is_asked_for() {
+    let env = TestEnv::repo();
+    env.sh(
+        "git init -q sub && cd sub && echo one > s.txt && git add s.txt && git commit -q -m sub",
+    )
+    .expect(0);
+    env.json(0, &["run", "--", "sh", "-c", "echo two > sub/s.txt"]);
+    env.json(0, &["discard", "--nested", "--yes"]);
+    assert_eq!(env.read("sub/s.txt"), "one\n");
+}

@@ -183,6 +183,12 @@ pub(crate) struct DiscardArgs {
     /// As in recover rollback.
     #[arg(long, hide_short_help = true)]
     pub best_effort: bool,
+
+    /// Restore nested repositories too
+    ///
+    /// As in recover rollback.
+    #[arg(long, hide_short_help = true)]
+    pub nested: bool,
 }
 
 #[derive(Args, Debug, Default)]

@@ -86,12 +86,16 @@ pub(super) fn discard(context: &mut Context, args: &DiscardArgs, ui: &Ui) -> Res
         edits: args.edits,
         best_effort: args.best_effort,
     };
+    let options = |how: How| rollback::Options {
+        nested: args.nested,
+        ..how.whole()
+    };
     if ui.interactive && !context.dry_run() && !context.says_yes() {
         let target = rollback::Target::Discard;
-        how = confirm_rollback(context, ui, &how.whole(), &target, how)?;
+        how = confirm_rollback(context, ui, &options(how), &target, how)?;
         context.confirm();
     }
-    let restore = rollback::discard(context, &how.whole())?;
+    let restore = rollback::discard(context, &options(how))?;
     let closed = restore
         .run
         .as_ref()

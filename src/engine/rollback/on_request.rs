@@ -25,8 +25,8 @@ use crate::git::checkpoint::PreciousFile;
 use crate::model::operation::UndoEntry;
 use crate::model::step::StepRef;
 use crate::model::{
-    Checkpoint, CheckpointId, Hint, OperationKind, PathReason, RepoPath, Run, State, StepStatus,
-    Verdict,
+    Checkpoint, CheckpointId, Hint, ObjectId, OperationKind, PathReason, RepoPath, Run, State,
+    StepStatus, Verdict,
 };
 use crate::policy::restore::{Edits, Selection};
 use crate::policy::text::{count, first_few};
@@ -70,7 +70,13 @@ fn restore_chosen(
 ) -> Result<Restore> {
     if !context.dry_run() {
         context.check_safe_mode(kind.as_str())?;
+        let cut_off = cut_off_step(context, kind)?;
         recovery::recover(context)?;
+        if let Some(target) = cut_off
+            && let Some(finished) = finished_step(context, kind, &target)?
+        {
+            return Ok(finished);
+        }
     }
     let lock = checkpoint::lock(context)?;
     let state = recovery::load_recovered(context)?;
@@ -120,6 +126,39 @@ fn restore_chosen(
         .result
         .tell(&request, before, &crossing, compensated);
     Ok(restore)
+}
+
+/// The target of an undo or a redo that was cut off, where the same is asked for again: it is the same step, not another one.
+fn cut_off_step(context: &Context, kind: OperationKind) -> Result<Option<ObjectId>> {
+    let is_step = matches!(kind, OperationKind::Undo | OperationKind::Redo);
+    let Some(repo) = context.git().filter(|_| is_step) else {
+        return Ok(None);
+    };
+    let journal = repo.restore_journal()?;
+    let same = journal.filter(|journal| journal.kind == kind.as_str());
+    Ok(same.map(|journal| journal.target_commit))
+}
+
+/// The answer of a step that was finished just now; `None` where the files are not its target's.
+fn finished_step(
+    context: &Context,
+    kind: OperationKind,
+    target: &ObjectId,
+) -> Result<Option<Restore>> {
+    let lock = checkpoint::lock(context)?;
+    let state = recovery::load_recovered(context)?;
+    let mut all = state.checkpoints.values();
+    let Some(target) = all.find(|one| one.commit == *target) else {
+        return Ok(None);
+    };
+    let request = RestoreRequest::new(kind, target, Options::default());
+    let planned = plan::plan(context, lock, &state, &request)?;
+    Ok(planned.is_empty().then(|| Restore {
+        kind,
+        changed: false,
+        result: planned.result(&request.target, None, true),
+        run: state.run(&target.run).cloned(),
+    }))
 }
 
 impl RestoreResult {
