@@ -43,11 +43,14 @@ fn configure(env: &TestEnv, more: &str) {
     fs::write(folder.join("config.toml"), format!("[remote]\n{more}")).unwrap();
 }
 
-fn command<'a>(run: &'a str, attempts: &'a str) -> [&'a str; 12] {
+/// A task each: what fails again and again would share one budget.
+fn command<'a>(run: &'a str, attempts: &'a str) -> [&'a str; 14] {
     let retry = "--on-failure";
     [
         "run",
         "--run",
+        run,
+        "--task",
         run,
         "--remote",
         REMOTE,

@@ -14,8 +14,8 @@ fn steps() -> Vec<String> {
     let page = include_str!("../../src/cli/guide.md");
     let workflow = page
         .split("```yaml\n")
-        .nth(1)
-        .and_then(|rest| rest.split("```").next())
+        .filter_map(|rest| rest.split("```").next())
+        .find(|block| block.contains("\njobs:"))
         .expect("a workflow");
     let mut steps: Vec<String> = Vec::new();
     let mut open = false;
