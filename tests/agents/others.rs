@@ -28,18 +28,14 @@ fn a_failed_check_is_tried_again_with_its_output() {
 
 #[test]
 fn a_throttled_agent_waits_and_goes_on() {
-    each(
-        &OTHERS,
-        &[Start::Profile, Start::Text],
-        |agent, folder, start| {
-            refused_then_resumed(
-                agent,
-                folder,
-                start,
-                ("throttled", agent.throttled(), "RATE_LIMITED"),
-            );
-        },
-    );
+    each(&OTHERS, &[Start::Profile], |agent, folder, start| {
+        refused_then_resumed(
+            agent,
+            folder,
+            start,
+            ("throttled", agent.throttled(), "RATE_LIMITED"),
+        );
+    });
 }
 
 #[test]

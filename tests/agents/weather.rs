@@ -32,12 +32,7 @@ fn ends(place: &Place) -> Vec<Value> {
 
 #[test]
 fn an_outage_of_the_provider_uses_no_attempt() {
-    let agents = [
-        AgentKind::Claude,
-        AgentKind::Codex,
-        AgentKind::Gemini,
-        AgentKind::Opencode,
-    ];
+    let agents = [AgentKind::Claude, AgentKind::Codex, AgentKind::Gemini];
     each(&agents, &[Start::Profile], |agent, folder, start| {
         let mut place = Place::new(agent, folder, |env| {
             let path = env.work().join("answer.txt").display().to_string();
