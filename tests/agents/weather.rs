@@ -123,7 +123,7 @@ fn a_limits_reset_is_read_in_the_zone_of_the_machine() {
 /// An error of the program's own code in the middle of its work, of those that Node runs.
 #[test]
 fn a_crash_of_the_program_is_called_by_its_error() {
-    let agents = [AgentKind::Codex, AgentKind::Gemini, AgentKind::Qwen];
+    let agents = [AgentKind::Codex, AgentKind::Gemini];
     each(
         &agents,
         &[Start::Bare, Start::Profile],
