@@ -87,15 +87,16 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
 /// costs a tenth, what goes into it a quarter more.
 #[allow(clippy::cast_precision_loss, reason = "money that is estimated")]
 fn dollars(model: &str, used: Tokens) -> f64 {
-    const PRICES: [(&str, f64, f64); 4] = [
+    // Of the end of 2026.
+    const PRICES: [(&str, f64, f64); 3] = [
         ("haiku", 1.0, 5.0),
         ("sonnet", 3.0, 15.0),
         ("opus-4-1", 15.0, 75.0),
-        // Opus, and whatever has no price here.
-        ("", 5.0, 25.0),
     ];
+    // Later Opus models, and whatever has no price here.
+    const OTHERS: (&str, f64, f64) = ("", 5.0, 25.0);
     let price = PRICES.iter().find(|(name, ..)| model.contains(name));
-    let (_, input, output) = price.unwrap_or(&PRICES[3]);
+    let (_, input, output) = price.unwrap_or(&OTHERS);
     let read = used.input as f64 + used.cache_read as f64 / 10.0 + used.cache_write as f64 * 1.25;
     (read * input + used.output as f64 * output) / 1e6
 }

@@ -444,7 +444,7 @@ pub(crate) struct EndedRun {
     pub night: Night,
 }
 
-/// So many are examined, the latest.
+/// How many runs are examined, the latest ones.
 const ENDED: usize = 20;
 
 /// The runs of the repository, in all its work trees, that came to a stop after `since` and that nobody decided on yet;

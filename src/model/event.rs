@@ -226,7 +226,11 @@ pub enum Payload {
         /// What: the agent's tool, or the caller's own word.
         name: String,
         /// Whether the agent was given what was restored since it last worked.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[serde(
+            default,
+            alias = "hears_of_restore",
+            skip_serializing_if = "std::ops::Not::not"
+        )]
         announces_restore: bool,
     },
     /// A checkpoint that was archived, or taken elsewhere, came back: it says nothing of where the run or the work tree
@@ -497,6 +501,15 @@ mod tests {
 
     #[test]
     fn events_of_earlier_versions_are_read() {
+        let recorded = r#"{"seq":5,"at":"2026-03-01T12:00:00.000Z","schema":1,"run_id":"r","phase":"-","lane":"-",
+            "source":"recover","type":"operation_recorded","payload":{"name":"restore","hears_of_restore":true}}"#;
+        assert!(matches!(
+            serde_json::from_str::<Event>(recorded).unwrap().payload,
+            Payload::OperationRecorded {
+                announces_restore: true,
+                ..
+            }
+        ));
         let ended = r#"{"seq":4,"at":"2026-03-01T12:00:00.000Z","schema":1,"run_id":"r","phase":"-","lane":"-",
             "source":"recover","type":"attempt_ended","payload":{"iteration":1,"attempt":1,"outcome":"passed",
             "charged":false,"duration_ms":1,"exit_code":0,"signal":null,"timed_out":false,"log_path":null,

@@ -114,7 +114,7 @@ impl Browser {
         }
     }
 
-    /// Shows a file on a screen of so many columns.
+    /// Shows a file on a screen of this width.
     fn show(&mut self, page: &Path, width: u32, scheme: &str) {
         let size =
             json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500});

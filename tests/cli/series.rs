@@ -229,7 +229,7 @@ fn what_gives_a_failing_command_its_attempts_back() {
     env.json(0, &["retry-status", "refused", "--reset"]);
     once(&env, 8, &[], FAILS);
     assert_eq!(env.events("attempt_ended").len(), 8);
-    // A file that somebody changed; a commit.
+    // A changed file; a commit.
     let env = used_up();
     env.write("a.txt", "two\n");
     once(&env, 8, &[], FAILS);

@@ -79,13 +79,7 @@ fn standing(status: &status::Status, now: Timestamp) -> (String, String) {
         return (String::new(), more);
     }
     let reason = match (status.retry.standing, &run.parked) {
-        (Standing::Wait(until), Some(parked)) => Some(format!(
-            "for {} since {} ({}), next probe {}",
-            parked.reason.what(),
-            time_of_day(parked.since, now),
-            escape(&parked.what),
-            time_of_day(until, now)
-        )),
+        (Standing::Wait(until), Some(parked)) => Some(parked_text(parked, until, now)),
         (Standing::Wait(until), None) => {
             let next = format!("next attempt {}", moment(until, now));
             let stopped = run.stopped_for.as_ref();
@@ -262,7 +256,6 @@ fn usage_text(status: &status::Status) -> String {
     format!("Cost:        {cost}, tokens: {tokens}{of_session}\n")
 }
 
-/// What a run that is at work does now.
 /// How it stands with a remote.
 fn remote_text(remote: &remote::RunRemote) -> String {
     let mut text = escape(&remote.remote);
@@ -283,23 +276,23 @@ fn remote_text(remote: &remote::RunRemote) -> String {
     text
 }
 
-/// `waiting for the provider since 02:10 (529), next probe 03:25`
-fn parked_text(parked: &Parked, now: Timestamp) -> String {
+/// `for the provider since 02:10 (529), next probe 03:25`
+fn parked_text(parked: &Parked, until: Timestamp, now: Timestamp) -> String {
     format!(
-        "waiting for {} since {} ({}), next probe {}",
+        "for {} since {} ({}), next probe {}",
         parked.reason.what(),
         time_of_day(parked.since, now),
         escape(&parked.what),
-        time_of_day(parked.until, now)
+        time_of_day(until, now)
     )
 }
 
 fn activity_text(activity: &status::Activity, parked: Option<&Parked>, now: Timestamp) -> String {
     let what = match (activity.what, &activity.check, activity.waiting_until) {
         (_, Some(check), _) => format!("check {}", escape(check)),
-        ("waiting", ..) if parked.is_some() => parked
-            .map(|parked| parked_text(parked, now))
-            .unwrap_or_default(),
+        ("waiting", ..) if parked.is_some() => parked.map_or_else(String::new, |parked| {
+            format!("waiting {}", parked_text(parked, parked.until, now))
+        }),
         ("waiting", _, Some(until)) => format!("waiting until {}", moment(until, now)),
         (what, ..) => what.to_owned(),
     };
@@ -530,16 +523,7 @@ fn standing_text(retry: &status::Retry, now: Timestamp) -> String {
             None => "An attempt is allowed now.".to_owned(),
         },
         Standing::Wait(until) => match retry.run.as_ref().and_then(|run| run.parked.as_ref()) {
-            Some(parked) => format!(
-                "Wait: {}.",
-                parked_text(
-                    &Parked {
-                        until,
-                        ..parked.clone()
-                    },
-                    now
-                )
-            ),
+            Some(parked) => format!("Wait: waiting {}.", parked_text(parked, until, now)),
             None => format!(
                 "Wait: the next attempt is allowed at {}.",
                 moment(until, now)

@@ -212,7 +212,7 @@ pub(super) fn execute(
             ending.end.agent_session = None;
         }
     }
-    // The work tree is read once, and only if somebody asks.
+    // The work tree is read at most once.
     let changed = OnceCell::new();
     let changed = || *changed.get_or_init(|| has_changed(context, key, &evidence));
     let failure = failure_of(

@@ -92,8 +92,12 @@ static REASONS: [Single; 9] = [
 static REASON_PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns::new(reason_patterns()));
 /// From here on a reason is only what a line says that names a test.
 const OF_NAMES: usize = 7;
+/// Which is pytest's own.
+const PYTEST: usize = 0;
 /// Which names an error by its type.
 const TYPED: usize = 1;
+/// Which heads a panic of Rust.
+const PANIC: usize = 2;
 
 /// What is no word of what is wrong: advice, notes.
 static ASIDE: Single = Single::new(
@@ -274,21 +278,23 @@ fn finding(text: &Text, from: u64, known: &str) -> Option<(usize, String)> {
             let text = String::from_utf8_lossy(&line.bytes[found.first_group()?]).into_owned();
             Some((*number, text))
         });
-        let found = found.filter(|(_, text)| tells(text)).map(|(number, text)| {
-            let is = |form: &Single| form.first_in(line.bytes).is_some();
-            let rank = match number {
-                WARNING => 2,
-                _ if is(&WARNS) => 2,
-                _ if is(&ERRS) => 0,
-                _ => 1,
-            };
-            let shown = if DRAWN.contains(&number) {
-                text
-            } else {
-                said.clone()
-            };
-            (rank, shown)
-        });
+        let found = found
+            .filter(|(_, text)| is_sentence(text))
+            .map(|(number, text)| {
+                let is = |form: &Single| form.first_in(line.bytes).is_some();
+                let rank = match number {
+                    WARNING => 2,
+                    _ if is(&WARNS) => 2,
+                    _ if is(&ERRS) => 0,
+                    _ => 1,
+                };
+                let shown = if DRAWN.contains(&number) {
+                    text
+                } else {
+                    said.clone()
+                };
+                (rank, shown)
+            });
         let is_aside = ASIDE.first_in(line.bytes).is_some() || is_count(&said) || said == known;
         let place = is_place(&said);
         if let Some((rank, shown)) = found.filter(|_| !is_aside && !place) {
@@ -299,7 +305,7 @@ fn finding(text: &Text, from: u64, known: &str) -> Option<(usize, String)> {
                 .filter(|above| above.number + 1 == line.number)
                 .map(Line::to_text);
             let about = above
-                .filter(|above| tells(above))
+                .filter(|above| is_sentence(above))
                 .or_else(|| below(text, line.number));
             if let Some(about) = about.filter(|about| !is_count(about)) {
                 best[1].get_or_insert(about);
@@ -336,7 +342,7 @@ fn is_place(line: &str) -> bool {
 }
 
 /// Whether a text is more than a code or a mark.
-fn tells(text: &str) -> bool {
+fn is_sentence(text: &str) -> bool {
     let words = text
         .split_whitespace()
         .filter(|word| word.chars().filter(|c| c.is_alphabetic()).count() >= 2)
@@ -371,7 +377,7 @@ fn above(text: &Text, number: u64) -> Option<String> {
         .take(NEAR)
         .filter(|line| !is_source(line.bytes))
         .map(Line::to_text)
-        .find(|said| tells(said))
+        .find(|said| is_sentence(said))
 }
 
 /// Whether a line is printed source or a mark in it.
@@ -436,7 +442,7 @@ fn reason_in(text: &Text) -> Option<String> {
             found.map(|_| said.to_owned())
         };
         let is_source =
-            number == 0 && said.starts_with("File \"") || said.starts_with("Failure/Error: ");
+            number == PYTEST && said.starts_with("File \"") || said.starts_with("Failure/Error: ");
         if is_source {
             let near = lines[at + 1..].iter().take(NEAR).enumerate();
             let mut named = near.filter_map(|(index, line)| Some((index, typed(&line)?)));
@@ -453,7 +459,7 @@ fn reason_in(text: &Text) -> Option<String> {
                 .map(|line| line.to_text())
                 .unwrap_or_default()
         };
-        if number == 2 {
+        if number == PANIC {
             said = next();
         } else if said.ends_with(':') || number == OF_NAMES && !said.contains(' ') {
             said = format!("{said} {}", next());
@@ -502,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_counts_is_told_from_what_speaks() {
+    fn what_only_counts_does_not_speak() {
         for (line, counts) in [
             ("Found 3 errors.", true),
             ("\u{2716} 12 problems (4 errors, 8 warnings)", true),

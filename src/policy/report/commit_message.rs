@@ -1,7 +1,8 @@
 //! Texts for git from a run's record: messages of commits, and title and body of a pull request, which are the same.
 
 use super::markdown::{code, text};
-use super::night::{given_up, summary_of};
+use super::night::summary_of;
+use super::to_look_at::given_up;
 use super::words;
 use crate::model::{AttemptOutcome, Change, IterationStatus, Run};
 use crate::policy::changes::tampering_text;

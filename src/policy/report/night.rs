@@ -3,7 +3,6 @@
 //! Its state in a word, what it changed, what a person must look at, what it took, and the commands that keep, fix and discard
 //! it.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -11,15 +10,11 @@ use serde::Serialize;
 use strum::IntoStaticStr;
 
 use crate::model::agent_record::{Tokens, short_count};
-use crate::model::hint::Advice;
-use crate::model::path::TOO_MANY;
-use crate::model::{
-    Attempt, AttemptOutcome, Failure, Hint, IterationStatus, ObjectId, PathReason, RepoPath, Run,
-    RunStatus, Timestamp,
-};
-use crate::policy::changes::{in_short, tampering_text};
+use crate::model::{Attempt, AttemptOutcome, Hint, IterationStatus, Run, RunStatus, Timestamp};
+use crate::policy::changes::in_short;
 use crate::policy::retry::{Outlook, ToAccept, next_command, resume_command};
 
+use super::to_look_at::{Outside, ToLookAt, stopped_at, to_look_at};
 use super::words;
 
 /// What came of a run.
@@ -121,211 +116,6 @@ pub(crate) struct ChangedFiles {
     pub added: Option<u64>,
     /// Lines removed.
     pub deleted: Option<u64>,
-}
-
-/// Why a person must look at something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "look_at_kind")]
-pub(crate) enum LookAtKind {
-    /// Changes that were uncommitted before the run are not as they were.
-    Uncommitted,
-    /// An iteration passed and may have weakened what judges it.
-    Weakened,
-    /// An iteration was given up.
-    GivenUp,
-    /// The run stopped at a failure.
-    Failed,
-    /// A commit was made by others meanwhile.
-    OutsideCommit,
-    /// An attempt changed git's settings or hooks.
-    GitSettings,
-    /// A folder is in no checkpoint because it holds too many files.
-    LeftOut,
-    /// Files of an attempt that was rolled back could not be removed or replaced.
-    LeftBehind,
-}
-
-/// What a person must look at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "to_look_at")]
-pub(crate) struct ToLookAt {
-    /// Why.
-    pub kind: LookAtKind,
-    /// The iteration.
-    pub iteration: Option<u32>,
-    /// The commit.
-    pub commit: Option<ObjectId>,
-    /// The tests that fail, at most 20.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub failing: Vec<String>,
-    /// In a line.
-    pub text: Advice,
-}
-
-impl ToLookAt {
-    fn new(kind: LookAtKind, text: impl Into<Advice>) -> Self {
-        Self {
-            kind,
-            iteration: None,
-            commit: None,
-            failing: Vec::new(),
-            text: text.into(),
-        }
-    }
-
-    /// A person's uncommitted changes that the run changed or removed; `command` brings them back.
-    pub(crate) fn uncommitted(paths: &BTreeSet<RepoPath>, command: Hint) -> Option<Self> {
-        let names = first_of(paths.iter().map(RepoPath::to_lossy));
-        let what = format!("the run changed or removed uncommitted changes of yours: {names}; ");
-        let text = Advice::with(what, command, " brings them back");
-        (!paths.is_empty()).then(|| Self::new(LookAtKind::Uncommitted, text))
-    }
-
-    /// What rollbacks of its attempts could not remove or replace.
-    pub(crate) fn left_behind(paths: &BTreeSet<&RepoPath>) -> Option<Self> {
-        let text = format!(
-            "a rollback could not remove or replace {}; accept leaves it out",
-            first_of(paths.iter().map(|path| path.to_lossy()))
-        );
-        (!paths.is_empty()).then(|| Self::new(LookAtKind::LeftBehind, text))
-    }
-
-    /// A commit that the run did not make.
-    pub(crate) fn commit(commit: ObjectId, subject: &str) -> Self {
-        let text = format!(
-            "commit {} was made outside of the run ({})",
-            commit.short(),
-            words::line(subject)
-        );
-        Self {
-            commit: Some(commit),
-            ..Self::new(LookAtKind::OutsideCommit, text)
-        }
-    }
-
-    /// The folders that a checkpoint leaves out because they hold too many files.
-    pub(crate) fn left_out(skipped: &[PathReason]) -> impl Iterator<Item = Self> + '_ {
-        skipped.iter().filter(|one| one.reason == TOO_MANY).map(|one| {
-            let path = words::line(&one.path.to_lossy());
-            let files = one.files.map_or_else(|| "too many files".to_owned(), |files| format!("{files} files"));
-            let text = format!(
-                "{path}/ ({files}, over [checkpoint] max_untracked_files or max_untracked_bytes) is in no checkpoint; \
-                 if it can be made again, add the line /{path}/ to .git/info/exclude"
-            );
-            Self::new(LookAtKind::LeftOut, text)
-        })
-    }
-
-    /// This many more commits that the run did not make; `None` for none.
-    pub(crate) fn earlier_commits(count: usize) -> Option<Self> {
-        let text = format!(
-            "{} before them, made outside of the run",
-            words::count(count, "more commit")
-        );
-        (count > 0).then(|| Self::new(LookAtKind::OutsideCommit, text))
-    }
-}
-
-/// The first of some names, and how many more there are.
-fn first_of(all: impl ExactSizeIterator<Item: AsRef<str>>) -> String {
-    let more = all.len().saturating_sub(NAMED);
-    let names: Vec<String> = all
-        .take(NAMED)
-        .map(|name| words::line(name.as_ref()))
-        .collect();
-    let more = (more > 0).then(|| format!(" and {more} more"));
-    names.join(", ") + &more.unwrap_or_default()
-}
-
-/// What failed: the tests, by their names, else what the failure says.
-fn what_failed(failure: &Failure) -> String {
-    if failure.failing.is_empty() {
-        words::short(&words::line(&failure.message), LONGEST_FAILURE)
-    } else {
-        first_of(failure.failing.iter())
-    }
-}
-
-/// The last failure of an iteration.
-fn last_failure(run: &Run, iteration: u32) -> Option<&Failure> {
-    let attempts = &run.iterations.get(iteration)?.attempts;
-    attempts.iter().rev().find_map(|one| one.failure.as_ref())
-}
-
-/// `given up: test_total`.
-pub(super) fn given_up(run: &Run, iteration: u32) -> String {
-    let what = last_failure(run, iteration).map(what_failed);
-    format!(
-        "given up{}",
-        words::between(": ", &what.unwrap_or_default(), "")
-    )
-}
-
-/// What of a run's own record a person must look at.
-pub(crate) fn to_look_at(run: &Run) -> Vec<ToLookAt> {
-    let of = |kind, iteration, text: String| ToLookAt {
-        iteration: Some(iteration),
-        ..ToLookAt::new(kind, text)
-    };
-    let weakened = run.weakened_attempts().map(|(iteration, attempt)| {
-        let notes = words::line(&tampering_text(&attempt.notes, ", "));
-        let what = words::between(" (", &notes, ")");
-        of(
-            LookAtKind::Weakened,
-            iteration,
-            format!("iteration {iteration} may have weakened what judges it{what}"),
-        )
-    });
-    let skipped = words::with_status(run, IterationStatus::Skipped);
-    let given_up = |number| ToLookAt {
-        failing: last_failure(run, number)
-            .map(|failure| failure.failing.clone())
-            .unwrap_or_default(),
-        ..of(
-            LookAtKind::GivenUp,
-            number,
-            format!("iteration {number} was {}", given_up(run, number)),
-        )
-    };
-    let changed = run
-        .iterations
-        .with_git_changes()
-        .map(|(iteration, attempt)| {
-            let names = words::line(&attempt.git_changes.join(", "));
-            let text = format!(
-                "attempt {} of iteration {} changed git's settings: {names}",
-                attempt.number, iteration.number
-            );
-            of(LookAtKind::GitSettings, iteration.number, text)
-        });
-    weakened
-        .chain(skipped.map(given_up))
-        .chain(changed)
-        .collect()
-}
-
-/// The failure that a run stopped at, where that is of no iteration that was given up.
-fn stopped_at(run: &Run) -> Option<ToLookAt> {
-    let is_over =
-        run.status.has_ended() || words::is_over(run) || run.status == RunStatus::Cancelled;
-    let failure = run.failure.as_ref().filter(|_| !is_over)?;
-    if failure
-        .iteration
-        .is_some_and(|number| run.given_up().any(|given_up| given_up == number))
-    {
-        return None;
-    }
-    let subject = failure.iteration.map_or_else(
-        || "the run".to_owned(),
-        |number| format!("iteration {number}"),
-    );
-    let text = format!("{subject} failed: {}", what_failed(failure));
-    Some(ToLookAt {
-        iteration: failure.iteration,
-        failing: failure.failing.clone(),
-        ..ToLookAt::new(LookAtKind::Failed, text)
-    })
 }
 
 /// What its iterations did that passed, in the words of who did it.
@@ -459,15 +249,6 @@ pub(crate) fn unfinished(run: &Run) -> Option<String> {
     }
 }
 
-/// Commits that are none of a run's own.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Outside {
-    /// How many.
-    pub commits: usize,
-    /// The newest of them, and how many earlier ones there are.
-    pub to_look_at: Vec<ToLookAt>,
-}
-
 /// What the engine found out beside the run's record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Around {
@@ -482,11 +263,6 @@ pub(crate) struct Around {
     /// A person's own work that it changed.
     pub uncommitted: Option<ToLookAt>,
 }
-
-/// Paths, or tests, that a line names at most.
-const NAMED: usize = 3;
-/// How much of a failure's message a line holds, in characters.
-const LONGEST_FAILURE: usize = 100;
 
 impl Night {
     /// The night of a run that has attempts; what goes on is the caller's to say.

@@ -13,8 +13,7 @@ use crate::model::import::IMPORTED_SESSION;
 use crate::model::operation::UndoEntry;
 use crate::model::run::{run_of_subtask, subtask_checksum};
 use crate::model::{
-    Action, AttemptOutcome, CheckpointId, ImportKind, IterationStatus, OperationKind, Run, State,
-    Timestamp,
+    Action, AttemptOutcome, CheckpointId, ImportKind, IterationStatus, Run, State, Timestamp,
 };
 
 use super::ITERATIONS_IN_VIEW;
@@ -416,7 +415,7 @@ fn rollbacks(state: &State) -> Vec<Rollback<'_>> {
         .values()
         .flat_map(|worktree| worktree.undo.iter().chain(&worktree.of_runs));
     let mut all: Vec<_> = entries
-        .filter(|entry| entry.kind == OperationKind::Rollback && entry.scope.covers_files())
+        .filter(|entry| entry.kind.is_rollback() && entry.scope.covers_files())
         .filter_map(|entry| {
             let since = state.checkpoint(entry.restored.as_ref()?)?.created_at;
             Some(Rollback { entry, since })

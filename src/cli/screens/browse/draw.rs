@@ -303,12 +303,12 @@ fn list(app: &App, paint: Paint, place: Rect, buffer: &mut Buffer) {
 
 /// Columns of a state: `interrupted` and a blank.
 const STATES: usize = 12;
-/// Below so many columns a detail is not begun.
+/// The fewest columns in which a detail is begun.
 const DETAIL: usize = 8;
 /// Where something was left out.
 const MORE: &str = " ...";
 
-/// A row by its columns: the name in so many, the state, what fits of the details, and the time at the right.
+/// A row by its columns: the name in `names` columns, the state, what fits of the details, and the time at the right.
 fn arranged(label: Label, names: usize, columns: usize) -> Pieces {
     let width = |pieces: &Pieces| pieces.iter().map(|(text, _)| text.width()).sum::<usize>();
     let pad = |row: &mut Pieces, to: usize| {
