@@ -428,8 +428,7 @@ fn feedback() -> Vec<Key> {
         .iter()
         .map(ToString::to_string)
         .collect();
-    let guessed =
-        "agent, build, test, lint or typecheck; guessed from the name and the command when absent.";
+    let guessed = "What it checks; guessed from the name and the command when absent.";
     let root = "Where it starts, relative to the project; at its root when absent.";
     let folder = Kind::text("folder").unwrap_or(Kind::TEXT.clone());
     let command = "The shell command; it passes with exit code 0.";

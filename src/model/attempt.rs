@@ -230,7 +230,7 @@ impl Attempt {
         }
     }
 
-    /// Whether it passed and may have weakened what judges it.
+    /// Whether it passed and may have weakened its tests.
     pub fn is_weakened(&self) -> bool {
         self.outcome == Some(AttemptOutcome::Passed)
             && self.conditions.contains(&Condition::Tampered)
@@ -455,7 +455,7 @@ impl Iterations {
             .filter(move |(_, attempt)| attempt.subtask == subtask)
     }
 
-    /// The attempts that passed and may have weakened what judges them.
+    /// The attempts that passed and may have weakened their tests.
     pub fn weakened(&self) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
         self.attempts().filter(|(_, attempt)| attempt.is_weakened())
     }

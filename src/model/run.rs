@@ -424,7 +424,7 @@ impl Run {
         last.max().unwrap_or(0).max(self.reset_seq)
     }
 
-    /// Attempts that passed and may have weakened what judges them, with their iterations, unless a rollback took those back.
+    /// Attempts that passed and may have weakened their tests, with their iterations, unless a rollback took those back.
     pub fn weakened_attempts(&self) -> impl Iterator<Item = (u32, &Attempt)> {
         let weakened = self.iterations.weakened();
         let stand =

@@ -390,7 +390,7 @@ fn remarks(attempt: &Attempt) -> Vec<String> {
     attempt.conditions.iter().filter_map(say).collect()
 }
 
-/// What to say after an attempt that passed and weakened what judges it; `None` after any other.
+/// What to say after an attempt that passed and weakened its tests; `None` after any other.
 pub(crate) fn weakened(run: &Run) -> Option<String> {
     let last = run.iterations.last_ended()?;
     let passed = last.outcome == Some(AttemptOutcome::Passed);

@@ -43,7 +43,7 @@ fn a_killed_run_is_recognised_and_goes_on() {
     );
     assert_eq!(status["failure"]["recoverable"], true);
     env.json(0, &["retry-status", "--check"]);
-    let goes_on = format!("(pid {pid}) goes on although its recover was killed");
+    let goes_on = format!("(pid {pid}) is still running; its recover was killed");
     assert!(
         status["warnings"][0]
             .as_str()

@@ -192,7 +192,7 @@ fn files_are_kept_where_that_is_configured() {
             format!("cooldown.duration = \"10ms\"\n{config}"),
         );
         let document = three(&env, AGENT).expect(8).json();
-        // Each fails for what the first one left until its own attempts are used up.
+        // Each fails for what the first one left until its own attempts used.
         assert_eq!(document["outcome"], "escalated", "{config}");
         assert_eq!(
             statuses(&document),

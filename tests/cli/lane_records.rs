@@ -143,7 +143,7 @@ fn attempts_of_another_loop_tell_their_log() {
     assert_eq!(record(&env, "retry_attempt")["status"], "complete");
 }
 
-// C7: the way on of a lane whose attempts are used up grants another.
+// C7: the way on of a lane whose attempts used grants another.
 #[test]
 fn the_way_on_of_an_exhausted_lane_goes_on() {
     let env = TestEnv::repo();

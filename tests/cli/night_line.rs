@@ -72,9 +72,8 @@ fn the_night_is_told_in_one_line_before_all_else() {
     );
     // What a person must look at comes next, with the name of the test that fails.
     assert!(
-        lines[3].starts_with(
-            "To look at: iteration 2 may have weakened what judges it (tests/test_sum.py"
-        ),
+        lines[3]
+            .starts_with("To look at: iteration 2 may have weakened its tests (tests/test_sum.py"),
         "{status}"
     );
     assert_eq!(

@@ -639,7 +639,7 @@ fn a_bare_rollback_is_about_the_last_night() {
     assert_eq!(
         notes
             .iter()
-            .filter(|note| text(note).contains("this is about run"))
+            .filter(|note| text(note).contains("using run"))
             .count(),
         1,
         "{notes:?}"

@@ -442,7 +442,7 @@ fn a_new_run_for_checkpoints_is_told_beside_open_ones() {
     fails(&env, "monday");
     let created = env.json(0, &["checkpoint", "create"]);
     assert_eq!(created["checkpoint"]["run_id"], "manual");
-    let said = "this is about run manual (new); 1 other run is not closed: recover runs";
+    let said = "using run manual (new); 1 other run is not closed: recover runs";
     assert_eq!(created["warnings"], json!([said]), "{created}");
 }
 
@@ -725,7 +725,7 @@ fn one_note_says_which_run_is_taken_up() {
     ended(child);
     for args in [&["resume", "--dry-run"][..], &["resume", "--", "true"]] {
         let told = env.recover(args).expect(0).stderr;
-        assert_eq!(told.matches("this is about run").count(), 1, "{told}");
-        assert!(told.contains("this is about run second (paused)"), "{told}");
+        assert_eq!(told.matches("using run").count(), 1, "{told}");
+        assert!(told.contains("using run second (paused)"), "{told}");
     }
 }

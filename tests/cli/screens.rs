@@ -148,10 +148,14 @@ fn leaving_changes_nothing() {
         (&["rollback"], &[], "\u{3}"),
         (&["rollback"], &[], "q"),
         (&["rollback"], &[], "\u{1b}"),
-        (&["rollback"], &[("\r", "Do it?")], "\u{3}"),
-        (&["rollback"], &[("\r", "Do it?")], "q"),
-        (&["rollback"], &[("\r", "Do it?")], "n"),
-        (&["checkpoint", "restore"], &[("jj\r", "Do it?")], "\u{3}"),
+        (&["rollback"], &[("\r", "Continue?")], "\u{3}"),
+        (&["rollback"], &[("\r", "Continue?")], "q"),
+        (&["rollback"], &[("\r", "Continue?")], "n"),
+        (
+            &["checkpoint", "restore"],
+            &[("jj\r", "Continue?")],
+            "\u{3}",
+        ),
         (&["checkpoint", "show"], &[("d", "Any key")], "\u{3}"),
         (&["checkpoint", "diff"], &[], "\u{4}"),
     ];
@@ -175,8 +179,8 @@ fn leaving_changes_nothing() {
     }
     // So it is where a target was given, and for whatever else asks.
     for (args, shown) in [
-        (&["rollback", "--iteration", "3"][..], "Do it?"),
-        (&["rollback", "--full"], "Do it?"),
+        (&["rollback", "--iteration", "3"][..], "Continue?"),
+        (&["rollback", "--full"], "Continue?"),
         (&["forget", "r"], "n leave everything as it is"),
     ] {
         for leave in ["\u{3}", "n"] {
@@ -301,7 +305,7 @@ fn a_row_has_summary_time_and_commit() {
     terminal.expect("> after iteration 1");
     terminal.press("\r");
     terminal.expect("Iteration 2 will be marked as rolled back; the history stays");
-    terminal.expect("Do it? Enter or y yes");
+    terminal.expect("Continue? Enter or y yes");
     terminal.press("\r");
     let (code, said) = terminal.end();
     assert_eq!(code, 0, "{said}");
@@ -442,7 +446,7 @@ fn a_given_target_is_shown_and_asked_about_b11() {
     };
     terminal.expect("What will happen:");
     terminal.expect("- 2 files will be deleted: file3, file4");
-    terminal.expect("Do it? Enter or y yes, q leave everything as it is");
+    terminal.expect("Continue? Enter or y yes, q leave everything as it is");
     terminal.press("n");
     let (code, said) = terminal.end();
     assert_eq!(code, 130, "{said}");
@@ -463,7 +467,7 @@ fn a_given_target_is_shown_and_asked_about_b11() {
     };
     terminal.expect("k keep them, d discard them");
     terminal.press("d");
-    terminal.expect("Do it?");
+    terminal.expect("Continue?");
     terminal.press("y");
     assert_eq!(terminal.end().0, 0);
     assert!(!env.exists("file2"));
@@ -472,5 +476,5 @@ fn a_given_target_is_shown_and_asked_about_b11() {
         return;
     };
     let (code, said) = terminal.end();
-    assert!(code == 0 && !said.contains("Do it?"), "{said}");
+    assert!(code == 0 && !said.contains("Continue?"), "{said}");
 }

@@ -210,7 +210,7 @@ fn of_several_open_runs_the_one_begun_last_is_meant() {
     assert_eq!(env.json(0, &["retry-status"])["run"]["run_id"], "tuesday");
     let ran = env.recover(&["manual-fix", "start", "--json"]).expect(0);
     assert_eq!(ran.json()["run"]["run_id"], "tuesday");
-    let said = "this is about run tuesday (failed); 2 other runs are not closed: recover runs";
+    let said = "using run tuesday (failed); 2 other runs are not closed: recover runs";
     assert_eq!(ran.json()["warnings"], serde_json::json!([said]));
     assert_eq!(ran.stderr, format!("note: {said}\n"));
     // Named, nothing is said.

@@ -315,7 +315,7 @@ fn a_person_is_not_asked_under_a_step() {
         let (code, said) = terminal.end();
         assert_eq!(code, 11, "{said}");
         assert!(
-            said.contains("is under way") && !said.contains("Do it?"),
+            said.contains("is under way") && !said.contains("Continue?"),
             "{said}"
         );
     }

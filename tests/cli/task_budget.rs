@@ -22,7 +22,7 @@ fn run(env: &TestEnv, name: &str, code: i32, command: &str) {
     );
 }
 
-/// Its six attempts are used up, and the next run is refused.
+/// Its six attempts used, and the next run is refused.
 fn used_up() -> TestEnv {
     let env = quick();
     run(&env, "first", 7, "echo 'error: it broke' >&2; exit 1");

@@ -121,7 +121,7 @@ fn night(name: &str, refuses: &str, hours: u32) -> usize {
     ends.len() - 1
 }
 
-/// S8 (parking): whatever is away, for an hour or a night: no attempt is used up, and probes come less and less often.
+/// S8 (parking): whatever is away, for an hour or a night: no attempt is charged, and probes come less and less often.
 #[test]
 fn a_night_costs_no_attempt() {
     let codex = r#"echo '{"type":"error","message":"Reconnecting... 5/5"}'
@@ -167,7 +167,7 @@ fn a_wait_is_told() {
     assert_eq!(attempts(&run)[0]["charged"], false, "{run:#}");
     let parked = json!({
         "reason": "outage", "what": "529", "since": EVENING, "until": "2030-03-01T22:00:30.000Z", "probes": 0,
-        "text": "waiting for the provider (529); no attempt is used up",
+        "text": "waiting for the provider (529); no attempt is charged",
     });
     let status = env.json(0, &["status"]);
     assert_eq!(status["retry"]["parked"], parked, "{status:#}");

@@ -258,7 +258,7 @@ fn the_recording_is_what_the_program_shows() {
             return;
         };
         if words.first() == Some(&"rollback") {
-            terminal.expect("Do it?");
+            terminal.expect("Continue?");
             terminal.press("y");
         }
         let (_, said) = terminal.end();

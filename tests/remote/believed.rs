@@ -540,7 +540,7 @@ fn names_that_no_file_may_have_are_damage_wherever_their_objects_came_from() {
                 refused["message"]
                     .as_str()
                     .unwrap()
-                    .contains("nothing of it is believed"),
+                    .contains("it is ignored"),
                 "{refused:#}"
             );
         }

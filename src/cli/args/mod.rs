@@ -103,7 +103,7 @@ pub(crate) struct GlobalArgs {
     #[arg(short = 'C', value_name = "DIR", global = true, value_hint = clap::ValueHint::DirPath)]
     pub directory: Option<PathBuf>,
 
-    /// Run to use [default: the run here that is at work or was last]
+    /// Run to use [default: the current or most recent run here]
     ///
     /// Or the name of the one that is created; also RECOVER_RUN_ID.
     #[arg(long, value_name = "ID", global = true, value_parser = name)]

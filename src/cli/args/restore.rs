@@ -162,7 +162,7 @@ impl How {
 /// Files, index and branch go back to what they were when the run began. A verified safety checkpoint is taken first: recover
 /// undo restores the files, and the run with its status. Edits made since are in it, and are listed. Commits that are not the
 /// run's own, or are on a remote, refuse it. It asks first; without a terminal it needs --yes. Checkpoints and history stay:
-/// for [retention] after_end, at least 7 days. Without RUN it is the run that recover runs marks.
+/// for [retention] after_end, at least 7 days. The default is the run marked * in recover runs.
 #[derive(Args, Debug)]
 pub(crate) struct DiscardArgs {
     #[command(flatten)]

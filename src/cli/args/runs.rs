@@ -11,7 +11,7 @@ use super::{RunName, lines, name, size};
 
 /// List the runs, newest first.
 ///
-/// How each ended, what was done, and what it takes. A * marks the one that a command is about that names none.
+/// How each ended, what was done, and what it takes. * marks the default run of commands that name none.
 #[derive(Args, Debug)]
 pub(crate) struct RunsArgs {
     /// Also list runs that are closed or accepted
@@ -30,7 +30,7 @@ pub(crate) struct RunsArgs {
 /// Close runs that you are done with.
 ///
 /// No command is about them any more unless it names them. An open manual fix is aborted. Files stay as they are, and so do good checkpoints; recover resume RUN opens the run
-/// again. Without RUN it is the run that recover runs marks.
+/// again. The default is the run marked * in recover runs.
 #[derive(Args, Debug)]
 pub(crate) struct CloseArgs {
     /// Runs to close
@@ -178,7 +178,7 @@ pub(crate) struct RemotePushArgs {
 
 /// Claim a run on a remote for this clone.
 ///
-/// Its events are in the record here then; files stay as they are. recover resume --remote goes on with it.
+/// Its events are copied into this clone; files stay as they are. recover resume --remote goes on with it.
 #[derive(Args, Debug)]
 pub(crate) struct RemoteClaimArgs {
     #[command(flatten)]

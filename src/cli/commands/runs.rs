@@ -107,7 +107,7 @@ fn told(forgotten: &forget::Forgotten) -> String {
 /// How much of an error a row holds, in characters.
 const ERROR_LENGTH: usize = 60;
 
-/// Runs, newest first; a `*` marks the one that a command is about that names none.
+/// Runs, newest first; a `*` marks the default run of commands that name none.
 pub(crate) fn runs_table(ui: &Ui, listed: &[runs::Listed], now: Timestamp) -> String {
     if listed.is_empty() {
         return "No runs.\n".to_owned();

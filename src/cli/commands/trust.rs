@@ -31,7 +31,7 @@ fn trust_configuration(context: &Context, revokes: bool) -> Result<Reply> {
     };
     let planned = context.dry_run();
     let mut text = if found.values.is_empty() {
-        format!("{file} starts nothing and permits nothing: there is nothing to trust.\n")
+        format!("{file} contains nothing that needs trust.\n")
     } else {
         format!("What {file} starts or permits:\n{}", listed(&found))
     };

@@ -383,7 +383,7 @@ fn asked(talk: &Talk<'_>, mut how: How, plan: Plan<'_>, another: bool) -> Result
                 talk.say("");
                 let back = if another { "b another one, " } else { "" };
                 talk.ask(&format!(
-                    "Do it? Enter or y yes, {back}q leave everything as it is"
+                    "Continue? Enter or y yes, {back}q leaves everything as it is"
                 ));
                 return match talk.confirmed('y', keys(&['b', 'y', 'n', 'q'], another))? {
                     'y' => Ok(Some(how)),

@@ -297,7 +297,7 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     }
     if !result.look_at.is_empty() && !context.says_yes() {
         let message = format!(
-            "a person must review this first; --yes accepts it: {}",
+            "needs review: --yes accepts it anyway: {}",
             result.look_at.join("; ")
         );
         return Err(

@@ -308,7 +308,7 @@ pub(super) fn ends<'s>(state: &'s State, run: &Run) -> Result<(&'s Checkpoint, &
         .filter(|good| good.verdict == Verdict::Passed && good.id != initial.id);
     let good = good.ok_or_else(|| {
         none(format!(
-            "No checkpoint available: run {} has none that is good",
+            "No checkpoint available: run {} has no checkpoint that passed its checks",
             run.key
         ))
     })?;

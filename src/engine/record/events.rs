@@ -71,7 +71,7 @@ pub(in crate::engine) fn adopt_one(context: &Context, found: Checkpoint) -> Resu
         own_commits: Vec::new(),
     };
     let added = adopt(ledger, context.clock.now(), found, adopted)?;
-    Ok(added.then(|| format!("took in checkpoint {id}, whose event was never written")))
+    Ok(added.then(|| format!("recovered checkpoint {id}, whose event was never written")))
 }
 
 /// Adds a checkpoint that the ledger does not know, and its run where that is not known either. Returns whether it was new.

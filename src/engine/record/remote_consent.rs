@@ -172,7 +172,7 @@ pub(crate) fn require_given(context: &Context, remote: &Remote) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "nothing was sent to {} (remote '{}'): nobody consented to it",
+        "nothing was sent to {} (remote '{}'): you have not consented to it",
         remote.url, remote.name
     );
     let hint = Hint::recover(["remote", "push", "--remote", &remote.name]);

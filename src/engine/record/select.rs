@@ -108,7 +108,7 @@ fn say_which(context: &Context, naming: &Naming, state: &State, (taken, status):
             format!("{others} other runs are")
         };
         context.note(format!(
-            "this is about run {taken} ({status}); {others} not closed: recover runs"
+            "using run {taken} ({status}); {others} not closed: recover runs"
         ));
     }
 }
@@ -154,7 +154,7 @@ pub(crate) fn require<'a>(context: &Context, state: &'a State) -> Result<&'a Run
                 Hint::recover(["run", "--help"]),
             )
         } else {
-            ("none of this work tree", Hint::recover(["log"]))
+            ("none in this work tree", Hint::recover(["log"]))
         };
         Error::new(ErrorKind::RunNotFound, format!("no run: {known}")).hint(hint)
     })

@@ -135,7 +135,7 @@ pub(crate) fn still_running(context: &Context, run: &Run) -> Option<String> {
         .at(context.elsewhere(run).unwrap_or_else(|| context.place()));
     let key = &run.key;
     Some(format!(
-        "the command of run {key} (pid {pid}) goes on although its recover was killed: `{way}` ends it"
+        "the command of run {key} (pid {pid}) is still running; its recover was killed: `{way}` ends it"
     ))
 }
 

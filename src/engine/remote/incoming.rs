@@ -65,7 +65,7 @@ pub(super) fn take_in(locked: &mut Locked<'_>, tip: &ObjectId) -> Result<()> {
         match leave_aside(locked).map_err(Miss::error) {
             Ok(Some(name)) => {
                 context.note(format!(
-                    "what this machine did of run {key} that nobody has seen is there as {name}"
+                    "events of run {key} that this machine had not sent are saved as {name}"
                 ));
             }
             Ok(None) => {}
@@ -261,7 +261,7 @@ fn belongs(state: &State, key: &RunKey, payload: &Payload) -> std::result::Resul
 
 fn refused(key: &RunKey, remote: &str, what: &str) -> Error {
     let message = format!(
-        "run {key} on {remote} is damaged, or made to do harm: {what}; nothing of it was taken in"
+        "run {key} on {remote} is damaged, or made to do harm: {what}; nothing was imported"
     );
     Error::new(ErrorKind::Corrupt, message)
         .hint(Hint::recover(["remote", "status", "--remote", remote]).run(key))

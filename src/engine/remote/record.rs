@@ -458,9 +458,8 @@ fn refused_chain(key: &RunKey, remote: &str, flaw: &Flaw) -> Error {
             Error::new(ErrorKind::Newer, message)
         }
         Flaw::Damaged(what) => {
-            let message = format!(
-                "run {key} on {remote} is not as recover writes it: {what}; nothing of it is believed"
-            );
+            let message =
+                format!("run {key} on {remote} is not as recover writes it: {what}; it is ignored");
             Error::new(ErrorKind::Corrupt, message)
                 .hint(Hint::recover(["remote", "status", "--remote", remote]).run(key))
         }

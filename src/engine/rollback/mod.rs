@@ -231,7 +231,7 @@ pub(in crate::engine) fn tell_of_edits(
 ) -> Result<()> {
     for edits in stored::since(context, state, target)? {
         context.note(format!(
-            "{} goes back as well, which somebody else changed during the run (checkpoint @{}); to bring it in again: {}",
+            "{} goes back as well, which was changed from outside during the run (checkpoint @{}); to bring it in again: {}",
             edits.names(),
             edits.checkpoint.seq,
             context.line(edits.brought_back())
@@ -373,7 +373,7 @@ fn safest<'a>(state: &'a State, run: Option<&Run>) -> Result<&'a Checkpoint> {
         .or_else(|| state.initial(&run.key).and_then(Named::kept));
     good.ok_or_else(|| {
         none(format!(
-            "No checkpoint available: run {} has none that is good",
+            "No checkpoint available: run {} has no checkpoint that passed its checks",
             run.key
         ))
     })

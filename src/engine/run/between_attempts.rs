@@ -189,7 +189,7 @@ fn try_roll_back(
     if let Some(found) = stored::since(context, state, target)?.first() {
         let Checkpoint { id, seq, .. } = found.checkpoint;
         let message = format!(
-            "somebody else changed {} while it was tried (checkpoint @{seq}, {id}); a rollback takes that back too, and {} \
+            "{} changed from outside during the attempt (checkpoint @{seq}, {id}); a rollback takes that back too, and {} \
              brings it in again after it",
             found.names(),
             context.line(found.brought_back())

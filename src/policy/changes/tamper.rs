@@ -1,4 +1,4 @@
-//! Whether an attempt weakened what judges it, with one table of how tests look in each language.
+//! Whether an attempt weakened its tests, with one table of how tests look in each language.
 //!
 //! Only files that differ are examined, before and after. Test files are known by their place and name, what is in
 //! them by patterns of their language: counts of declarations, skip marks and assertions are compared, and what moved

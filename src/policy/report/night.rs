@@ -96,7 +96,7 @@ pub(crate) struct NightIterations {
     pub passed: usize,
     /// Given up.
     pub given_up: usize,
-    /// Passed, and may have weakened what judges them.
+    /// Passed, and may have weakened their tests.
     pub to_look_at: usize,
     /// Failed.
     pub failed: usize,

@@ -35,7 +35,7 @@ pub(crate) struct Outside {
 pub(crate) enum LookAtKind {
     /// Changes that were uncommitted before the run are not as they were.
     Uncommitted,
-    /// An iteration passed and may have weakened what judges it.
+    /// An iteration passed and may have weakened its tests.
     Weakened,
     /// An iteration was given up.
     GivenUp,
@@ -179,7 +179,7 @@ pub(crate) fn to_look_at(run: &Run) -> Vec<ToLookAt> {
         of(
             LookAtKind::Weakened,
             iteration,
-            format!("iteration {iteration} may have weakened what judges it{what}"),
+            format!("iteration {iteration} may have weakened its tests{what}"),
         )
     });
     let skipped = words::with_status(run, IterationStatus::Skipped);

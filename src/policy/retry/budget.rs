@@ -204,11 +204,10 @@ pub(crate) fn begun(run: &Run, now: Timestamp) -> Timestamp {
 pub(super) fn spent_text(spent: &Budget, cause: Option<Cause>) -> String {
     let (used, limit) = (spent.used.min(spent.limit), spent.limit);
     match (spent.scope, cause) {
-        (BudgetScope::Cause, Some(cause)) => format!(
-            "{used} of {limit} attempts for {} are used up",
-            cause.as_str()
-        ),
-        (BudgetScope::Global, _) => format!("{used} of {limit} attempts are used up"),
+        (BudgetScope::Cause, Some(cause)) => {
+            format!("{used} of {limit} attempts for {} used", cause.as_str())
+        }
+        (BudgetScope::Global, _) => format!("{used} of {limit} attempts used"),
         (BudgetScope::WallTime, _) => {
             let limit = format_duration(Duration::from_secs(limit));
             format!("no attempt of the run begins after {limit} (max_wall_time)")
@@ -217,12 +216,9 @@ pub(super) fn spent_text(spent: &Budget, cause: Option<Cause>) -> String {
             format!("{} of {limit} cents are spent (max_cost_usd)", spent.used)
         }
         (BudgetScope::Tokens, _) => {
-            format!("{} of {limit} tokens are used up (max_tokens)", spent.used)
+            format!("{} of {limit} tokens used (max_tokens)", spent.used)
         }
-        (scope, _) => format!(
-            "{used} of {limit} attempts of the {} are used up",
-            scope.as_str()
-        ),
+        (scope, _) => format!("{used} of {limit} attempts of the {} used", scope.as_str()),
     }
 }
 

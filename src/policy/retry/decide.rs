@@ -143,7 +143,7 @@ impl<'a> Decider<'a> {
             return self.uncharged(self.make(Strategy::RetrySame, &[Action::Retry], reason));
         }
         if is_session_lost(failure, self.input.resumed) {
-            let reason = "the agent does not know its session any more: a fresh one, and no attempt is used up";
+            let reason = "the agent does not know its session any more: a fresh one, and no attempt is charged";
             let fresh = self.make(Strategy::RetryWithContext, &[Action::Retry], reason);
             return self.uncharged(fresh);
         }
@@ -266,7 +266,7 @@ impl<'a> Decider<'a> {
             }
             None => {
                 let reason =
-                    "a process died in the middle of its work: from the last checkpoint again";
+                    "a process was killed at work: resume restarts from the last checkpoint";
                 self.roll_back(reason)
             }
         }
@@ -430,7 +430,7 @@ impl<'a> Decider<'a> {
         } else {
             (&[Action::Park], "")
         };
-        let reason = format!("waiting for {what} ({of}){session}; no attempt is used up");
+        let reason = format!("waiting for {what} ({of}){session}; no attempt is charged");
         self.uncharged(Decision {
             not_before,
             ..self.make(Strategy::RetrySame, actions, &reason)

@@ -251,7 +251,7 @@ fn evidence(state: &State, run: &Run, node: &Node) -> String {
         Node::Run => match &run.failure {
             Some(failure) => why(failure),
             None if run.attempts().any(|(_, attempt)| attempt.failure.is_some()) => {
-                "It stands at no failure. Attempts that failed have theirs.".to_owned()
+                "No current failure; see the attempts.".to_owned()
             }
             None => NONE.to_owned(),
         },
