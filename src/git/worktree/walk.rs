@@ -148,7 +148,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn folder(
         &self,
         task: PendingDir,
-        queue: &mut WorkQueue<'_, PendingDir>,
+        queue: &mut WorkQueue<PendingDir>,
         found: &mut WalkResult,
     ) -> Result<()> {
         let is_top = task.name.is_empty();
@@ -246,7 +246,7 @@ impl<'a> Walk<'a> {
         cached: &CachedFolder<'a>,
         dir: &Arc<OwnedFd>,
         rules: &Rules,
-        queue: &mut WorkQueue<'_, PendingDir>,
+        queue: &mut WorkQueue<PendingDir>,
         scan: &mut Scan,
     ) -> Result<bool> {
         let has_rules = !folder.is(flag::IGNORED) && cached.has_file(ignore_rules::FILE);
@@ -317,7 +317,7 @@ impl<'a> Walk<'a> {
         listing: &Listing,
         dir: Arc<OwnedFd>,
         (rules, cached): (Rules, Option<CachedFolder<'a>>),
-        queue: &mut WorkQueue<'_, PendingDir>,
+        queue: &mut WorkQueue<PendingDir>,
         found: &mut WalkResult,
     ) -> Result<()> {
         let is_top = folder.path.as_bytes().is_empty();
