@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::{fmt, fs, io};
+use std::{fs, io};
 
 use git2::Oid;
 use serde::{Deserialize, Serialize};
@@ -44,32 +44,9 @@ impl Identity {
         Ok(Self { stat, trailer })
     }
 
-    /// Bytes of the index.
-    pub(crate) fn size(&self) -> u64 {
-        self.stat.size
-    }
-
     /// When the index was last written, in nanoseconds.
     pub(crate) fn mtime(&self) -> i64 {
         self.stat.mtime
-    }
-}
-
-impl fmt::Display for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FileStat {
-            size,
-            mtime,
-            ctime,
-            ino,
-            dev,
-            mode,
-        } = self.stat;
-        write!(
-            f,
-            "{size} {mtime} {ctime} {ino} {dev} {mode:o} {}",
-            self.trailer.escape_ascii()
-        )
     }
 }
 
