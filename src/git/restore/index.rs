@@ -4,10 +4,9 @@
 //! git's own protocol is kept: who holds `index.lock` (see `repo::locks`) may replace the index, by rename.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::rc::Rc;
 use std::time::Duration;
 
-use git2::{IndexEntry, Oid};
+use git2::IndexEntry;
 
 use super::Verified;
 use crate::git::base::{DirfdCache, Error, Result, TREE, oid_of, parse_oid};
@@ -20,7 +19,7 @@ use crate::git::index::locked_index::{
     LockedIndex, content_of, entry, index_time, looks_like, refresh,
 };
 use crate::git::index::user_index::UserIndex;
-use crate::git::odb::{Database, TreeEntry, trees};
+use crate::git::odb::{Database, trees};
 use crate::git::repo::{Repo, WorktreeLock};
 use crate::git::tree::{TreeLookup, TreeView};
 use crate::model::{IndexExtra, ObjectId, RepoPath};
@@ -271,8 +270,8 @@ impl IndexSides<'_> {
     pub(crate) fn plan(&self, lookup: &TreeLookup<'_>) -> Result<IndexPlan> {
         let (now_index, then_index) = (IndexContent::of(self.now), IndexContent::of(self.target));
         let baseline = self.baseline.map(IndexContent::of);
-        let mut differing = BTreeSet::new();
-        diff_paths(lookup, now_index.tree, then_index.tree, &mut differing)?;
+        let differing = lookup.differing(oid_of(now_index.tree)?, oid_of(then_index.tree)?)?;
+        let mut differing: BTreeSet<RepoPath> = differing.into_keys().collect();
         let (now, then) = (&now_index.extras, &then_index.extras);
         let listed = now
             .keys()
@@ -343,42 +342,6 @@ impl IndexSides<'_> {
             _ => false,
         })
     }
-}
-
-/// Adds the paths whose entries differ between two trees.
-fn diff_paths(
-    lookup: &TreeLookup<'_>,
-    one: Option<&ObjectId>,
-    other: Option<&ObjectId>,
-    differing: &mut BTreeSet<RepoPath>,
-) -> Result<()> {
-    let read = |oid: Option<Oid>| oid.map_or_else(|| Ok(Rc::default()), |oid| lookup.tree(oid));
-    let mut open = vec![(RepoPath::default(), oid_of(one)?, oid_of(other)?)];
-    while let Some((folder, one, other)) = open.pop() {
-        if one == other {
-            continue;
-        }
-        let (one, other) = (read(one)?, read(other)?);
-        for (a, b) in one.diff(&other) {
-            let Some(name) = a.as_ref().or(b.as_ref()).map(|entry| entry.name) else {
-                continue;
-            };
-            let path = trees::child(&folder, name);
-            let is_file = |entry: &Option<TreeEntry<'_>>| {
-                entry.as_ref().is_some_and(|entry| entry.mode != TREE)
-            };
-            if is_file(&a) || is_file(&b) {
-                differing.insert(path.clone());
-            }
-            let below = |entry: Option<TreeEntry<'_>>| {
-                entry
-                    .filter(|entry| entry.mode == TREE)
-                    .map(|entry| entry.oid)
-            };
-            open.push((path, below(a), below(b)));
-        }
-    }
-    Ok(())
 }
 
 /// An entry as it is in the index, with its metadata.
