@@ -1,7 +1,6 @@
 //! A small pool of threads that share a queue of tasks; a task may add more.
 
 use std::num::NonZero;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
@@ -41,43 +40,29 @@ pub(in crate::git) fn each<T: Sync, O: Send>(
     Ok(made.into_iter().flatten().collect())
 }
 
-/// The tasks of one thread. The last one added is done first, so that what is open stays little.
-pub(in crate::git) struct WorkQueue<'c, T> {
-    own: Vec<T>,
-    shared: &'c Shared<T>,
+/// What a task adds. The last one added is done first, so that what is open stays little.
+pub(in crate::git) struct WorkQueue<T> {
+    added: Vec<T>,
+}
+
+impl<T> WorkQueue<T> {
+    /// Adds a task.
+    pub(crate) fn push(&mut self, task: T) {
+        self.added.push(task);
+    }
 }
 
 struct Shared<T> {
     tasks: Mutex<Tasks<T>>,
     changed: Condvar,
-    /// Threads that wait for a task.
-    idle: AtomicUsize,
-    /// An error ended it.
-    stopped: AtomicBool,
 }
 
 struct Tasks<T> {
     waiting: Vec<T>,
     /// Threads that are at work, and may add tasks.
     busy: usize,
-}
-
-impl<T> WorkQueue<'_, T> {
-    /// Adds a task.
-    pub(crate) fn push(&mut self, task: T) {
-        self.own.push(task);
-    }
-
-    /// Gives half of its tasks away when others wait: the oldest, which lead to the most.
-    fn share(&mut self) {
-        if self.own.len() > 1 && self.shared.idle.load(Ordering::Relaxed) > 0 {
-            let half = self.own.len() / 2;
-            let mut tasks = self.shared.lock();
-            tasks.waiting.extend(self.own.drain(..half));
-            drop(tasks);
-            self.shared.changed.notify_all();
-        }
-    }
+    /// An error ended it.
+    stopped: bool,
 }
 
 impl<T> Shared<T> {
@@ -85,33 +70,19 @@ impl<T> Shared<T> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a task; `None` when there is none and nobody can add one.
-    fn take(&self) -> Option<T> {
+    /// Ends a task, with those that it added, and waits for another; `None` when there is none and no thread can add one.
+    fn next(&self, added: &mut Vec<T>) -> Option<T> {
         let mut tasks = self.lock();
         tasks.busy -= 1;
-        self.idle.fetch_add(1, Ordering::Relaxed);
-        let task = loop {
-            if self.stopped.load(Ordering::Relaxed) {
-                break None;
-            }
-            if let Some(task) = tasks.waiting.pop() {
-                tasks.busy += 1;
-                break Some(task);
-            }
-            if tasks.busy == 0 {
-                break None;
-            }
-            tasks = self
-                .changed
-                .wait(tasks)
-                .unwrap_or_else(PoisonError::into_inner);
-        };
-        self.idle.fetch_sub(1, Ordering::Relaxed);
-        drop(tasks);
-        if task.is_none() {
-            self.changed.notify_all();
-        }
-        task
+        tasks.waiting.append(added);
+        self.changed.notify_all();
+        let may_come =
+            |tasks: &mut Tasks<T>| !tasks.stopped && tasks.waiting.is_empty() && tasks.busy > 0;
+        let waited = self.changed.wait_while(tasks, may_come);
+        let mut tasks = waited.unwrap_or_else(PoisonError::into_inner);
+        let task = tasks.waiting.pop().filter(|_| !tasks.stopped)?;
+        tasks.busy += 1;
+        Some(task)
     }
 }
 
@@ -120,8 +91,7 @@ struct StopOnDrop<'c, T>(&'c Shared<T>);
 
 impl<T> Drop for StopOnDrop<'_, T> {
     fn drop(&mut self) {
-        let _tasks = self.0.lock();
-        self.0.stopped.store(true, Ordering::Relaxed);
+        self.0.lock().stopped = true;
         self.0.changed.notify_all();
     }
 }
@@ -131,41 +101,31 @@ impl<T> Drop for StopOnDrop<'_, T> {
 pub(in crate::git) fn run<T: Send, O: Default + Send>(
     first: Vec<T>,
     threads: usize,
-    work: impl Fn(T, &mut WorkQueue<'_, T>, &mut O) -> Result<()> + Sync,
+    work: impl Fn(T, &mut WorkQueue<T>, &mut O) -> Result<()> + Sync,
 ) -> Result<Vec<O>> {
     let shared = Shared {
         tasks: Mutex::new(Tasks {
             waiting: first,
             busy: threads,
+            stopped: false,
         }),
         changed: Condvar::new(),
-        idle: AtomicUsize::new(0),
-        stopped: AtomicBool::new(false),
     };
     let one = || -> Result<O> {
-        let mut queue = WorkQueue {
-            own: Vec::new(),
-            shared: &shared,
-        };
+        let mut queue = WorkQueue { added: Vec::new() };
         let mut output = O::default();
-        while !shared.stopped.load(Ordering::Relaxed) {
-            let Some(task) = queue.own.pop().or_else(|| shared.take()) else {
-                break;
-            };
+        while let Some(task) = shared.next(&mut queue.added) {
             let unfinished = StopOnDrop(&shared);
             work(task, &mut queue, &mut output)?;
             std::mem::forget(unfinished);
-            queue.share();
         }
         Ok(output)
     };
     thread::scope(|scope| {
         // Where there can be no more threads, there are fewer at work.
         let begin = |_| {
-            thread::Builder::new()
-                .spawn_scoped(scope, one)
-                .map_err(|_| shared.lock().busy -= 1)
-                .ok()
+            let begun = thread::Builder::new().spawn_scoped(scope, one);
+            begun.map_err(|_| shared.lock().busy -= 1).ok()
         };
         let others: Vec<_> = (1..threads).filter_map(begin).collect();
         let own = one();
@@ -173,9 +133,7 @@ pub(in crate::git) fn run<T: Send, O: Default + Send>(
             Ok(output) => output,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        let all: Vec<Result<O>> = std::iter::once(own)
-            .chain(ended.collect::<Vec<_>>())
-            .collect();
+        let all: Vec<Result<O>> = std::iter::once(own).chain(ended).collect();
         all.into_iter().collect()
     })
 }
@@ -220,7 +178,7 @@ mod tests {
             let ended = run(
                 (0..1000).collect(),
                 threads,
-                |task: i32, _: &mut WorkQueue<'_, i32>, (): &mut ()| {
+                |task: i32, _: &mut WorkQueue<i32>, (): &mut ()| {
                     if task == 500 {
                         Err(Error::corrupt("x"))
                     } else {

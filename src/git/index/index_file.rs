@@ -14,9 +14,11 @@ use git2::Oid;
 use sha1::{Digest as _, Sha1};
 
 use crate::git::base::error::{Error, Result, present};
+use crate::git::base::openat::FileStat;
 use crate::git::base::work_queue::both;
 use crate::git::odb::{Database, trees};
 use crate::git::repo::repository::Repo;
+use crate::model::{IndexExtra, ObjectId, RepoPath};
 
 /// Bytes of an object id and of the trailing checksum.
 const HASH: usize = 20;
@@ -65,14 +67,57 @@ struct Record {
     at: u32,
     start: u32,
     length: u32,
-    stat: [u32; 9],
+    stat: EntryStat,
     oid: Oid,
     mode: u32,
     flags: u16,
     extended: u16,
 }
 
-/// One entry of an index. Times are seconds and nanoseconds; all numbers are cut to 32 bits, as git keeps them.
+/// Metadata of a file as an entry has it. Times are seconds and nanoseconds; all numbers are cut to 32 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::git) struct EntryStat {
+    pub ctime: (u32, u32),
+    pub mtime: (u32, u32),
+    pub dev: u32,
+    pub ino: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub size: u32,
+}
+
+impl EntryStat {
+    /// Of a file and its owner.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    pub(super) fn of(stat: &FileStat, (uid, gid): (u32, u32)) -> Self {
+        const SECOND: i64 = 1_000_000_000;
+        let time = |nanos: i64| {
+            let second = nanos.div_euclid(SECOND) as u32;
+            (second, nanos.rem_euclid(SECOND) as u32)
+        };
+        Self {
+            ctime: time(stat.ctime),
+            mtime: time(stat.mtime),
+            dev: stat.dev as u32,
+            ino: stat.ino as u32,
+            uid,
+            gid,
+            size: stat.size as u32,
+        }
+    }
+
+    /// Whether a file's metadata is still the same, as far as git compares it.
+    pub(in crate::git) fn matches(&self, stat: &FileStat) -> bool {
+        let now = Self::of(stat, (self.uid, self.gid));
+        u64::from(self.size) == stat.size
+            && Self {
+                dev: self.dev,
+                ..now
+            } == *self
+    }
+}
+
+/// One entry of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::git) struct IndexEntryRef<'a> {
     pub path: &'a [u8],
@@ -81,16 +126,25 @@ pub(in crate::git) struct IndexEntryRef<'a> {
     /// The git file mode.
     pub mode: u32,
     pub oid: Oid,
-    pub size: u32,
-    pub mtime: (u32, u32),
-    pub ctime: (u32, u32),
-    pub dev: u32,
-    pub ino: u32,
-    pub uid: u32,
-    pub gid: u32,
+    pub stat: EntryStat,
     pub intent_to_add: bool,
     pub assume_unchanged: bool,
     pub skip_worktree: bool,
+}
+
+impl IndexEntryRef<'_> {
+    /// What a checkpoint has of an entry that a tree cannot say.
+    pub(crate) fn extra(&self) -> IndexExtra {
+        IndexExtra {
+            path: RepoPath::new(self.path),
+            stage: self.stage,
+            mode: self.mode,
+            oid: ObjectId(self.oid.to_string()),
+            intent_to_add: self.intent_to_add,
+            assume_unchanged: self.assume_unchanged,
+            skip_worktree: self.skip_worktree,
+        }
+    }
 }
 
 impl IndexFile {
@@ -140,19 +194,12 @@ impl IndexFile {
     }
 
     fn entry<'a>(&'a self, record: &Record) -> IndexEntryRef<'a> {
-        let [ctime, ctime_ns, mtime, mtime_ns, dev, ino, uid, gid, size] = record.stat;
         IndexEntryRef {
             path: self.path(record),
             stage: record.stage(),
             mode: record.mode,
             oid: record.oid,
-            size,
-            mtime: (mtime, mtime_ns),
-            ctime: (ctime, ctime_ns),
-            dev,
-            ino,
-            uid,
-            gid,
+            stat: record.stat,
             intent_to_add: record.extended & INTENT_TO_ADD != 0,
             assume_unchanged: record.flags & ASSUME_UNCHANGED != 0,
             skip_worktree: record.extended & SKIP_WORKTREE != 0,
@@ -217,17 +264,15 @@ impl IndexFile {
         let word = |at: usize| {
             u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]])
         };
-        let fields = [
-            word(0),
-            word(4),
-            word(8),
-            word(12),
-            word(16),
-            word(20),
-            word(28),
-            word(32),
-            word(36),
-        ];
+        let stat = EntryStat {
+            ctime: (word(0), word(4)),
+            mtime: (word(8), word(12)),
+            dev: word(16),
+            ino: word(20),
+            uid: word(28),
+            gid: word(32),
+            size: word(36),
+        };
         let oid = Oid::from_bytes(&fixed[40..]).map_err(|_| damaged("an object id"))?;
         let flags = input.short()?;
         let extended = if flags & EXTENDED == 0 {
@@ -267,7 +312,7 @@ impl IndexFile {
             at,
             start,
             length,
-            stat: fields,
+            stat,
             oid,
             mode: word(24),
             flags,
@@ -461,7 +506,7 @@ impl IndexFile {
                 continue;
             }
             for (path, (mode, oid)) in trees::read(&database, record.oid)? {
-                let (stat, flags, extended) = ([0; 9], 0, SKIP_WORKTREE);
+                let (stat, flags, extended) = (EntryStat::default(), 0, SKIP_WORKTREE);
                 let entry = Record {
                     at: 0,
                     start: 0,

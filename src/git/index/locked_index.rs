@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use git2::{Index, IndexEntry, IndexTime, Oid};
 
-use super::index_file::patch::EntryStat;
-use super::index_file::{INTENT_TO_ADD, IndexEntryRef};
+use super::index_file::{EntryStat, INTENT_TO_ADD, IndexEntryRef};
 use super::user_index::open_index;
 use crate::durable::{Root, give_to_sudo_caller, temporary_prefix};
 use crate::git::base::openat::{self, hash_file};
@@ -229,22 +228,21 @@ pub(in crate::git) fn entry(path: &RepoPath, mode: u32, id: Oid) -> IndexEntry {
 
 /// Takes over the stat data of the file if it is what the entry says.
 pub(in crate::git) fn refresh(folders: &mut DirfdCache, path: &RepoPath, entry: &mut IndexEntry) {
-    let Some(stat) = content_of(folders, path, entry.mode, entry.id, None) else {
-        return;
-    };
-    entry.ctime = index_time(stat.ctime);
-    entry.mtime = index_time(stat.mtime);
+    if let Some(stat) = content_of(folders, path, entry.mode, entry.id, None) {
+        set_stat(entry, &stat);
+    }
+}
+
+/// Gives an entry this metadata.
+#[allow(clippy::cast_possible_wrap)]
+pub(in crate::git) fn set_stat(entry: &mut IndexEntry, stat: &EntryStat) {
+    let time = |(seconds, nanos): (u32, u32)| IndexTime::new(seconds as i32, nanos);
+    (entry.ctime, entry.mtime) = (time(stat.ctime), time(stat.mtime));
     (entry.dev, entry.ino, entry.uid, entry.gid, entry.file_size) =
         (stat.dev, stat.ino, stat.uid, stat.gid, stat.size);
 }
 
-#[allow(clippy::cast_possible_wrap)]
-pub(in crate::git) fn index_time((seconds, nanos): (u32, u32)) -> IndexTime {
-    IndexTime::new(seconds as i32, nanos)
-}
-
 /// Whether size and time of a file are those of its entry.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(in crate::git) fn looks_like(
     folders: &mut DirfdCache,
     path: &RepoPath,
@@ -255,14 +253,13 @@ pub(in crate::git) fn looks_like(
         .open(&parent)
         .and_then(|dir| openat::stat(&dir, name));
     stat.ok().flatten().is_some_and(|stat| {
-        stat.size as u32 == entry.size
-            && stat.mtime.div_euclid(1_000_000_000) as u32 == entry.mtime.0
+        let (now, then) = (EntryStat::of(&stat, (0, 0)), entry.stat);
+        (now.size, now.mtime.0) == (then.size, then.mtime.0)
     })
 }
 
 /// The metadata of a file that has this git file mode and this content, which is read unless it is `known`, and the file
-/// is the same since. git keeps 32 bits of each number.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+/// is the same since.
 pub(in crate::git) fn content_of(
     folders: &mut DirfdCache,
     path: &RepoPath,
@@ -282,19 +279,5 @@ pub(in crate::git) fn content_of(
     if found != oid || !same_kind || !same_mode {
         return None;
     }
-    let time = |nanos: i64| {
-        (
-            nanos.div_euclid(1_000_000_000) as u32,
-            nanos.rem_euclid(1_000_000_000) as u32,
-        )
-    };
-    Some(EntryStat {
-        ctime: time(stat.ctime),
-        mtime: time(stat.mtime),
-        dev: stat.dev as u32,
-        ino: stat.ino as u32,
-        uid: owner.st_uid,
-        gid: owner.st_gid,
-        size: stat.size as u32,
-    })
+    Some(EntryStat::of(&stat, (owner.st_uid, owner.st_gid)))
 }

@@ -3,12 +3,12 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::{fmt, fs, io};
+use std::{fs, io};
 
 use git2::Oid;
 use serde::{Deserialize, Serialize};
 
-use super::index_file::IndexFile;
+use super::index_file::{EntryStat, IndexFile};
 use crate::git::base::{Error, FileStat, GITLINK, Result, openat, present};
 use crate::git::odb::trees::{self, Flat, Sink};
 use crate::git::repo::repository::Repo;
@@ -44,32 +44,9 @@ impl Identity {
         Ok(Self { stat, trailer })
     }
 
-    /// Bytes of the index.
-    pub(crate) fn size(&self) -> u64 {
-        self.stat.size
-    }
-
     /// When the index was last written, in nanoseconds.
     pub(crate) fn mtime(&self) -> i64 {
         self.stat.mtime
-    }
-}
-
-impl fmt::Display for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FileStat {
-            size,
-            mtime,
-            ctime,
-            ino,
-            dev,
-            mode,
-        } = self.stat;
-        write!(
-            f,
-            "{size} {mtime} {ctime} {ino} {dev} {mode:o} {}",
-            self.trailer.escape_ascii()
-        )
     }
 }
 
@@ -83,34 +60,8 @@ pub(in crate::git) struct Tracked {
     pub oid: Oid,
     in_tree: bool,
     stage: u8,
-    /// The file's metadata when it had this content: seconds and nanoseconds, 32 bits each, as git keeps them.
-    pub stat: Option<StatData>,
-}
-
-/// The metadata of a file when git last saw that it had the content of its entry.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::git) struct StatData {
-    size: u32,
-    ino: u32,
-    mtime: (u32, u32),
-    ctime: (u32, u32),
-}
-
-impl StatData {
-    /// Whether a file's metadata is still the same.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    pub(crate) fn matches(&self, stat: &FileStat) -> bool {
-        let time = |nanos: i64| {
-            (
-                nanos.div_euclid(1_000_000_000) as u32,
-                nanos.rem_euclid(1_000_000_000) as u32,
-            )
-        };
-        u64::from(self.size) == stat.size
-            && self.ino == stat.ino as u32
-            && self.mtime == time(stat.mtime)
-            && self.ctime == time(stat.ctime)
-    }
+    /// The file's metadata when git last saw that it had this content.
+    pub stat: Option<EntryStat>,
 }
 
 /// What the user's index holds.
@@ -164,22 +115,8 @@ impl UserIndex {
                 && !entry.assume_unchanged
                 && !entry.skip_worktree;
             if !usual {
-                result.extras.push(IndexExtra {
-                    path: RepoPath::new(entry.path),
-                    stage: entry.stage,
-                    mode: entry.mode,
-                    oid: ObjectId(entry.oid.to_string()),
-                    intent_to_add: entry.intent_to_add,
-                    assume_unchanged: entry.assume_unchanged,
-                    skip_worktree: entry.skip_worktree,
-                });
+                result.extras.push(entry.extra());
             }
-            let stat = StatData {
-                size: entry.size,
-                ino: entry.ino,
-                mtime: entry.mtime,
-                ctime: entry.ctime,
-            };
             let mut tracked = Tracked {
                 start: position(result.names.len()),
                 length: position(entry.path.len()),
@@ -187,7 +124,7 @@ impl UserIndex {
                 oid: entry.oid,
                 in_tree: !entry.intent_to_add,
                 stage: entry.stage,
-                stat: usual.then_some(stat),
+                stat: usual.then_some(entry.stat),
             };
             match result.entries.last_mut() {
                 // The entries of one path stand side by side.
@@ -225,15 +162,9 @@ impl UserIndex {
             else {
                 continue;
             };
-            self.extras.push(IndexExtra {
-                path,
-                stage: 0,
-                mode: entry.mode,
-                oid: ObjectId(entry.oid.to_string()),
-                intent_to_add: false,
-                assume_unchanged: false,
-                skip_worktree: false,
-            });
+            let oid = ObjectId(entry.oid.to_string());
+            self.extras
+                .push(IndexExtra::unmarked(&path, entry.mode, oid));
         }
     }
 

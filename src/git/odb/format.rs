@@ -1,11 +1,12 @@
 //! How objects stand in files: loose ones, and the entries of a pack.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read};
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
 use flate2::read::ZlibDecoder;
-use flate2::{Compress, FlushCompress, Status};
+use flate2::write::ZlibEncoder;
 use git2::{ObjectType, Oid};
 use sha1::{Digest as _, Sha1};
 
@@ -17,16 +18,26 @@ pub(super) const LEVEL: u32 = 2;
 /// The number of a blob in a pack.
 const BLOB: u8 = 3;
 
+/// Deflates one object after the other.
+pub(in crate::git) type Deflate = ZlibEncoder<Vec<u8>>;
+
+/// A new [`Deflate`].
+pub(in crate::git) fn deflate() -> Deflate {
+    ZlibEncoder::new(Vec::new(), Compression::new(LEVEL))
+}
+
 /// An object as it stands in a pack: kind and size, then the deflated content.
 pub(in crate::git) fn entry(
-    compress: &mut Compress,
+    deflate: &mut Deflate,
     kind: ObjectType,
     data: &[u8],
 ) -> io::Result<Vec<u8>> {
-    let mut out = Vec::with_capacity(bound(data.len()));
-    out.extend(entry_head(kind, data.len() as u64));
-    deflate(compress, &[data], &mut out)?;
-    Ok(out)
+    // What is deflated comes behind it.
+    deflate
+        .get_mut()
+        .extend(entry_head(kind, data.len() as u64));
+    deflate.write_all(data)?;
+    deflate.reset(Vec::new())
 }
 
 /// What an object in a pack begins with.
@@ -52,54 +63,13 @@ pub(super) fn entry_head(kind: ObjectType, mut size: u64) -> Vec<u8> {
 
 /// An object as it stands in a file of its own: kind and size as text, then the content, all deflated.
 pub(in crate::git) fn loose(
-    compress: &mut Compress,
+    deflate: &mut Deflate,
     kind: ObjectType,
     data: &[u8],
 ) -> io::Result<Vec<u8>> {
-    let mut out = Vec::with_capacity(bound(data.len()));
-    deflate(
-        compress,
-        &[object_header(kind, data.len() as u64).as_bytes(), data],
-        &mut out,
-    )?;
-    Ok(out)
-}
-
-/// About what the smallest deflate can make of incompressible content.
-fn bound(size: usize) -> usize {
-    (size / 2).max(64) + 64
-}
-
-/// Deflates the parts as one stream onto the end of `out`.
-fn deflate(compress: &mut Compress, parts: &[&[u8]], out: &mut Vec<u8>) -> io::Result<()> {
-    compress.reset();
-    for (number, part) in parts.iter().enumerate() {
-        let flush = if number + 1 == parts.len() {
-            FlushCompress::Finish
-        } else {
-            FlushCompress::None
-        };
-        let begun = compress.total_in();
-        loop {
-            let read = usize::try_from(compress.total_in() - begun).map_err(io::Error::other)?;
-            if out.capacity() - out.len() < 64 {
-                out.reserve((out.len() / 2).clamp(256, 1 << 20));
-            }
-            let status = compress
-                .compress_vec(&part[read..], out, flush)
-                .map_err(io::Error::other)?;
-            let all = compress.total_in() - begun == part.len() as u64;
-            let done = if flush == FlushCompress::Finish {
-                status == Status::StreamEnd
-            } else {
-                all
-            };
-            if done {
-                break;
-            }
-        }
-    }
-    Ok(())
+    deflate.write_all(object_header(kind, data.len() as u64).as_bytes())?;
+    deflate.write_all(data)?;
+    deflate.reset(Vec::new())
 }
 
 pub(super) type Inflated = BufReader<ZlibDecoder<File>>;
@@ -158,24 +128,25 @@ pub(in crate::git) fn loose_path(objects: &Path, oid: Oid) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use flate2::Compression;
-
     use super::*;
 
     #[test]
-    fn deflating_grows_its_buffer_as_far_as_needed() {
-        let mut compress = Compress::new(Compression::new(1), true);
+    fn objects_are_deflated_one_after_the_other() {
+        let mut deflate = deflate();
         for size in [0, 1, 15, 16, 2047, 2048, 1 << 17] {
             let data: Vec<u8> = (0..size).map(|_| fastrand::u8(..)).collect();
-            let packed = loose(&mut compress, ObjectType::Blob, &data).unwrap();
-            let mut back = Vec::new();
-            flate2::read::ZlibDecoder::new(packed.as_slice())
-                .read_to_end(&mut back)
-                .unwrap();
-            assert_eq!(
-                back,
-                [object_header(ObjectType::Blob, size).as_bytes(), &data].concat()
-            );
+            let inflated = |packed: &[u8]| {
+                let mut back = Vec::new();
+                ZlibDecoder::new(packed).read_to_end(&mut back).unwrap();
+                back
+            };
+            let packed = loose(&mut deflate, ObjectType::Blob, &data).unwrap();
+            let header = object_header(ObjectType::Blob, size);
+            assert_eq!(inflated(&packed), [header.as_bytes(), &data].concat());
+            let packed = entry(&mut deflate, ObjectType::Blob, &data).unwrap();
+            let head = entry_head(ObjectType::Blob, size);
+            assert!(packed.starts_with(&head));
+            assert_eq!(inflated(&packed[head.len()..]), data);
         }
     }
 }

@@ -423,7 +423,7 @@ impl ObjectWriter {
 
     fn spool(&self, tools: &mut Tools, (oid, kind, data): (Oid, ObjectType, &[u8])) -> Result<()> {
         let _permit = (data.len() > LARGE).then(|| self.large.take());
-        let entry = format::entry(&mut tools.compress, kind, data).at(&self.quarantine)?;
+        let entry = format::entry(&mut tools.deflate, kind, data).at(&self.quarantine)?;
         let mut state = self.state();
         if state.spool.is_none() {
             // It was completed meanwhile, for a reader.
@@ -474,7 +474,7 @@ impl ObjectWriter {
                 let mut pack = PackWriter::create(self.next_file(state)?)?;
                 for (oid, (kind, data)) in few {
                     let entry =
-                        format::entry(&mut tools.compress, kind, &data).at(&self.quarantine)?;
+                        format::entry(&mut tools.deflate, kind, &data).at(&self.quarantine)?;
                     pack.append(oid, &entry)?;
                 }
                 let pack = pack.finish(&self.objects().join("pack"))?;
@@ -575,7 +575,7 @@ impl ObjectWriter {
 
 /// Writes a new file of a loose object.
 fn write_loose(tools: &mut Tools, path: &Path, kind: ObjectType, data: &[u8]) -> Result<()> {
-    let packed = format::loose(&mut tools.compress, kind, data).at(path)?;
+    let packed = format::loose(&mut tools.deflate, kind, data).at(path)?;
     pack::create(path)?.write_all(&packed).at(path)
 }
 

@@ -288,70 +288,28 @@ pub(in crate::git) fn create(path: &Path) -> Result<File> {
 
 /// Writes the index of a pack: `entries` are sorted by id.
 fn write_index(path: &Path, entries: &[Entry], checksum: &[u8; 20]) -> Result<()> {
-    let file = create(path)?;
-    let mut out = Hashed {
-        inner: BufWriter::new(file),
-        hash: Sha1::new(),
-    };
-    let mut write = || -> io::Result<()> {
-        out.write_all(INDEX_HEAD)?;
-        let mut count = 0_u32;
-        let mut rest = entries.iter().peekable();
-        for first in 0..=u8::MAX {
-            while rest
-                .next_if(|entry| entry.id.as_bytes()[0] == first)
-                .is_some()
-            {
-                count += 1;
-            }
-            out.write_all(&count.to_be_bytes())?;
-        }
-        entries
-            .iter()
-            .try_for_each(|entry| out.write_all(entry.id.as_bytes()))?;
-        entries
-            .iter()
-            .try_for_each(|entry| out.write_all(&entry.crc.to_be_bytes()))?;
-        let mut large = Vec::new();
-        for entry in entries {
-            let small = u32::try_from(entry.offset)
-                .ok()
-                .filter(|offset| offset & LARGE_OFFSET == 0);
-            let offset = if let Some(offset) = small {
-                offset
-            } else {
-                large.push(entry.offset);
-                LARGE_OFFSET | u32::try_from(large.len() - 1).map_err(io::Error::other)?
-            };
-            out.write_all(&offset.to_be_bytes())?;
-        }
-        large
-            .iter()
-            .try_for_each(|offset| out.write_all(&offset.to_be_bytes()))?;
-        out.write_all(checksum)?;
-        let own: [u8; 20] = std::mem::take(&mut out.hash).finalize().into();
-        out.inner.write_all(&own)?;
-        out.inner.flush()
-    };
-    write().at(path)
-}
-
-/// Hashes what is written through it.
-struct Hashed<W> {
-    inner: W,
-    hash: Sha1,
-}
-
-impl<W: Write> Write for Hashed<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.inner.write(bytes)?;
-        self.hash.update(&bytes[..count]);
-        Ok(count)
+    let mut bytes = INDEX_HEAD.to_vec();
+    for first in 0..=u8::MAX {
+        let count = entries.partition_point(|entry| entry.id.as_bytes()[0] <= first);
+        bytes.extend(u32::try_from(count).unwrap_or(u32::MAX).to_be_bytes());
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
+    bytes.extend(entries.iter().flat_map(|entry| entry.id.as_bytes()));
+    bytes.extend(entries.iter().flat_map(|entry| entry.crc.to_be_bytes()));
+    let mut large = Vec::new();
+    for entry in entries {
+        let small = u32::try_from(entry.offset).ok();
+        let small = small.filter(|offset| offset & LARGE_OFFSET == 0);
+        let offset = small.unwrap_or_else(|| {
+            large.extend(entry.offset.to_be_bytes());
+            LARGE_OFFSET | u32::try_from(large.len() / 8 - 1).unwrap_or(u32::MAX)
+        });
+        bytes.extend(offset.to_be_bytes());
     }
+    bytes.append(&mut large);
+    bytes.extend(checksum);
+    let own = Sha1::digest(&bytes);
+    bytes.extend(own);
+    create(path)?.write_all(&bytes).at(path)
 }
 
 /// Sums up what is written through it, as the index of a pack does.

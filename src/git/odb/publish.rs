@@ -5,16 +5,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{io, thread};
 
 use git2::Oid;
 
 use super::format::{is_whole, loose_path};
 use super::pack::Pack;
 use crate::durable::{Kind, Root, Sync, cannot_link, create_dir_all, give_to_sudo_caller};
-use crate::git::base::{At as _, Error, Result, present, sync_folder, whole_is_cheaper};
+use crate::git::base::{
+    At as _, Error, Result, WorkQueue, present, sync_folder, whole_is_cheaper, work_queue,
+};
 use crate::os::sync_file_system;
 
 /// This many files or folders are synced at a time: the disk writes what several wait for in one go.
@@ -140,26 +141,10 @@ pub(super) fn sync(
         let open = File::open(folder).at(folder)?;
         return sync_file_system(&open).at(folder);
     }
-    let next = AtomicUsize::new(0);
-    let work = || {
-        while let Some(path) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            forgive(File::open(path).and_then(|open| open.sync_all())).at(path)?;
-        }
-        Ok(())
+    let one = |path: &Path, _: &mut WorkQueue<&Path>, (): &mut ()| {
+        forgive(File::open(path).and_then(|open| open.sync_all())).at(path)
     };
-    thread::scope(|scope| {
-        let helper = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
-        // Where there can be no more threads, this one does it all.
-        let helpers: Vec<_> = (1..all.len().min(AT_ONCE)).filter_map(helper).collect();
-        let own = work();
-        helpers
-            .into_iter()
-            .map(|one| {
-                one.join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            })
-            .fold(own, Result::and)
-    })
+    work_queue::run(all.to_vec(), all.len().clamp(1, AT_ONCE), one).map(drop)
 }
 
 /// Links a file into its place and notes the folders that changed. Returns whether nothing was there; what is there

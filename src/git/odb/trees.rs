@@ -296,6 +296,25 @@ pub(in crate::git) fn child(folder: &RepoPath, name: &[u8]) -> RepoPath {
     }
 }
 
+/// The git file mode and id of a path in a tree; `None` where it has none.
+pub(in crate::git) fn find_path(
+    database: &Database<'_>,
+    tree: Oid,
+    path: &[u8],
+) -> Result<Option<(u32, Oid)>> {
+    let mut found = (TREE, tree);
+    for name in path.split(|byte| *byte == b'/') {
+        if found.0 != TREE {
+            return Ok(None);
+        }
+        match Tree::read(database, found.1)?.find(name) {
+            Some(entry) => found = (entry.mode, entry.oid),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(found))
+}
+
 /// The entry of one name in a tree.
 pub(in crate::git) fn find(database: &Database<'_>, tree: Oid, name: &[u8]) -> Result<Option<Oid>> {
     Ok(Tree::read(database, tree)?

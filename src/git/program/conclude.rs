@@ -9,7 +9,7 @@ use std::time::Duration;
 use git2::Oid;
 use serde::{Deserialize, Serialize};
 
-use super::staging::{Staging, differing, flat_of, flat_of_tree, index_line};
+use super::staging::{Staging, differing, differing_commits, flat_of, flat_of_tree, index_line};
 use super::{Call, place};
 use crate::git::base::error::{Error, Result};
 use crate::git::index::locked_index::LockedIndex;
@@ -134,24 +134,21 @@ type Wanted = BTreeMap<RepoPath, Option<(u32, Oid)>>;
 
 /// What is to change in the index.
 fn wanted(repo: &Repo, journal: &CommitJournal, after: &ObjectId) -> Result<Wanted> {
-    let base = flat_of(repo, journal.base.as_ref())?;
-    let (head, new) = (
-        flat_of(repo, journal.before.commit.as_ref())?,
-        flat_of(repo, Some(after))?,
-    );
+    let (base, head) = (journal.base.as_ref(), journal.before.commit.as_ref());
+    let new = differing_commits(repo, base, Some(after))?;
     let begun = flat_of_tree(repo, journal.index_tree.as_ref())?;
     let staged = UserIndex::read(repo)?.flat();
-    let others = staged_otherwise(repo, journal, &new)?;
-    let mut wanted = Wanted::new();
-    for path in differing(&base, &new) {
-        if !others.contains(&path) {
-            wanted.insert(path.clone(), new.get(&path).copied());
-        }
-    }
-    for path in differing(&base, &head) {
+    let others = staged_otherwise(repo, journal, &flat_of(repo, Some(after))?)?;
+    let mut wanted: Wanted = new
+        .into_iter()
+        .map(|(path, [_, new])| (path, new))
+        .collect();
+    wanted.retain(|path, _| !others.contains(path));
+    for (path, [_, head]) in differing_commits(repo, base, head)? {
         // What was staged since stays staged.
-        if !wanted.contains_key(&path) && staged.get(&path) == head.get(&path) {
-            wanted.insert(path.clone(), begun.get(&path).copied());
+        if !wanted.contains_key(&path) && staged.get(&path) == head.as_ref() {
+            let begun = begun.get(&path).copied();
+            wanted.insert(path, begun);
         }
     }
     wanted.retain(|path, entry| staged.get(path) != entry.as_ref());

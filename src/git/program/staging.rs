@@ -12,13 +12,13 @@ use tempfile::TempDir;
 
 use super::{Call, Saved, place, write_entry};
 use crate::durable::{TemporaryFolder, temporary_prefix};
-use crate::git::base::{At as _, Error, GITLINK, Result, parse_oid, paths};
+use crate::git::base::{At as _, Error, GITLINK, Result, oid_of, parse_oid, paths};
 use crate::git::capture::Capture;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::index::user_index::UserIndex;
 use crate::git::odb::{Database, Flat, ObjectWriter, trees};
 use crate::git::repo::{Repo, WorktreeLock};
-use crate::git::tree::TreeLookup;
+use crate::git::tree::{Differing, TreeLookup};
 use crate::model::{Entry, EntryKind, ObjectId, RepoPath};
 
 /// An index of its own and a place for new objects. Nothing of the user's is written before [`Staging::publish`]; it goes
@@ -606,8 +606,21 @@ impl Repo {
         one: Option<&ObjectId>,
         other: Option<&ObjectId>,
     ) -> Result<BTreeSet<RepoPath>> {
-        Ok(differing(&flat_of(self, one)?, &flat_of(self, other)?))
+        Ok(differing_commits(self, one, other)?.into_keys().collect())
     }
+}
+
+/// The files that are not the same in two commits, with what each of them has there; `None` has none.
+pub(super) fn differing_commits(
+    repo: &Repo,
+    one: Option<&ObjectId>,
+    other: Option<&ObjectId>,
+) -> Result<Differing> {
+    let tree = |commit: Option<&ObjectId>| {
+        let tree = commit.map(|commit| repo.tree_of(commit)).transpose()?;
+        oid_of(tree.as_ref())
+    };
+    TreeLookup::stored(repo)?.differing(tree(one)?, tree(other)?)
 }
 
 /// The mode that git gives an entry.

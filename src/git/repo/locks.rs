@@ -343,7 +343,6 @@ impl WorktreeLock {
         // Temporary files in the worktree's own folder are written under this lock only.
         repo.own().reap(&own);
         release_left_over(repo)?;
-        repo.untracked.write();
         Ok(Self::of(Some(file), own, None))
     }
 

@@ -9,7 +9,6 @@ pub(crate) mod owner;
 pub(super) mod refs;
 pub(super) mod repository;
 mod settings;
-mod untracked;
 pub(super) mod unusable;
 
 pub(crate) use loan::Loan;

@@ -13,7 +13,6 @@ use serde::de::DeserializeOwned;
 
 use super::nested::{Outer, is_repository, stray};
 use super::owner;
-use super::untracked::Untracked;
 use crate::durable::{Root, Sync};
 use crate::git::base::{At as _, Error, Result, Unusable, openat, present};
 use crate::model::{Head, ObjectId, RepoPath};
@@ -38,8 +37,6 @@ pub struct Repo {
     common: Root,
     /// The main worktree's repository, where this is another one, once it was asked for.
     main: OnceCell<Option<git2::Repository>>,
-    /// What is noted of the commit that is checked out.
-    pub(in crate::git) untracked: Untracked,
 }
 
 impl std::fmt::Debug for Repo {
@@ -172,7 +169,6 @@ impl Repo {
         private: bool,
         [own, common]: [Root; 2],
     ) -> Self {
-        let untracked = Untracked::new(&own, &inner.path().join(OWN));
         Self {
             inner,
             workdir,
@@ -180,7 +176,6 @@ impl Repo {
             own,
             common,
             main: OnceCell::new(),
-            untracked,
         }
     }
 

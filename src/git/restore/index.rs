@@ -4,23 +4,22 @@
 //! git's own protocol is kept: who holds `index.lock` (see `repo::locks`) may replace the index, by rename.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::rc::Rc;
 use std::time::Duration;
 
-use git2::{IndexEntry, Oid};
+use git2::IndexEntry;
 
 use super::Verified;
 use crate::git::base::{DirfdCache, Error, Result, TREE, oid_of, parse_oid};
 use crate::git::checkpoint::stored::StoredCheckpoint;
 use crate::git::index::index_file::patch::IndexPatch;
 use crate::git::index::index_file::{
-    ASSUME_UNCHANGED, EXTENDED, INTENT_TO_ADD, IndexEntryRef, IndexFile, SKIP_WORKTREE,
+    ASSUME_UNCHANGED, EXTENDED, INTENT_TO_ADD, IndexFile, SKIP_WORKTREE,
 };
 use crate::git::index::locked_index::{
-    LockedIndex, content_of, entry, index_time, looks_like, refresh,
+    LockedIndex, content_of, entry, looks_like, refresh, set_stat,
 };
 use crate::git::index::user_index::UserIndex;
-use crate::git::odb::{Database, TreeEntry, trees};
+use crate::git::odb::{Database, trees};
 use crate::git::repo::{Repo, WorktreeLock};
 use crate::git::tree::{TreeLookup, TreeView};
 use crate::model::{IndexExtra, ObjectId, RepoPath};
@@ -112,9 +111,11 @@ impl Repo {
         let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
         for found in read.iter().flat_map(IndexFile::entries) {
             let path = RepoPath::new(found.path);
-            let mut one = whole_entry(&path, &found);
+            let mut one = entry_of(&found.extra())?;
+            set_stat(&mut one, &found.stat);
             // See `refresh_index`: the index is about to be younger than a file that only looks as if it was not changed.
-            let doubtful = found.mtime.0 >= written && found.stage == 0 && !found.intent_to_add;
+            let doubtful =
+                found.stat.mtime.0 >= written && found.stage == 0 && !found.intent_to_add;
             if doubtful
                 && looks_like(&mut folders, &path, &found)
                 && content_of(&mut folders, &path, found.mode, found.oid, None).is_none()
@@ -271,8 +272,8 @@ impl IndexSides<'_> {
     pub(crate) fn plan(&self, lookup: &TreeLookup<'_>) -> Result<IndexPlan> {
         let (now_index, then_index) = (IndexContent::of(self.now), IndexContent::of(self.target));
         let baseline = self.baseline.map(IndexContent::of);
-        let mut differing = BTreeSet::new();
-        diff_paths(lookup, now_index.tree, then_index.tree, &mut differing)?;
+        let differing = lookup.differing(oid_of(now_index.tree)?, oid_of(then_index.tree)?)?;
+        let mut differing: BTreeSet<RepoPath> = differing.into_keys().collect();
         let (now, then) = (&now_index.extras, &then_index.extras);
         let listed = now
             .keys()
@@ -345,88 +346,26 @@ impl IndexSides<'_> {
     }
 }
 
-/// Adds the paths whose entries differ between two trees.
-fn diff_paths(
-    lookup: &TreeLookup<'_>,
-    one: Option<&ObjectId>,
-    other: Option<&ObjectId>,
-    differing: &mut BTreeSet<RepoPath>,
-) -> Result<()> {
-    let read = |oid: Option<Oid>| oid.map_or_else(|| Ok(Rc::default()), |oid| lookup.tree(oid));
-    let mut open = vec![(RepoPath::default(), oid_of(one)?, oid_of(other)?)];
-    while let Some((folder, one, other)) = open.pop() {
-        if one == other {
-            continue;
-        }
-        let (one, other) = (read(one)?, read(other)?);
-        for (a, b) in one.diff(&other) {
-            let Some(name) = a.as_ref().or(b.as_ref()).map(|entry| entry.name) else {
-                continue;
-            };
-            let path = trees::child(&folder, name);
-            let is_file = |entry: &Option<TreeEntry<'_>>| {
-                entry.as_ref().is_some_and(|entry| entry.mode != TREE)
-            };
-            if is_file(&a) || is_file(&b) {
-                differing.insert(path.clone());
-            }
-            let below = |entry: Option<TreeEntry<'_>>| {
-                entry
-                    .filter(|entry| entry.mode == TREE)
-                    .map(|entry| entry.oid)
-            };
-            open.push((path, below(a), below(b)));
-        }
-    }
-    Ok(())
-}
-
-/// An entry as it is in the index, with its metadata.
-fn whole_entry(path: &RepoPath, found: &IndexEntryRef<'_>) -> IndexEntry {
-    let mut one = entry(path, found.mode, found.oid);
-    (one.mtime, one.ctime) = (index_time(found.mtime), index_time(found.ctime));
-    (one.dev, one.ino, one.uid, one.gid, one.file_size) =
-        (found.dev, found.ino, found.uid, found.gid, found.size);
-    one.flags |= u16::from(found.stage) << 12;
-    mark(
-        &mut one,
-        [
-            found.assume_unchanged,
-            found.intent_to_add,
-            found.skip_worktree,
-        ],
-    );
-    one
-}
-
 /// An entry of a checkpoint, with the metadata of the file where that has its content.
 fn fresh_entry(folders: &mut DirfdCache, extra: &IndexExtra) -> Result<IndexEntry> {
-    let mut one = entry(&extra.path, extra.mode, parse_oid(&extra.oid)?);
-    one.flags |= u16::from(extra.stage) << 12;
-    mark(
-        &mut one,
-        [
-            extra.assume_unchanged,
-            extra.intent_to_add,
-            extra.skip_worktree,
-        ],
-    );
+    let mut one = entry_of(extra)?;
     if extra.stage == 0 && !extra.intent_to_add {
         refresh(folders, &extra.path, &mut one);
     }
     Ok(one)
 }
 
-fn mark(one: &mut IndexEntry, [assume_unchanged, intent_to_add, skip_worktree]: [bool; 3]) {
-    one.flags |= if assume_unchanged {
-        ASSUME_UNCHANGED
-    } else {
-        0
-    };
-    one.flags_extended |= if intent_to_add { INTENT_TO_ADD } else { 0 };
-    one.flags_extended |= if skip_worktree { SKIP_WORKTREE } else { 0 };
-    // git's library sets this itself, but not in an index of version 4.
-    one.flags |= if one.flags_extended == 0 { 0 } else { EXTENDED };
+/// An entry of a checkpoint, without metadata.
+fn entry_of(extra: &IndexExtra) -> Result<IndexEntry> {
+    let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
+    let mut one = entry(&extra.path, extra.mode, parse_oid(&extra.oid)?);
+    one.flags_extended =
+        flag(extra.intent_to_add, INTENT_TO_ADD) | flag(extra.skip_worktree, SKIP_WORKTREE);
+    // git's library sets the second itself, but not in an index of version 4.
+    one.flags = u16::from(extra.stage) << 12
+        | flag(extra.assume_unchanged, ASSUME_UNCHANGED)
+        | flag(one.flags_extended != 0, EXTENDED);
+    Ok(one)
 }
 
 /// What a checkpoint keeps of an entry.

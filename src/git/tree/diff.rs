@@ -1,17 +1,16 @@
 //! What differs between two snapshots: a list with line counts, the content of the files, and patches that `git apply` takes.
 //!
-//! Patch files say everything a git tree can: binary content, executable bits, symlinks, names with any bytes, a file that
-//! became a link. They are made without attributes, drivers or configuration: the same two trees always make the same patch.
+//! Patches say everything a git tree can: binary content, executable bits, symlinks, names with any bytes, a file that became
+//! a link. What is binary is what git takes for it: attributes count.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::io::{self, Write};
+use std::io::Write;
 
-use flate2::{Compression, write::ZlibEncoder};
-use git2::{DiffFormat, DiffOptions, Oid, Patch};
+use git2::{Diff, DiffDelta, DiffFile, DiffFormat, DiffOptions, FileMode, Oid, Patch};
 
-use super::{Objects, TreeLookup, TreeView};
+use super::{Objects, Opened, TreeLookup, TreeView};
 use crate::git::base::{EMPTY_BLOB, Error, GITLINK, Result, parse_oid};
-use crate::git::odb::{Database, Flat, trees};
+use crate::git::odb::{Database, trees};
 use crate::model::{Change, ChangeType, Entry, EntryKind, ObjectId, RepoPath};
 use crate::policy::changes::{ChangedFile, Content};
 use crate::policy::restore::Selection;
@@ -97,36 +96,16 @@ impl Objects<'_> {
 
     /// A patch from one tree to another, with binary content, that `git apply` takes. Only selected paths are in it.
     pub fn patch(self, from: &ObjectId, to: &ObjectId, selection: &Selection) -> Result<Vec<u8>> {
-        let failed = || Error::git("compare two trees");
-        let opened = self.open();
-        let repository = opened.repository()?;
-        let tree = |id: &ObjectId| repository.find_tree(parse_oid(id)?).map_err(failed());
-        check_differing(&Database::of(repository)?, parse_oid(from)?, parse_oid(to)?)?;
-        let (from, to) = (tree(from)?, tree(to)?);
+        let (opened, mut text) = (self.open(), Vec::new());
         let mut options = DiffOptions::new();
-        options
-            .show_binary(true)
-            .include_typechange(true)
-            .ignore_submodules(false);
-        let diff = repository
-            .diff_tree_to_tree(Some(&from), Some(&to), Some(&mut options))
-            .map_err(failed())?;
-        let mut text = Vec::new();
-        let print = diff.print(DiffFormat::Patch, |delta, _, line| {
-            let path = delta
-                .new_file()
-                .path_bytes()
-                .or_else(|| delta.old_file().path_bytes())
-                .unwrap_or_default();
-            if selection.matches(&RepoPath::new(path)) {
-                if matches!(line.origin(), '+' | '-' | ' ') {
-                    text.push(line.origin() as u8);
-                }
-                text.extend_from_slice(line.content());
-            }
-            true
-        });
-        print.map_err(failed())?;
+        options.include_typechange(true).ignore_submodules(false);
+        let diff = compare(
+            &opened,
+            Some(parse_oid(from)?),
+            parse_oid(to)?,
+            &mut options,
+        )?;
+        print(&diff, |delta| selection.matches(&path_of(delta)), &mut text)?;
         Ok(text)
     }
 
@@ -191,56 +170,80 @@ impl Objects<'_> {
     ) -> Result<Vec<RepoPath>> {
         let without: HashSet<Oid> = without.iter().map(parse_oid).collect::<Result<_>>()?;
         let opened = self.open();
-        let database = opened.database()?;
-        let from = match base {
-            Some(base) => {
-                let oid = parse_oid(base)?;
-                database.check(oid)?;
-                let commit = opened
-                    .repository()?
-                    .find_commit(oid)
-                    .map_err(Error::git(format!("read commit {base}")))?;
-                trees::read(&database, commit.tree_id())?
-            }
-            None => Flat::new(),
+        let base = base.map(|base| -> Result<Oid> {
+            let oid = parse_oid(base)?;
+            opened.database()?.check(oid)?;
+            let commit = opened.repository()?.find_commit(oid);
+            Ok(commit
+                .map_err(Error::git(format!("read commit {base}")))?
+                .tree_id())
+        });
+        let mut options = DiffOptions::new();
+        options.id_abbrev(40);
+        let diff = compare(&opened, base.transpose()?, parse_oid(tree)?, &mut options)?;
+        let is_any = |delta: &DiffDelta<'_>, is: &dyn Fn(DiffFile<'_>) -> bool| {
+            is(delta.old_file()) || is(delta.new_file())
         };
-        let to = trees::read(&database, parse_oid(tree)?)?;
-        let side = |entry: Option<&(u32, Oid)>| -> Result<Option<Side>> {
-            let Some((mode, oid)) = entry.copied().filter(|(mode, _)| *mode != GITLINK) else {
-                return Ok(None);
-            };
-            Ok(Some(Side {
-                mode,
-                oid,
-                content: database.blob(oid)?,
-            }))
-        };
-        let mut paths: Vec<&RepoPath> = from
-            .keys()
-            .filter(|path| from.get(*path) != to.get(*path))
+        let left_out: BTreeSet<RepoPath> = diff
+            .deltas()
+            .filter(|delta| is_any(delta, &|file| without.contains(&file.id())))
+            .map(|delta| path_of(&delta))
             .collect();
-        paths.extend(to.keys().filter(|path| !from.contains_key(*path)));
-        paths.sort();
-        let is_out =
-            |entry: Option<&(u32, Oid)>| entry.is_some_and(|(_, oid)| without.contains(oid));
-        let mut left_out = Vec::new();
-        for path in paths {
-            if is_out(from.get(path)) || is_out(to.get(path)) {
-                left_out.push(path.clone());
-                continue;
-            }
-            let (old, new) = (side(from.get(path))?, side(to.get(path))?);
-            let same_kind = matches!((&old, &new), (Some(old), Some(new)) if old.mode & KIND == new.mode & KIND);
-            if same_kind || old.is_none() || new.is_none() {
-                one(path, old.as_ref(), new.as_ref(), out)?;
-            } else {
-                // git says it as a removal and a new file.
-                one(path, old.as_ref(), None, out)?;
-                one(path, None, new.as_ref(), out)?;
-            }
-        }
-        Ok(left_out)
+        let is_link =
+            |delta: &DiffDelta<'_>| is_any(delta, &|file| file.mode() == FileMode::Commit);
+        let is_wanted =
+            |delta: &DiffDelta<'_>| !is_link(delta) && !left_out.contains(&path_of(delta));
+        print(&diff, is_wanted, out)?;
+        Ok(left_out.into_iter().collect())
     }
+}
+
+/// Compares two trees, the first one empty for `None`, by git's library, whatever the user has configured of prefixes.
+fn compare<'o>(
+    opened: &'o Opened<'_>,
+    from: Option<Oid>,
+    to: Oid,
+    options: &mut DiffOptions,
+) -> Result<Diff<'o>> {
+    let failed = || Error::git("compare two trees");
+    let repository = opened.repository()?;
+    let is_large = check_differing(&Database::of(repository)?, from, to)?;
+    let tree = |oid: Oid| repository.find_tree(oid).map_err(failed());
+    let (from, to) = (from.map(tree).transpose()?, tree(to)?);
+    options.show_binary(true).force_binary(is_large);
+    options.old_prefix("a").new_prefix("b");
+    repository
+        .diff_tree_to_tree(from.as_ref(), Some(&to), Some(options))
+        .map_err(failed())
+}
+
+/// Writes a comparison as a patch that `git apply` takes, as far as its files are wanted.
+fn print(
+    diff: &Diff<'_>,
+    is_wanted: impl Fn(&DiffDelta<'_>) -> bool,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let mut stopped = None;
+    let printed = diff.print(DiffFormat::Patch, |delta, _, line| {
+        let mark = [line.origin() as u8];
+        let is_marked = matches!(line.origin(), '+' | '-' | ' ');
+        let mark = if is_marked { &mark[..] } else { b"" };
+        if is_wanted(&delta) {
+            let written = out.write_all(mark);
+            stopped = written.and_then(|()| out.write_all(line.content())).err();
+        }
+        stopped.is_none()
+    });
+    match stopped {
+        Some(error) => Err(Error::io("the patch", error)),
+        None => printed.map_err(Error::git("compare two trees")),
+    }
+}
+
+fn path_of(delta: &DiffDelta<'_>) -> RepoPath {
+    let new = delta.new_file().path_bytes().map(RepoPath::new);
+    let path = new.or_else(|| delta.old_file().path_bytes().map(RepoPath::new));
+    path.unwrap_or_default()
 }
 
 /// The changes of an earlier comparison with the same side, with what was there then.
@@ -307,17 +310,24 @@ fn lines(
     Ok(Some((added as u64, deleted as u64)))
 }
 
-/// Makes sure that everything a comparison of two trees reads is whole.
-fn check_differing(database: &Database<'_>, from: Oid, to: Oid) -> Result<()> {
-    let (from, to) = (trees::read(database, from)?, trees::read(database, to)?);
-    let differs = |one: &Flat, other: &Flat| -> Result<()> {
-        let mut changed = one
+/// Content over this many bytes git's library does not compare line by line.
+const MAX_LINE_DIFF_BYTES: usize = 512 << 20;
+
+/// Makes sure that everything a comparison of two trees reads is whole. Returns whether something is too large to be compared
+/// line by line.
+fn check_differing(database: &Database<'_>, from: Option<Oid>, to: Oid) -> Result<bool> {
+    let from = from.map(|from| trees::read(database, from)).transpose()?;
+    let (from, to) = (from.unwrap_or_default(), trees::read(database, to)?);
+    let mut is_large = false;
+    for (one, other) in [(&from, &to), (&to, &from)] {
+        let changed = one
             .iter()
             .filter(|(path, entry)| other.get(*path) != Some(entry) && entry.0 != GITLINK);
-        changed.try_for_each(|(_, (_, oid))| database.check(*oid))
-    };
-    differs(&from, &to)?;
-    differs(&to, &from)
+        for (_, (_, oid)) in changed {
+            is_large |= database.read(*oid)?.data.len() > MAX_LINE_DIFF_BYTES;
+        }
+    }
+    Ok(is_large)
 }
 
 /// Content over this size is not read.
@@ -348,146 +358,4 @@ impl Reader<'_> {
             text,
         })
     }
-}
-
-/// Content over this many bytes is not compared line by line.
-const MAX_HUNK_BYTES: usize = 8 << 20;
-/// The bits of a file mode that say what kind of file it is.
-const KIND: u32 = 0o170_000;
-/// Bytes in one line of a binary patch.
-const BINARY_LINE: usize = 52;
-const DIGITS: &[u8; 85] =
-    b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
-
-/// What a path is on one side: git file mode, id, content.
-struct Side {
-    mode: u32,
-    oid: Oid,
-    content: Vec<u8>,
-}
-
-fn one(path: &RepoPath, old: Option<&Side>, new: Option<&Side>, out: &mut dyn Write) -> Result<()> {
-    let mut text = Vec::new();
-    let (a, b) = (quoted("a/", path), quoted("b/", path));
-    text.extend([b"diff --git ", &*a, b" ", &*b, b"\n"].concat());
-    let mut line = |words: String| text.extend(words.into_bytes());
-    match (old, new) {
-        (None, None) => return Ok(()),
-        (Some(old), None) => line(format!("deleted file mode {:o}\n", old.mode)),
-        (None, Some(new)) => line(format!("new file mode {:o}\n", new.mode)),
-        (Some(old), Some(new)) if old.mode != new.mode => {
-            line(format!(
-                "old mode {:o}\nnew mode {:o}\n",
-                old.mode, new.mode
-            ));
-        }
-        (Some(_), Some(_)) => {}
-    }
-    let id = |side: Option<&Side>| side.map_or(Oid::ZERO_SHA1, |side| side.oid);
-    if id(old) != id(new) {
-        let mode = match (old, new) {
-            (Some(old), Some(new)) if old.mode == new.mode => format!(" {:o}", new.mode),
-            _ => String::new(),
-        };
-        line(format!("index {}..{}{mode}\n", id(old), id(new)));
-        let content =
-            |side: Option<&'_ Side>| side.map_or_else(Vec::new, |side| side.content.clone());
-        let (before, after) = (content(old), content(new));
-        if is_binary(&before) || is_binary(&after) {
-            text.extend(b"GIT binary patch\n");
-            literal(&after, &mut text)
-                .and_then(|()| literal(&before, &mut text))
-                .map_err(written())?;
-        } else if before != after {
-            // A name with a space ends in a tab here, or readers would take a part of it for a date.
-            let end: &[u8] = if path.as_bytes().contains(&b' ') && !a.starts_with(b"\"") {
-                b"\t\n"
-            } else {
-                b"\n"
-            };
-            let name = |side: Option<&Side>, name: &[u8]| match side {
-                Some(_) => [name, end].concat(),
-                None => b"/dev/null\n".to_vec(),
-            };
-            text.extend([&b"--- "[..], &name(old, &a), b"+++ ", &name(new, &b)].concat());
-            text.extend(hunks(&before, &after)?);
-        }
-    }
-    out.write_all(&text).map_err(written())
-}
-
-fn written() -> impl Fn(io::Error) -> Error {
-    |error| Error::io("the patch", error)
-}
-
-fn is_binary(content: &[u8]) -> bool {
-    content.len() > MAX_HUNK_BYTES || content.iter().take(8000).any(|byte| *byte == 0)
-}
-
-/// The hunks of a comparison line by line.
-fn hunks(before: &[u8], after: &[u8]) -> Result<Vec<u8>> {
-    let failed = || Error::git("compare two files");
-    let mut options = DiffOptions::new();
-    options.context_lines(3).force_text(true);
-    let mut patch =
-        Patch::from_buffers(before, None, after, None, Some(&mut options)).map_err(failed())?;
-    let text = patch.to_buf().map_err(failed())?;
-    // What stands before the first hunk names the buffers.
-    let first = text
-        .windows(4)
-        .position(|part| part == b"\n@@ ")
-        .map_or(text.len(), |at| at + 1);
-    Ok(text[first..].to_vec())
-}
-
-/// One side of a binary patch: its size and its deflated content in base 85.
-fn literal(content: &[u8], text: &mut Vec<u8>) -> io::Result<()> {
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(content)?;
-    let packed = encoder.finish()?;
-    text.extend(format!("literal {}\n", content.len()).into_bytes());
-    for line in packed.chunks(BINARY_LINE) {
-        let length = u8::try_from(line.len()).unwrap_or(0);
-        text.push(if length <= 26 {
-            b'A' + length - 1
-        } else {
-            b'a' + length - 27
-        });
-        for word in line.chunks(4) {
-            let mut bytes = [0; 4];
-            bytes[..word.len()].copy_from_slice(word);
-            let mut rest = u32::from_be_bytes(bytes);
-            let mut digits = [0; 5];
-            for digit in digits.iter_mut().rev() {
-                *digit = DIGITS[(rest % 85) as usize];
-                rest /= 85;
-            }
-            text.extend(digits);
-        }
-        text.push(b'\n');
-    }
-    text.push(b'\n');
-    Ok(())
-}
-
-/// A name as git writes it: in quotes where it holds what would end it or what is not ASCII.
-fn quoted(side: &str, path: &RepoPath) -> Vec<u8> {
-    let bytes = path.as_bytes();
-    let plain = |byte: &u8| (0x20..0x7f).contains(byte) && !matches!(byte, b'"' | b'\\');
-    if bytes.iter().all(plain) {
-        return [side.as_bytes(), bytes].concat();
-    }
-    let mut out = format!("\"{side}").into_bytes();
-    for byte in bytes {
-        match byte {
-            b'\t' => out.extend(b"\\t"),
-            b'\n' => out.extend(b"\\n"),
-            b'\r' => out.extend(b"\\r"),
-            b'"' | b'\\' => out.extend([b'\\', *byte]),
-            byte if plain(byte) => out.push(*byte),
-            byte => out.extend(format!("\\{byte:03o}").into_bytes()),
-        }
-    }
-    out.push(b'"');
-    out
 }

@@ -415,6 +415,32 @@ impl<'r> TreeLookup<'r> {
         Ok(None)
     }
 
+    /// The files that two trees do not have in common, with what each of them has there; `None` is an empty tree.
+    pub(super) fn differing(&self, one: Option<Oid>, other: Option<Oid>) -> Result<Differing> {
+        let read = |oid: Option<Oid>| oid.map_or_else(|| Ok(Rc::default()), |oid| self.tree(oid));
+        let mut differing = Differing::new();
+        let mut open = vec![(RepoPath::default(), [one, other])];
+        while let Some((folder, [one, other])) = open.pop() {
+            if one == other {
+                continue;
+            }
+            let (one, other) = (read(one)?, read(other)?);
+            for (a, b) in one.diff(&other) {
+                let Some(entry) = a.or(b) else { continue };
+                let path = trees::child(&folder, entry.name);
+                let sides = [a, b];
+                let trees = sides.map(|side| Some(side.filter(|side| side.mode == TREE)?.oid));
+                let files = sides.map(|side| Some((side?.mode, side?.oid)));
+                let files = files.map(|file| file.filter(|(mode, _)| *mode != TREE));
+                if files != [None, None] {
+                    differing.insert(path.clone(), files);
+                }
+                open.push((path, trees));
+            }
+        }
+        Ok(differing)
+    }
+
     /// The content of a blob.
     pub(super) fn blob(&self, oid: Oid) -> Result<Vec<u8>> {
         self.database.blob(oid)
@@ -490,6 +516,9 @@ impl Opened<'_> {
         }
     }
 }
+
+/// Files with their modes and ids on both sides of a comparison.
+pub(super) type Differing = BTreeMap<RepoPath, [Option<(u32, Oid)>; 2]>;
 
 /// Trees that were read. What an id represents never changes, so that several lookups may share them.
 pub(super) type KnownTrees = Rc<RefCell<HashMap<Oid, Rc<Tree>>>>;

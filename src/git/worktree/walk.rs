@@ -19,9 +19,9 @@ use super::ignore_rules::{self, Rules};
 use super::scan::{CachedTree, Folder, Scan, Scope};
 use super::untracked_limit::UntrackedLimit;
 use crate::git::base::openat::{self, Listing};
-use crate::git::base::{At as _, Error, Globs, Result, TREE, WorkQueue, parse_oid, work_queue};
+use crate::git::base::{At as _, Error, Globs, Result, WorkQueue, parse_oid, work_queue};
 use crate::git::index::user_index::{Inside, UserIndex};
-use crate::git::odb::{Database, Tree};
+use crate::git::odb::{Database, trees};
 use crate::git::repo::nested::{self, Outer};
 use crate::model::path::TOO_MANY;
 use crate::model::{CaptureRules, ObjectId, PathReason, RepoPath};
@@ -148,7 +148,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn folder(
         &self,
         task: PendingDir,
-        queue: &mut WorkQueue<'_, PendingDir>,
+        queue: &mut WorkQueue<PendingDir>,
         found: &mut WalkResult,
     ) -> Result<()> {
         let is_top = task.name.is_empty();
@@ -246,7 +246,7 @@ impl<'a> Walk<'a> {
         cached: &CachedFolder<'a>,
         dir: &Arc<OwnedFd>,
         rules: &Rules,
-        queue: &mut WorkQueue<'_, PendingDir>,
+        queue: &mut WorkQueue<PendingDir>,
         scan: &mut Scan,
     ) -> Result<bool> {
         let has_rules = !folder.is(flag::IGNORED) && cached.has_file(ignore_rules::FILE);
@@ -317,7 +317,7 @@ impl<'a> Walk<'a> {
         listing: &Listing,
         dir: Arc<OwnedFd>,
         (rules, cached): (Rules, Option<CachedFolder<'a>>),
-        queue: &mut WorkQueue<'_, PendingDir>,
+        queue: &mut WorkQueue<PendingDir>,
         found: &mut WalkResult,
     ) -> Result<()> {
         let is_top = folder.path.as_bytes().is_empty();
@@ -515,22 +515,9 @@ pub(in crate::git) fn scan_since(scope: Scope<'_>, before: &ObjectId) -> Result<
         .flat_map(|folder| folder.path.ancestors().chain([folder.path.clone()]))
         .collect();
     let database = Database::open(scope.repo)?;
-    let top = Tree::read(&database, parse_oid(before)?)?;
+    let before = parse_oid(before)?;
     let was_there = |folder: &RepoPath| -> Result<bool> {
-        let mut names = folder.as_bytes().split(|byte| *byte == b'/');
-        let mut found = names
-            .next()
-            .and_then(|name| top.find(name))
-            .map(|entry| (entry.mode, entry.oid));
-        for name in names {
-            let Some((TREE, oid)) = found else {
-                return Ok(false);
-            };
-            found = Tree::read(&database, oid)?
-                .find(name)
-                .map(|entry| (entry.mode, entry.oid));
-        }
-        Ok(found.is_some())
+        Ok(trees::find_path(&database, before, folder.as_bytes())?.is_some())
     };
     let is_kept = |folder: &RepoPath| Ok(with_tracked.contains(folder) || was_there(folder)?);
     let Some(left_out) = untracked.folders_to_leave_out(is_kept)? else {

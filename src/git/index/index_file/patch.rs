@@ -3,37 +3,8 @@
 
 use sha1::{Digest as _, Sha1};
 
-use super::{HASH, IndexEntryRef, IndexFile, SPARSE_FOLDER};
+use super::{EntryStat, HASH, IndexEntryRef, IndexFile, SPARSE_FOLDER};
 use crate::git::base::{Error, GITLINK, Result};
-
-/// Metadata of a file as an entry keeps it. Times are seconds and nanoseconds; all numbers are cut to 32 bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::git) struct EntryStat {
-    pub ctime: (u32, u32),
-    pub mtime: (u32, u32),
-    pub dev: u32,
-    pub ino: u32,
-    pub uid: u32,
-    pub gid: u32,
-    pub size: u32,
-}
-
-impl EntryStat {
-    /// The fields before and after the file mode, in the order of the file.
-    fn fields(&self) -> ([u32; 6], [u32; 3]) {
-        (
-            [
-                self.ctime.0,
-                self.ctime.1,
-                self.mtime.0,
-                self.mtime.1,
-                self.dev,
-                self.ino,
-            ],
-            [self.uid, self.gid, self.size],
-        )
-    }
-}
 
 /// The bytes of an index file, to be changed in place.
 pub(in crate::git) struct IndexPatch {
@@ -69,13 +40,12 @@ impl IndexPatch {
             return;
         };
         let at = self.file.records[position].at as usize;
-        let (before, after) = stat.fields();
+        let (ctime, mtime) = (stat.ctime, stat.mtime);
+        let before = [ctime.0, ctime.1, mtime.0, mtime.1, stat.dev, stat.ino];
+        let after = [stat.uid, stat.gid, stat.size];
         // Bytes 24 to 27 are the file mode.
-        let places = (0..24)
-            .step_by(4)
-            .zip(before)
-            .chain((28..40).step_by(4).zip(after));
-        for (offset, value) in places {
+        let places = (0..24).step_by(4).zip(before);
+        for (offset, value) in places.chain((28..40).step_by(4).zip(after)) {
             self.bytes[at + offset..at + offset + 4].copy_from_slice(&value.to_be_bytes());
         }
         self.changed = true;
@@ -85,11 +55,9 @@ impl IndexPatch {
     /// which was written in this second.
     pub(crate) fn young(&self, written: u32) -> impl Iterator<Item = &[u8]> {
         let young = self.file.records.iter().filter(move |record| {
-            let (entry, file) = (
-                self.file.entry(record),
-                record.mode != GITLINK && record.mode != SPARSE_FOLDER,
-            );
-            file && entry.stage == 0 && entry.size != 0 && entry.mtime.0 >= written
+            let is_file = record.mode != GITLINK && record.mode != SPARSE_FOLDER;
+            let stat = record.stat;
+            is_file && record.stage() == 0 && stat.size != 0 && stat.mtime.0 >= written
         });
         young.map(|record| self.file.path(record))
     }

@@ -52,7 +52,8 @@ fn debug(index: &IndexFile) -> Vec<u8> {
         text.extend(format!("{:06o} {} {}\t", entry.mode, entry.oid, entry.stage).into_bytes());
         text.extend(entry.path);
         text.push(0);
-        let (ctime, mtime) = (entry.ctime, entry.mtime);
+        let stat = entry.stat;
+        let (ctime, mtime) = (stat.ctime, stat.mtime);
         let flags = (u32::from(entry.stage) << 12)
             | (u32::from(entry.assume_unchanged) << 15)
             | (u32::from(entry.intent_to_add) << 29)
@@ -65,9 +66,9 @@ fn debug(index: &IndexFile) -> Vec<u8> {
             )
             .into_bytes(),
         );
-        text.extend(format!("  dev: {}\tino: {}\n", entry.dev, entry.ino).into_bytes());
-        text.extend(format!("  uid: {}\tgid: {}\n", entry.uid, entry.gid).into_bytes());
-        text.extend(format!("  size: {}\tflags: {flags:x}\n", entry.size).into_bytes());
+        text.extend(format!("  dev: {}\tino: {}\n", stat.dev, stat.ino).into_bytes());
+        text.extend(format!("  uid: {}\tgid: {}\n", stat.uid, stat.gid).into_bytes());
+        text.extend(format!("  size: {}\tflags: {flags:x}\n", stat.size).into_bytes());
     }
     text
 }

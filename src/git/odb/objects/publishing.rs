@@ -290,10 +290,10 @@ impl ObjectWriter {
         let all = at_hand.chain(state.needs.found.iter().map(|oid| (*oid, None)));
         for (oid, content) in all.filter(|(oid, _)| done.insert(*oid)) {
             let entry = if let Some((kind, data)) = content {
-                format::entry(&mut tools.compress, *kind, data)
+                format::entry(&mut tools.deflate, *kind, data)
             } else {
                 let (kind, data) = self.read(&tools, oid)?;
-                format::entry(&mut tools.compress, kind, &data)
+                format::entry(&mut tools.deflate, kind, &data)
             };
             pack.append(oid, &entry.at(&self.quarantine)?)?;
         }

@@ -7,14 +7,14 @@ use std::io::{self, Read, Write as _};
 use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};
 
+use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use flate2::{Compress, Compression};
 use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
 use sha1_checked::Digest as _;
 
 use super::ObjectWriter;
 use crate::git::base::{At as _, Error, Result, id_of, object_header};
-use crate::git::odb::format::{self, LEVEL};
+use crate::git::odb::format::{self, Deflate};
 use crate::git::odb::pack;
 use crate::git::odb::publish::Staged;
 
@@ -138,7 +138,7 @@ impl ObjectWriter {
 /// What one thread needs at a time.
 pub(super) struct Tools {
     pub target: Target,
-    pub compress: Compress,
+    pub deflate: Deflate,
 }
 
 /// The objects that are there already.
@@ -153,7 +153,7 @@ impl Tools {
     pub(super) fn new(objects: &Path) -> Result<Self> {
         Ok(Self {
             target: Target::open(objects)?,
-            compress: Compress::new(Compression::new(LEVEL), true),
+            deflate: format::deflate(),
         })
     }
 }

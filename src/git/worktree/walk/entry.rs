@@ -19,7 +19,7 @@ impl<'a> Walk<'a> {
         name: &[u8],
         kind: FileType,
         known: Option<CachedEntry<'a>>,
-        queue: &mut WorkQueue<'_, PendingDir>,
+        queue: &mut WorkQueue<PendingDir>,
         scan: &mut Scan,
     ) {
         if kind == FileType::Directory {
@@ -168,7 +168,7 @@ impl<'a> Walk<'a> {
         folder: &mut Folder,
         here: &DirContext<'_>,
         name: &[u8],
-        queue: &mut WorkQueue<'_, PendingDir>,
+        queue: &mut WorkQueue<PendingDir>,
         scan: &mut Scan,
     ) {
         let path = folder.path.join(name);
