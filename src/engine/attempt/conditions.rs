@@ -1,17 +1,14 @@
 //! Detects what is true of an attempt beside its outcome: tampered tests, flaky checks, circular fixes.
 //! It reads what the attempt left, before anything is decided.
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
+use crate::engine::base::{Context, Result};
 use crate::engine::record::attempt_record::Ending;
 use crate::engine::record::run_settings::loops_of;
 use crate::engine::record::storage::Prepared;
 use crate::git::tree::Objects;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::decision::Action;
-use crate::model::failure::{Cause, Condition, Failure, FailureType};
-use crate::model::run::{Attempt, Run, RunKey};
-use crate::model::state::State;
+use crate::model::{
+    Action, Attempt, Cause, Checkpoint, Condition, Failure, FailureType, Run, RunKey, State,
+};
 use crate::policy::changes::{
     ChangedFile, FAILING_BEFORE, FLAKY, Loop, NetLines, Tried, failed_checks, goes_in_circle,
     is_about_the_work, is_test_path, same_failures, tampering,

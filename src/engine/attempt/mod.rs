@@ -1,24 +1,21 @@
 //! An attempt: its beginning, its end with everything that follows (A3, L2–L6), and the report.
 //! Also the conditions that are detected in what it left, and where its run then stands.
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, Result};
 use crate::engine::record::attempt_record::{
     Begin, Ended, Ending, RecoveryResult, Started, commits_since, head_of, session_of,
 };
-use crate::engine::record::lane;
 use crate::engine::record::storage::{Prepared, Request};
-use crate::engine::record::{checkpoint, git_state, run_settings};
+use crate::engine::record::{checkpoint, git_state, lane, run_settings};
 use crate::engine::restore::automatic::{self, is_mixed};
 use crate::model::agent_record::{AgentRecord, Usage};
-use crate::model::checkpoint::{Verdict, trigger};
-use crate::model::decision::{Action, Decision};
-use crate::model::event::{AttemptEnd, EventSource, Payload};
-use crate::model::failure::{CauseDetail, Condition, Failure, FailureType};
-use crate::model::id::CheckpointId;
-use crate::model::run::{Attempt, AttemptOutcome, Run, RunKey};
-use crate::model::state::State;
+use crate::model::checkpoint::trigger;
+use crate::model::failure::CauseDetail;
+use crate::model::{
+    Action, Attempt, AttemptEnd, AttemptOutcome, CheckpointId, Condition, Decision, EventSource,
+    Failure, FailureType, Payload, Run, RunKey, State, Verdict,
+};
 use crate::policy::retry::Account;
 use crate::policy::retry::{DecisionInput, Provider, decide, fallback_of, is_charged};
 use crate::store::views::write_views;

@@ -11,11 +11,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::StatVfsMountFlags;
 use sha2::{Digest as _, Sha256};
 
-use crate::engine::base::context::Context;
+use crate::engine::base::Context;
 use crate::engine::record::run_settings::folder_of;
 use crate::model::attempt::{Precondition, PreconditionKind, Preconditions};
-use crate::model::failure::{Cause, Failure};
-use crate::model::run::{Run, RunStatus};
+use crate::model::{Cause, Failure, Run, RunStatus};
 use crate::policy::retry::{awaited, is_conditional, named_paths, reconsidered};
 use crate::policy::secrets::is_secret_name;
 

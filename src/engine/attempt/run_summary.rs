@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use super::preconditions::reconsider;
 use crate::durable::Sync;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, Result};
 use crate::engine::base::runs::{self, driver};
+use crate::engine::base::{Context, Error, Result};
 use crate::engine::record::attempt_record::Ended;
 use crate::engine::record::lane::OwnCommits;
 use crate::engine::record::liveness;
@@ -16,14 +15,11 @@ use crate::engine::record::stored::words_back;
 use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::{Objects, TreeLookup};
-use crate::model::checkpoint::{Checkpoint, Verdict};
-use crate::model::decision::{Action, BudgetScope, Standing};
-use crate::model::hint::Hint;
-use crate::model::manifest::{Change, Entry, EntryKind, ObjectId};
-use crate::model::path::RepoPath;
-use crate::model::run::{Run, RunKey, RunStatus};
-use crate::model::state::{Named, State};
-use crate::model::time::Timestamp;
+use crate::model::decision::BudgetScope;
+use crate::model::{
+    Action, Change, Checkpoint, Entry, EntryKind, Hint, Named, ObjectId, RepoPath, Run, RunKey,
+    RunStatus, Standing, State, Timestamp, Verdict,
+};
 use crate::policy::report::{
     Around, AttemptChanges, ChangedFiles, Night, Outside, Report, Source, Span, Stuck, ToLookAt,
     is_over, markdown, report, spans,

@@ -3,22 +3,18 @@
 //! Edits of others are never taken for the run's own work. The files of an iteration that was given up go back to what they were when
 //! it began; its work stays in its checkpoint.
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::run_settings::settings_of;
 use crate::engine::record::storage::{Prepared, Request};
 use crate::engine::record::{checkpoint, events, stored};
 use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::engine::rollback::{refuse_mixed, restore_checkpoint};
 use crate::git::tree::TreeLookup;
-use crate::model::checkpoint::{Checkpoint, trigger};
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
+use crate::model::checkpoint::trigger;
 use crate::model::operation::BaselineLayer;
-use crate::model::path::RepoPath;
-use crate::model::run::{Iteration, NO_CHECKPOINT, OnFailure, Run, RunKey};
-use crate::model::state::State;
+use crate::model::run::{NO_CHECKPOINT, OnFailure};
+use crate::model::{Checkpoint, CheckpointId, Hint, Iteration, RepoPath, Run, RunKey, State};
 use crate::policy::restore::{Edits, glob_of};
 use crate::policy::settings::OnGiveUp;
 

@@ -12,11 +12,9 @@ use super::notify::{Happened, notify, notify_of_error};
 use super::{DriveOptions, Driven, Outcome, between_attempts, commands, execute, feedback, retry};
 use crate::engine::attempt;
 use crate::engine::attempt::run_summary::{self, night, outlook};
-use crate::engine::base::clock::WaitLimit;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::{ProgressEvent, WakeReason};
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Result, WaitLimit};
 use crate::engine::record::attempt_record::{Ended, Ending, Started};
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::{git_state, run_settings};
@@ -24,14 +22,11 @@ use crate::engine::remote::{Session, release};
 use crate::engine::rollback::{refuse_mixed, restore_checkpoint, rollback_target};
 use crate::engine::run::fix_session;
 use crate::engine::runs::prune;
-use crate::model::decision::{Action, Decision, Standing, Strategy};
-use crate::model::event::Payload;
-use crate::model::failure::{Cause, Condition, Failure};
-use crate::model::hint::Hint;
-use crate::model::path::FolderId;
-use crate::model::run::{IterationStatus, OnFailure, Run, RunKey, RunStatus};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::run::OnFailure;
+use crate::model::{
+    Action, Cause, Condition, Decision, Failure, FolderId, Hint, IterationStatus, Payload, Run,
+    RunKey, RunStatus, Standing, State, Strategy, Timestamp,
+};
 use crate::policy::changes::of_tampering;
 use crate::policy::classify;
 use crate::policy::restore::Edits;

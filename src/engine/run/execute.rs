@@ -23,9 +23,8 @@ use crate::agent::Stream;
 use crate::durable::{Sync, present};
 use crate::engine::attempt::note_usage;
 use crate::engine::base::clock::millis;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::checkpoint::{create_automatic, due};
 use crate::engine::record::attempt_record::{Begin, Ending, Started};
 use crate::engine::record::run_settings::{
@@ -37,14 +36,11 @@ use crate::engine::remote::Session;
 use crate::engine::trust;
 use crate::git::repo::ForeignLock;
 use crate::model::agent_record::{AgentKind, AgentRecord, Usage};
-use crate::model::event::{AttemptEnd, Payload};
-use crate::model::failure::Failure;
-use crate::model::feedback::CheckKind;
-use crate::model::path::FolderId;
-use crate::model::run::{Leftover, ProcessId, Run, RunKey};
+use crate::model::run::Leftover;
 use crate::model::spec::{Launch, PromptMode};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::{
+    AttemptEnd, CheckKind, Failure, FolderId, Payload, ProcessId, Run, RunKey, State, Timestamp,
+};
 use crate::os::own_program;
 use crate::policy::classify::{self, classify, stage_of_command};
 use crate::policy::prompt::{PromptParts, prompt};

@@ -13,19 +13,18 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::{DriveOptions, commands};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::ProgressEvent;
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::engine::record::run_settings::{identity, log_name, loops_of, shell_of, start_folder};
 use crate::engine::remote::Session;
-use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
-use crate::model::event::Payload;
+use crate::model::checkpoint::trigger;
 use crate::model::failure::FailureEvidence;
-use crate::model::feedback::{CheckKind, FeedbackLoop, FeedbackResult, FeedbackResults};
-use crate::model::hint::Hint;
-use crate::model::run::{Run, RunKey};
+use crate::model::{
+    CheckKind, Checkpoint, FeedbackLoop, FeedbackResult, FeedbackResults, Hint, Payload, Run,
+    RunKey, Verdict,
+};
 use crate::policy::classify::summarize;
 use crate::policy::text::plain_text;
 use crate::process::{Exit, Program, Show, SpawnErrorKind, Supervised};

@@ -11,19 +11,16 @@ use crate::engine::attempt::{
     begin, beginning, conditions, end as end_attempt, end_locked, judge, random, recovery_result,
     run_summary,
 };
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::heartbeat::is_alive;
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::storage::{Prepared, Request};
 use crate::engine::record::{checkpoint, events, select};
 use crate::engine::recovery;
 use crate::engine::remote::{before_own_attempt, before_own_end, send_own_beginning, send_own_end};
 use crate::engine::restore::automatic;
 use crate::model::checkpoint::trigger;
-use crate::model::hint::Hint;
-use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
+use crate::model::{Hint, Run, RunKey, State};
 use crate::policy::settings::SafeMode;
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
