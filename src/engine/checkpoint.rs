@@ -132,19 +132,11 @@ fn label_of(request: &Request) -> String {
 
 /// One that nobody waits for, of a run that the context names; `None` where nothing has changed since the latest.
 pub(crate) fn create_automatic(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
-    let request = Request {
-        trigger: why.to_owned(),
-        kind: trigger::kind_of(why),
-        ..Request::default()
+    let options = Options {
+        skip_if_unchanged: true,
+        ..Options::default()
     };
-    let created = create(
-        context,
-        request,
-        Options {
-            skip_if_unchanged: true,
-            ..Options::default()
-        },
-    )?;
+    let created = create(context, Request::new(why, ""), options)?;
     Ok(created.changed.then_some(created.checkpoint))
 }
 

@@ -107,7 +107,7 @@ pub(crate) fn end(
     let state = context.load()?.state;
     let about = (started.iteration, started.subtask.as_str());
     let found = conditions::detect(context, &state, key, about, &ending, prepared.as_ref().ok());
-    checkpoint::publish_early(context, &state, Some(key), &prepared);
+    prepared.iter().for_each(checkpoint::publish_large);
     let ledger = context.store().lock()?;
     let ended = end_locked(context, ledger, key, started, ending, found, &prepared)?;
     Ok(run_summary::report_after(context, key, ended))

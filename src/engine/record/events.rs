@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::engine::base::{Context, Result};
 use crate::model::event::EVENT_SCHEMA;
-use crate::model::{Checkpoint, Event, Payload, RunKey, RunSpec, State, Timestamp};
+use crate::model::{Checkpoint, Event, Payload, RunKey, RunSpec, RunStatus, State, Timestamp};
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
@@ -15,6 +15,17 @@ impl Context {
     pub(crate) fn record(&self, key: &RunKey, payloads: Vec<Payload>) -> Result<()> {
         self.record_in(self.store().lock()?, key, payloads)
             .map(drop)
+    }
+
+    /// Records that a run has another status from now on, and why.
+    pub(crate) fn record_status(
+        &self,
+        key: &RunKey,
+        status: RunStatus,
+        reason: impl Into<String>,
+    ) -> Result<()> {
+        let reason = reason.into();
+        self.record(key, vec![Payload::RunStatusChanged { status, reason }])
     }
 
     /// [`Context::record`] under a lock that is held already, because of what was looked up under it; it is given back.

@@ -10,7 +10,6 @@
 //!
 //! A cache, a line a checkpoint: what is not in it is found out again by reading every checkpoint's trees.
 
-use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -239,6 +238,18 @@ pub(crate) struct Request {
     pub saves_progress: bool,
 }
 
+impl Request {
+    /// For this reason, of the kind that goes with it. An empty description is made from the rest.
+    pub(crate) fn new(why: &str, description: impl Into<String>) -> Self {
+        Self {
+            description: description.into(),
+            trigger: why.to_owned(),
+            kind: trigger::kind_of(why),
+            ..Self::default()
+        }
+    }
+}
+
 /// A capture that is not recorded yet, and the lock it was made under.
 #[derive(Debug)]
 pub(crate) struct Prepared {
@@ -253,8 +264,6 @@ pub(crate) struct Prepared {
     /// Nobody else writes in the work tree while this lives.
     pub lock: WorktreeLock,
     pub(in crate::engine) begun: Instant,
-    /// What changed since that checkpoint, where it was looked at before.
-    pub(super) changes: OnceCell<(CheckpointId, Changes)>,
 }
 
 impl Prepared {

@@ -243,8 +243,8 @@ pub(super) fn cancel_baselines(context: &Context) -> Result<Vec<String>> {
             continue;
         };
         end_processes(context, Some(supervisor), None, "the run's checks")?;
-        let paused = paused("recover was killed before the first attempt");
-        context.record(&run.key, vec![paused])?;
+        let reason = "recover was killed before the first attempt";
+        context.record_status(&run.key, RunStatus::Paused, reason)?;
         done.push(format!(
             "run {} had lost its supervisor before the first attempt: paused",
             run.key

@@ -80,7 +80,7 @@ pub(crate) fn drive(
 fn drive_held(
     context: &Context,
     key: &RunKey,
-    session: Option<&Session>,
+    session: Option<&Session<'_>>,
     options: &DriveOptions,
 ) -> Result<Driven> {
     let mut driver = Driver {
@@ -101,9 +101,7 @@ fn drive_held(
     };
     let ended = match driver.run() {
         // What ended a wait may have been that another process has the run.
-        Err(Halt::At(outcome)) => session
-            .map_or(Ok(()), |session| session.check(context, key))
-            .map(|()| outcome),
+        Err(Halt::At(outcome)) => session.map_or(Ok(()), Session::check).map(|()| outcome),
         Err(Halt::Failed(error)) => Err(error),
     };
     let ended = ended.or_else(|error| driver.pause(error));
@@ -132,7 +130,7 @@ struct Driver<'a> {
     /// How long it has waited in all.
     waited: Duration,
     /// The claim of a run that lies on a remote.
-    session: Option<&'a Session>,
+    session: Option<&'a Session<'a>>,
     /// Failures that were charged since the subtask's last success.
     witnessed: Vec<(String, Cause)>,
 }
@@ -172,8 +170,7 @@ impl Driver<'_> {
             return Ok(());
         };
         if let Some(session) = self.session
-            && let Err(error) =
-                session.before_attempt(self.context, self.key, !self.options.no_wait)
+            && let Err(error) = session.before_attempt(!self.options.no_wait)
         {
             return Err(self.abandon(&started, error).into());
         }
@@ -186,9 +183,7 @@ impl Driver<'_> {
             (self.options, self.session),
         );
         self.context.refuse_replaced(self.key)?;
-        let ended_by = self
-            .session
-            .and_then(|session| session.ends_attempt(self.context, self.key));
+        let ended_by = self.session.and_then(Session::ends_attempt);
         let is_stopped = ended_by.is_some();
         let mut executed = match executed {
             Ok(executed) => executed,
@@ -217,10 +212,10 @@ impl Driver<'_> {
         self.tell(&ended, &started);
         if let Some(session) = self.session {
             if is_stopped {
-                session.reach(self.context, self.key, !self.options.no_wait)?;
+                session.reach(!self.options.no_wait)?;
                 return Ok(self.resume_after(&ended)?);
             }
-            session.after_attempt(self.context, self.key)?;
+            session.after_attempt()?;
         }
         self.follow(&ended, &started)?;
         if self.context.progress.is_to_stop() {
@@ -657,8 +652,7 @@ impl Driver<'_> {
     }
 
     fn set_status(&self, status: RunStatus, reason: String) -> Result<()> {
-        self.context
-            .record(self.key, vec![Payload::RunStatusChanged { status, reason }])
+        self.context.record_status(self.key, status, reason)
     }
 
     /// Tells whoever is away that it ended, and why where it is not complete.

@@ -120,7 +120,7 @@ pub(super) fn execute(
     key: &RunKey,
     before: &Run,
     started: &Started,
-    (options, session): (&DriveOptions, Option<&Session>),
+    (options, session): (&DriveOptions, Option<&Session<'_>>),
 ) -> Result<Executed> {
     let folder = attempt_dir(context, key, started)?;
     let log = folder.join("output.log");
@@ -565,7 +565,7 @@ fn run_watched(
     key: &RunKey,
     mut supervised: Supervised,
     agent: Option<&Watched>,
-    session: Option<&Session>,
+    session: Option<&Session<'_>>,
 ) -> std::io::Result<Exit> {
     let started = |child: &ProcessId| {
         record_child(context, key, child, session).map_err(std::io::Error::other)
@@ -663,7 +663,7 @@ fn record_child(
     context: &Context,
     key: &RunKey,
     child: &ProcessId,
-    session: Option<&Session>,
+    session: Option<&Session<'_>>,
 ) -> Result<()> {
     session.map_or(Ok(()), |session| session.guard(child))?;
     let mut ledger = context.store().lock()?;

@@ -263,7 +263,7 @@ pub(super) fn verify_baseline(
     context: &Context,
     key: &RunKey,
     options: &DriveOptions,
-    session: Option<&Session>,
+    session: Option<&Session<'_>>,
 ) -> Result<Option<i32>> {
     let Some((run, initial)) = baseline_subject(context, key)? else {
         return Ok(None);

@@ -22,8 +22,8 @@ use crate::engine::restore::automatic;
 use crate::model::checkpoint::trigger;
 use crate::model::{Hint, Run, RunKey, State};
 use crate::policy::settings::SafeMode;
+use crate::store::NewEvent;
 use crate::store::views::write_views;
-use crate::store::{Exclusive, NewEvent};
 
 pub(crate) use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
 
@@ -56,9 +56,10 @@ pub(crate) fn start(context: &Context, request: &Begin) -> Result<Started> {
         Some(Err(error)) if context.has_git() => return Err(error),
         prepared => prepared,
     };
-    if let Some(prepared) = &prepared {
-        checkpoint::publish_early(context, &state, None, prepared);
-    }
+    prepared
+        .iter()
+        .flatten()
+        .for_each(checkpoint::publish_large);
     // What nobody else holds is changed in place.
     drop(state);
     let mut ledger = context.store().lock()?;
@@ -66,9 +67,13 @@ pub(crate) fn start(context: &Context, request: &Begin) -> Result<Started> {
     ledger.append(context.clock.now(), events)?;
     refuse_supervised(context, ledger.state(), &key)?;
     let captured = ledger.state().run(&key).is_some_and(|run| run.was_captured);
+    // What the run begins with, so that all of it can be taken back.
+    let take = |prepared: Prepared| {
+        let request = Request::new(trigger::INITIAL, "");
+        checkpoint::take(context, &mut ledger, &key, &prepared, request)
+    };
     if let Some(prepared) = prepared.filter(|_| !captured)
-        && let Err(error) =
-            prepared.and_then(|prepared| take_initial(context, &mut ledger, &key, &prepared))
+        && let Err(error) = prepared.and_then(take)
     {
         if context.has_git() {
             return Err(error);
@@ -83,22 +88,6 @@ pub(crate) fn start(context: &Context, request: &Begin) -> Result<Started> {
         return Err(error);
     }
     Ok(started)
-}
-
-/// What the run begins with, so that all of it can be taken back.
-fn take_initial(
-    context: &Context,
-    ledger: &mut Exclusive,
-    key: &RunKey,
-    prepared: &Prepared,
-) -> Result<()> {
-    let request = Request {
-        trigger: trigger::INITIAL.to_owned(),
-        ..Request::default()
-    };
-    let initial = checkpoint::record(context, ledger, key, prepared, request)?;
-    ledger.append(initial.created_at, vec![checkpoint::event(&initial)])?;
-    Ok(())
 }
 
 /// `attempt pass` and `attempt fail`: the end of the attempt that was started, else of one that begins now.
@@ -118,7 +107,7 @@ pub(crate) fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
     let found = known
         .map(|run| detect(context, &state, run, &ending, prepared.as_ref().ok()))
         .unwrap_or_default();
-    checkpoint::publish_early(context, &state, known.map(|run| &run.key), &prepared);
+    prepared.iter().for_each(checkpoint::publish_large);
     drop(state);
     let mut ledger = context.store().lock()?;
     let (key, events) = select::find_or_create_for_loop(context, ledger.state())?;
