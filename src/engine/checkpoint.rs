@@ -164,17 +164,10 @@ impl CreatePlan {
 
 /// What a dry run of [`create`] answers.
 pub(crate) fn plan(context: &Context, why: &str, options: Options) -> Result<CreatePlan> {
-    let checkpoint = if options.skip_if_not_due {
-        not_due(context, why)?
-    } else {
-        None
-    };
-    let plan = match checkpoint {
-        Some(_) => None,
-        None => Some(CapturePlan {
-            captured: preview(context)?,
-        }),
-    };
+    let due = options.skip_if_not_due.then(|| not_due(context, why));
+    let checkpoint = due.transpose()?.flatten();
+    let captured = checkpoint.is_none().then(|| preview(context)).transpose()?;
+    let plan = captured.map(|captured| CapturePlan { captured });
     Ok(CreatePlan {
         changed: false,
         checkpoint,

@@ -8,7 +8,7 @@ use super::plan::Plan;
 use super::{Uncommitted, take};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
-use crate::engine::record::run_settings::{identity, loops_of, shell_of};
+use crate::engine::record::run_settings::loops_of;
 use crate::engine::restore::request::{Commits, Options, RestoreRequest};
 use crate::engine::rollback::on_request::restore;
 use crate::engine::rollback::undo;
@@ -36,15 +36,11 @@ pub(super) fn check(planned: &Plan<'_>, commit: &ObjectId) -> Result<()> {
         .map_err(|error| error.hint(context.rerun(&["--no-checks"])))?;
     let folder = context.store().run_dir(&run.key).join("accept");
     context.create_state_dir(&folder)?;
-    let env = identity(run, run.current_iteration, None);
-    let shell = &shell_of(context, &run.spec);
     let judge = |root: &Path| {
         let setting = LoopSetting {
-            env: &env,
             show: request.show,
-            log_dir: &folder,
-            shell,
             root,
+            ..LoopSetting::new(context, run, run.current_iteration, None, &folder)
         };
         run_loops(context, &loops, &setting)
     };

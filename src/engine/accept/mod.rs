@@ -271,11 +271,8 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         };
         return Ok(Accepted::new(context, run, false, result));
     }
-    let _driving = if context.dry_run() {
-        None
-    } else {
-        Some(Driving::take(context, key)?)
-    };
+    let is_done = !context.dry_run();
+    let _driving = is_done.then(|| Driving::take(context, key)).transpose()?;
     let planned = if is_rest {
         plan::rest(context, &state, &run, request)?
     } else {

@@ -353,12 +353,15 @@ fn edited(
     (run, own): (&Run, &OwnCommits<'_>),
     request: &Request,
 ) -> Result<Edited> {
+    let edited = |as_committed, by_hand| {
+        Ok(Edited {
+            as_committed,
+            by_hand,
+        })
+    };
     let capture = checkpoint::prepare(context)?.capture;
     if capture.is_same_tree(good) {
-        return Ok(Edited {
-            as_committed: BTreeSet::new(),
-            by_hand: BTreeSet::new(),
-        });
+        return edited(BTreeSet::new(), BTreeSet::new());
     }
     let opened = capture.objects().open();
     let (then, now) = TreeLookup::new(&opened)?.diff(good.view(), capture.view())?;
@@ -378,11 +381,8 @@ fn edited(
         _ => Vec::new(),
     };
     if since.is_empty() {
-        let committed = repo.unlike_work_tree(head.as_ref(), &all, context.dry_run())?;
-        return Ok(Edited {
-            as_committed: &all - &committed,
-            by_hand: committed,
-        });
+        let by_hand = repo.unlike_work_tree(head.as_ref(), &all, context.dry_run())?;
+        return edited(&all - &by_hand, by_hand);
     }
     // What the run itself committed after its last good checkpoint was not judged good: HEAD does not vouch for it.
     let (are_own, are_others) = (
@@ -390,10 +390,7 @@ fn edited(
         since.iter().any(|one| !own.has(one)),
     );
     if are_own && !are_others && !request.per_iteration {
-        return Ok(Edited {
-            as_committed: BTreeSet::new(),
-            by_hand: all,
-        });
+        return edited(BTreeSet::new(), all);
     }
     let by_hand = if are_own {
         all.clone()
@@ -403,10 +400,7 @@ fn edited(
     let committed = &repo.differs_between(then, head.as_ref())? & &by_hand;
     let undone = repo.unlike_stored(initial, head.as_ref(), &committed, context.dry_run())?;
     if undone.is_empty() {
-        return Ok(Edited {
-            as_committed: &all - &by_hand,
-            by_hand,
-        });
+        return edited(&all - &by_hand, by_hand);
     }
     let message = "these files were committed since the last good checkpoint, and edited after that: take them back to \
                    the checkpoint, accept, and recover undo brings back what they are now";

@@ -8,9 +8,7 @@ use std::sync::Arc;
 use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::liveness::Driving;
-use crate::engine::record::run_settings::{
-    folder_of, identity, is_unchecked, loops_of_fix, shell_of,
-};
+use crate::engine::record::run_settings::{folder_of, is_unchecked, loops_of_fix};
 use crate::engine::record::storage::Request;
 use crate::engine::record::{checkpoint, events, select};
 use crate::engine::remote::require_consent_to_drive;
@@ -321,18 +319,10 @@ pub(crate) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judge
         .issue
         .as_ref()
         .and_then(|failure| failure.iteration);
-    let env = identity(
-        &fix.run,
-        iteration.unwrap_or(fix.run.current_iteration),
-        None,
-    );
-    let shell = &shell_of(context, &fix.run.spec);
+    let iteration = iteration.unwrap_or(fix.run.current_iteration);
     let setting = LoopSetting {
-        env: &env,
         show,
-        log_dir: &folder,
-        shell,
-        root: context.worktree(),
+        ..LoopSetting::new(context, &fix.run, iteration, None, &folder)
     };
     let report = run_loops(context, &loops, &setting)?;
     if let Some(code) = report.interrupted {

@@ -33,7 +33,6 @@ use crate::model::{
     ObjectId, PathReason, RepoPath, RunKey, StorageType, TaskId, Verdict,
 };
 use crate::policy::settings::SafeMode;
-use crate::store::Origin;
 
 /// Keeps what was captured as it is requested or configured, and says so in the checkpoint. The caller writes the hidden
 /// commit afterwards, with HEAD and index as the commit on the branch, which is returned, left them.
@@ -323,18 +322,8 @@ pub(in crate::engine) fn replace_sizes<'a>(
     context: &Context,
     all: impl Iterator<Item = (&'a CheckpointId, u64)>,
 ) {
-    if context.dry_run() || context.store().origin() != Origin::Ours {
-        return;
-    }
     let text: String = all.map(|(id, bytes)| size_line(id, bytes)).collect();
-    if let Err(error) =
-        context
-            .store()
-            .root()
-            .write(&sizes_file(context), text.as_bytes(), Sync::Nothing)
-    {
-        tracing::debug!(%error, "the sizes of checkpoints were not noted");
-    }
+    context.write_note(&sizes_file(context), text.as_bytes());
 }
 
 /// Forgets all: what one checkpoint added and another one needs is that one's once the first is gone.

@@ -27,9 +27,7 @@ use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::checkpoint::{create_automatic, due};
 use crate::engine::record::attempt_record::{Begin, Ending, Started};
-use crate::engine::record::run_settings::{
-    attempt_folder, identity, loops_of, shell_of, start_folder,
-};
+use crate::engine::record::run_settings::{attempt_folder, identity, loops_of, start_folder};
 use crate::engine::record::{git_state, lane};
 use crate::engine::recovery::lost;
 use crate::engine::remote::Session;
@@ -232,16 +230,10 @@ pub(super) fn execute(
             limited_until: None,
         });
     }
-    let mut env = identity(before, started.iteration, Some(started.attempt));
-    env.extend(marked);
-    let shell = &shell_of(context, &before.spec);
-    let setting = LoopSetting {
-        env: &env,
-        show: options.show,
-        log_dir: &folder,
-        shell,
-        root: context.worktree(),
-    };
+    let (iteration, attempt) = (started.iteration, Some(started.attempt));
+    let mut setting = LoopSetting::new(context, before, iteration, attempt, &folder);
+    setting.env.extend(marked);
+    setting.show = options.show;
     let report = run_loops(context, &loops, &setting)?;
     settle_strays(context, &mark, &mut leftovers);
     settle_locks(context, &locks);

@@ -114,7 +114,7 @@ pub(crate) fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
     ledger.append(context.clock.now(), events)?;
     refuse_supervised(context, ledger.state(), &key)?;
     let run = run_of(ledger.state(), &key)?;
-    let started = match open(&run) {
+    let started = match Started::open(&run) {
         Some(started) => started,
         None => begin(context, &mut ledger, &key, &Begin::default())?,
     };
@@ -141,26 +141,12 @@ fn detect(
     prepared: Option<&Prepared>,
 ) -> conditions::Detected {
     let next = run.current_iteration;
-    let (iteration, subtask) = match open(run) {
+    let (iteration, subtask) = match Started::open(run) {
         Some(started) => (started.iteration, started.subtask),
         None => (next, run.next_subtask(next)),
     };
     let about = (iteration, subtask.as_str());
     conditions::detect(context, state, &run.key, about, ending, prepared)
-}
-
-/// The attempt that was started and has not ended.
-fn open(run: &Run) -> Option<Started> {
-    let live = run.live.as_ref()?;
-    let mut attempts = run.iterations.get(live.iteration)?.attempts.iter();
-    let attempt = attempts.rfind(|attempt| attempt.number == live.attempt)?;
-    Some(Started {
-        run: run.clone(),
-        iteration: live.iteration,
-        attempt: live.attempt,
-        subtask: attempt.subtask.clone(),
-        at: attempt.started_at,
-    })
 }
 
 /// An attempt that a live `recover run` supervises is that one's to end.
@@ -203,13 +189,14 @@ pub(crate) fn preview(context: &Context, mut ending: Ending) -> Result<Ended> {
     let (state, run) = assumed_run(context, |state| {
         select::find_or_create_for_loop(context, state)
     })?;
-    let started: Started =
-        open(&run).unwrap_or_else(|| beginning(context, run.clone(), &Begin::default()).0);
+    let started =
+        Started::open(&run).unwrap_or_else(|| beginning(context, run.clone(), &Begin::default()).0);
     let prepared = checkpoint::prepare(context).ok();
     let about = (started.iteration, started.subtask.as_str());
-    let found = conditions::detect(context, &state, &run.key, about, &ending, prepared.as_ref());
-    let spread = random(context);
-    judge(context, &state, &run, &started, &mut ending, found, spread);
+    let mut found =
+        conditions::detect(context, &state, &run.key, about, &ending, prepared.as_ref());
+    found.spread = random(context);
+    judge(context, &state, &run, &started, &mut ending, found);
     let mode = context.settings().rollback.safe_mode;
     let asks =
         mode == SafeMode::ReadOnly || (mode == SafeMode::Conservative && !context.says_yes());

@@ -362,11 +362,8 @@ fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepS
         supervisor: context.supervisor_id(),
         masked: Vec::new(),
     };
-    let prepared = if request.atomic {
-        Some(checkpoint::prepare(context)?)
-    } else {
-        None
-    };
+    let atomic = request.atomic;
+    let prepared = atomic.then(|| checkpoint::prepare(context)).transpose()?;
     let mut ledger = context.store().lock()?;
     if let Some(prepared) = &prepared {
         refuse_uncovered(prepared, request)?;
