@@ -20,7 +20,7 @@ use crate::model::checkpoint::trigger;
 use crate::model::failure::Location;
 use crate::model::{
     CheckpointId, Failure, Hint, IterationStatus, ManualFixSession, ManualFixStatus, ObjectId,
-    Payload, RunKey, RunStatus, State, Verdict,
+    Payload, RunKey, RunStatus, State, Strategy, Verdict,
 };
 use crate::policy::classify::classify;
 use crate::policy::prompt::manual_fix_context;
@@ -153,15 +153,7 @@ pub(crate) fn resume_with_fix(
             status: ManualFixStatus::Completed,
             changes,
         },
-        Payload::RunResumed {
-            strategy: Some(crate::model::decision::Strategy::ContinueNext),
-            iteration: next,
-            supersede: false,
-            instructions: Some(instructions),
-            error_context: false,
-            granted: false,
-            restart: false,
-        },
+        events::resumed(Strategy::ContinueNext, next, Some(instructions)),
     ];
     let following: Vec<_> = payloads
         .into_iter()

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use crate::engine::base::{Context, Result};
 use crate::model::event::EVENT_SCHEMA;
-use crate::model::{Checkpoint, Event, Payload, RunKey, RunSpec, RunStatus, State, Timestamp};
+use crate::model::{
+    Checkpoint, Event, Payload, RunKey, RunSpec, RunStatus, State, Strategy, Timestamp,
+};
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
@@ -40,6 +42,23 @@ impl Context {
             .map(|payload| NewEvent::about(key, payload))
             .collect();
         append(ledger, key, self.clock.now(), events)
+    }
+}
+
+/// That a run goes on at an iteration, with nothing of it superseded, granted or restarted.
+pub(in crate::engine) fn resumed(
+    strategy: Strategy,
+    iteration: u32,
+    instructions: Option<String>,
+) -> Payload {
+    Payload::RunResumed {
+        strategy: Some(strategy),
+        iteration,
+        supersede: false,
+        instructions,
+        error_context: false,
+        granted: false,
+        restart: false,
     }
 }
 

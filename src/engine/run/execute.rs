@@ -8,7 +8,7 @@
 //! else; the attempt is none the worse for it.
 
 use std::cell::OnceCell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -83,9 +83,8 @@ pub(super) fn never_run(message: String) -> Ending {
 pub(super) fn begin_of(context: &Context, run: &Run) -> Begin {
     Begin {
         approach: run.spec.approach.clone(),
-        iteration: None,
-        subtask: None,
         supervisor: Some(context.supervisor_id()),
+        ..Begin::default()
     }
 }
 
@@ -120,7 +119,8 @@ pub(super) fn execute(
     started: &Started,
     (options, session): (&DriveOptions, Option<&Session<'_>>),
 ) -> Result<Executed> {
-    let folder = attempt_dir(context, key, started)?;
+    let folder = attempt_folder(context, key, started.iteration, started.attempt);
+    context.create_state_dir(&folder)?;
     let log = folder.join("output.log");
     put_aside(context, &log, started);
     let text = prompt_of(context, &context.load()?.state, before, &started.subtask);
@@ -153,7 +153,7 @@ pub(super) fn execute(
         let message = format!("cannot start the command: {}", error.message);
         return Err(Error::new(ErrorKind::Usage, message));
     }
-    let interrupted = exit.cancelled.map(Signal::exit_code);
+    let exit_signal = exit.cancelled.map(Signal::exit_code);
     // What an atomic step left that was killed within the attempt is no part of its result.
     let settled = lost::recover_steps(context).inspect_err(
         |error| tracing::warn!(%error, "a step of the attempt was interrupted and is not resolved"),
@@ -220,15 +220,17 @@ pub(super) fn execute(
     let is_judged = |failure: &Failure| {
         !loops.is_empty() && may_be_done(failure, (&evidence, record.as_ref()), &changed)
     };
+    let mut executed = Executed {
+        ending,
+        interrupted: exit_signal,
+        child_exit_code,
+        limited_until: None,
+    };
+    let ending = &mut executed.ending;
     if !failure.as_ref().is_none_or(is_judged) {
         ending.end.failure = failure;
         ending.end.leftovers = leftovers;
-        return Ok(Executed {
-            ending,
-            interrupted,
-            child_exit_code,
-            limited_until: None,
-        });
+        return Ok(executed);
     }
     let (iteration, attempt) = (started.iteration, Some(started.attempt));
     let mut setting = LoopSetting::new(context, before, iteration, attempt, &folder);
@@ -238,9 +240,8 @@ pub(super) fn execute(
     settle_strays(context, &mark, &mut leftovers);
     settle_locks(context, &locks);
     ending.end.leftovers = leftovers;
-    let interrupted = report.interrupted;
-    let mut limited_until = None;
-    if interrupted.is_some() {
+    executed.interrupted = report.interrupted;
+    if report.interrupted.is_some() {
         ending.end.failure = Some(classify::cancelled());
     } else if let Some(failure) = failure {
         if report.first_failure.is_some() {
@@ -250,7 +251,7 @@ pub(super) fn execute(
                 "the agent ended with \"{}\", but what it left passes its checks",
                 failure.message
             ));
-            limited_until = failure.retry_after;
+            executed.limited_until = failure.retry_after;
         }
     } else if let Some((feedback, evidence)) = report.first_failure {
         let (rules, now) = (&context.settings().rules, context.clock.now());
@@ -262,12 +263,7 @@ pub(super) fn execute(
         ending.failed_loop = Some(feedback.name);
     }
     ending.end.feedback_results = report.results;
-    Ok(Executed {
-        ending,
-        interrupted,
-        child_exit_code,
-        limited_until,
-    })
+    Ok(executed)
 }
 
 /// The log of an attempt that was cut off stays beside that of the probe which takes its place.
@@ -307,13 +303,9 @@ fn settle_strays(context: &Context, mark: &Mark, known: &mut Vec<Leftover>) {
             .take(LONGEST_COMMAND)
             .collect();
         let (pid, command) = (stray.pid, &stray.command);
-        let end = if stray.ended {
-            "it was ended"
-        } else {
-            "it was left running"
-        };
+        let end = if stray.ended { "ended" } else { "left running" };
         tracing::warn!(
-            "process {pid} ({command}) left the attempt's session and outlived it: {end}"
+            "process {pid} ({command}) left the attempt's session and outlived it: it was {end}"
         );
         known.push(stray);
     }
@@ -386,21 +378,14 @@ impl Command {
         let spec = &started.run.spec;
         let iteration = started.run.iterations.get(started.iteration);
         let begun = iteration.and_then(|iteration| iteration.attempts.last());
-        if begun.is_some_and(|attempt| attempt.fallback) {
-            return Self {
-                argv: spec.fallback.clone(),
-                agent: None,
-                launch: None,
-                dir: spec.fallback_dir.clone(),
-                is_fallback: true,
-            };
-        }
+        let is_fallback = begun.is_some_and(|attempt| attempt.fallback);
+        let own = Some(spec).filter(|_| !is_fallback);
         Self {
-            argv: spec.command.clone(),
-            agent: spec.agent.clone(),
-            launch: spec.launch.clone(),
-            dir: spec.dir.clone(),
-            is_fallback: false,
+            argv: own.map_or(&spec.fallback, |own| &own.command).clone(),
+            agent: own.and_then(|own| own.agent.clone()),
+            launch: own.and_then(|own| own.launch.clone()),
+            dir: own.map_or(&spec.fallback_dir, |own| &own.dir).clone(),
+            is_fallback,
         }
     }
 
@@ -426,13 +411,6 @@ fn usage_of(record: &AgentRecord, before: &Run) -> Usage {
         Some(before) if now.total >= before.total.saturating_add(own) => used.since(earlier),
         _ => used,
     }
-}
-
-/// The folder of an attempt's prompt, context and logs.
-fn attempt_dir(context: &Context, key: &RunKey, started: &Started) -> Result<PathBuf> {
-    let folder = attempt_folder(context, key, started.iteration, started.attempt);
-    context.create_state_dir(&folder)?;
-    Ok(folder)
 }
 
 fn supervised(
