@@ -21,7 +21,7 @@ use crate::model::decision::Wait;
 use crate::model::run_line::{IterationLine, iterations};
 use crate::model::{
     Checkpoint, CheckpointId, Condition, Decision, Failure, FeedbackResults, Hint,
-    ManualFixSession, PathReason, RunKey, RunLine, Standing, Strategy,
+    ManualFixSession, PathReason, Run, RunKey, RunLine, Standing, Strategy,
 };
 use crate::policy::retry::resume_command;
 
@@ -80,11 +80,9 @@ pub(crate) fn lane(context: &Context, key: Option<&RunKey>) -> Result<Option<Lan
     }
 }
 
-/// How a supervised run ended.
+/// What came of a run that is supervised, or its state where it is not.
 #[derive(Debug, Serialize, JsonSchema)]
-struct DrivenFields<'a> {
-    run: RunLine,
-    outcome: Outcome,
+struct Course<'a> {
     baseline: Option<&'a FeedbackResults>,
     iterations: Vec<IterationLine<'a>>,
     decision: Option<&'a Decision>,
@@ -94,6 +92,36 @@ struct DrivenFields<'a> {
     /// Why it stopped where a checkpoint or a rollback between attempts failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorBody<'a>>,
+}
+
+impl<'a> Course<'a> {
+    fn new(
+        context: &Context,
+        run: &'a Run,
+        decision: Option<&'a Decision>,
+        standing: Standing,
+        driven: Option<&'a Driven>,
+    ) -> Self {
+        let stopped = driven.and_then(|driven| driven.stopped.as_ref());
+        let report = driven.and_then(|driven| driven.report.as_deref());
+        Self {
+            baseline: run.baseline.as_ref(),
+            iterations: iterations(run),
+            decision,
+            wait: standing.wait(context.clock.now()),
+            report_path: report.map(Path::to_string_lossy),
+            error: stopped.map(|error| ErrorBody::of(context, error)),
+        }
+    }
+}
+
+/// How a supervised run ended.
+#[derive(Debug, Serialize, JsonSchema)]
+struct DrivenFields<'a> {
+    run: RunLine,
+    outcome: Outcome,
+    #[serde(flatten)]
+    course: Course<'a>,
     #[serde(flatten)]
     hints: Hints,
 }
@@ -101,17 +129,12 @@ struct DrivenFields<'a> {
 impl<'a> DrivenFields<'a> {
     /// `lane` where it is one.
     fn new(context: &Context, driven: &'a Driven, lane: Option<&LaneStanding>) -> Self {
-        let stopped = driven.stopped.as_ref();
+        let (run, decision) = (&driven.run, driven.decision.as_ref());
         Self {
-            run: (&driven.run).into(),
+            run: run.into(),
             outcome: driven.outcome,
-            baseline: driven.run.baseline.as_ref(),
-            iterations: iterations(&driven.run),
-            decision: driven.decision.as_ref(),
-            wait: driven.standing.wait(context.clock.now()),
-            report_path: driven.report.as_deref().map(Path::to_string_lossy),
-            error: stopped.map(|error| ErrorBody::of(context, error)),
-            hints: Hints::of(context, &driven.run, lane),
+            course: Course::new(context, run, decision, driven.standing, Some(driven)),
+            hints: Hints::of(context, run, lane),
         }
     }
 }
@@ -147,15 +170,8 @@ pub(crate) struct ResumedRun<'a> {
     executed: bool,
     validation: &'a [Check],
     outcome: Option<Outcome>,
-    baseline: Option<&'a FeedbackResults>,
-    iterations: Vec<IterationLine<'a>>,
-    decision: Option<&'a Decision>,
     #[serde(flatten)]
-    wait: Wait,
-    report_path: Option<Cow<'a, str>>,
-    /// Why it stopped where a checkpoint or a rollback between attempts failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorBody<'a>>,
+    course: Course<'a>,
     pub next_actions: Vec<Hint>,
     #[serde(flatten)]
     hints: Hints,
@@ -174,24 +190,23 @@ impl<'a> ResumedRun<'a> {
         let of_lane = details
             .as_mut()
             .and_then(|details| details.next_actions.take());
-        let driven = resumed.driven.as_ref();
-        let stopped = driven.and_then(|driven| driven.stopped.as_ref());
-        let report = driven.and_then(|driven| driven.report.as_deref());
+        let (run, driven) = (&resumed.run, resumed.driven.as_ref());
         Ok(Self {
             changed: resumed.changed && !context.dry_run(),
-            run: (&resumed.run).into(),
+            run: run.into(),
             strategy: resumed.strategy,
             prompt: resumed.prompt.as_deref(),
             plan: resumed.plan.as_ref(),
             executed: driven.is_some(),
             validation: &resumed.validation,
             outcome: outcome_of(resumed),
-            baseline: resumed.run.baseline.as_ref(),
-            iterations: iterations(&resumed.run),
-            decision: resumed.run.decision.as_ref(),
-            wait: resumed.standing.wait(context.clock.now()),
-            report_path: report.map(Path::to_string_lossy),
-            error: stopped.map(|error| ErrorBody::of(context, error)),
+            course: Course::new(
+                context,
+                run,
+                run.decision.as_ref(),
+                resumed.standing,
+                driven,
+            ),
             next_actions: of_lane.unwrap_or_else(|| next_actions(context, resumed)),
             hints: Hints::of(context, &resumed.run, lane.as_ref()),
             stage: lane

@@ -132,19 +132,11 @@ fn label_of(request: &Request) -> String {
 
 /// One that nobody waits for, of a run that the context names; `None` where nothing has changed since the latest.
 pub(crate) fn create_automatic(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
-    let request = Request {
-        trigger: why.to_owned(),
-        kind: trigger::kind_of(why),
-        ..Request::default()
+    let options = Options {
+        skip_if_unchanged: true,
+        ..Options::default()
     };
-    let created = create(
-        context,
-        request,
-        Options {
-            skip_if_unchanged: true,
-            ..Options::default()
-        },
-    )?;
+    let created = create(context, Request::new(why, ""), options)?;
     Ok(created.changed.then_some(created.checkpoint))
 }
 
@@ -172,17 +164,10 @@ impl CreatePlan {
 
 /// What a dry run of [`create`] answers.
 pub(crate) fn plan(context: &Context, why: &str, options: Options) -> Result<CreatePlan> {
-    let checkpoint = if options.skip_if_not_due {
-        not_due(context, why)?
-    } else {
-        None
-    };
-    let plan = match checkpoint {
-        Some(_) => None,
-        None => Some(CapturePlan {
-            captured: preview(context)?,
-        }),
-    };
+    let due = options.skip_if_not_due.then(|| not_due(context, why));
+    let checkpoint = due.transpose()?.flatten();
+    let captured = checkpoint.is_none().then(|| preview(context)).transpose()?;
+    let plan = captured.map(|captured| CapturePlan { captured });
     Ok(CreatePlan {
         changed: false,
         checkpoint,

@@ -7,7 +7,7 @@ use crate::config;
 use crate::durable::{Root, Sync};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::trust;
-use crate::model::hint::Hint;
+use crate::model::Hint;
 use crate::policy::project::{Found, Project, READ, configuration, recognise};
 
 /// A file of this many bytes is one that a user wrote; a longer one is not looked at.

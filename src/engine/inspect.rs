@@ -108,11 +108,8 @@ pub(crate) fn show<'a>(
     let checkpoint = select::checkpoint(context, state, selector)?;
     let repo = context.repo()?;
     let stored = repo.load_checkpoint(&checkpoint.commit)?;
-    let patch = if patch {
-        Some(lossy(&patch_since_previous(context, state, checkpoint)?))
-    } else {
-        None
-    };
+    let patch = patch.then(|| patch_since_previous(context, state, checkpoint));
+    let patch = patch.transpose()?.map(|patch| lossy(&patch));
     Ok(Shown {
         checkpoint,
         files: files_of(repo, stored.snapshot(repo)?)?,

@@ -14,7 +14,6 @@ use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::durable::Sync;
 use crate::engine::attempt::preconditions::reconsider;
 use crate::engine::attempt::run_summary::{night, outlook, waits_until};
 use crate::engine::base::clock::millis;
@@ -39,7 +38,7 @@ use crate::policy::report::Night;
 use crate::policy::retry::{Outlook, ResumeOption, end_of_fix, manual_steps, resume_options};
 use crate::policy::secrets::redact;
 use crate::policy::text::escape;
-use crate::store::Origin;
+
 use crate::watch::Watcher;
 
 pub(crate) use crate::engine::attempt::run_summary::Retry;
@@ -522,13 +521,7 @@ pub(crate) fn last_look(context: &Context) -> Option<Timestamp> {
 /// Notes that a person looks now.
 pub(crate) fn note_look(context: &Context) {
     let now = context.clock.now().to_string();
-    if context.dry_run() || context.store().origin() != Origin::Ours {
-        return;
-    }
-    let root = context.store().root();
-    if let Err(error) = root.write(&seen(context), now.as_bytes(), Sync::Nothing) {
-        tracing::debug!(%error, "the look was not noted");
-    }
+    context.write_note(&seen(context), now.as_bytes());
 }
 
 /// How often the ledger is examined without a reason.

@@ -101,7 +101,7 @@ pub(crate) mod trigger {
     /// What kind of moment a trigger marks where nobody says.
     pub(crate) fn kind_of(trigger: &str) -> CheckpointType {
         match trigger {
-            INTERVAL | OPERATION | BEFORE_EDIT | EXTERNAL | RISKY | EDITED => {
+            INTERVAL | OPERATION | BEFORE_EDIT | EXTERNAL | RISKY | EDITED | SAFETY => {
                 CheckpointType::Operation
             }
             PHASE => CheckpointType::Phase,

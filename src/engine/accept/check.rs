@@ -5,10 +5,10 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use super::plan::Plan;
-use super::{Request, Uncommitted, take};
+use super::{Uncommitted, take};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
-use crate::engine::record::run_settings::{identity, loops_of, shell_of};
+use crate::engine::record::run_settings::loops_of;
 use crate::engine::restore::request::{Commits, Options, RestoreRequest};
 use crate::engine::rollback::on_request::restore;
 use crate::engine::rollback::undo;
@@ -25,13 +25,8 @@ use crate::process::{Program, Show, Supervised};
 ///
 /// # Errors
 /// One fails (100), or a signal came meanwhile.
-pub(super) fn check(
-    context: &Context,
-    planned: &Plan<'_>,
-    request: &Request,
-    commit: &ObjectId,
-) -> Result<()> {
-    let run = planned.run;
+pub(super) fn check(planned: &Plan<'_>, commit: &ObjectId) -> Result<()> {
+    let (context, request, run) = (planned.context, planned.request, planned.run);
     let loops = loops_of(context, run);
     if loops.is_empty() {
         return Ok(());
@@ -41,19 +36,15 @@ pub(super) fn check(
         .map_err(|error| error.hint(context.rerun(&["--no-checks"])))?;
     let folder = context.store().run_dir(&run.key).join("accept");
     context.create_state_dir(&folder)?;
-    let env = identity(run, run.current_iteration, None);
-    let shell = &shell_of(context, &run.spec);
     let judge = |root: &Path| {
         let setting = LoopSetting {
-            env: &env,
             show: request.show,
-            log_dir: &folder,
-            shell,
             root,
+            ..LoopSetting::new(context, run, run.current_iteration, None, &folder)
         };
         run_loops(context, &loops, &setting)
     };
-    let is_here = is_work_tree(context, planned, commit)?;
+    let is_here = is_work_tree(planned, commit)?;
     let report = if is_here {
         judge(context.worktree())?
     } else {
@@ -94,7 +85,8 @@ pub(super) fn check(
 }
 
 /// Whether a commit has what the work tree has, what is ignored and what recover itself printed aside.
-fn is_work_tree(context: &Context, planned: &Plan<'_>, commit: &ObjectId) -> Result<bool> {
+fn is_work_tree(planned: &Plan<'_>, commit: &ObjectId) -> Result<bool> {
+    let context = planned.context;
     let capture = checkpoint::prepare(context)?.capture;
     let mut unlike = context.repo()?.differs_from_captured(commit, &capture)?;
     let outputs = [&planned.initial, &planned.good].map(|stored| &stored.manifest.outputs);
@@ -146,8 +138,9 @@ pub(super) struct PutBack {
 
 impl PutBack {
     /// Puts back what is to be kept: a restore of those paths, with the run's version of each file beside it.
-    pub(super) fn of(context: &Context, planned: &Plan<'_>, request: &Request) -> Result<Self> {
-        if planned.result.changed_work.is_empty() || request.uncommitted != Uncommitted::Keep {
+    pub(super) fn of(planned: &Plan<'_>) -> Result<Self> {
+        let (context, uncommitted) = (planned.context, planned.request.uncommitted);
+        if planned.result.changed_work.is_empty() || uncommitted != Uncommitted::Keep {
             return Ok(Self::default());
         }
         let options = Options {
@@ -165,7 +158,7 @@ impl PutBack {
             is_restored: done.changed,
             ..Self::default()
         };
-        if let Err(error) = put_back.write_beside(context, planned) {
+        if let Err(error) = put_back.write_beside(planned) {
             put_back.take_back(context)?;
             return Err(error);
         }
@@ -173,17 +166,13 @@ impl PutBack {
     }
 
     /// Writes the run's versions.
-    fn write_beside(&mut self, context: &Context, planned: &Plan<'_>) -> Result<()> {
+    fn write_beside(&mut self, planned: &Plan<'_>) -> Result<()> {
         for path in &planned.result.changed_work {
-            self.beside.extend(beside(context, planned, path)?);
+            self.beside.extend(beside(planned, path)?);
         }
-        let done = take(
-            context,
-            &planned.run.key,
-            "Before accept, with your own changes put back",
-            trigger::OPERATION,
-        )?;
-        self.done = Some(done);
+        let (context, key) = (planned.context, &planned.run.key);
+        let description = "Before accept, with your own changes put back";
+        self.done = Some(take(context, key, description, trigger::OPERATION)?);
         Ok(())
     }
 
@@ -207,21 +196,15 @@ impl PutBack {
 }
 
 /// Writes the run's version of a file to the first name that is free.
-fn beside(context: &Context, planned: &Plan<'_>, path: &RepoPath) -> Result<Option<RepoPath>> {
-    let name = |number: u32| {
-        let end = if number == 1 {
-            ".run".to_owned()
-        } else {
-            format!(".run.{number}")
-        };
-        RepoPath::new([path.as_bytes(), end.as_bytes()].concat())
-    };
-    let is_free = |name: &RepoPath| name.below(context.worktree()).symlink_metadata().is_err();
-    let mut number = 1;
-    while !is_free(&name(number)) {
+fn beside(planned: &Plan<'_>, path: &RepoPath) -> Result<Option<RepoPath>> {
+    let context = planned.context;
+    let with = |end: &str| RepoPath::new([path.as_bytes(), end.as_bytes()].concat());
+    let is_taken = |name: &RepoPath| name.below(context.worktree()).symlink_metadata().is_ok();
+    let (mut name, mut number) = (with(".run"), 1);
+    while is_taken(&name) {
         number += 1;
+        name = with(&format!(".run.{number}"));
     }
-    let name = name(number);
     let is_written = context.repo()?.write_beside(&planned.good, path, &name)?;
     Ok(is_written.then_some(name))
 }

@@ -26,10 +26,10 @@ use crate::git::tree::Objects;
 use crate::model::checkpoint::trigger;
 use crate::model::run_line::run_line;
 use crate::model::{
-    Checkpoint, CheckpointType, Head, HeadMove, Hint, ObjectId, Operation, OperationKind,
-    PathReason, RepoPath, Run, RunId, RunKey, RunLine, State,
+    Checkpoint, Head, HeadMove, Hint, ObjectId, Operation, OperationKind, PathReason, RepoPath,
+    Run, RunId, RunKey, RunLine, State,
 };
-use crate::policy::report::commit_message::{Subject, message};
+
 use crate::policy::restore::{Selection, glob_of};
 use crate::process::Show;
 
@@ -271,11 +271,8 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         };
         return Ok(Accepted::new(context, run, false, result));
     }
-    let _driving = if context.dry_run() {
-        None
-    } else {
-        Some(Driving::take(context, key)?)
-    };
+    let is_done = !context.dry_run();
+    let _driving = is_done.then(|| Driving::take(context, key)).transpose()?;
     let planned = if is_rest {
         plan::rest(context, &state, &run, request)?
     } else {
@@ -286,7 +283,7 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         trees,
         has_new,
         mut journal,
-    } = rehearse(context, &state, &planned, request)?;
+    } = rehearse(&state, &planned)?;
     let mut result = planned.result.clone();
     if context.dry_run() {
         let changed = !commits.is_empty();
@@ -311,7 +308,7 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     let safety = has_new
         .then(|| take(context, key, "Before accept", trigger::SAFETY))
         .transpose()?;
-    let own_work = check::PutBack::of(context, &planned, request)?;
+    let own_work = check::PutBack::of(&planned)?;
     result.beside.clone_from(&own_work.beside);
     let Some(safety) = safety else {
         // What is left out can be asked for still.
@@ -323,13 +320,7 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         return Ok(Accepted::new(context, run, false, result));
     };
     let as_is = own_work.done.as_ref().unwrap_or(&safety);
-    let concluded = conclude(
-        context,
-        &planned,
-        request,
-        (&safety, as_is),
-        (&trees, &mut journal),
-    );
+    let concluded = conclude(&planned, (&safety, as_is), &trees, &mut journal);
     if concluded.is_err() && !repo.has_commit_journal() {
         own_work.take_back(context)?;
     }
@@ -348,13 +339,13 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
 /// Makes the commits and puts them on the branch; what hooks changed of the files is taken back where that is refused: the
 /// work tree is as in `as_is` then.
 fn conclude(
-    context: &Context,
     planned: &Plan<'_>,
-    request: &Request,
     (safety, as_is): (&Checkpoint, &Checkpoint),
-    (trees, journal): (&[ObjectId], &mut CommitJournal),
+    trees: &[ObjectId],
+    journal: &mut CommitJournal,
 ) -> Result<(Vec<AcceptedCommit>, Run)> {
-    let (repo, key) = (context.repo()?, &planned.run.key);
+    let (context, key) = (planned.context, &planned.run.key);
+    let repo = context.repo()?;
     let staging = Staging::new(repo, false)?;
     let saved = if hooks::are_there(context)? {
         Some(staging.save(&(&planned.taken - &planned.result.hand_edits))?)
@@ -362,19 +353,18 @@ fn conclude(
         None
     };
     let mut put = || {
-        let (commits, staged) = make(context, planned, request, (trees, &staging, saved.as_ref()))?;
+        let (commits, staged) = make(planned, trees, &staging, saved.as_ref())?;
         journal.commits = commits
             .iter()
             .filter_map(|made| made.commit.clone())
             .collect();
         journal.seen.get_or_insert_default().extend(staged);
         // The rest was checked with what was committed first.
-        if let (true, false, Some(commit)) = (
-            request.checks,
-            planned.run.was_accepted(),
-            journal.commits.last(),
-        ) {
-            check::check(context, planned, request, commit)?;
+        if planned.request.checks
+            && !planned.run.was_accepted()
+            && let Some(commit) = journal.commits.last()
+        {
+            check::check(planned, commit)?;
         }
         // Checks and hooks took their time.
         plan::refuse_staged(repo.staged_since(journal, None)?)?;
@@ -430,16 +420,14 @@ pub(crate) fn changed_work_patch(context: &Context, accepted: &Accepted) -> Resu
 /// Captures the work tree as it is.
 fn take(context: &Context, key: &RunKey, description: &str, trigger: &str) -> Result<Checkpoint> {
     let prepared = checkpoint::prepare(context)?;
-    let mut ledger = context.store().lock()?;
-    let request = Captured {
-        description: description.to_owned(),
-        trigger: trigger.to_owned(),
-        kind: CheckpointType::Operation,
-        ..Captured::default()
-    };
-    let taken = checkpoint::record(context, &ledger, key, &prepared, request)?;
-    ledger.append(context.clock.now(), vec![checkpoint::event(&taken)])?;
-    Ok(taken)
+    let request = Captured::new(trigger, description);
+    checkpoint::take(
+        context,
+        &mut context.store().lock()?,
+        key,
+        &prepared,
+        request,
+    )
 }
 
 /// Cleans up what an accepted run holds; what cannot be removed now is tried again later on.
@@ -461,22 +449,18 @@ struct Rehearsed {
 }
 
 /// What the commits would be; refuses what would commit a person's own work, or anything that was not accepted.
-fn rehearse(
-    context: &Context,
-    state: &State,
-    planned: &Plan<'_>,
-    request: &Request,
-) -> Result<Rehearsed> {
+fn rehearse(state: &State, planned: &Plan<'_>) -> Result<Rehearsed> {
+    let context = planned.context;
     let repo = context.repo()?;
     let staging = Staging::new(repo, context.dry_run())?;
     staging.read(planned.base.as_ref())?;
     let (mut commits, mut trees) = (Vec::new(), Vec::new());
-    let (mut last, mut before) = (tree_before(context, planned)?, staging.held()?);
+    let (mut last, mut before) = (planned.tree_before()?, staging.held()?);
     for step in &planned.steps {
         step_into(&staging, planned, step)?;
         let tree = staging.write_tree()?;
         if tree != last {
-            let text = text_of(planned, step, request);
+            let text = planned.text_of(step);
             let held = staging.held()?;
             commits.push(AcceptedCommit::new(None, &text, step, before.unlike(&held)));
             (last, before) = (tree.clone(), held);
@@ -488,7 +472,7 @@ fn rehearse(
         let message = format!("{path} would be committed, though it is none of what is accepted");
         return Err(Error::new(ErrorKind::UnsafePath, message).hint(context.rerun(&["--dry-run"])));
     }
-    planned.refuse_uncommitted(context, request)?;
+    planned.refuse_uncommitted()?;
     let mut journal = planned.journal();
     // What one of the run's latest checkpoints has of the index is not lost.
     let mut others = state.checkpoints_of(&planned.run.key).rev().take(LOOKED_AT);
@@ -514,14 +498,6 @@ fn rehearse(
     })
 }
 
-fn tree_before(context: &Context, planned: &Plan<'_>) -> Result<ObjectId> {
-    let repo = context.repo()?;
-    Ok(match &planned.base {
-        Some(base) => repo.tree_of(base)?,
-        None => ObjectId(EMPTY_TREE.to_owned()),
-    })
-}
-
 /// Takes what a commit is to hold into the index.
 fn step_into(staging: &Staging<'_>, planned: &Plan<'_>, step: &Step) -> Result<()> {
     Ok(staging.add_stored(
@@ -530,29 +506,18 @@ fn step_into(staging: &Staging<'_>, planned: &Plan<'_>, step: &Step) -> Result<(
     )?)
 }
 
-fn text_of(planned: &Plan<'_>, step: &Step, request: &Request) -> String {
-    let given = request.message.as_deref();
-    let is_rest = planned.run.was_accepted();
-    message(&Subject {
-        run: planned.run,
-        iteration: step.iteration,
-        is_rest,
-        given,
-        folded: &planned.folded_subjects,
-    })
-}
-
 /// Makes the commits, with the hooks; no reference moves. `trees` are those of the rehearsal: what is committed is what was
 /// planned, but for what hooks change. Also returns what was staged for the last one before them.
 fn make(
-    context: &Context,
     planned: &Plan<'_>,
-    request: &Request,
-    (trees, staging, saved): (&[ObjectId], &Staging<'_>, Option<&Saved>),
+    trees: &[ObjectId],
+    staging: &Staging<'_>,
+    saved: Option<&Saved>,
 ) -> Result<(Vec<AcceptedCommit>, Option<ObjectId>)> {
+    let context = planned.context;
     staging.read(planned.base.as_ref())?;
     let (mut made, mut parent, mut without_hooks) = (Vec::new(), planned.base.clone(), None);
-    let (mut last, mut before) = (tree_before(context, planned)?, staging.held()?);
+    let (mut last, mut before) = (planned.tree_before()?, staging.held()?);
     let mut is_as_planned = true;
     for (step, planned_tree) in planned.steps.iter().zip(trees) {
         step_into(staging, planned, step)?;
@@ -575,7 +540,7 @@ fn make(
             before: &before,
             parent: parent.as_ref(),
         };
-        let text = commit.run(&text_of(planned, step, request))?;
+        let text = commit.run(&planned.text_of(step))?;
         let tree = staging.write_tree()?;
         is_as_planned &= tree == staged;
         without_hooks = Some(staged);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::choice::{Choice, Chooser, IGNORED, OUTPUT, UNCOMMITTED};
-use super::{AcceptResult, Request, Uncommitted, reasons};
+use super::{AcceptResult, EMPTY_TREE, Request, Uncommitted, reasons};
 use crate::engine::attempt::run_summary::{changed_work, outside_of};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
@@ -20,6 +20,7 @@ use crate::model::{
     Checkpoint, CheckpointId, Entry, EntryKind, Head, Hint, IterationStatus, Named, ObjectId,
     PathReason, RepoPath, Run, State, Verdict,
 };
+use crate::policy::report::commit_message::{Subject, message};
 use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
 use crate::policy::text::count;
 
@@ -35,6 +36,8 @@ pub(super) struct Step {
 /// What is committed, and where.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
+    pub context: &'a Context,
+    pub request: &'a Request,
     pub run: &'a Run,
     /// What the run began with.
     pub initial: StoredCheckpoint,
@@ -63,13 +66,20 @@ pub(super) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     /// A commit of everything on top of HEAD, of which no path is chosen yet.
-    fn new(context: &Context, state: &State, run: &'a Run, request: &Request) -> Result<Self> {
+    fn new(
+        context: &'a Context,
+        state: &State,
+        run: &'a Run,
+        request: &'a Request,
+    ) -> Result<Self> {
         let repo = context.repo()?;
         refuse_here(context, run)?;
         let (first, last) = ends(state, run)?;
         let initial = repo.load_checkpoint(&first.commit)?;
         let head = repo.head()?;
         Ok(Self {
+            context,
+            request,
             run,
             begun: begun_at(context, state, &initial, &head)?,
             initial,
@@ -90,23 +100,18 @@ impl<'a> Plan<'a> {
         })
     }
 
-    fn chooser<'c>(
-        &'c self,
-        context: &'c Context,
-        state: &State,
-        request: &'c Request,
-    ) -> Result<Chooser<'c>> {
-        let between = (&self.initial, &self.good);
-        Chooser::new((context, state), (self.run, request), between, &self.first)
+    fn chooser(&self, state: &State) -> Result<Chooser<'_>> {
+        let (around, between) = ((self.context, state), (&self.initial, &self.good));
+        Chooser::new(around, (self.run, self.request), between, &self.first)
     }
 }
 
 /// Plans it; everything that is refused whatever the commits hold is refused here.
 pub(super) fn plan<'a>(
-    context: &Context,
+    context: &'a Context,
     state: &State,
     run: &'a Run,
-    request: &Request,
+    request: &'a Request,
 ) -> Result<Plan<'a>> {
     let repo = context.repo()?;
     let mut planned = Plan::new(context, state, run, request)?;
@@ -140,9 +145,7 @@ pub(super) fn plan<'a>(
     let Choice {
         mut taken,
         mut left_out,
-    } = planned
-        .chooser(context, state, request)?
-        .changes(head, &mut notes)?;
+    } = planned.chooser(state)?.changes(head, &mut notes)?;
     taken.retain(|path| !as_committed.contains(path));
     let work = changed_work(context, between.0, between.1, context.dry_run())?;
     // What was committed since is as the run found it.
@@ -158,7 +161,7 @@ pub(super) fn plan<'a>(
         }
     }
     if request.per_iteration {
-        planned.steps = iterations(context, state, &planned)?;
+        planned.steps = iterations(state, &planned)?;
     }
     let newest = folded.first();
     planned.kept = newest.map(|newest| CheckpointRef::kept(&run.key.run_id, newest).name);
@@ -176,10 +179,10 @@ pub(super) fn plan<'a>(
 
 /// Plans what accepting a run left out: its new files that are in no commit and stand as the run left them, on top of HEAD.
 pub(super) fn rest<'a>(
-    context: &Context,
+    context: &'a Context,
     state: &State,
     run: &'a Run,
-    request: &Request,
+    request: &'a Request,
 ) -> Result<Plan<'a>> {
     let repo = context.repo()?;
     let mut planned = Plan::new(context, state, run, request)?;
@@ -195,7 +198,7 @@ pub(super) fn rest<'a>(
     for commit in since.iter().chain(accepted) {
         committed.extend(repo.differs_between(None, Some(commit))?);
     }
-    let choice = planned.chooser(context, state, request)?.rest(&committed)?;
+    let choice = planned.chooser(state)?.rest(&committed)?;
     planned.taken = choice.taken;
     planned.result.left_out = choice.left_out;
     Ok(planned)
@@ -257,22 +260,41 @@ impl Plan<'_> {
     }
 
     /// Refuses where the run's own commits, which stay, hold what was uncommitted before the run.
-    pub(super) fn refuse_uncommitted(&self, context: &Context, request: &Request) -> Result<()> {
-        let repo = context.repo()?;
-        let begun = self.begun.as_ref();
-        if request.per_iteration && !self.run.was_accepted() {
-            let committed = repo.differs_between(begun, self.head.commit.as_ref())?;
-            let mine = repo.uncommitted_at(&self.initial, &committed, context.dry_run())?;
-            if !mine.is_empty() {
-                let message = "the run's own commits hold files that were uncommitted before it: --squash leaves those out";
-                let reason = "uncommitted before the run, and in a commit of it";
-                let again = context.rerun(&["--squash"]);
-                return Err(Error::new(ErrorKind::Conflicts, message)
-                    .paths(reasons(mine, reason))
-                    .hint(again));
-            }
+    pub(super) fn refuse_uncommitted(&self) -> Result<()> {
+        if !self.request.per_iteration || self.run.was_accepted() {
+            return Ok(());
         }
-        Ok(())
+        let (context, begun) = (self.context, self.begun.as_ref());
+        let repo = context.repo()?;
+        let committed = repo.differs_between(begun, self.head.commit.as_ref())?;
+        let mine = repo.uncommitted_at(&self.initial, &committed, context.dry_run())?;
+        if mine.is_empty() {
+            return Ok(());
+        }
+        let message = "the run's own commits hold files that were uncommitted before it: --squash leaves those out";
+        let reason = "uncommitted before the run, and in a commit of it";
+        Err(Error::new(ErrorKind::Conflicts, message)
+            .paths(reasons(mine, reason))
+            .hint(context.rerun(&["--squash"])))
+    }
+
+    /// The tree that the first of the commits comes on top of.
+    pub(super) fn tree_before(&self) -> Result<ObjectId> {
+        Ok(match &self.base {
+            Some(base) => self.context.repo()?.tree_of(base)?,
+            None => ObjectId(EMPTY_TREE.to_owned()),
+        })
+    }
+
+    /// The message of a commit.
+    pub(super) fn text_of(&self, step: &Step) -> String {
+        message(&Subject {
+            run: self.run,
+            iteration: step.iteration,
+            is_rest: self.run.was_accepted(),
+            given: self.request.message.as_deref(),
+            folded: &self.folded_subjects,
+        })
     }
 }
 
@@ -331,12 +353,15 @@ fn edited(
     (run, own): (&Run, &OwnCommits<'_>),
     request: &Request,
 ) -> Result<Edited> {
+    let edited = |as_committed, by_hand| {
+        Ok(Edited {
+            as_committed,
+            by_hand,
+        })
+    };
     let capture = checkpoint::prepare(context)?.capture;
     if capture.is_same_tree(good) {
-        return Ok(Edited {
-            as_committed: BTreeSet::new(),
-            by_hand: BTreeSet::new(),
-        });
+        return edited(BTreeSet::new(), BTreeSet::new());
     }
     let opened = capture.objects().open();
     let (then, now) = TreeLookup::new(&opened)?.diff(good.view(), capture.view())?;
@@ -356,11 +381,8 @@ fn edited(
         _ => Vec::new(),
     };
     if since.is_empty() {
-        let committed = repo.unlike_work_tree(head.as_ref(), &all, context.dry_run())?;
-        return Ok(Edited {
-            as_committed: &all - &committed,
-            by_hand: committed,
-        });
+        let by_hand = repo.unlike_work_tree(head.as_ref(), &all, context.dry_run())?;
+        return edited(&all - &by_hand, by_hand);
     }
     // What the run itself committed after its last good checkpoint was not judged good: HEAD does not vouch for it.
     let (are_own, are_others) = (
@@ -368,10 +390,7 @@ fn edited(
         since.iter().any(|one| !own.has(one)),
     );
     if are_own && !are_others && !request.per_iteration {
-        return Ok(Edited {
-            as_committed: BTreeSet::new(),
-            by_hand: all,
-        });
+        return edited(BTreeSet::new(), all);
     }
     let by_hand = if are_own {
         all.clone()
@@ -381,10 +400,7 @@ fn edited(
     let committed = &repo.differs_between(then, head.as_ref())? & &by_hand;
     let undone = repo.unlike_stored(initial, head.as_ref(), &committed, context.dry_run())?;
     if undone.is_empty() {
-        return Ok(Edited {
-            as_committed: &all - &by_hand,
-            by_hand,
-        });
+        return edited(&all - &by_hand, by_hand);
     }
     let message = "these files were committed since the last good checkpoint, and edited after that: take them back to \
                    the checkpoint, accept, and recover undo brings back what they are now";
@@ -554,8 +570,9 @@ fn fold(
 }
 
 /// A commit for each iteration since the run's last own commit, the last one as the work tree is.
-fn iterations(context: &Context, state: &State, planned: &Plan<'_>) -> Result<Vec<Step>> {
-    let (repo, run, head) = (context.repo()?, planned.run, &planned.head);
+fn iterations(state: &State, planned: &Plan<'_>) -> Result<Vec<Step>> {
+    let (run, head) = (planned.run, &planned.head);
+    let repo = planned.context.repo()?;
     let (_, good) = ends(state, run)?;
     let mut steps = Vec::new();
     let done = run

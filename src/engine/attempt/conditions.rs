@@ -1,17 +1,15 @@
 //! Detects what is true of an attempt beside its outcome: tampered tests, flaky checks, circular fixes.
 //! It reads what the attempt left, before anything is decided.
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
+use crate::engine::base::{Context, Result};
 use crate::engine::record::attempt_record::Ending;
 use crate::engine::record::run_settings::loops_of;
 use crate::engine::record::storage::Prepared;
+use crate::engine::record::stored::load_both;
 use crate::git::tree::Objects;
-use crate::model::checkpoint::Checkpoint;
-use crate::model::decision::Action;
-use crate::model::failure::{Cause, Condition, Failure, FailureType};
-use crate::model::run::{Attempt, Run, RunKey};
-use crate::model::state::State;
+use crate::model::{
+    Action, Attempt, Cause, Checkpoint, Condition, Failure, FailureType, Run, RunKey, State,
+};
 use crate::policy::changes::{
     ChangedFile, FAILING_BEFORE, FLAKY, Loop, NetLines, Tried, failed_checks, goes_in_circle,
     is_about_the_work, is_test_path, same_failures, tampering,
@@ -28,6 +26,8 @@ pub(crate) struct Detected {
     pub notes: Vec<String>,
     /// Whether this is the second fresh session in a row that failed the same way and left the tree as it was.
     pub is_stalled: bool,
+    /// Between 0 and 1, spreads the delay before the next attempt.
+    pub spread: f64,
 }
 
 /// Looks at what an attempt of a run left. What cannot be examined is not found: the attempt is recorded all the same.
@@ -259,13 +259,9 @@ impl Scene<'_> {
         if base.tree == later.tree {
             return Ok(NetLines::default());
         }
-        let repo = self.context.repo()?;
-        let (before, after) = (
-            repo.load_checkpoint(&base.commit)?,
-            repo.load_checkpoint(&later.commit)?,
-        );
-        let files =
-            Objects::stored(repo).changed_files(before.view(), after.view(), is_test_path)?;
+        let (before, after) = load_both(self.context, base, later)?;
+        let objects = Objects::stored(self.context.repo()?);
+        let files = objects.changed_files(before.view(), after.view(), is_test_path)?;
         Ok(NetLines::of(&files))
     }
 }

@@ -1,24 +1,21 @@
 //! An attempt: its beginning, its end with everything that follows (A3, L2–L6), and the report.
 //! Also the conditions that are detected in what it left, and where its run then stands.
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, Result};
 use crate::engine::record::attempt_record::{
     Begin, Ended, Ending, RecoveryResult, Started, commits_since, head_of, session_of,
 };
-use crate::engine::record::lane;
 use crate::engine::record::storage::{Prepared, Request};
-use crate::engine::record::{checkpoint, git_state, run_settings};
+use crate::engine::record::{checkpoint, git_state, lane, run_settings};
 use crate::engine::restore::automatic::{self, is_mixed};
 use crate::model::agent_record::{AgentRecord, Usage};
-use crate::model::checkpoint::{Verdict, trigger};
-use crate::model::decision::{Action, Decision};
-use crate::model::event::{AttemptEnd, EventSource, Payload};
-use crate::model::failure::{CauseDetail, Condition, Failure, FailureType};
-use crate::model::id::CheckpointId;
-use crate::model::run::{Attempt, AttemptOutcome, Run, RunKey};
-use crate::model::state::State;
+use crate::model::checkpoint::trigger;
+use crate::model::failure::CauseDetail;
+use crate::model::{
+    Action, Attempt, AttemptEnd, AttemptOutcome, CheckpointId, Condition, Decision, EventSource,
+    Failure, FailureType, Payload, Run, RunKey, State, Verdict,
+};
 use crate::policy::retry::Account;
 use crate::policy::retry::{DecisionInput, Provider, decide, fallback_of, is_charged};
 use crate::store::views::write_views;
@@ -110,7 +107,7 @@ pub(crate) fn end(
     let state = context.load()?.state;
     let about = (started.iteration, started.subtask.as_str());
     let found = conditions::detect(context, &state, key, about, &ending, prepared.as_ref().ok());
-    checkpoint::publish_early(context, &state, Some(key), &prepared);
+    prepared.iter().for_each(checkpoint::publish_large);
     let ledger = context.store().lock()?;
     let ended = end_locked(context, ledger, key, started, ending, found, &prepared)?;
     Ok(run_summary::report_after(context, key, ended))
@@ -140,8 +137,7 @@ fn may_lose_its_session(run: &Run, started: &Started, ending: &Ending) -> bool {
             .any(is_lost)
 }
 
-/// Completes the event of an attempt's end: which attempt, and what is decided about a failure. `random`, between 0 and 1,
-/// spreads the delay.
+/// Completes the event of an attempt's end: which attempt, and what is decided about a failure.
 pub(in crate::engine) fn judge(
     context: &Context,
     state: &State,
@@ -149,7 +145,6 @@ pub(in crate::engine) fn judge(
     started: &Started,
     ending: &mut Ending,
     found: Detected,
-    random: f64,
 ) {
     if !may_lose_its_session(run, started, ending) {
         ending.resumed = None;
@@ -161,10 +156,10 @@ pub(in crate::engine) fn judge(
         failure.at = Some(context.clock.now());
         failure.conditions.extend(&found.of_failure);
     }
-    let spread = (found.is_stalled, random);
+    let about = (started, &*ending);
     let decided = failure
         .as_mut()
-        .map(|failure| decide_for(context, state, run, failure, (started, ending), spread));
+        .map(|failure| decide_for(context, state, run, failure, about, &found));
     let (decision, charged) = decided.unzip();
     let end = &mut ending.end;
     end.iteration = started.iteration;
@@ -247,7 +242,7 @@ pub(in crate::engine) fn end_locked(
     key: &RunKey,
     started: &Started,
     mut ending: Ending,
-    found: Detected,
+    mut found: Detected,
     prepared: &Result<Prepared>,
 ) -> Result<Ended> {
     let run = run_of(ledger.state(), key)?;
@@ -265,15 +260,8 @@ pub(in crate::engine) fn end_locked(
     ending.end.preconditions =
         failure.and_then(|failure| preconditions::observe(context, &run, failure));
     let state_target = automatic::memory_target(ledger.state(), key).cloned();
-    judge(
-        context,
-        ledger.state(),
-        &run,
-        started,
-        &mut ending,
-        found,
-        random(context),
-    );
+    found.spread = random(context);
+    judge(context, ledger.state(), &run, started, &mut ending, found);
     let phase = context
         .naming()
         .phase
@@ -297,16 +285,12 @@ pub(in crate::engine) fn end_locked(
         context.warn(warning.to_owned());
         request.verdict = Verdict::Unverified;
     }
-    let recorded = prepared
-        .as_ref()
-        .map_err(Error::explained)
-        .and_then(|prepared| {
-            let recorded =
-                checkpoint::record_with(context, &ledger, key, prepared, request, |id| {
-                    following(Some(id))
-                });
-            recorded.map_err(|error| error.explained())
-        });
+    let recorded = prepared.as_ref().map_err(Error::explained);
+    let recorded = recorded.and_then(|prepared| {
+        let following = |id: &CheckpointId| following(Some(id));
+        checkpoint::record_with(context, &ledger, key, prepared, request, following)
+            .map_err(|error| error.explained())
+    });
     let (checkpoint, checkpoint_error) = match recorded {
         Ok(checkpoint) => (Some(checkpoint), None),
         Err(error) => {
@@ -314,18 +298,11 @@ pub(in crate::engine) fn end_locked(
             (None, Some(error))
         }
     };
-    let mut events: Vec<NewEvent> = checkpoint
-        .as_ref()
-        .map(checkpoint::event)
-        .into_iter()
-        .collect();
-    events.extend(following(
-        checkpoint.as_ref().map(|checkpoint| &checkpoint.id),
-    ));
+    let taken = checkpoint.as_ref();
+    let mut events: Vec<NewEvent> = taken.map(checkpoint::event).into_iter().collect();
+    events.extend(following(taken.map(|taken| &taken.id)));
     // At the time that the checkpoint says too, so that what it carries are these very events.
-    let at = checkpoint
-        .as_ref()
-        .map_or_else(|| context.clock.now(), |checkpoint| checkpoint.created_at);
+    let at = taken.map_or_else(|| context.clock.now(), |taken| taken.created_at);
     ledger.append(at, events)?;
 
     let result = match (&ending.end.decision, ending.end.outcome) {
@@ -369,7 +346,7 @@ fn decide_for(
     run: &Run,
     failure: &mut Failure,
     (started, ending): (&Started, &Ending),
-    (is_stalled, random): (bool, f64),
+    found: &Detected,
 ) -> (Decision, bool) {
     let settings = run_settings::settings_of(context, run);
     let session = session_of(context, run);
@@ -389,11 +366,11 @@ fn decide_for(
         provider: ending.provider,
         answered: ending.end.answered,
         resumed: ending.resumed.as_deref(),
-        is_stalled,
+        is_stalled: found.is_stalled,
         usage: ending.end.usage(),
         fallback: fallback_of(run, started.iteration, started.attempt),
         now: context.clock.now(),
-        random,
+        random: found.spread,
     };
     let decision = decide(failure, &input);
     let charged = is_charged(failure, &input);
@@ -426,18 +403,21 @@ fn loop_event(
 ) -> NewEvent {
     let (error, phase) = (failure.message.clone(), phase.to_owned());
     let payload = if decision.leads_to_attempt() {
+        let retry_after = decision.not_before;
         Payload::RollbackInitiated {
             error,
             phase,
             plan,
-            retry_after: decision.not_before,
+            retry_after,
         }
     } else {
-        let reason = if decision.is_exhausted() {
-            "max_retries".to_owned()
+        let is_out = decision.is_exhausted();
+        let reason = if is_out {
+            "max_retries"
         } else {
-            decision.reason.clone()
-        };
+            &decision.reason
+        }
+        .to_owned();
         Payload::RalphLoopFailed {
             error,
             phase,
@@ -446,9 +426,8 @@ fn loop_event(
         }
     };
     NewEvent {
-        run: Some(key.clone()),
         source: EventSource::Recovery,
-        payload,
+        ..NewEvent::about(key, payload)
     }
 }
 

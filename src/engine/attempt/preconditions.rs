@@ -11,11 +11,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::StatVfsMountFlags;
 use sha2::{Digest as _, Sha256};
 
-use crate::engine::base::context::Context;
+use crate::engine::base::Context;
 use crate::engine::record::run_settings::folder_of;
 use crate::model::attempt::{Precondition, PreconditionKind, Preconditions};
-use crate::model::failure::{Cause, Failure};
-use crate::model::run::{Run, RunStatus};
+use crate::model::{Cause, Failure, Run, RunStatus};
 use crate::policy::retry::{awaited, is_conditional, named_paths, reconsidered};
 use crate::policy::secrets::is_secret_name;
 
@@ -184,11 +183,8 @@ impl Look<'_> {
     fn permissions_of(&self, path: &Path) -> Option<Precondition> {
         let shown = path.strip_prefix(self.worktree).unwrap_or(path).to_str()?;
         let name = if shown.is_empty() { "." } else { shown }.to_owned();
-        Some(Precondition {
-            kind: PreconditionKind::Permissions,
-            name,
-            state: permissions(path),
-        })
+        let state = permissions(path);
+        Some(precondition(PreconditionKind::Permissions, name, state))
     }
 
     fn credentials(&self) -> impl Iterator<Item = Precondition> {
@@ -218,11 +214,7 @@ impl Look<'_> {
                 found.size()
             )
         });
-        Precondition {
-            kind: PreconditionKind::Credentials,
-            name: name.to_owned(),
-            state,
-        }
+        precondition(PreconditionKind::Credentials, name, state)
     }
 
     fn place(&self, name: &str) -> PathBuf {
@@ -247,13 +239,8 @@ impl Look<'_> {
             .iter()
             .filter(|name| all.iter().all(|(_, known)| known != *name));
         all.extend(unset.map(|name| (None, name.clone())).collect::<Vec<_>>());
-        all.into_iter()
-            .map(|(state, name)| Precondition {
-                kind: PreconditionKind::Variable,
-                name,
-                state,
-            })
-            .collect()
+        let variable = |(state, name)| precondition(PreconditionKind::Variable, name, state);
+        all.into_iter().map(variable).collect()
     }
 
     fn checksum(&self, name: &str, value: &OsStr) -> String {
@@ -315,9 +302,14 @@ fn user() -> Precondition {
         .into_iter()
         .chain(groups.into_iter().map(rustix::process::Gid::as_raw));
     let state = ids.map(|id| id.to_string()).collect::<Vec<_>>().join(":");
-    Precondition {
-        kind: PreconditionKind::User,
-        name: "user".to_owned(),
-        state: Some(state),
-    }
+    precondition(PreconditionKind::User, "user", Some(state))
+}
+
+fn precondition(
+    kind: PreconditionKind,
+    name: impl Into<String>,
+    state: Option<String>,
+) -> Precondition {
+    let name = name.into();
+    Precondition { kind, name, state }
 }

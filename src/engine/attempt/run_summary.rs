@@ -5,25 +5,21 @@ use std::path::PathBuf;
 
 use super::preconditions::reconsider;
 use crate::durable::Sync;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, Result};
 use crate::engine::base::runs::{self, driver};
+use crate::engine::base::{Context, Error, Result};
 use crate::engine::record::attempt_record::Ended;
 use crate::engine::record::lane::OwnCommits;
 use crate::engine::record::liveness;
 use crate::engine::record::run_settings::{is_unchecked, loops_of, settings_of};
-use crate::engine::record::stored::words_back;
+use crate::engine::record::stored::{load_both, words_back};
 use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::{Objects, TreeLookup};
-use crate::model::checkpoint::{Checkpoint, Verdict};
-use crate::model::decision::{Action, BudgetScope, Standing};
-use crate::model::hint::Hint;
-use crate::model::manifest::{Change, Entry, EntryKind, ObjectId};
-use crate::model::path::RepoPath;
-use crate::model::run::{Run, RunKey, RunStatus};
-use crate::model::state::{Named, State};
-use crate::model::time::Timestamp;
+use crate::model::decision::BudgetScope;
+use crate::model::{
+    Action, Change, Checkpoint, Entry, EntryKind, Hint, Named, ObjectId, RepoPath, Run, RunKey,
+    RunStatus, Standing, State, Timestamp, Verdict,
+};
 use crate::policy::report::{
     Around, AttemptChanges, ChangedFiles, Night, Outside, Report, Source, Span, Stuck, ToLookAt,
     is_over, markdown, report, spans,
@@ -208,12 +204,9 @@ fn lost_work(context: &Context, state: &State, run: &Run) -> Result<Option<ToLoo
     if !context.has_git() || run.worktree != context.worktree_id() || first.tree == good.tree {
         return Ok(None);
     }
-    let repo = context.repo()?;
-    let (initial, good) = (
-        repo.load_checkpoint(&first.commit)?,
-        repo.load_checkpoint(&good.commit)?,
-    );
-    let lost = repo.unlike_on_disk(&initial, &changed_work(context, &initial, &good, true)?)?;
+    let (initial, good) = load_both(context, first, good)?;
+    let work = changed_work(context, &initial, &good, true)?;
+    let lost = context.repo()?.unlike_on_disk(&initial, &work)?;
     Ok(ToLookAt::uncommitted(
         &lost,
         context.placed(Hint::recover(words_back("initial", &lost)).run(&run.key)),
@@ -253,6 +246,22 @@ struct Changed {
     uncommitted: ToAccept,
 }
 
+impl Changed {
+    fn new(
+        changed: usize,
+        added: Option<u64>,
+        deleted: Option<u64>,
+        uncommitted: ToAccept,
+    ) -> Self {
+        let files = ChangedFiles {
+            changed,
+            added,
+            deleted,
+        };
+        Self { files, uncommitted }
+    }
+}
+
 /// The files that a run changed, from its first to its last good checkpoint, and what recover itself printed aside; none where
 /// it has no good one.
 pub(in crate::engine) fn changes_of(
@@ -263,12 +272,8 @@ pub(in crate::engine) fn changes_of(
     let Some((first, good)) = first_and_good(state, run) else {
         return Ok(Vec::new());
     };
-    let repo = context.repo()?;
-    changes_between(
-        repo,
-        &repo.load_checkpoint(&first.commit)?,
-        &repo.load_checkpoint(&good.commit)?,
-    )
+    let (before, after) = load_both(context, first, good)?;
+    changes_between(context.repo()?, &before, &after)
 }
 
 fn changes_between(
@@ -298,24 +303,13 @@ fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed
         return Ok(None);
     };
     if first.id == good.id || first.tree == good.tree {
-        let files = ChangedFiles {
-            changed: 0,
-            added: Some(0),
-            deleted: Some(0),
-        };
-        return Ok(Some(Changed {
-            files,
-            uncommitted: ToAccept::Nothing,
-        }));
+        return Ok(Some(Changed::new(0, Some(0), Some(0), ToAccept::Nothing)));
     }
     if let Some(noted) = noted(context, run, (first, good)) {
         return Ok(Some(noted));
     }
     let repo = context.repo()?;
-    let (before, after) = (
-        repo.load_checkpoint(&first.commit)?,
-        repo.load_checkpoint(&good.commit)?,
-    );
+    let (before, after) = load_both(context, first, good)?;
     let is_output = outputs_of(&before, &after);
     let (one, other) = TreeLookup::stored(repo)?.diff(before.view(), after.view())?;
     let mut unlike = 0;
@@ -328,21 +322,14 @@ fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed
             uncommitted = ToAccept::Changes;
         }
     }
-    let files = if unlike > LINES_OF {
-        ChangedFiles {
-            changed: unlike,
-            added: None,
-            deleted: None,
-        }
+    let found = if unlike > LINES_OF {
+        Changed::new(unlike, None, None, uncommitted)
     } else {
         let changes = changes_between(repo, &before, &after)?;
-        ChangedFiles {
-            changed: changes.len(),
-            added: Some(changes.iter().filter_map(|change| change.added).sum()),
-            deleted: Some(changes.iter().filter_map(|change| change.deleted).sum()),
-        }
+        let added = changes.iter().filter_map(|change| change.added).sum();
+        let deleted = changes.iter().filter_map(|change| change.deleted).sum();
+        Changed::new(changes.len(), Some(added), Some(deleted), uncommitted)
     };
-    let found = Changed { files, uncommitted };
     if unlike >= NOTED_FROM || good.captured.files >= LARGE_FROM {
         note(context, run, (first, good), found);
     }
@@ -378,40 +365,24 @@ fn noted(
         .iter()
         .find(|(_, word)| numbers.clone().next() == Some(word))
         .map(|(what, _)| what)?;
-    Some(Changed {
-        files: ChangedFiles {
-            changed,
-            added,
-            deleted,
-        },
-        uncommitted,
-    })
+    Some(Changed::new(changed, added, deleted, uncommitted))
 }
 
 fn note(context: &Context, run: &Run, (first, good): (&Checkpoint, &Checkpoint), found: Changed) {
-    if context.dry_run() || context.store().origin() != Origin::Ours {
-        return;
-    }
     let lines =
         |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
     let files = found.files;
     let (added, deleted) = (lines(files.added), lines(files.deleted));
-    let uncommitted = WORDS
-        .iter()
-        .find(|(what, _)| *what == found.uncommitted)
-        .map_or("", |(_, word)| word);
+    let mut words = WORDS.iter();
+    let uncommitted = words.find(|(what, _)| *what == found.uncommitted);
     let text = format!(
-        "{} {} {} {added} {deleted} {uncommitted}\n",
-        first.commit, good.commit, files.changed
+        "{} {} {} {added} {deleted} {}\n",
+        first.commit,
+        good.commit,
+        files.changed,
+        uncommitted.map_or("", |(_, word)| word)
     );
-    if let Err(error) =
-        context
-            .store()
-            .root()
-            .write(&path(context, run), text.as_bytes(), Sync::Nothing)
-    {
-        tracing::debug!(%error, "what the run changed was not noted");
-    }
+    context.write_note(&path(context, run), text.as_bytes());
 }
 
 /// The name of the report beside a run's logs.
@@ -467,16 +438,11 @@ fn compare(context: &Context, state: &State, span: &Span) -> Result<Option<Attem
     let (Some(from), Some(to)) = (state.checkpoint(&span.from), state.checkpoint(&span.to)) else {
         return Ok(None);
     };
-    let repo = context.repo()?;
-    let (before, after) = (
-        repo.load_checkpoint(&from.commit)?,
-        repo.load_checkpoint(&to.commit)?,
-    );
-    let changes = Objects::stored(repo).changes(before.view(), after.view(), &Selection::all())?;
-    Ok(Some(AttemptChanges {
-        attempt: span.attempt,
-        changes,
-    }))
+    let (before, after) = load_both(context, from, to)?;
+    let objects = Objects::stored(context.repo()?);
+    let changes = objects.changes(before.view(), after.view(), &Selection::all())?;
+    let attempt = span.attempt;
+    Ok(Some(AttemptChanges { attempt, changes }))
 }
 
 /// Keeps the report where a person is to hear of how an attempt ended.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Local, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 use crate::os::processes::boot_id;
 use crate::os::since_boot;
 use crate::process::{Interrupts, Signal};

@@ -233,27 +233,22 @@ fn way_out(unusable: &Unusable) -> Option<Hint> {
     Some(hint.at(&unusable.place))
 }
 
-fn io_kind(error: &std::io::Error) -> ErrorKind {
-    use std::io::ErrorKind as Io;
-    match error.kind() {
-        Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => ErrorKind::NoSpace,
-        _ => ErrorKind::Failed,
-    }
-}
-
 /// What failed with its context, which is the message. A full disk and a place that was refused keep their kinds.
 impl From<anyhow::Error> for Error {
     fn from(error: anyhow::Error) -> Self {
+        use std::io::ErrorKind as Io;
         let io = error
             .chain()
             .find_map(|cause| cause.downcast_ref::<std::io::Error>());
         if let Some(refused) = io.and_then(Refused::of) {
             return refused.clone().into();
         }
-        let kind = io.map_or(ErrorKind::Failed, io_kind);
-        let is_limit = io.is_some_and(|error| error.kind() == std::io::ErrorKind::FileTooLarge);
-        let hint = (kind == ErrorKind::NoSpace && !is_limit)
-            .then(|| Hint::recover(["checkpoint", "prune", "--dry-run"]));
+        let (kind, has_room) = match io.map(std::io::Error::kind) {
+            Some(Io::StorageFull | Io::QuotaExceeded) => (ErrorKind::NoSpace, false),
+            Some(Io::FileTooLarge) => (ErrorKind::NoSpace, true),
+            _ => (ErrorKind::Failed, true),
+        };
+        let hint = (!has_room).then(|| Hint::recover(["checkpoint", "prune", "--dry-run"]));
         let message = error.to_string();
         Self {
             hint,
@@ -325,116 +320,87 @@ impl From<ConfigError> for Error {
 
 impl From<SelectionError> for Error {
     fn from(error: SelectionError) -> Self {
-        match &error {
-            SelectionError::NotFound { selector, .. }
-                if selector.bytes().all(|byte| byte.is_ascii_digit()) =>
-            {
-                Self::new(
-                    ErrorKind::NoCheckpoint,
-                    format!(
-                        "No checkpoint available: {error}; the one with number {selector} is named @{selector}"
-                    ),
-                )
-                .hint(Hint::recover(["checkpoint", "list", "--all-runs"]))
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let none = ErrorKind::NoCheckpoint;
+        let (kind, message) = match &error {
+            SelectionError::Ambiguous { .. } => {
+                let message = format!("{error}; give more of the id, or @SEQ");
+                (ErrorKind::Ambiguous, message)
             }
-            SelectionError::NotFound { .. } | SelectionError::Removed { .. } => Self::new(
-                ErrorKind::NoCheckpoint,
-                format!("No checkpoint available: {error}"),
-            )
-            .hint(Hint::recover(["checkpoint", "list", "--all-runs"])),
-            SelectionError::Ambiguous { .. } => Self::new(
-                ErrorKind::Ambiguous,
-                format!("{error}; give more of the id, or @SEQ"),
-            )
-            .hint(Hint::recover(["checkpoint", "list", "--all-runs"])),
-        }
+            SelectionError::NotFound { selector, .. } if is_number(selector) => {
+                let number = format!("the one with number {selector} is named @{selector}");
+                (none, format!("No checkpoint available: {error}; {number}"))
+            }
+            _ => (none, format!("No checkpoint available: {error}")),
+        };
+        Self::new(kind, message).hint(Hint::recover(["checkpoint", "list", "--all-runs"]))
     }
 }
 
 impl From<git::Error> for Error {
     fn from(error: git::Error) -> Self {
+        use ErrorKind as Kind;
         use git::Error as Git;
-        let message = error.to_string();
-        match error {
-            Git::NotARepository(ref start) => {
-                Self::new(ErrorKind::NoRepository, message).hint(Hint::git(["init"]).at(start))
-            }
-            Git::Unsupported(_) => Self::new(ErrorKind::UnsupportedRepository, message),
-            Git::Unusable(unusable) => {
-                Self::new(ErrorKind::UnsupportedRepository, message).with(way_out(&unusable))
-            }
-            Git::StrayWorktree {
-                ref place,
-                ref known,
-            } => {
-                let is_copy = known.exists();
-                let (folder, what) = if is_copy {
-                    (known, "list")
-                } else {
-                    (place, "repair")
-                };
-                Self::new(ErrorKind::UnsafePath, message)
-                    .hint(Hint::git(["worktree", what]).at(folder))
-            }
-            Git::ForeignOwner { ref root, .. } => {
-                let hint = Hint::git(["config", "--global", "--add", "safe.directory"]).arg(root);
-                let message = format!(
-                    "{message}: run recover as its owner, or declare it safe as for git itself"
-                );
-                Self::new(ErrorKind::ForeignOwner, message).hint(hint)
-            }
-            Git::Refused(refused) => refused.into(),
-            Git::UnsafePath { .. } => Self::new(ErrorKind::UnsafePath, message),
+        let mut message = error.to_string();
+        let (kind, hint) = match error {
+            Git::Refused(refused) => return refused.into(),
+            Git::Io { source, .. } => return Self::io(message, source),
+            Git::Git { source, .. } => return anyhow::Error::new(source).context(message).into(),
             Git::Conflict { paths } => {
                 let message = format!("Rollback failed - conflicts: {message}");
-                Self::new(ErrorKind::Conflicts, message)
-                    .paths(paths)
-                    .hint(Hint::git(["status", "--short", "--ignored"]))
+                let hint = Hint::git(["status", "--short", "--ignored"]);
+                return Self::new(Kind::Conflicts, message).paths(paths).hint(hint);
             }
-            Git::Program { .. } => Self::new(ErrorKind::Failed, message),
-            Git::UnknownRemote { .. } => Self::new(
-                ErrorKind::Usage,
-                format!("{message}; git remote add NAME URL gives a URL a name"),
-            )
-            .hint(Hint::git(["remote", "--verbose"])),
-            Git::RefusedRemote { ref name, .. } => Self::new(ErrorKind::RemoteRefused, message)
-                .hint(Hint::git(["remote", "get-url", "--push", "--all", name])),
-            Git::Stopped => Self::new(ErrorKind::Interrupted(130), message),
-            Git::HeadMoved { .. } => Self::new(ErrorKind::HeadMoved, message),
-            Git::NoSpace { .. } => Self::new(
-                ErrorKind::NoSpace,
-                format!("{message}: free some, or remove checkpoints"),
-            )
-            .hint(Hint::recover(["checkpoint", "prune", "--dry-run"])),
-            Git::FileLimit(_) => Self::new(ErrorKind::NoSpace, message),
-            Git::UntrackedFlood { ref folder, .. } => {
-                let message = format!(
-                    "{message}: add the line '/{folder}' to .git/info/exclude, or raise [checkpoint] max_untracked_files"
+            Git::NotARepository(start) => {
+                (Kind::NoRepository, Some(Hint::git(["init"]).at(&start)))
+            }
+            Git::Unsupported(_) => (Kind::UnsupportedRepository, None),
+            Git::Unusable(unusable) => (Kind::UnsupportedRepository, way_out(&unusable)),
+            Git::StrayWorktree { place, known } => {
+                let is_copy = known.exists();
+                let what = if is_copy { "list" } else { "repair" };
+                let folder = if is_copy { known } else { place };
+                let hint = Hint::git(["worktree", what]).at(&folder);
+                (Kind::UnsafePath, Some(hint))
+            }
+            Git::ForeignOwner { root, .. } => {
+                message += ": run recover as its owner, or declare it safe as for git itself";
+                let hint = Hint::git(["config", "--global", "--add", "safe.directory"]);
+                (Kind::ForeignOwner, Some(hint.arg(&root)))
+            }
+            Git::UnsafePath { .. } => (Kind::UnsafePath, None),
+            Git::Program { .. } => (Kind::Failed, None),
+            Git::UnknownRemote { .. } => {
+                message += "; git remote add NAME URL gives a URL a name";
+                (Kind::Usage, Some(Hint::git(["remote", "--verbose"])))
+            }
+            Git::RefusedRemote { name, .. } => {
+                let hint = Hint::git(["remote", "get-url", "--push", "--all", &name]);
+                (Kind::RemoteRefused, Some(hint))
+            }
+            Git::Stopped => (Kind::Interrupted(130), None),
+            Git::HeadMoved { .. } => (Kind::HeadMoved, None),
+            Git::NoSpace { .. } => {
+                message += ": free some, or remove checkpoints";
+                let hint = Hint::recover(["checkpoint", "prune", "--dry-run"]);
+                (Kind::NoSpace, Some(hint))
+            }
+            Git::FileLimit(_) => (Kind::NoSpace, None),
+            Git::UntrackedFlood { folder, .. } => {
+                message += &format!(
+                    ": add the line '/{folder}' to .git/info/exclude, or raise [checkpoint] max_untracked_files"
                 );
-                Self::new(ErrorKind::NoSpace, message).hint(Hint::git([
-                    "status",
-                    "--short",
-                    "--untracked-files=normal",
-                ]))
+                let hint = Hint::git(["status", "--short", "--untracked-files=normal"]);
+                (Kind::NoSpace, Some(hint))
             }
             Git::Locked { file, .. } => {
-                let error = Self::new(ErrorKind::Locked, message);
                 // Ours is released by whoever holds it; git's may have been left.
-                let is_gits = file
-                    .extension()
-                    .is_some_and(|extension| extension == "lock");
-                if is_gits {
-                    error.hint(Hint::recover(["doctor"]))
-                } else {
-                    error
-                }
+                let is_gits = file.extension().is_some_and(|end| end == "lock");
+                (Kind::Locked, is_gits.then(|| Hint::recover(["doctor"])))
             }
-            Git::Corrupt(_) => {
-                Self::new(ErrorKind::Corrupt, message).hint(Hint::recover(["doctor"]))
-            }
-            Git::Newer(_) => Self::new(ErrorKind::Newer, message),
-            Git::Io { source, .. } => Self::io(message, source),
-            Git::Git { source, .. } => anyhow::Error::new(source).context(message).into(),
-        }
+            Git::Corrupt(_) => (Kind::Corrupt, Some(Hint::recover(["doctor"]))),
+            Git::Newer(_) => (Kind::Newer, None),
+        };
+        Self::new(kind, message).with(hint)
     }
 }

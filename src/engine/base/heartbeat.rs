@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{Root, Sync};
-use crate::model::run::ProcessId;
+use crate::model::ProcessId;
 use crate::process::Supervised;
 use crate::store::Store;
 

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::config::{Guarded, is_mask};
 use crate::durable::{FileLock, LockError, Root, Sync};
-use crate::model::time::Timestamp;
+use crate::model::Timestamp;
 use crate::store::new_id;
 
 /// Our own folder in that of the user's state, and the one of trust in it.

@@ -17,7 +17,7 @@ use crate::durable::{Root, Sync};
 use crate::engine::attempt::run_summary::{Retry, run_retry_status};
 use crate::engine::base::runs::Naming;
 use crate::engine::base::{Context, Error, Result};
-use crate::engine::record::run_settings::settings_of;
+use crate::engine::record::run_settings::{max_attempts, settings_of};
 use crate::engine::record::seed_json;
 use crate::engine::recovery;
 use crate::model::path::short_part;
@@ -348,12 +348,11 @@ fn held_views(context: &Context, state: &State) -> Vec<(PathBuf, Retry)> {
             if may_go_on && status.attempts_left == Some(0) {
                 status.standing = Standing::Exhausted;
             }
-            let retry = settings_of(context, run).retry;
             let held = Retry {
                 run: Some(run.clone()),
                 standing: status.standing,
                 status: Some(status),
-                max_attempts: retry.override_attempts.unwrap_or(retry.max_attempts),
+                max_attempts: max_attempts(&settings_of(context, run).retry),
                 under_way: None,
             };
             all.push((path.clone(), held));

@@ -16,7 +16,8 @@ use crate::agent::hooks::read;
 use crate::engine::base::context::{BrokenConfig, Setup};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::forget;
-use crate::model::hook::{HookAgent, HookEvent, Moment};
+use crate::model::HookAgent;
+use crate::model::hook::{HookEvent, Moment};
 use crate::model::time::format_duration;
 use crate::process::Interrupts;
 

@@ -262,11 +262,8 @@ fn before_tool(context: &Context, call: Occurrence<'_>, tool: &ToolCall) -> Resu
         });
     };
     let request = |why: &str, after_iteration| Request {
-        description: told(context, tool),
-        trigger: why.to_owned(),
-        kind: trigger::kind_of(why),
         after_iteration,
-        ..Request::default()
+        ..Request::new(why, told(context, tool))
     };
     let first = call.owner == Owner::Hook && !has_one;
     let mut handled = if first {
@@ -292,7 +289,7 @@ fn before_git(context: &Context, hook: &str) -> Result<Handled> {
     if !context.settings().checkpoint.enabled {
         return Ok(Handled::nothing(TURNED_OFF));
     }
-    take_because(context, why, description, trigger::kind_of(why))
+    take(context, Request::new(why, description))
 }
 
 /// A moment of an open run at which nothing is under way. A session that changed nothing so far has no run.
@@ -307,8 +304,12 @@ fn at_rest(context: &Context, why: &'static str, description: &str) -> Result<Ha
             ..Handled::nothing(TURNED_OFF)
         });
     }
-    // Retention need not spare it: that is for milestones.
-    take_because(context, why, description, CheckpointType::Task)
+    let request = Request {
+        // Retention need not spare it: that is for milestones.
+        kind: CheckpointType::Task,
+        ..Request::new(why, description)
+    };
+    take(context, request)
 }
 
 /// What the agent wrote is known as its own from here on. The answer is never that it should go on, so that it does not
@@ -477,26 +478,7 @@ fn stand(context: &Context, handled: &Handled, status: RunStatus) -> Result<()> 
     } else {
         "the agent is at work"
     };
-    let payload = Payload::RunStatusChanged {
-        status,
-        reason: reason.to_owned(),
-    };
-    context.record(key, vec![payload])
-}
-
-fn take_because(
-    context: &Context,
-    why: &str,
-    description: &str,
-    kind: CheckpointType,
-) -> Result<Handled> {
-    let request = Request {
-        description: description.to_owned(),
-        trigger: why.to_owned(),
-        kind,
-        ..Request::default()
-    };
-    take(context, request)
+    context.record_status(key, status, reason)
 }
 
 fn take(context: &Context, request: Request) -> Result<Handled> {

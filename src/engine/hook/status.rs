@@ -174,25 +174,15 @@ fn not_called(
         .flat_map(Run::attempts)
         .map(|(_, attempt)| attempt)
         .filter(|attempt| is_session(attempt));
-    match (
-        began
-            .map(|attempt| attempt.started_at)
-            .max()
-            .filter(|at| Some(*at) > since),
-        call,
-    ) {
-        (Some(at), None) => Some(format!(
-            "never called, though {} was at work at {at}: {}",
-            agent.as_str(),
-            why(agent)
-        )),
-        (Some(at), Some(_)) => Some(format!(
-            "not called any more, though {} was at work at {at}: {}",
-            agent.as_str(),
-            why(agent)
-        )),
-        (None, None) => Some(format!("never called: {}", why(agent))),
-        (None, Some(_)) => None,
+    let latest = began.map(|attempt| attempt.started_at).max();
+    let (name, why) = (agent.as_str(), why(agent));
+    let never = match call {
+        Some(_) => "not called any more",
+        None => "never called",
+    };
+    match latest.filter(|at| Some(*at) > since) {
+        Some(at) => Some(format!("{never}, though {name} was at work at {at}: {why}")),
+        None => call.is_none().then(|| format!("{never}: {why}")),
     }
 }
 

@@ -8,9 +8,7 @@ use std::sync::Arc;
 use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::liveness::Driving;
-use crate::engine::record::run_settings::{
-    folder_of, identity, is_unchecked, loops_of_fix, shell_of,
-};
+use crate::engine::record::run_settings::{folder_of, is_unchecked, loops_of_fix};
 use crate::engine::record::storage::Request;
 use crate::engine::record::{checkpoint, events, select};
 use crate::engine::remote::require_consent_to_drive;
@@ -22,7 +20,7 @@ use crate::model::checkpoint::trigger;
 use crate::model::failure::Location;
 use crate::model::{
     CheckpointId, Failure, Hint, IterationStatus, ManualFixSession, ManualFixStatus, ObjectId,
-    Payload, RunKey, RunStatus, State, Verdict,
+    Payload, RunKey, RunStatus, State, Strategy, Verdict,
 };
 use crate::policy::classify::classify;
 use crate::policy::prompt::manual_fix_context;
@@ -155,15 +153,7 @@ pub(crate) fn resume_with_fix(
             status: ManualFixStatus::Completed,
             changes,
         },
-        Payload::RunResumed {
-            strategy: Some(crate::model::decision::Strategy::ContinueNext),
-            iteration: next,
-            supersede: false,
-            instructions: Some(instructions),
-            error_context: false,
-            granted: false,
-            restart: false,
-        },
+        events::resumed(Strategy::ContinueNext, next, Some(instructions)),
     ];
     let following: Vec<_> = payloads
         .into_iter()
@@ -321,18 +311,10 @@ pub(crate) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judge
         .issue
         .as_ref()
         .and_then(|failure| failure.iteration);
-    let env = identity(
-        &fix.run,
-        iteration.unwrap_or(fix.run.current_iteration),
-        None,
-    );
-    let shell = &shell_of(context, &fix.run.spec);
+    let iteration = iteration.unwrap_or(fix.run.current_iteration);
     let setting = LoopSetting {
-        env: &env,
         show,
-        log_dir: &folder,
-        shell,
-        root: context.worktree(),
+        ..LoopSetting::new(context, &fix.run, iteration, None, &folder)
     };
     let report = run_loops(context, &loops, &setting)?;
     if let Some(code) = report.interrupted {

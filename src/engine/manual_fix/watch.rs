@@ -302,13 +302,8 @@ impl<'a> Watch<'a> {
         if self.asker.judging_ended() {
             // The request came from who asked, who is answered next.
             self.context.interrupts.take();
-            if matches!(
-                &judged,
-                Err(Error {
-                    kind: ErrorKind::Interrupted(_),
-                    ..
-                })
-            ) {
+            let is_interrupted = |error: &Error| matches!(error.kind, ErrorKind::Interrupted(_));
+            if judged.as_ref().is_err_and(is_interrupted) {
                 (self.judged, self.asked) = (None, false);
                 return Ok(None);
             }
@@ -316,20 +311,16 @@ impl<'a> Watch<'a> {
         self.pace.report(now);
         let judged = match judged {
             Ok(judged) => judged,
-            Err(error) if is_passing(&error) => {
-                self.judged = None;
-                self.pace.changed(now);
-                return Ok(None);
-            }
-            Err(Error {
-                kind: ErrorKind::Interrupted(code),
-                ..
-            }) => return Ok(Some(Step::Stopped(code))),
-            Err(Error {
-                kind: ErrorKind::NoSession,
-                ..
-            }) => return Ok(Some(Step::Ended)),
-            Err(error) => return Err(error),
+            Err(error) => match error.kind {
+                ErrorKind::Locked => {
+                    self.judged = None;
+                    self.pace.changed(now);
+                    return Ok(None);
+                }
+                ErrorKind::Interrupted(code) => return Ok(Some(Step::Stopped(code))),
+                ErrorKind::NoSession => return Ok(Some(Step::Ended)),
+                _ => return Err(error),
+            },
         };
         self.asked = false;
         self.ledger_length = status::length(self.context);

@@ -24,6 +24,22 @@ pub(crate) struct Started {
     pub at: Timestamp,
 }
 
+impl Started {
+    /// The attempt of a run that was started and has not ended.
+    pub(crate) fn open(run: &Run) -> Option<Self> {
+        let live = run.live.as_ref()?;
+        let mut attempts = run.iterations.get(live.iteration)?.attempts.iter();
+        let attempt = attempts.rfind(|attempt| attempt.number == live.attempt)?;
+        Some(Self {
+            run: run.clone(),
+            iteration: live.iteration,
+            attempt: live.attempt,
+            subtask: attempt.subtask.clone(),
+            at: attempt.started_at,
+        })
+    }
+}
+
 /// What is known of an attempt when it begins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Begin {

@@ -4,7 +4,6 @@
 //!
 //! Which unreadable paths a capture may read all the same: those whose permissions an attempt took away.
 
-use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
@@ -131,30 +130,11 @@ fn prepare_within(
         loan,
         lock,
         begun,
-        changes: OnceCell::new(),
     })
 }
 
-/// Does before the ledger's lock is taken, which others wait for, what does not need it: [`publish_large`], and what changed
-/// since the latest checkpoint of the run, where that is known, is looked at. Where that fails, so does the checkpoint, with
-/// the reason.
-pub(crate) fn publish_early(
-    context: &Context,
-    state: &State,
-    key: Option<&RunKey>,
-    prepared: &Result<Prepared>,
-) {
-    let Ok(prepared) = prepared else { return };
-    if let Some(from) = key.and_then(|key| changes_from(context, state, key))
-        && let Ok(changes) = changes_since(context, Some(from), &prepared.capture)
-    {
-        // It is looked at once, so that there is nothing here yet.
-        let _ = prepared.changes.set((from.id.clone(), changes));
-    }
-    publish_large(prepared);
-}
-
-/// Makes what was captured durable, unless it is little: with the rest of its checkpoint that takes fewer syncs and one pack.
+/// Makes what was captured durable before the ledger's lock is taken, which others wait for; unless it is little: with the
+/// rest of its checkpoint that takes fewer syncs and one pack. Where that fails, so does the checkpoint, with the reason.
 pub(crate) fn publish_large(prepared: &Prepared) {
     if prepared.capture.is_little() {
         return;
@@ -174,6 +154,19 @@ pub(crate) fn record(
     request: Request,
 ) -> Result<Checkpoint> {
     record_with(context, ledger, key, prepared, request, |_| Vec::new())
+}
+
+/// [`record`] with its event, in the same hold of the ledger's lock.
+pub(crate) fn take(
+    context: &Context,
+    ledger: &mut Exclusive,
+    key: &RunKey,
+    prepared: &Prepared,
+    request: Request,
+) -> Result<Checkpoint> {
+    let taken = record(context, ledger, key, prepared, request)?;
+    ledger.append(taken.created_at, vec![event(&taken)])?;
+    Ok(taken)
 }
 
 /// [`record`] where more events than [`event`] follow in the same hold of the lock. They are known already and go into the
@@ -210,10 +203,7 @@ pub(crate) fn record_with(
         .and_then(|run| run.task_id.clone())
         .or_else(|| context.naming().task.clone());
     let from = changes_from(context, state, key);
-    let (changes, changed_paths) = match prepared.changes.get() {
-        Some((since, changes)) if from.is_some_and(|from| from.id == *since) => changes.clone(),
-        _ => changes_since(context, from, capture)?,
-    };
+    let (changes, changed_paths) = changes_since(context, from, capture)?;
     let changed_from = from
         .map(|from| from.id.clone())
         .filter(|from| previous.is_some_and(|one| one.id != *from));

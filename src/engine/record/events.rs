@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use crate::engine::base::{Context, Result};
 use crate::model::event::EVENT_SCHEMA;
-use crate::model::{Checkpoint, Event, Payload, RunKey, RunSpec, State, Timestamp};
+use crate::model::{
+    Checkpoint, Event, Payload, RunKey, RunSpec, RunStatus, State, Strategy, Timestamp,
+};
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
@@ -15,6 +17,17 @@ impl Context {
     pub(crate) fn record(&self, key: &RunKey, payloads: Vec<Payload>) -> Result<()> {
         self.record_in(self.store().lock()?, key, payloads)
             .map(drop)
+    }
+
+    /// Records that a run has another status from now on, and why.
+    pub(crate) fn record_status(
+        &self,
+        key: &RunKey,
+        status: RunStatus,
+        reason: impl Into<String>,
+    ) -> Result<()> {
+        let reason = reason.into();
+        self.record(key, vec![Payload::RunStatusChanged { status, reason }])
     }
 
     /// [`Context::record`] under a lock that is held already, because of what was looked up under it; it is given back.
@@ -29,6 +42,23 @@ impl Context {
             .map(|payload| NewEvent::about(key, payload))
             .collect();
         append(ledger, key, self.clock.now(), events)
+    }
+}
+
+/// That a run goes on at an iteration, with nothing of it superseded, granted or restarted.
+pub(in crate::engine) fn resumed(
+    strategy: Strategy,
+    iteration: u32,
+    instructions: Option<String>,
+) -> Payload {
+    Payload::RunResumed {
+        strategy: Some(strategy),
+        iteration,
+        supersede: false,
+        instructions,
+        error_context: false,
+        granted: false,
+        restart: false,
     }
 }
 

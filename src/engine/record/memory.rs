@@ -12,7 +12,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use crate::durable::{Kind, Sync, is_temporary};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::git::checkpoint::MemoryFile;
-use crate::model::path::{PathReason, RepoPath};
+use crate::model::{PathReason, RepoPath};
 use crate::policy::settings::MemorySettings;
 use crate::store::{Store, VIEWS};
 

@@ -7,7 +7,7 @@ use crate::durable::Root;
 use crate::engine::base::{Context, Error, Result};
 use crate::model::run::ConfiguredChecks;
 use crate::model::{FeedbackLoop, FolderId, Run, RunKey, RunSpec};
-use crate::policy::settings::Settings;
+use crate::policy::settings::{RetrySettings, Settings};
 
 /// The settings with the run's own overrides.
 pub(crate) fn settings_of(context: &Context, run: &Run) -> Settings {
@@ -26,7 +26,12 @@ pub(crate) fn settings_of(context: &Context, run: &Run) -> Settings {
     settings
 }
 
-/// The checks of the configuration as they are now, for a run to keep.
+/// The limit of attempts where no failure names its own.
+pub(crate) fn max_attempts(retry: &RetrySettings) -> u32 {
+    retry.override_attempts.unwrap_or(retry.max_attempts)
+}
+
+/// The checks of the configuration as they are now, for a run to retain.
 pub(crate) fn configured_checks(context: &Context) -> ConfiguredChecks {
     let settings = context.settings();
     ConfiguredChecks {

@@ -10,7 +10,6 @@
 //!
 //! A cache, a line a checkpoint: what is not in it is found out again by reading every checkpoint's trees.
 
-use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -34,7 +33,6 @@ use crate::model::{
     ObjectId, PathReason, RepoPath, RunKey, StorageType, TaskId, Verdict,
 };
 use crate::policy::settings::SafeMode;
-use crate::store::Origin;
 
 /// Keeps what was captured as it is requested or configured, and says so in the checkpoint. The caller writes the hidden
 /// commit afterwards, with HEAD and index as the commit on the branch, which is returned, left them.
@@ -239,6 +237,18 @@ pub(crate) struct Request {
     pub saves_progress: bool,
 }
 
+impl Request {
+    /// For this reason, of the kind that goes with it. An empty description is made from the rest.
+    pub(crate) fn new(why: &str, description: impl Into<String>) -> Self {
+        Self {
+            description: description.into(),
+            trigger: why.to_owned(),
+            kind: trigger::kind_of(why),
+            ..Self::default()
+        }
+    }
+}
+
 /// A capture that is not recorded yet, and the lock it was made under.
 #[derive(Debug)]
 pub(crate) struct Prepared {
@@ -253,8 +263,6 @@ pub(crate) struct Prepared {
     /// Nobody else writes in the work tree while this lives.
     pub lock: WorktreeLock,
     pub(in crate::engine) begun: Instant,
-    /// What changed since that checkpoint, where it was looked at before.
-    pub(super) changes: OnceCell<(CheckpointId, Changes)>,
 }
 
 impl Prepared {
@@ -314,18 +322,8 @@ pub(in crate::engine) fn replace_sizes<'a>(
     context: &Context,
     all: impl Iterator<Item = (&'a CheckpointId, u64)>,
 ) {
-    if context.dry_run() || context.store().origin() != Origin::Ours {
-        return;
-    }
     let text: String = all.map(|(id, bytes)| size_line(id, bytes)).collect();
-    if let Err(error) =
-        context
-            .store()
-            .root()
-            .write(&sizes_file(context), text.as_bytes(), Sync::Nothing)
-    {
-        tracing::debug!(%error, "the sizes of checkpoints were not noted");
-    }
+    context.write_note(&sizes_file(context), text.as_bytes());
 }
 
 /// Forgets all: what one checkpoint added and another one needs is that one's once the first is gone.

@@ -66,6 +66,17 @@ pub(in crate::engine) fn mark_suspect(repo: &Repo) {
     }
 }
 
+/// Two checkpoints as they are stored.
+pub(crate) fn load_both(
+    context: &Context,
+    one: &Checkpoint,
+    other: &Checkpoint,
+) -> Result<(StoredCheckpoint, StoredCheckpoint)> {
+    let repo = context.repo()?;
+    let one = repo.load_checkpoint(&one.commit)?;
+    Ok((one, repo.load_checkpoint(&other.commit)?))
+}
+
 /// A checkpoint as it is stored; `None` where it is damaged.
 fn load_undamaged(repo: &Repo, checkpoint: &Checkpoint) -> Result<Option<StoredCheckpoint>> {
     match repo.load_checkpoint(&checkpoint.commit) {

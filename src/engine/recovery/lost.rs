@@ -24,7 +24,7 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use crate::agent;
-use crate::durable::{FileLock, Sync};
+use crate::durable::FileLock;
 use crate::engine::attempt;
 use crate::engine::attempt::conditions::Detected;
 use crate::engine::base::clock::millis;
@@ -77,27 +77,20 @@ fn end_processes(
 
 /// How an orphaned attempt ended, not judged yet.
 fn crashed(context: &Context, run: &Run) -> Option<(Started, Ending)> {
-    let live = run.live.as_ref()?;
-    let recorded = run.iterations.get(live.iteration)?.attempts.last()?;
-    let started = Started {
-        run: run.clone(),
-        iteration: live.iteration,
-        attempt: live.attempt,
-        subtask: recorded.subtask.clone(),
-        at: recorded.started_at,
-    };
+    let started = Started::open(run)?;
+    let recorded = run.iterations.get(started.iteration)?.attempts.last()?;
     let end = AttemptEnd {
         failure: Some(classify::supervisor_lost()),
-        duration_ms: millis(context.clock.now().since(recorded.started_at)),
+        duration_ms: millis(context.clock.now().since(started.at)),
         log_path: recorded.log_path.clone(),
         ..AttemptEnd::default()
     };
+    let (attempt, iteration) = (started.attempt, started.iteration);
     let ending = Ending {
         end,
         trigger: Some(trigger::CRASH),
         headline: Some(format!(
-            "What attempt {} of iteration {} left",
-            live.attempt, live.iteration
+            "What attempt {attempt} of iteration {iteration} left"
         )),
         ..Ending::default()
     };
@@ -106,17 +99,12 @@ fn crashed(context: &Context, run: &Run) -> Option<(Started, Ending)> {
 
 /// Takes over what the attempt used up by what there is of its agent's records.
 fn take_usage(context: &Context, started: &Started, end: &mut AttemptEnd) {
-    let Started {
-        run,
-        iteration,
-        attempt,
-        ..
-    } = started;
+    let (run, key) = (&started.run, &started.run.key);
     let line = run.spec.command.join(" ");
     let Some(kind) = agent::detect(Some(&line), run.spec.agent.as_deref(), b"") else {
         return;
     };
-    let log = attempt_folder(context, &run.key, *iteration, *attempt).join("output.log");
+    let log = attempt_folder(context, key, started.iteration, started.attempt).join("output.log");
     match context.store().root().read_at_most(&log, MAX_LOG) {
         Ok(output) => {
             let record = agent::read(kind, &output, b"");
@@ -155,15 +143,8 @@ pub(crate) fn apply_attempts(context: &Context, state: &mut Arc<State>) {
             continue;
         };
         // Who asks twice gets the same moment twice: the delay is not spread.
-        attempt::judge(
-            context,
-            state,
-            &run,
-            &started,
-            &mut ending,
-            Detected::default(),
-            0.0,
-        );
+        let found = Detected::default();
+        attempt::judge(context, state, &run, &started, &mut ending, found);
         let event = NewEvent::about(&run.key, Payload::AttemptEnded(Box::new(ending.end)));
         apply_speculatively(state, context.clock.now(), event);
     }
@@ -174,10 +155,9 @@ pub(crate) fn apply_attempts(context: &Context, state: &mut Arc<State>) {
 pub(in crate::engine) fn end_lost(context: &Context, key: &RunKey) -> Result<Option<String>> {
     let ledger = context.store().lock()?;
     let run = run_of(ledger.state(), key)?;
-    if let (None, Some(_)) = (&run.live, &run.baseline_supervisor) {
+    if run.live.is_none() && run.baseline_supervisor.is_some() {
         let paused = paused("its machine was lost before the first attempt");
-        context.record_in(ledger, key, vec![paused])?;
-        return Ok(None);
+        return context.record_in(ledger, key, vec![paused]).map(|_| None);
     }
     // A loop of its own says itself how its attempts end.
     let is_supervised = run
@@ -187,24 +167,17 @@ pub(in crate::engine) fn end_lost(context: &Context, key: &RunKey) -> Result<Opt
     let Some((started, mut ending)) = crashed(context, &run).filter(|_| is_supervised) else {
         return Ok(None);
     };
-    attempt::judge(
-        context,
-        ledger.state(),
-        &run,
-        &started,
-        &mut ending,
-        Detected::default(),
-        fastrand::f64(),
-    );
+    let found = Detected {
+        spread: fastrand::f64(),
+        ..Detected::default()
+    };
+    attempt::judge(context, ledger.state(), &run, &started, &mut ending, found);
     let what = format!(
         "attempt {} of iteration {} of run {key} was lost with its machine: recorded as a crash",
         started.attempt, started.iteration
     );
-    context.record_in(
-        ledger,
-        key,
-        vec![Payload::AttemptEnded(Box::new(ending.end))],
-    )?;
+    let payload = Payload::AttemptEnded(Box::new(ending.end));
+    context.record_in(ledger, key, vec![payload])?;
     Ok(Some(what))
 }
 
@@ -243,8 +216,8 @@ pub(super) fn cancel_baselines(context: &Context) -> Result<Vec<String>> {
             continue;
         };
         end_processes(context, Some(supervisor), None, "the run's checks")?;
-        let paused = paused("recover was killed before the first attempt");
-        context.record(&run.key, vec![paused])?;
+        let reason = "recover was killed before the first attempt";
+        context.record_status(&run.key, RunStatus::Paused, reason)?;
         done.push(format!(
             "run {} had lost its supervisor before the first attempt: paused",
             run.key
@@ -495,17 +468,10 @@ pub(crate) fn note_caller(context: &Context, key: &RunKey) {
     let is_same = |before: &Caller| process.is_some() && before.process == process;
     let again = before.as_ref().is_some_and(is_same);
     let now = Caller { process, again };
-    if before.as_ref() == Some(&now) {
-        return;
-    }
-    let path = caller_file(context, key);
-    let write = || {
-        let root = context.store().root();
-        root.create_dir_all(&context.store().run_dir(key))?;
-        root.write(&path, &serde_json::to_vec(&now)?, Sync::Nothing)
-    };
-    if let Err(error) = write() {
-        tracing::debug!(%error, "who calls the hook was not noted");
+    if before.as_ref() != Some(&now)
+        && let Ok(bytes) = serde_json::to_vec(&now)
+    {
+        context.write_note(&caller_file(context, key), &bytes);
     }
 }
 

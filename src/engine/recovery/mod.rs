@@ -106,7 +106,10 @@ pub(crate) fn recover_into(context: &Context, done: &mut Vec<String>) -> Result<
         done.extend(adopt(context, &state)?);
         sweep_forgotten(context, &state)?;
         // What is imported is no work under way: that there is none is known without another look.
-        if is_any_orphaned(context, &state) {
+        let lost =
+            |run: &Run| is_orphaned(context, run) || orphaned_baseline(context, run).is_some();
+        let mut here = state.runs_of(&context.worktree_id());
+        if here.any(lost) || !orphaned_steps(context, &state).is_empty() {
             recover_orphaned(context, done)?;
         }
         done.extend(lost::recover_silent(context)?);
@@ -124,12 +127,6 @@ fn refuse_lane_file(context: &Context) -> Result<()> {
         "[checkpoint] lane_file: {file} exists and holds no lane records; name another file"
     );
     Err(Error::new(ErrorKind::Config, message).hint(Hint::recover(["config", "--origins"])))
-}
-
-/// Whether anything of this work tree lost its `recover`: a step, an attempt, the loops before the first one.
-fn is_any_orphaned(context: &Context, state: &State) -> bool {
-    let lost = |run: &Run| is_orphaned(context, run) || orphaned_baseline(context, run).is_some();
-    !orphaned_steps(context, state).is_empty() || state.runs_of(&context.worktree_id()).any(lost)
 }
 
 fn recover_orphaned(context: &Context, done: &mut Vec<String>) -> Result<()> {
@@ -181,12 +178,8 @@ fn adopt_listed(context: &Context, state: &State) -> Result<Vec<String>> {
             done.push(format!("removed the leftover reference of {id}"));
         } else if !context.load()?.state.checkpoints.has(&id.into()) {
             // Its event did not come between the first look at the ledger and the one at the references.
-            let stored = repo
-                .resolve_ref(&name)
-                .and_then(|commit| repo.load_checkpoint(&commit).ok());
-            let Some(stored) = stored else { continue };
-            if let Some(found) =
-                record_of(&stored).filter(|found| found.id == id && belongs(context, found))
+            if let Some((found, stored)) = own_checkpoint(context, repo, &name)
+                && found.id == id
             {
                 if state.last_seq > 0 {
                     refuse_set_back(context, state, &stored, &name)?;
@@ -212,16 +205,7 @@ fn refuse_lost_ledger(context: &Context, state: &State) -> Result<()> {
         )
     };
     for name in repo.ref_names(|_| false)? {
-        let stored = repo
-            .resolve_ref(&name)
-            .and_then(|commit| repo.load_checkpoint(&commit).ok());
-        let found = stored.and_then(|stored| {
-            Some((
-                record_of(&stored).filter(|found| belongs(context, found))?,
-                stored,
-            ))
-        });
-        let Some((found, stored)) = found else {
+        let Some((found, stored)) = own_checkpoint(context, repo, &name) else {
             continue;
         };
         // An attempt came right after the one that it was taken for.
@@ -284,9 +268,17 @@ fn refuse_set_back(
     Err(Error::new(ErrorKind::Corrupt, message).hint(Hint::recover(["doctor", "--rebuild"])))
 }
 
-/// Several state directories may share one repository: each takes in its own work trees' checkpoints only.
-fn belongs(context: &Context, checkpoint: &Checkpoint) -> bool {
-    checkpoint.state_dir == context.state_dir_id()
+/// The checkpoint that a reference names, with its record, where it is one of this state directory. Several of them may share
+/// one repository: each takes in its own work trees' checkpoints only.
+fn own_checkpoint(
+    context: &Context,
+    repo: &Repo,
+    name: &str,
+) -> Option<(Checkpoint, StoredCheckpoint)> {
+    let commit = repo.resolve_ref(name)?;
+    let stored = repo.load_checkpoint(&commit).ok()?;
+    let found = record_of(&stored).filter(|found| found.state_dir == context.state_dir_id())?;
+    Some((found, stored))
 }
 
 /// Sets them again, as far as the commits are still there. Says what was done. Only where the latest checkpoint lacks its

@@ -50,17 +50,15 @@ pub(crate) fn rebuild(context: &Context) -> Result<RebuildReport> {
         return Err(Error::new(ErrorKind::NoCheckpoint, message)
             .hint(Hint::recover(["checkpoint", "create"])));
     }
-    if !context.dry_run() && store.exists() {
-        match store.repair() {
-            Ok(_) | Err(StoreError::Corrupt { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
+    if !context.dry_run()
+        && store.exists()
+        && let Err(error) = store.repair()
+        && !matches!(error, StoreError::Corrupt { .. })
+    {
+        return Err(error.into());
     }
-    let guard = if context.dry_run() {
-        None
-    } else {
-        Some(store.lock_for_rebuilding()?)
-    };
+    let is_done = !context.dry_run();
+    let guard = is_done.then(|| store.lock_for_rebuilding()).transpose()?;
     let damaged = store.load().is_err();
     let mut left = store.salvage()?;
     let newer = || {

@@ -153,34 +153,30 @@ fn require_on(context: &Context, key: &RunKey, remote: &str) -> Result<()> {
     let Some(tip) = record.tip.clone() else {
         return Ok(());
     };
+    let unknown = |error: Error| {
+        let what = format!("whether another machine holds run {key} is not known");
+        context.warn(format!("{what}: {error}"));
+    };
     let server = match Server::of(context, remote) {
         Ok(server) => server,
         Err(error) => {
-            context.warn(format!(
-                "whether another machine holds run {key} is not known: {error}"
-            ));
+            unknown(error);
             return Ok(());
         }
     };
     let there = RunThere::on(&server, key);
-    let now = match there.look() {
+    let mut now = None;
+    match there.look() {
         Ok(Some(found)) if found != tip => match whose(there, &found, &tip) {
-            Err(Miss::Away(_)) => None,
-            found => found.map_err(Miss::error)?,
+            Err(Miss::Away(_)) => {}
+            found => now = found.map_err(Miss::error)?,
         },
-        Ok(_) => None,
+        Ok(_) => {}
         Err(Miss::Away(away)) => {
             context.warn(format!("{}; by what was seen last", away.error()));
-            None
         }
-        Err(missed) => {
-            context.warn(format!(
-                "whether another machine holds run {key} is not known: {}",
-                missed.error()
-            ));
-            None
-        }
-    };
+        Err(missed) => unknown(missed.error()),
+    }
     let seen = match now {
         Some(standing) => Some(standing.claim),
         None => last_seen(there)?,

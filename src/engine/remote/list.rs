@@ -159,11 +159,8 @@ enum Seen {
 fn see(there: RunThere<'_>, tip: &ObjectId) -> Result<Seen> {
     let repo = there.repo()?;
     // Nobody else in this clone pushes meanwhile.
-    let mut locked = if there.context.store().exists() {
-        Some(there.lock()?)
-    } else {
-        None
-    };
+    let exists = there.context.store().exists();
+    let mut locked = exists.then(|| there.lock()).transpose()?;
     let record = locked.as_ref().map(|locked| locked.record.clone());
     let record = record.unwrap_or_default();
     let known = latest(there, &record)?;
@@ -478,12 +475,10 @@ pub(crate) fn release_run(context: &Context, force: bool, how: TakeOver) -> Resu
     let (name, key) = (server.name(), meant(&server, how)?);
     let there = RunThere::on(&server, &key);
     // Whoever is at work here gives the claim back at its own end.
-    let is_here = context.load()?.state.run(&key).is_some();
-    let _driving = if is_here && !context.dry_run() {
-        Some(Driving::take(context, &key)?)
-    } else {
-        None
-    };
+    let is_driven = context.load()?.state.run(&key).is_some() && !context.dry_run();
+    let _driving = is_driven
+        .then(|| Driving::take(context, &key))
+        .transpose()?;
     let record = there.record()?;
     if record.nonce.is_none() || record.tip.is_none() {
         if there.look().map_err(Miss::error)?.is_none() {

@@ -16,7 +16,7 @@ use super::record::{RunThere, remotes_of};
 use super::server::{Miss, Reach, Server};
 use crate::engine::base::{Context, Error, ErrorKind, Moment, Result, WaitLimit};
 use crate::engine::record::run_settings;
-use crate::model::{Claim, Hint, Payload, RunKey, RunStatus};
+use crate::model::{Claim, Hint, RunKey, RunStatus};
 use crate::os::since_boot;
 use crate::policy::remote::{renewal_after, stop_after};
 use crate::policy::settings::RemoteMode;
@@ -30,7 +30,9 @@ const HURRIED_WORD: Duration = Duration::from_secs(5);
 
 /// A run that this process holds on a remote.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct Session<'a> {
+    context: &'a Context,
+    key: &'a RunKey,
     remote: String,
     mode: RemoteMode,
     lease: Duration,
@@ -90,12 +92,12 @@ pub(crate) fn require_consent_to_drive(context: &Context, key: &RunKey) -> Resul
     })
 }
 
-impl Session {
+impl<'a> Session<'a> {
     /// Claims the run, or goes on with this clone's claim. `None`: it is to lie nowhere. `wait`: how long a server that is away is
     /// waited for.
     pub(crate) fn begin(
-        context: &Context,
-        key: &RunKey,
+        context: &'a Context,
+        key: &'a RunKey,
         wait: Option<WaitLimit>,
     ) -> Result<Option<Self>> {
         let Some(remote) = remote_for(context, key) else {
@@ -142,6 +144,8 @@ impl Session {
             is_over: Arc::default(),
         });
         let mut session = Self {
+            context,
+            key,
             remote,
             mode: settings.mode,
             lease: settings.lease,
@@ -170,32 +174,27 @@ impl Session {
     ///
     /// # Errors
     /// The run was lost (11); a request to stop came while the server was away; it may not be waited for (6).
-    pub(crate) fn before_attempt(
-        &self,
-        context: &Context,
-        key: &RunKey,
-        waits: bool,
-    ) -> Result<()> {
-        self.check(context, key)?;
-        let age = alive(context, key, &self.remote)?.and_then(|alive| alive.age());
+    pub(crate) fn before_attempt(&self, waits: bool) -> Result<()> {
+        self.check()?;
+        let age = self.alive()?.and_then(|alive| alive.age());
         let is_fresh = age.is_some_and(|age| age < renewal_after(self.lease, 0.0));
         if self.mode == RemoteMode::Strict || !is_fresh {
-            self.reach(context, key, waits)?;
+            self.reach(waits)?;
         }
-        self.extend_watchdog(context, key)?;
+        // The keeper looks at the clock only now and then: a command that starts before it does must not be ended for the sign
+        // of life that was missing before.
+        if let Some(alive) = self.alive()? {
+            allow(&self.watchdog, &alive, self.lease)
+                .and_then(|()| self.watchdog.begin())
+                .map_err(watchdog_gone)?;
+        }
         let mut state = self.shared.state();
         (state.overdue, state.at_work) = (false, true);
         Ok(())
     }
 
-    /// The keeper looks at the clock only now and then: a command that starts before it does must not be ended for the sign of life
-    /// that was missing before.
-    fn extend_watchdog(&self, context: &Context, key: &RunKey) -> Result<()> {
-        alive(context, key, &self.remote)?.map_or(Ok(()), |alive| {
-            allow(&self.watchdog, &alive, self.lease)
-                .and_then(|()| self.watchdog.begin())
-                .map_err(watchdog_gone)
-        })
+    fn alive(&self) -> Result<Option<Moment>> {
+        alive(self.context, self.key, &self.remote)
     }
 
     /// Has the attempt's command ended when the claim is too old, or this process is gone.
@@ -209,11 +208,10 @@ impl Session {
     }
 
     /// The attempt's command and its checks are over; why they were stopped, where the claim was lost or too old. Then nothing is charged for it.
-    pub(crate) fn ends_attempt(&self, context: &Context, key: &RunKey) -> Option<String> {
+    pub(crate) fn ends_attempt(&self) -> Option<String> {
         // Without it there is nobody that could end anything.
         let _ = self.watchdog.release();
-        let alive = alive(context, key, &self.remote).ok().flatten();
-        let age = alive.and_then(|alive| alive.age());
+        let age = self.alive().ok().flatten().and_then(|alive| alive.age());
         let is_too_old = age.is_some_and(|age| age >= stop_after(self.lease));
         let mut state = self.shared.state();
         state.at_work = false;
@@ -228,7 +226,7 @@ impl Session {
         };
         if why.is_some() {
             // That request was this session's own.
-            context.interrupts.take_only(Signal::Term);
+            self.context.interrupts.take_only(Signal::Term);
         }
         why
     }
@@ -237,43 +235,43 @@ impl Session {
     ///
     /// # Errors
     /// The run was lost (11).
-    pub(crate) fn after_attempt(&self, context: &Context, key: &RunKey) -> Result<()> {
-        self.check(context, key)?;
-        if context.interrupts.pending().is_some() {
+    pub(crate) fn after_attempt(&self) -> Result<()> {
+        self.check()?;
+        if self.context.interrupts.pending().is_some() {
             // It goes with the last word, for which there is not much time.
             return Ok(());
         }
-        let server = Server::of(context, &self.remote)?;
-        let synced = sync(&mut RunThere::on(&server, key).lock()?, false);
+        let server = Server::of(self.context, &self.remote)?;
+        let synced = sync(&mut RunThere::on(&server, self.key).lock()?, false);
         match synced {
             Ok(_) => Ok(()),
             Err(Miss::Failed(error)) if matches!(error.kind, ErrorKind::Interrupted(_)) => Ok(()),
             Err(Miss::Away(away)) => {
-                context.note(format!("{}; what is new is sent later", away.error()));
+                let later = format!("{}; what is new is sent later", away.error());
+                self.context.note(later);
                 Ok(())
             }
-            Err(Miss::Held(held)) => self.lose(context, key, &held.claim),
+            Err(Miss::Held(held)) => self.lose(&held.claim),
             Err(missed) => Err(missed.error()),
         }
     }
 
     /// Sends what is new, however long the server is away.
-    pub(crate) fn reach(&self, context: &Context, key: &RunKey, waits: bool) -> Result<()> {
-        let server = Server::of(context, &self.remote)?;
+    pub(crate) fn reach(&self, waits: bool) -> Result<()> {
+        let server = Server::of(self.context, &self.remote)?;
         let mut tried = 0;
         loop {
-            self.check(context, key)?;
-            let synced = sync(&mut RunThere::on(&server, key).lock()?, false);
+            self.check()?;
+            let synced = sync(&mut RunThere::on(&server, self.key).lock()?, false);
             match synced {
                 Ok(_) => return Ok(()),
-                Err(Miss::Held(held)) => return self.lose(context, key, &held.claim),
+                Err(Miss::Held(held)) => return self.lose(&held.claim),
                 Err(Miss::Away(away)) if !waits => {
-                    let message = away.error().message;
-                    return Err(Error::new(ErrorKind::Wait, message)
-                        .hint(Hint::recover(["resume"]).run(key)));
+                    let again = Hint::recover(["resume"]).run(self.key);
+                    return Err(Error::new(ErrorKind::Wait, away.error().message).hint(again));
                 }
                 Err(Miss::Away(away)) => {
-                    context.note(format!(
+                    self.context.note(format!(
                         "waiting for the remote {}: {}; no attempt is charged for it",
                         self.remote, away.said
                     ));
@@ -286,23 +284,18 @@ impl Session {
     }
 
     /// Ends here when another machine has the run.
-    pub(crate) fn check(&self, context: &Context, key: &RunKey) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let lost = self.shared.state().lost.clone();
-        lost.map_or(Ok(()), |claim| self.lose(context, key, &claim))
+        lost.map_or(Ok(()), |claim| self.lose(&claim))
     }
 
     /// What this clone did that nobody else has seen is kept aside on the server, and the run ends here.
-    fn lose(&self, context: &Context, key: &RunKey, claim: &Claim) -> Result<()> {
+    fn lose(&self, claim: &Claim) -> Result<()> {
+        let (context, key) = (self.context, self.key);
         self.shared.state().lost = Some(claim.clone());
         context.interrupts.take_only(Signal::Term);
         let reason = format!("{} holds it on {}", claim.host, self.remote);
-        context.record(
-            key,
-            vec![Payload::RunStatusChanged {
-                status: RunStatus::Paused,
-                reason,
-            }],
-        )?;
+        context.record_status(key, RunStatus::Paused, reason)?;
         let server = Server::of(context, &self.remote)?;
         let mut locked = RunThere::on(&server, key).lock()?;
         let aside = leave_aside(&locked)
@@ -325,7 +318,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for Session<'_> {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
         let state = self.shared.state();

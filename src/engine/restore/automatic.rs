@@ -14,6 +14,7 @@ use crate::engine::base::{Context, Result};
 use crate::engine::record::memory;
 use crate::engine::record::run_settings::loops_of;
 use crate::engine::record::storage::Prepared;
+use crate::engine::record::stored::load_both;
 use crate::git::WorktreeLock;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::TreeLookup;
@@ -176,11 +177,7 @@ pub(crate) fn is_mixed(
     let Some((target, before)) = state.checkpoint(&restored.checkpoint_id).zip(before) else {
         return Ok(false);
     };
-    let repo = context.repo()?;
-    let (before, stored) = (
-        repo.load_checkpoint(&before.commit)?,
-        repo.load_checkpoint(&target.commit)?,
-    );
+    let (before, stored) = load_both(context, before, target)?;
     let opened = prepared.capture.objects().open();
     let lookup = TreeLookup::new(&opened)?;
     for left in mixed(context, run, target, &restored.kept)? {

@@ -6,11 +6,7 @@
 
 use anyhow::Context as _;
 
-use super::head;
-use super::head::{
-    HeadPlan, JournalContext, decode, is_recorded, not_reverted, revert, revert_after,
-    temp_file_left, unrecorded,
-};
+use super::head::{self, HeadPlan, JournalContext, Journaled, not_reverted, temp_file_left};
 use super::last_written::LayerPart;
 use super::plan::Planned;
 use super::request::{Initiator, Restore, RestoreRequest};
@@ -25,8 +21,8 @@ use crate::model::checkpoint::trigger;
 use crate::model::operation::{MAX_CHANGED_PATHS, NestedPart};
 use crate::model::step::StepRef;
 use crate::model::{
-    CheckpointType, EventSource, Head, HeadMove, ObjectId, Operation, OperationKind, PathReason,
-    Payload, RepoPath, RunKey, Scope,
+    EventSource, Head, HeadMove, ObjectId, Operation, OperationKind, PathReason, Payload, RepoPath,
+    RunKey, Scope,
 };
 use crate::policy::restore::Baseline;
 use crate::policy::text::escape;
@@ -57,16 +53,10 @@ pub(crate) fn run(
         Some(key) => (key.clone(), Vec::new()),
         None => select::find_or_create(context, ledger.state())?,
     };
-    let now = context.clock.now();
-    ledger.append(now, created)?;
-    let safety = Request {
-        description: format!("Before {} to {}", request.kind.as_str(), request.target.id),
-        trigger: trigger::SAFETY.to_owned(),
-        kind: CheckpointType::Operation,
-        ..Request::default()
-    };
-    let safety = checkpoint::record(context, &ledger, &key, &planned.prepared, safety)?;
-    ledger.append(now, vec![checkpoint::event(&safety)])?;
+    ledger.append(context.clock.now(), created)?;
+    let description = format!("Before {} to {}", request.kind.as_str(), request.target.id);
+    let safety = Request::new(trigger::SAFETY, description);
+    let safety = checkpoint::take(context, &mut ledger, &key, &planned.prepared, safety)?;
     drop(ledger);
 
     let head_before = planned.prepared.capture.head.clone();
@@ -124,30 +114,24 @@ pub(crate) fn run(
     };
     // What was captured is recorded: what follows reads the stored one, and needs the memory.
     let (lock, _nested) = &planned.prepared.into_locks();
-    read_back(context, lock, &journal, request)?;
+    let journaled = Journaled::new(context, lock, &journal)?;
+    journaled.read_back(request)?;
     interruption.refuse(request.kind)?;
-    start_journal(context, lock, &journal)?;
-    let done = match apply(context, lock, &journal, (Expect::Captured, interruption)) {
-        Ok(done) => done,
-        Err(error) => {
-            return Err(revert_after(
-                context,
-                lock,
-                &journal,
-                interruption.explained(request.kind, error),
-            ));
-        }
-    };
-    result.verified = done.verified;
+    journaled.start()?;
+    let applied = journaled.apply(Expect::Captured, interruption);
+    let restored = applied
+        .map_err(|error| journaled.revert_after(interruption.explained(request.kind, error)))?;
+    result.verified = true;
     // What something turned up in meanwhile has stayed, and so has what the loop wrote meanwhile.
-    let stayed = |path: &RepoPath| done.restored.kept.iter().any(|kept| kept.path == *path);
+    let stayed = |path: &RepoPath| restored.kept.iter().any(|kept| kept.path == *path);
     result.deleted.retain(|path| !stayed(path));
     result.written.retain(|path| !stayed(path));
-    result.kept.extend(done.restored.kept);
+    result.kept.extend(restored.kept);
     result.kept.sort();
     result.kept.dedup();
-    finish_journal(context, lock, &journal)
-        .map_err(|error| unrecorded(context, lock, &journal, error))?;
+    journaled
+        .finish()
+        .map_err(|error| journaled.unrecorded(error))?;
     interruption.tell_finished(context, request.kind);
     let run = context.load()?.state.run(&key).cloned();
     Ok(Restore {
@@ -155,54 +139,6 @@ pub(crate) fn run(
         changed: true,
         result,
         run,
-    })
-}
-
-/// Makes sure that the safety checkpoint has all that is overwritten or deleted, and that it can be read. The work tree is not
-/// changed.
-fn read_back(
-    context: &Context,
-    lock: &WorktreeLock,
-    journal: &RestoreJournal,
-    request: &RestoreRequest,
-) -> Result<()> {
-    let repo = context.repo()?;
-    let mut lost = repo.read_back_overwritten(lock, &journal.plan)?;
-    let safety = repo.load_checkpoint(&journal.safety_commit)?;
-    let (nested, lookup) = (
-        LayerPart::all(repo, &safety, &[])?,
-        TreeLookup::stored(repo)?,
-    );
-    for (path, from) in journal.plan.overwritten() {
-        let held = match LayerPart::baseline(&nested, &lookup, path)? {
-            Some(Baseline::Present(entry)) => Some(entry),
-            Some(_) => None,
-            None => safety.view().entry(&lookup, path)?,
-        };
-        if held.is_none_or(|held| (held.kind, held.oid) != (from.kind, from.oid.clone())) {
-            let reason = "the safety checkpoint does not have its content".to_owned();
-            lost.push(PathReason::new(path.clone(), reason));
-        }
-    }
-    if lost.is_empty() {
-        return Ok(());
-    }
-    let message =
-        "the files that would be overwritten could not be brought back; nothing was written";
-    Err(Error::new(ErrorKind::Conflicts, message)
-        .paths(lost)
-        .hint(request.command(&[])))
-}
-
-/// Writes the journal. An error may come after it has got its name: then it goes again.
-fn start_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
-    let repo = context.repo()?;
-    repo.write_restore_journal(lock, journal).map_err(|error| {
-        if repo.has_restore_journal() {
-            revert_after(context, lock, journal, error.into())
-        } else {
-            error.into()
-        }
     })
 }
 
@@ -235,162 +171,167 @@ fn head_after(
     }))
 }
 
-struct Done {
-    restored: Restored,
-    verified: bool,
-}
-
-/// Everything between the journal and the event. May be repeated after a cut.
-fn apply(
-    context: &Context,
-    lock: &WorktreeLock,
-    journal: &RestoreJournal,
-    (expect, interruption): (Expect, &Interruption),
-) -> Result<Done> {
-    let repo = context.repo()?;
-    let journaled = decode(journal)?;
-    let scope = journaled.operation.scope;
-    journaled
-        .unlink
-        .iter()
-        .try_for_each(|file| repo.remove_git_file(file))?;
-    let mut restored =
-        repo.execute_restore(lock, &journal.plan, expect, &|| interruption.stops())?;
-    journaled
-        .operation
-        .nested
-        .placed
-        .iter()
-        .try_for_each(|file| repo.write_git_file(file))?;
-    let mut verified = repo.verify_restore(&journal.plan, &restored)?;
-    if verified.differing.is_empty() {
-        verified.differing = repo.set_last_modes(lock, &restored)?;
-    }
-    if !verified.differing.is_empty() {
-        let message = "what was written does not read back as the checkpoint's";
-        return Err(Error::new(ErrorKind::Failed, message).paths(verified.differing));
-    }
-    let mut memory_kept = Vec::new();
-    if scope.covers_state() && journal.selection.is_empty() && !journaled.leave_memory {
-        memory_kept = restore_memory(context, journal, journaled.clear_loop_state)?;
-    }
-    if let Some(after) = &journal.head_after {
-        let now = repo.head()?;
-        if now != *after {
-            let message = format!(
-                "recover: {} to {}",
-                journal.kind, journaled.operation.checkpoint_id
-            );
-            move_head(repo, lock, journal, &message)?;
-        }
-    }
-    if context.has_git()
-        && scope != Scope::State
-        && !journal.restore_index
-        && let Err(error) =
-            repo.refresh_index(lock, &restored.written, &verified, context.lock_timeout())
-    {
-        // Only stat data: git finds out by itself, a little slower.
-        tracing::debug!(%error, "the index was not refreshed");
-    }
-    head::apply_index(context, lock, journal, &journaled)?;
-    for lost in &restored.lost {
-        context.warn(format!(
-            "{}: {}",
-            escape(&lost.path.to_lossy()),
-            lost.reason
-        ));
-    }
-    let root = memory::named_root(context);
-    let named = |kept: PathReason| PathReason {
-        path: root.join(kept.path.as_bytes()),
-        ..kept
-    };
-    restored.kept.extend(memory_kept.into_iter().map(named));
-    Ok(Done {
-        restored,
-        verified: true,
-    })
-}
-
-/// Moves HEAD on its branch, or to another one; the branch that `accept` began goes with what it was begun for.
-fn move_head(
-    repo: &Repo,
-    lock: &WorktreeLock,
-    journal: &RestoreJournal,
-    message: &str,
-) -> Result<()> {
-    let (before, Some(after)) = (&journal.head_before, &journal.head_after) else {
-        return Ok(());
-    };
-    match (&after.branch, &after.commit) {
-        (Some(branch), Some(commit)) if after.branch != before.branch => {
-            if journal.kind == OperationKind::Undo.as_str() {
-                repo.leave_branch(lock, before, after, message)?;
-            } else {
-                repo.start_branch(lock, before, branch, commit, message)?;
+impl Journaled<'_> {
+    /// Makes sure that the safety checkpoint has all that is overwritten or deleted, and that it can be read. The work tree is
+    /// not changed.
+    fn read_back(&self, request: &RestoreRequest) -> Result<()> {
+        let (repo, plan) = (self.repo, &self.journal.plan);
+        let mut lost = repo.read_back_overwritten(self.lock, plan)?;
+        let safety = self.safety()?;
+        let nested = LayerPart::all(repo, &safety, &[])?;
+        let lookup = TreeLookup::stored(repo)?;
+        for (path, from) in plan.overwritten() {
+            let held = match LayerPart::baseline(&nested, &lookup, path)? {
+                Some(Baseline::Present(entry)) => Some(entry),
+                Some(_) => None,
+                None => safety.view().entry(&lookup, path)?,
+            };
+            if held.is_none_or(|held| (held.kind, held.oid) != (from.kind, from.oid.clone())) {
+                let reason = "the safety checkpoint does not have its content";
+                lost.push(PathReason::new(path.clone(), reason));
             }
         }
-        _ => repo.move_branch(lock, before, after.commit.as_ref(), message)?,
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let message =
+            "the files that would be overwritten could not be brought back; nothing was written";
+        Err(Error::new(ErrorKind::Conflicts, message)
+            .paths(lost)
+            .hint(request.command(&[])))
     }
-    Ok(())
-}
 
-/// Puts the working memory back. What the loop wrote since the safety checkpoint stays as it is and is returned.
-fn restore_memory(
-    context: &Context,
-    journal: &RestoreJournal,
-    clear_loop_state: bool,
-) -> Result<Vec<PathReason>> {
-    let repo = context.repo()?;
-    let now = memory::read(context)?;
-    let before = repo.load_checkpoint(&journal.safety_commit)?.memory(repo)?;
-    let target = repo.load_checkpoint(&journal.target_commit)?;
-    let then = target.memory(repo)?;
-    let plan_from = if clear_loop_state {
-        memory::plan_after_error
-    } else {
-        memory::plan
-    };
-    let settings = &context.settings().memory;
-    let mut plan = plan_from(&now, &then, settings)?;
-    let kept = plan.leave_changed(&now, &[&before, &then]);
-    // What went before a kill may have left a folder that is empty now.
-    let is_gone = |path: &RepoPath| now.iter().all(|file| file.path != *path);
-    plan.delete.extend(
-        plan_from(&before, &then, settings)?
-            .delete
-            .into_iter()
-            .filter(is_gone),
-    );
-    plan.leave(&target.withheld_memory());
-    memory::apply(context.store(), &plan)?;
-    Ok(kept)
-}
+    /// Writes the journal. An error may come after it has got its name: then it goes again.
+    fn start(&self) -> Result<()> {
+        let written = self.repo.write_restore_journal(self.lock, self.journal);
+        written.map_err(|error| {
+            if self.repo.has_restore_journal() {
+                self.revert_after(error.into())
+            } else {
+                error.into()
+            }
+        })
+    }
 
-/// The event, then the journal goes: from here on the restore is history.
-fn finish_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
-    let journaled = decode(journal)?;
-    let mut ledger = context.store().lock()?;
-    if !is_recorded(ledger.state(), journal) {
-        let payload = Payload::Restored {
-            operation: Box::new(journaled.operation),
+    /// Everything between the journal and the event, verified. May be repeated after a cut.
+    fn apply(&self, expect: Expect, interruption: &Interruption) -> Result<Restored> {
+        let (context, repo, lock, journal) = (self.context, self.repo, self.lock, self.journal);
+        let unlink = &self.engine.unlink;
+        unlink
+            .iter()
+            .try_for_each(|file| repo.remove_git_file(file))?;
+        let mut restored =
+            repo.execute_restore(lock, &journal.plan, expect, &|| interruption.stops())?;
+        let placed = &self.engine.operation.nested.placed;
+        placed
+            .iter()
+            .try_for_each(|file| repo.write_git_file(file))?;
+        let mut verified = repo.verify_restore(&journal.plan, &restored)?;
+        if verified.differing.is_empty() {
+            verified.differing = repo.set_last_modes(lock, &restored)?;
+        }
+        if !verified.differing.is_empty() {
+            let message = "what was written does not read back as the checkpoint's";
+            return Err(Error::new(ErrorKind::Failed, message).paths(verified.differing));
+        }
+        let mut memory_kept = Vec::new();
+        if self.covers_memory() && !self.engine.leave_memory {
+            memory_kept = self.restore_memory()?;
+        }
+        self.move_head()?;
+        if context.has_git()
+            && self.engine.operation.scope != Scope::State
+            && !journal.restore_index
+            && let Err(error) =
+                repo.refresh_index(lock, &restored.written, &verified, context.lock_timeout())
+        {
+            // Only stat data: git finds out by itself, a little slower.
+            tracing::debug!(%error, "the index was not refreshed");
+        }
+        self.apply_index()?;
+        for lost in &restored.lost {
+            let path = escape(&lost.path.to_lossy());
+            context.warn(format!("{path}: {}", lost.reason));
+        }
+        let root = memory::named_root(context);
+        let named = |kept: PathReason| PathReason {
+            path: root.join(kept.path.as_bytes()),
+            ..kept
         };
-        let event = NewEvent {
-            run: journaled.run.clone(),
-            source: EventSource::Recover,
-            payload,
+        restored.kept.extend(memory_kept.into_iter().map(named));
+        Ok(restored)
+    }
+
+    /// Moves HEAD on its branch, or to another one; the branch that `accept` began goes with what it was begun for.
+    fn move_head(&self) -> Result<()> {
+        let (repo, lock, before) = (self.repo, self.lock, &self.journal.head_before);
+        let Some(after) = &self.journal.head_after else {
+            return Ok(());
         };
-        ledger.append(context.clock.now(), vec![event])?;
+        if repo.head()? == *after {
+            return Ok(());
+        }
+        let (kind, target) = (&self.journal.kind, &self.engine.operation.checkpoint_id);
+        let message = format!("recover: {kind} to {target}");
+        match (&after.branch, &after.commit) {
+            (Some(branch), Some(commit)) if after.branch != before.branch => {
+                if kind == OperationKind::Undo.as_str() {
+                    repo.leave_branch(lock, before, after, &message)?;
+                } else {
+                    repo.start_branch(lock, before, branch, commit, &message)?;
+                }
+            }
+            _ => repo.move_branch(lock, before, after.commit.as_ref(), &message)?,
+        }
+        Ok(())
     }
-    // It is done: the next command writes the views, should they fail now.
-    let written = seed_json::refresh_active(context, ledger.state());
-    let runs: Vec<_> = journaled.run.iter().collect();
-    if let Err(error) = written.and_then(|()| Ok(write_views(ledger, &runs)?)) {
-        let kind = &journal.kind;
-        tracing::warn!(%error, "the {kind} is done, but what is written for others to read is not up to date");
+
+    /// Puts the working memory back. What the loop wrote since the safety checkpoint stays as it is and is returned.
+    fn restore_memory(&self) -> Result<Vec<PathReason>> {
+        let (context, repo) = (self.context, self.repo);
+        let now = memory::read(context)?;
+        let before = self.safety()?.memory(repo)?;
+        let target = self.target()?;
+        let then = target.memory(repo)?;
+        let plan_from = if self.engine.clear_loop_state {
+            memory::plan_after_error
+        } else {
+            memory::plan
+        };
+        let settings = &context.settings().memory;
+        let mut plan = plan_from(&now, &then, settings)?;
+        let kept = plan.leave_changed(&now, &[&before, &then]);
+        // What went before a kill may have left a folder that is empty now.
+        let mut gone = plan_from(&before, &then, settings)?.delete;
+        gone.retain(|path| now.iter().all(|file| file.path != *path));
+        plan.delete.extend(gone);
+        plan.leave(&target.withheld_memory());
+        memory::apply(context.store(), &plan)?;
+        Ok(kept)
     }
-    Ok(context.repo()?.remove_restore_journal(lock)?)
+
+    /// The event, then the journal goes: from here on the restore is history.
+    fn finish(&self) -> Result<()> {
+        let (context, engine) = (self.context, &self.engine);
+        let mut ledger = context.store().lock()?;
+        if !self.is_recorded(ledger.state()) {
+            let operation = Box::new(engine.operation.clone());
+            let event = NewEvent {
+                run: engine.run.clone(),
+                source: EventSource::Recover,
+                payload: Payload::Restored { operation },
+            };
+            ledger.append(context.clock.now(), vec![event])?;
+        }
+        // It is done: the next command writes the views, should they fail now.
+        let written = seed_json::refresh_active(context, ledger.state());
+        let runs: Vec<_> = engine.run.iter().collect();
+        if let Err(error) = written.and_then(|()| Ok(write_views(ledger, &runs)?)) {
+            let kind = &self.journal.kind;
+            tracing::warn!(%error, "the {kind} is done, but what is written for others to read is not up to date");
+        }
+        Ok(self.repo.remove_restore_journal(self.lock)?)
+    }
 }
 
 /// Finishes a restore that a kill cut off, or takes it back where that is not possible. Returns what was done.
@@ -408,33 +349,28 @@ pub(crate) fn finish_cut_off(context: &Context) -> Result<Option<String>> {
     let interruption = Interruption::new(false)?;
     repo.reap_temp_files(&lock, &journal.plan)
         .map_err(|error| temp_file_left(&error.into()))?;
-    match apply(context, &lock, &journal, (Expect::CutOff, &interruption)) {
+    let journaled =
+        Journaled::new(context, &lock, &journal).map_err(|error| not_reverted(&error, &error))?;
+    let end = match journaled.apply(Expect::CutOff, &interruption) {
         Ok(_) => {
-            finish_journal(context, &lock, &journal)?;
-            interruption.tell_finished(context, decode(&journal)?.operation.kind);
+            journaled.finish()?;
+            interruption.tell_finished(context, journaled.engine.operation.kind);
             interruption.go_on()?;
-            Ok(Some(format!(
-                "{} {} was interrupted: finished",
-                journal.kind, journal.operation_id
-            )))
+            "finished"
         }
         Err(error) => {
             tracing::warn!(%error, "a restore that was interrupted cannot be finished; it is reverted");
-            let left =
-                revert(context, &lock, &journal).map_err(|second| not_reverted(&error, &second))?;
+            let reverted = journaled.revert();
+            let left = reverted.map_err(|second| not_reverted(&error, &second))?;
             if !left.is_empty() {
-                return Err(Error::new(
-                    ErrorKind::Partial,
-                    "a cut-off restore could be reverted in part only",
-                )
-                .paths(left));
+                let message = "a cut-off restore could be reverted in part only";
+                return Err(Error::new(ErrorKind::Partial, message).paths(left));
             }
-            Ok(Some(format!(
-                "{} {} was interrupted: reverted",
-                journal.kind, journal.operation_id
-            )))
+            "reverted"
         }
-    }
+    };
+    let (kind, id) = (&journal.kind, &journal.operation_id);
+    Ok(Some(format!("{kind} {id} was interrupted: {end}")))
 }
 
 /// Gives rights back that a capture had lent which was killed.
@@ -456,20 +392,21 @@ pub(super) fn restore_state_only(
     run: &RunKey,
     operation: Operation,
     commits: (&ObjectId, &ObjectId),
-) -> Result<RestoreJournal> {
-    let journaled = JournalContext {
+) -> Result<()> {
+    let engine = JournalContext {
         clear_loop_state: true,
         ..JournalContext::new(run, operation)
     };
-    let journal = journaled.journal(commits)?;
+    let journal = engine.journal(commits)?;
+    let journaled = Journaled::new(context, lock, &journal)?;
     let _interruption = Interruption::new(false)?;
-    start_journal(context, lock, &journal)?;
-    let kept = restore_memory(context, &journal, true)
-        .map_err(|error| revert_after(context, lock, &journal, error))?;
+    journaled.start()?;
+    let restored = journaled.restore_memory();
+    let kept = restored.map_err(|error| journaled.revert_after(error))?;
     if !kept.is_empty() {
         tracing::warn!(?kept, "written meanwhile: left as it is");
     }
-    Ok(journal)
+    Ok(())
 }
 
 /// What a restore does about a request to stop.

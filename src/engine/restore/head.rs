@@ -322,63 +322,94 @@ pub(super) fn is_on_top(head: &HeadPlan, request: &RestoreRequest) -> bool {
     *head == HeadPlan::Revert && !request.options.restore_index
 }
 
-/// Gives the index the target's entries of the planned paths.
-pub(super) fn apply_index(
-    context: &Context,
-    lock: &WorktreeLock,
-    journal: &RestoreJournal,
-    journaled: &JournalContext,
-) -> Result<()> {
-    let (repo, timeout) = (context.repo()?, context.lock_timeout());
-    if journal.restore_index {
-        return Ok(repo.restore_index(lock, &index_target(repo, journal, journaled)?, timeout)?);
-    }
-    if journal.index_paths.is_empty() {
-        return Ok(());
-    }
-    let (safety, target) = (
-        repo.load_checkpoint(&journal.safety_commit)?,
-        index_target(repo, journal, journaled)?,
-    );
-    let sides = (safety.view(), target.view());
-    Ok(repo.restore_index_paths(lock, &journal.index_paths, sides, timeout)?)
+/// A restore with its journal, under the work tree's lock: to be applied, recorded, or reverted.
+pub(super) struct Journaled<'a> {
+    pub context: &'a Context,
+    pub repo: &'a Repo,
+    pub lock: &'a WorktreeLock,
+    pub journal: &'a RestoreJournal,
+    /// What the journal holds beside the file plan.
+    pub engine: JournalContext,
 }
 
-/// The checkpoint whose index is restored.
-fn index_target(
-    repo: &Repo,
-    journal: &RestoreJournal,
-    journaled: &JournalContext,
-) -> Result<StoredCheckpoint> {
-    let mut stored = repo.load_checkpoint(&journal.target_commit)?;
-    if journaled.of_base {
-        let here = repo.load_checkpoint(&journal.safety_commit)?.manifest;
-        stored = stored.base(repo, &here)?.unwrap_or(stored);
+impl<'a> Journaled<'a> {
+    pub(super) fn new(
+        context: &'a Context,
+        lock: &'a WorktreeLock,
+        journal: &'a RestoreJournal,
+    ) -> Result<Self> {
+        let engine = JournalContext::deserialize(&journal.context).map_err(|error| {
+            let message = format!("the restore's journal is damaged: {error}");
+            Error::new(ErrorKind::Corrupt, message)
+        })?;
+        Ok(Self {
+            context,
+            repo: context.repo()?,
+            lock,
+            journal,
+            engine,
+        })
     }
-    Ok(if journaled.on_top {
-        stored.committed()
-    } else {
-        stored
-    })
-}
 
-/// Takes back what became of the index. It is left alone where it is as before: another process may hold its lock, which may be
-/// why it was not restored.
-fn revert_index(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
-    if !journal.restore_index && journal.index_paths.is_empty() {
-        return Ok(());
+    /// The checkpoint that holds what there was.
+    pub(super) fn safety(&self) -> Result<StoredCheckpoint> {
+        Ok(self.repo.load_checkpoint(&self.journal.safety_commit)?)
     }
-    let (repo, timeout) = (context.repo()?, context.lock_timeout());
-    let safety = repo.load_checkpoint(&journal.safety_commit)?;
-    if repo.index_is(&safety)? {
-        return Ok(());
+
+    /// The one that is restored.
+    pub(super) fn target(&self) -> Result<StoredCheckpoint> {
+        Ok(self.repo.load_checkpoint(&self.journal.target_commit)?)
     }
-    if journal.restore_index {
-        return Ok(repo.restore_index(lock, &safety, timeout)?);
+
+    /// Whether the working memory is part of it.
+    pub(super) fn covers_memory(&self) -> bool {
+        self.engine.operation.scope.covers_state() && self.journal.selection.is_empty()
     }
-    let target = index_target(repo, journal, &decode(journal)?)?;
-    let sides = (target.view(), safety.view());
-    Ok(repo.restore_index_paths(lock, &journal.index_paths, sides, timeout)?)
+
+    /// Gives the index the target's entries of the planned paths.
+    pub(super) fn apply_index(&self) -> Result<()> {
+        if self.journal.restore_index || !self.journal.index_paths.is_empty() {
+            self.set_index(&self.safety()?, &self.index_target()?)?;
+        }
+        Ok(())
+    }
+
+    /// Takes back what became of the index. It is left alone where it is as before: another process may hold its lock, which
+    /// may be why it was not restored.
+    fn revert_index(&self) -> Result<()> {
+        if !self.journal.restore_index && self.journal.index_paths.is_empty() {
+            return Ok(());
+        }
+        let safety = self.safety()?;
+        if self.repo.index_is(&safety)? {
+            return Ok(());
+        }
+        self.set_index(&self.index_target()?, &safety)
+    }
+
+    /// Makes the index, or its planned paths, as `to` has them and not as `from`.
+    fn set_index(&self, from: &StoredCheckpoint, to: &StoredCheckpoint) -> Result<()> {
+        let (lock, timeout) = (self.lock, self.context.lock_timeout());
+        if self.journal.restore_index {
+            return Ok(self.repo.restore_index(lock, to, timeout)?);
+        }
+        let (paths, sides) = (&self.journal.index_paths, (from.view(), to.view()));
+        Ok(self.repo.restore_index_paths(lock, paths, sides, timeout)?)
+    }
+
+    /// The checkpoint whose index is restored.
+    fn index_target(&self) -> Result<StoredCheckpoint> {
+        let mut stored = self.target()?;
+        if self.engine.of_base {
+            let here = self.safety()?.manifest;
+            stored = stored.base(self.repo, &here)?.unwrap_or(stored);
+        }
+        Ok(if self.engine.on_top {
+            stored.committed()
+        } else {
+            stored
+        })
+    }
 }
 
 /// What the engine needs beside the file plan to finish a restore that was cut off.
@@ -444,59 +475,8 @@ impl JournalContext {
     }
 }
 
-pub(super) fn decode(journal: &RestoreJournal) -> Result<JournalContext> {
-    JournalContext::deserialize(&journal.context).map_err(|error| {
-        Error::new(
-            ErrorKind::Corrupt,
-            format!("the restore's journal is damaged: {error}"),
-        )
-    })
-}
-
-/// Whether the restore's event is in the ledger.
-pub(super) fn is_recorded(state: &State, journal: &RestoreJournal) -> bool {
-    state
-        .worktrees
-        .values()
-        .any(|worktree| worktree.last_operation.as_ref() == Some(&journal.operation_id))
-}
-
 /// How the message of an error ends after which everything is as it was.
 const REVERTED: &str = "what was written was reverted";
-
-/// Takes back what a failed restore has done so far. The journal stays only where that fails too.
-pub(super) fn revert_after(
-    context: &Context,
-    lock: &WorktreeLock,
-    journal: &RestoreJournal,
-    error: Error,
-) -> Error {
-    match revert(context, lock, journal) {
-        Ok(left) if left.is_empty() => reverted(error),
-        Ok(left) => {
-            let mut partial = Error::new(
-                ErrorKind::Partial,
-                format!(
-                    "{error}; not everything could be reverted: undo does it, once what is in the way is gone"
-                ),
-            );
-            partial.hint = Some(Hint::recover(["undo"]));
-            partial.paths(left)
-        }
-        // The journal goes last: all the rest was taken back.
-        Err(_) if !context.repo().is_ok_and(Repo::has_restore_journal) => error,
-        Err(second) => not_reverted(&error, &second),
-    }
-}
-
-/// What stopped the restore, and that nothing is left of that.
-fn reverted(mut error: Error) -> Error {
-    if !error.message.ends_with(REVERTED) {
-        error.message.push_str("; ");
-        error.message.push_str(REVERTED);
-    }
-    error
-}
 
 /// A temporary file that cannot be removed would be captured: the journal waits until it can be.
 pub(super) fn temp_file_left(error: &Error) -> Error {
@@ -515,96 +495,110 @@ pub(super) fn not_reverted(error: &Error, second: &Error) -> Error {
     ))
 }
 
-/// Everything is as it should be, but the event, the views or the journal's removal failed.
-pub(super) fn unrecorded(
-    context: &Context,
-    lock: &WorktreeLock,
-    journal: &RestoreJournal,
-    error: Error,
-) -> Error {
-    if !context.repo().is_ok_and(Repo::has_restore_journal) {
-        // It goes last.
-        return error;
-    }
-    match context.load() {
-        Ok(loaded) if is_recorded(&loaded.state, journal) => journal_pending(error.explained()),
-        // Without its event the restore has not happened: nothing could take it back.
-        Ok(_) => revert_after(context, lock, journal, error),
-        // Which of the two it is only the repair can find out.
-        Err(second) => not_reverted(&error, &second),
-    }
-}
-
 fn journal_pending(message: String) -> Error {
     Error::new(ErrorKind::CutOff, message).hint(Hint::recover(["doctor", "--repair"]))
 }
 
-/// Files, working memory, HEAD and index, each by itself: what cannot be taken back keeps no other part from it. The
-/// first error is returned, and the journal stays then.
-pub(super) fn revert(
-    context: &Context,
-    lock: &WorktreeLock,
-    journal: &RestoreJournal,
-) -> Result<Vec<PathReason>> {
-    let repo = context.repo()?;
-    let journaled = decode(journal)?;
-    let placed = journaled
-        .operation
-        .nested
-        .placed
-        .iter()
-        .try_for_each(|file| repo.remove_git_file(file));
-    let files = repo
-        .execute_restore(lock, &journal.plan.invert(), Expect::CutOff, &|| false)
-        .map_err(Error::from);
-    let files = files.and_then(|files| {
-        repo.set_last_modes(lock, &files)?;
-        Ok(files)
-    });
-    let unlinked = journaled
-        .unlink
-        .iter()
-        .try_for_each(|file| repo.write_git_file(file));
-    let memory = revert_memory(context, journal);
-    let head = revert_head(repo, lock, journal);
-    let index = revert_index(context, lock, journal);
-    let mut left = files?.kept;
-    placed?;
-    unlinked?;
-    left.extend(memory?);
-    head?;
-    index?;
-    repo.reap_temp_files(lock, &journal.plan)?;
-    repo.remove_restore_journal(lock)?;
-    Ok(left)
-}
-
-fn revert_memory(context: &Context, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
-    if !decode(journal)?.operation.scope.covers_state() || !journal.selection.is_empty() {
-        return Ok(Vec::new());
+impl Journaled<'_> {
+    /// Whether the restore's event is in the ledger.
+    pub(super) fn is_recorded(&self, state: &State) -> bool {
+        let mut worktrees = state.worktrees.values();
+        let id = Some(&self.journal.operation_id);
+        worktrees.any(|worktree| worktree.last_operation.as_ref() == id)
     }
-    let repo = context.repo()?;
-    let now = memory::read(context)?;
-    let before = repo.load_checkpoint(&journal.safety_commit)?.memory(repo)?;
-    let then = repo.load_checkpoint(&journal.target_commit)?.memory(repo)?;
-    let mut plan = memory::plan(&now, &before, &context.settings().memory)?;
-    let left = plan.leave_changed(&now, &[&before, &then]);
-    memory::apply(context.store(), &plan)?;
-    Ok(left)
-}
 
-fn revert_head(repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
-    if let Some(after) = &journal.head_after
-        && repo.head()? == *after
-    {
-        let message = format!("recover: {} reverted", journal.kind);
-        let before = &journal.head_before;
-        match (&before.branch, &before.commit) {
-            (Some(branch), Some(commit)) if before.branch != after.branch => {
-                repo.start_branch(lock, after, branch, commit, &message)?;
+    /// Takes back what a failed restore has done so far. The journal stays only where that fails too.
+    pub(super) fn revert_after(&self, mut error: Error) -> Error {
+        match self.revert() {
+            Ok(left) if left.is_empty() => {
+                if !error.message.ends_with(REVERTED) {
+                    error.message += &format!("; {REVERTED}");
+                }
+                error
             }
-            _ => repo.move_branch(lock, after, before.commit.as_ref(), &message)?,
+            Ok(left) => {
+                let message = format!(
+                    "{error}; not everything could be reverted: undo does it, once what is in the way is gone"
+                );
+                let partial = Error::new(ErrorKind::Partial, message).paths(left);
+                partial.hint(Hint::recover(["undo"]))
+            }
+            // The journal goes last: all the rest was taken back.
+            Err(_) if !self.repo.has_restore_journal() => error,
+            Err(second) => not_reverted(&error, &second),
         }
     }
-    Ok(())
+
+    /// Everything is as it should be, but the event, the views or the journal's removal failed.
+    pub(super) fn unrecorded(&self, error: Error) -> Error {
+        if !self.repo.has_restore_journal() {
+            // It goes last.
+            return error;
+        }
+        match self.context.load() {
+            Ok(loaded) if self.is_recorded(&loaded.state) => journal_pending(error.explained()),
+            // Without its event the restore has not happened: nothing could take it back.
+            Ok(_) => self.revert_after(error),
+            // Which of the two it is only the repair can find out.
+            Err(second) => not_reverted(&error, &second),
+        }
+    }
+
+    /// Files, working memory, HEAD and index, each by itself: what cannot be taken back keeps no other part from it. The
+    /// first error is returned, and the journal stays then.
+    pub(super) fn revert(&self) -> Result<Vec<PathReason>> {
+        let (repo, lock, plan) = (self.repo, self.lock, &self.journal.plan);
+        let placed = &self.engine.operation.nested.placed;
+        let placed = placed
+            .iter()
+            .try_for_each(|file| repo.remove_git_file(file));
+        let files = repo.execute_restore(lock, &plan.invert(), Expect::CutOff, &|| false);
+        let files = files.map_err(Error::from).and_then(|files| {
+            repo.set_last_modes(lock, &files)?;
+            Ok(files)
+        });
+        let unlink = &self.engine.unlink;
+        let unlinked = unlink.iter().try_for_each(|file| repo.write_git_file(file));
+        let memory = self.revert_memory();
+        let head = self.revert_head();
+        let index = self.revert_index();
+        let mut left = files?.kept;
+        placed?;
+        unlinked?;
+        left.extend(memory?);
+        head?;
+        index?;
+        repo.reap_temp_files(lock, plan)?;
+        repo.remove_restore_journal(lock)?;
+        Ok(left)
+    }
+
+    fn revert_memory(&self) -> Result<Vec<PathReason>> {
+        if !self.covers_memory() {
+            return Ok(Vec::new());
+        }
+        let now = memory::read(self.context)?;
+        let before = self.safety()?.memory(self.repo)?;
+        let then = self.target()?.memory(self.repo)?;
+        let mut plan = memory::plan(&now, &before, &self.context.settings().memory)?;
+        let left = plan.leave_changed(&now, &[&before, &then]);
+        memory::apply(self.context.store(), &plan)?;
+        Ok(left)
+    }
+
+    fn revert_head(&self) -> Result<()> {
+        let (repo, lock, before) = (self.repo, self.lock, &self.journal.head_before);
+        if let Some(after) = &self.journal.head_after
+            && repo.head()? == *after
+        {
+            let message = format!("recover: {} reverted", self.journal.kind);
+            match (&before.branch, &before.commit) {
+                (Some(branch), Some(commit)) if before.branch != after.branch => {
+                    repo.start_branch(lock, after, branch, commit, &message)?;
+                }
+                _ => repo.move_branch(lock, after, before.commit.as_ref(), &message)?,
+            }
+        }
+        Ok(())
+    }
 }

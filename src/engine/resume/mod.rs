@@ -12,11 +12,9 @@ use prepare::{Way, spec_of};
 
 use crate::engine::attempt::preconditions::reconsider;
 use crate::engine::attempt::run_summary::{night, outlook, run_retry_status};
-use crate::engine::base::clock::WaitLimit;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{ErrorKind, Result};
 use crate::engine::base::progress::WakeReason;
 use crate::engine::base::runs::{self, run_of};
+use crate::engine::base::{Context, ErrorKind, Result, WaitLimit};
 use crate::engine::record::events::apply_speculatively;
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::select;
@@ -28,16 +26,13 @@ use crate::engine::run::{
 };
 use crate::engine::trust;
 use crate::engine::trust::agreed::{self, note_agreed};
-use crate::model::decision::{Action, Standing, Strategy};
-use crate::model::event::Payload;
-use crate::model::feedback::FeedbackLoop;
-use crate::model::hint::Hint;
-use crate::model::id::RunId;
-use crate::model::path::FolderId;
-use crate::model::run::{Run, RunKey, RunStatus, SessionMode};
+use crate::model::run::SessionMode;
 use crate::model::spec::Launch;
-use crate::model::state::State;
 use crate::model::time::format_duration;
+use crate::model::{
+    Action, FeedbackLoop, FolderId, Hint, Payload, Run, RunId, RunKey, RunStatus, Standing, State,
+    Strategy,
+};
 use crate::policy::retry::{Outlook, ToAccept, next_command};
 use crate::store::NewEvent;
 

@@ -6,18 +6,16 @@ use serde::{Serialize, Serializer};
 use super::ResumeRequest;
 use crate::agent;
 use crate::engine::base::clock::millis;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::run_settings::configured_checks;
 use crate::engine::recovery;
 use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::engine::rollback::{refuse_mixed, restore_checkpoint, rollback_target, tell_of_edits};
-use crate::model::checkpoint::Checkpoint;
-use crate::model::decision::Strategy;
-use crate::model::event::Payload;
-use crate::model::hint::{Hint, join};
-use crate::model::run::{Iteration, IterationStatus, Run, RunSpec, RunStatus};
-use crate::model::state::{Named, State};
+use crate::model::hint::join;
+use crate::model::{
+    Checkpoint, Hint, Iteration, IterationStatus, Named, Payload, Run, RunSpec, RunStatus, State,
+    Strategy,
+};
 use crate::policy::checkpoint_events::still_masked;
 use crate::policy::restore::Edits;
 

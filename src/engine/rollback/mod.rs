@@ -241,29 +241,18 @@ pub(in crate::engine) fn tell_of_edits(
 }
 
 fn reposition(run: &Run, target: &Target, after_iteration: u32) -> Reposition {
-    match target {
-        Target::Full | Target::Discard => Reposition {
-            current_iteration: 1,
-            status: if *target == Target::Discard {
-                RunStatus::Closed
-            } else {
-                RunStatus::Pending
-            },
-            clear_failure: true,
+    Reposition {
+        current_iteration: match target {
+            Target::Full | Target::Discard => 1,
+            Target::Iteration(number) => *number,
+            Target::Checkpoint(_) | Target::Safest => next_after(run, after_iteration),
         },
-        Target::Iteration(number) => Reposition {
-            current_iteration: *number,
-            status: RunStatus::Paused,
-            clear_failure: false,
+        status: match target {
+            Target::Discard => RunStatus::Closed,
+            Target::Full => RunStatus::Pending,
+            _ => RunStatus::Paused,
         },
-        Target::Checkpoint(_) | Target::Safest => {
-            let current_iteration = next_after(run, after_iteration);
-            Reposition {
-                current_iteration,
-                status: RunStatus::Paused,
-                clear_failure: false,
-            }
-        }
+        clear_failure: matches!(target, Target::Full | Target::Discard),
     }
 }
 

@@ -3,24 +3,21 @@
 //! Edits of others are never taken for the run's own work. The files of an iteration that was given up go back to what they were when
 //! it began; its work stays in its checkpoint.
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::run_settings::settings_of;
 use crate::engine::record::storage::{Prepared, Request};
-use crate::engine::record::{checkpoint, events, stored};
+use crate::engine::record::{checkpoint, stored};
 use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::engine::rollback::{refuse_mixed, restore_checkpoint};
 use crate::git::tree::TreeLookup;
-use crate::model::checkpoint::{Checkpoint, trigger};
-use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
+use crate::model::checkpoint::trigger;
 use crate::model::operation::BaselineLayer;
-use crate::model::path::RepoPath;
-use crate::model::run::{Iteration, NO_CHECKPOINT, OnFailure, Run, RunKey};
-use crate::model::state::State;
+use crate::model::run::{NO_CHECKPOINT, OnFailure};
+use crate::model::{Checkpoint, CheckpointId, Hint, Iteration, RepoPath, Run, RunKey, State};
 use crate::policy::restore::{Edits, glob_of};
 use crate::policy::settings::OnGiveUp;
+use crate::store::views::write_views;
 
 /// Takes a checkpoint where the work tree is not as the run is known to have left it: no attempt begins without one.
 ///
@@ -57,17 +54,15 @@ fn try_capture(context: &Context, key: &RunKey) -> Result<()> {
     let iteration = run.current_iteration;
     let begun = run.iterations.get(iteration);
     let begins = begun.is_none_or(|begun| begun.attempts.is_empty());
-    let ledger = context.store().lock()?;
+    let mut ledger = context.store().lock()?;
+    let description = format!("Found changed before an attempt of iteration {iteration}");
     let request = Request {
-        description: format!("Found changed before an attempt of iteration {iteration}"),
-        trigger: trigger::EDITED.to_owned(),
-        kind: trigger::kind_of(trigger::EDITED),
         after_iteration: Some(iteration.saturating_sub(u32::from(begins))),
-        ..Request::default()
+        ..Request::new(trigger::EDITED, description)
     };
-    let taken = checkpoint::record(context, &ledger, key, &prepared, request)?;
-    let event = checkpoint::event(&taken);
-    events::append(ledger, key, taken.created_at, vec![event]).map(drop)
+    checkpoint::take(context, &mut ledger, key, &prepared, request)?;
+    write_views(ledger, &[key])?;
+    Ok(())
 }
 
 /// What edits by hand in this work tree are compared with.

@@ -3,19 +3,16 @@
 use std::path::Path;
 
 use crate::agent;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::engine::record::run_settings::{folder_of, loops_of, shell_of};
 use crate::model::agent_record::{AgentKind, AgentRecord};
-use crate::model::failure::{Cause, Failure, FailureEvidence, FailureType};
-use crate::model::feedback::{CheckKind, FeedbackResult};
-use crate::model::hint::{self, Hint};
-use crate::model::manifest::Change;
-use crate::model::path::FolderId;
-use crate::model::run::{Run, RunKey, RunSpec};
+use crate::model::failure::FailureEvidence;
 use crate::model::spec::Launch;
-use crate::model::time::Timestamp;
+use crate::model::{
+    Cause, Change, CheckKind, Failure, FailureType, FeedbackResult, FolderId, Hint, Run, RunKey,
+    RunSpec, Timestamp, hint,
+};
 use crate::policy::classify::{classify, lone_error};
 use crate::policy::program::first_program;
 use crate::policy::restore::Selection;

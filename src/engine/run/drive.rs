@@ -12,26 +12,22 @@ use super::notify::{Happened, notify, notify_of_error};
 use super::{DriveOptions, Driven, Outcome, between_attempts, commands, execute, feedback, retry};
 use crate::engine::attempt;
 use crate::engine::attempt::run_summary::{self, night, outlook};
-use crate::engine::base::clock::WaitLimit;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::{ProgressEvent, WakeReason};
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Result, WaitLimit};
 use crate::engine::record::attempt_record::{Ended, Ending, Started};
+use crate::engine::record::events::resumed;
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::{git_state, run_settings};
 use crate::engine::remote::{Session, release};
 use crate::engine::rollback::{refuse_mixed, restore_checkpoint, rollback_target};
 use crate::engine::run::fix_session;
 use crate::engine::runs::prune;
-use crate::model::decision::{Action, Decision, Standing, Strategy};
-use crate::model::event::Payload;
-use crate::model::failure::{Cause, Condition, Failure};
-use crate::model::hint::Hint;
-use crate::model::path::FolderId;
-use crate::model::run::{IterationStatus, OnFailure, Run, RunKey, RunStatus};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::run::OnFailure;
+use crate::model::{
+    Action, Cause, Condition, Decision, Failure, FolderId, Hint, IterationStatus, Payload, Run,
+    RunKey, RunStatus, Standing, State, Strategy, Timestamp,
+};
 use crate::policy::changes::of_tampering;
 use crate::policy::classify;
 use crate::policy::restore::Edits;
@@ -85,7 +81,7 @@ pub(crate) fn drive(
 fn drive_held(
     context: &Context,
     key: &RunKey,
-    session: Option<&Session>,
+    session: Option<&Session<'_>>,
     options: &DriveOptions,
 ) -> Result<Driven> {
     let mut driver = Driver {
@@ -106,9 +102,7 @@ fn drive_held(
     };
     let ended = match driver.run() {
         // What ended a wait may have been that another process has the run.
-        Err(Halt::At(outcome)) => session
-            .map_or(Ok(()), |session| session.check(context, key))
-            .map(|()| outcome),
+        Err(Halt::At(outcome)) => session.map_or(Ok(()), Session::check).map(|()| outcome),
         Err(Halt::Failed(error)) => Err(error),
     };
     let ended = ended.or_else(|error| driver.pause(error));
@@ -137,7 +131,7 @@ struct Driver<'a> {
     /// How long it has waited in all.
     waited: Duration,
     /// The claim of a run that lies on a remote.
-    session: Option<&'a Session>,
+    session: Option<&'a Session<'a>>,
     /// Failures that were charged since the subtask's last success.
     witnessed: Vec<(String, Cause)>,
 }
@@ -177,8 +171,7 @@ impl Driver<'_> {
             return Ok(());
         };
         if let Some(session) = self.session
-            && let Err(error) =
-                session.before_attempt(self.context, self.key, !self.options.no_wait)
+            && let Err(error) = session.before_attempt(!self.options.no_wait)
         {
             return Err(self.abandon(&started, error).into());
         }
@@ -191,9 +184,7 @@ impl Driver<'_> {
             (self.options, self.session),
         );
         self.context.refuse_replaced(self.key)?;
-        let ended_by = self
-            .session
-            .and_then(|session| session.ends_attempt(self.context, self.key));
+        let ended_by = self.session.and_then(Session::ends_attempt);
         let is_stopped = ended_by.is_some();
         let mut executed = match executed {
             Ok(executed) => executed,
@@ -222,10 +213,10 @@ impl Driver<'_> {
         self.tell(&ended, &started);
         if let Some(session) = self.session {
             if is_stopped {
-                session.reach(self.context, self.key, !self.options.no_wait)?;
+                session.reach(!self.options.no_wait)?;
                 return Ok(self.resume_after(&ended)?);
             }
-            session.after_attempt(self.context, self.key)?;
+            session.after_attempt()?;
         }
         self.follow(&ended, &started)?;
         if self.context.progress.is_to_stop() {
@@ -261,29 +252,28 @@ impl Driver<'_> {
                 | ErrorKind::GaveUpWaiting
                 | ErrorKind::Usage
         );
-        // Where the record of the run is lost, nothing is written that would look like a new one.
-        let is_lost = || self.load().is_err();
-        let is_at_start = !self.has_attempted && error.kind != ErrorKind::NotCaptured;
-        if is_at_start
-            || is_no_failure
+        let is_captured = error.kind != ErrorKind::NotCaptured;
+        if is_no_failure
+            || is_captured && !self.has_attempted
             || self.context.refuse_replaced(self.key).is_err()
-            || is_lost()
+            // Where the record of the run is lost, nothing is written that would look like a new one.
+            || self.load().is_err()
         {
             return Err(error);
         }
-        let (kind, hint) = match error.kind {
-            // Whatever is to be done about it, taking the run up again comes after it.
-            ErrorKind::NotCaptured => (error.kind, None),
-            _ => (ErrorKind::NeedsPerson, error.hint.clone()),
-        };
-        let hint = hint.map_or_else(String::new, |hint| format!("; {}", self.context.line(hint)));
         error.message = error.explained();
-        let reason = format!("{}{hint}", error.message);
+        let mut reason = error.message.clone();
+        // Whatever is to be done about a missing checkpoint, taking the run up again comes after it.
+        if let Some(hint) = error.hint.clone().filter(|_| is_captured) {
+            reason += &format!("; {}", self.context.line(hint));
+        }
         if let Err(unrecorded) = self.set_status(RunStatus::Paused, reason) {
             tracing::error!(error = %unrecorded, "the end of the run was not recorded");
             return Err(error);
         }
-        error.kind = kind;
+        if is_captured {
+            error.kind = ErrorKind::NeedsPerson;
+        }
         self.stopped = Some(error);
         Ok(Outcome::Paused)
     }
@@ -332,9 +322,10 @@ impl Driver<'_> {
         } else {
             Outcome::Complete
         };
-        let is_between = run.failure.is_none() && run.current_iteration > 1;
-        if is_between
-            && let Some(until) = &run.spec.until
+        let until = run.spec.until.as_ref();
+        if run.failure.is_none()
+            && run.current_iteration > 1
+            && let Some(until) = until
             && self.passes(run, until, &run.spec.until_dir)?
         {
             return Err(Halt::At(ended));
@@ -344,26 +335,18 @@ impl Driver<'_> {
         if is_left && !run.is_out_of_iterations() {
             return Ok(());
         }
-        Err(Halt::At(
-            if run.spec.until.is_some() && ended == Outcome::Complete {
-                Outcome::Failed
-            } else {
-                ended
-            },
-        ))
+        let is_missed = until.is_some() && ended == Outcome::Complete;
+        Err(Halt::At(if is_missed { Outcome::Failed } else { ended }))
     }
 
     fn passes(&mut self, run: &Run, command: &str, dir: &FolderId) -> Step<bool> {
         let shell = run_settings::shell_of(self.context, &run.spec);
         let program = Program::Argv(vec![shell.into(), "-c".into(), command.into()]);
         let folder = run_settings::start_folder(self.context.worktree(), dir)?;
-        let supervised = Supervised {
-            show: Show::Nothing,
-            ..Supervised::new(program, folder)
-        };
-        let exit = supervised
-            .run(&self.context.interrupts, |_| Ok(()))
-            .with_context(|| format!("cannot run --until '{command}'"))?;
+        let mut supervised = Supervised::new(program, folder);
+        supervised.show = Show::Nothing;
+        let exit = supervised.run(&self.context.interrupts, |_| Ok(()));
+        let exit = exit.with_context(|| format!("cannot run --until '{command}'"))?;
         match exit.cancelled {
             Some(signal) => Err(self.interrupted_by(signal.exit_code())),
             None => Ok(exit.exit_code == Some(0)),
@@ -376,9 +359,13 @@ impl Driver<'_> {
         let settings = run_settings::settings_of(self.context, run);
         match self.status(&state, run, &settings).standing {
             Standing::Allowed => match self.limited_until.take() {
-                // Where it is not waited for, the next attempt finds out.
-                Some(until) if !self.options.no_wait && self.is_awaited(until, &settings) => {
-                    self.wait_until(run, until)
+                // Where it is not waited for, or is too far ahead, the next attempt finds out.
+                Some(until) if !self.options.no_wait => {
+                    let wait = until.since(self.context.clock.now());
+                    let is_awaited = !wait.is_zero() && wait <= settings.retry.max_park;
+                    is_awaited
+                        .then(|| self.wait_until(run, until))
+                        .unwrap_or(Ok(()))
                 }
                 _ => Ok(()),
             },
@@ -387,12 +374,6 @@ impl Driver<'_> {
             Standing::Wait(until) if self.context.progress.skips_wait(until) => Ok(()),
             Standing::Wait(until) => self.wait_until(run, until),
         }
-    }
-
-    /// Whether a time lies ahead, and no further than a limit is waited for.
-    fn is_awaited(&self, until: Timestamp, settings: &Settings) -> bool {
-        let wait = until.since(self.context.clock.now());
-        !wait.is_zero() && wait <= settings.retry.max_park
     }
 
     fn wait_until(&mut self, run: &Run, until: Timestamp) -> Step {
@@ -454,10 +435,7 @@ impl Driver<'_> {
         let begin = begin_of(self.context, &before);
         let started = attempt::begin(self.context, &mut ledger, self.key, &begin)?;
         write_views(ledger, &[self.key])?;
-        let default = settings
-            .retry
-            .override_attempts
-            .unwrap_or(settings.retry.max_attempts);
+        let default = run_settings::max_attempts(&settings.retry);
         let limit = status.max_attempts.unwrap_or(default);
         self.context.emit(ProgressEvent::Attempt {
             run: &started.run,
@@ -472,15 +450,7 @@ impl Driver<'_> {
 
     /// The run goes on after an attempt that was stopped for its claim, as if it had been resumed.
     fn resume_after(&self, ended: &Ended) -> Result<()> {
-        let resumed = Payload::RunResumed {
-            strategy: Some(Strategy::RetrySame),
-            iteration: ended.end.iteration,
-            supersede: false,
-            instructions: None,
-            error_context: false,
-            granted: false,
-            restart: false,
-        };
+        let resumed = resumed(Strategy::RetrySame, ended.end.iteration, None);
         self.context.record(self.key, vec![resumed])
     }
 
@@ -662,8 +632,7 @@ impl Driver<'_> {
     }
 
     fn set_status(&self, status: RunStatus, reason: String) -> Result<()> {
-        self.context
-            .record(self.key, vec![Payload::RunStatusChanged { status, reason }])
+        self.context.record_status(self.key, status, reason)
     }
 
     /// Tells whoever is away that it ended, and why where it is not complete.

@@ -8,7 +8,7 @@
 //! else; the attempt is none the worse for it.
 
 use std::cell::OnceCell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -23,28 +23,22 @@ use crate::agent::Stream;
 use crate::durable::{Sync, present};
 use crate::engine::attempt::note_usage;
 use crate::engine::base::clock::millis;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::checkpoint::{create_automatic, due};
 use crate::engine::record::attempt_record::{Begin, Ending, Started};
-use crate::engine::record::run_settings::{
-    attempt_folder, identity, loops_of, shell_of, start_folder,
-};
+use crate::engine::record::run_settings::{attempt_folder, identity, loops_of, start_folder};
 use crate::engine::record::{git_state, lane};
 use crate::engine::recovery::lost;
 use crate::engine::remote::Session;
 use crate::engine::trust;
 use crate::git::repo::ForeignLock;
 use crate::model::agent_record::{AgentKind, AgentRecord, Usage};
-use crate::model::event::{AttemptEnd, Payload};
-use crate::model::failure::Failure;
-use crate::model::feedback::CheckKind;
-use crate::model::path::FolderId;
-use crate::model::run::{Leftover, ProcessId, Run, RunKey};
+use crate::model::run::Leftover;
 use crate::model::spec::{Launch, PromptMode};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::{
+    AttemptEnd, CheckKind, Failure, FolderId, Payload, ProcessId, Run, RunKey, State, Timestamp,
+};
 use crate::os::own_program;
 use crate::policy::classify::{self, classify, stage_of_command};
 use crate::policy::prompt::{PromptParts, prompt};
@@ -89,9 +83,8 @@ pub(super) fn never_run(message: String) -> Ending {
 pub(super) fn begin_of(context: &Context, run: &Run) -> Begin {
     Begin {
         approach: run.spec.approach.clone(),
-        iteration: None,
-        subtask: None,
         supervisor: Some(context.supervisor_id()),
+        ..Begin::default()
     }
 }
 
@@ -124,9 +117,10 @@ pub(super) fn execute(
     key: &RunKey,
     before: &Run,
     started: &Started,
-    (options, session): (&DriveOptions, Option<&Session>),
+    (options, session): (&DriveOptions, Option<&Session<'_>>),
 ) -> Result<Executed> {
-    let folder = attempt_dir(context, key, started)?;
+    let folder = attempt_folder(context, key, started.iteration, started.attempt);
+    context.create_state_dir(&folder)?;
     let log = folder.join("output.log");
     put_aside(context, &log, started);
     let text = prompt_of(context, &context.load()?.state, before, &started.subtask);
@@ -159,7 +153,7 @@ pub(super) fn execute(
         let message = format!("cannot start the command: {}", error.message);
         return Err(Error::new(ErrorKind::Usage, message));
     }
-    let interrupted = exit.cancelled.map(Signal::exit_code);
+    let exit_signal = exit.cancelled.map(Signal::exit_code);
     // What an atomic step left that was killed within the attempt is no part of its result.
     let settled = lost::recover_steps(context).inspect_err(
         |error| tracing::warn!(%error, "a step of the attempt was interrupted and is not resolved"),
@@ -226,33 +220,28 @@ pub(super) fn execute(
     let is_judged = |failure: &Failure| {
         !loops.is_empty() && may_be_done(failure, (&evidence, record.as_ref()), &changed)
     };
+    let mut executed = Executed {
+        ending,
+        interrupted: exit_signal,
+        child_exit_code,
+        limited_until: None,
+    };
+    let ending = &mut executed.ending;
     if !failure.as_ref().is_none_or(is_judged) {
         ending.end.failure = failure;
         ending.end.leftovers = leftovers;
-        return Ok(Executed {
-            ending,
-            interrupted,
-            child_exit_code,
-            limited_until: None,
-        });
+        return Ok(executed);
     }
-    let mut env = identity(before, started.iteration, Some(started.attempt));
-    env.extend(marked);
-    let shell = &shell_of(context, &before.spec);
-    let setting = LoopSetting {
-        env: &env,
-        show: options.show,
-        log_dir: &folder,
-        shell,
-        root: context.worktree(),
-    };
+    let (iteration, attempt) = (started.iteration, Some(started.attempt));
+    let mut setting = LoopSetting::new(context, before, iteration, attempt, &folder);
+    setting.env.extend(marked);
+    setting.show = options.show;
     let report = run_loops(context, &loops, &setting)?;
     settle_strays(context, &mark, &mut leftovers);
     settle_locks(context, &locks);
     ending.end.leftovers = leftovers;
-    let interrupted = report.interrupted;
-    let mut limited_until = None;
-    if interrupted.is_some() {
+    executed.interrupted = report.interrupted;
+    if report.interrupted.is_some() {
         ending.end.failure = Some(classify::cancelled());
     } else if let Some(failure) = failure {
         if report.first_failure.is_some() {
@@ -262,7 +251,7 @@ pub(super) fn execute(
                 "the agent ended with \"{}\", but what it left passes its checks",
                 failure.message
             ));
-            limited_until = failure.retry_after;
+            executed.limited_until = failure.retry_after;
         }
     } else if let Some((feedback, evidence)) = report.first_failure {
         let (rules, now) = (&context.settings().rules, context.clock.now());
@@ -274,12 +263,7 @@ pub(super) fn execute(
         ending.failed_loop = Some(feedback.name);
     }
     ending.end.feedback_results = report.results;
-    Ok(Executed {
-        ending,
-        interrupted,
-        child_exit_code,
-        limited_until,
-    })
+    Ok(executed)
 }
 
 /// The log of an attempt that was cut off stays beside that of the probe which takes its place.
@@ -319,13 +303,9 @@ fn settle_strays(context: &Context, mark: &Mark, known: &mut Vec<Leftover>) {
             .take(LONGEST_COMMAND)
             .collect();
         let (pid, command) = (stray.pid, &stray.command);
-        let end = if stray.ended {
-            "it was ended"
-        } else {
-            "it was left running"
-        };
+        let end = if stray.ended { "ended" } else { "left running" };
         tracing::warn!(
-            "process {pid} ({command}) left the attempt's session and outlived it: {end}"
+            "process {pid} ({command}) left the attempt's session and outlived it: it was {end}"
         );
         known.push(stray);
     }
@@ -398,21 +378,14 @@ impl Command {
         let spec = &started.run.spec;
         let iteration = started.run.iterations.get(started.iteration);
         let begun = iteration.and_then(|iteration| iteration.attempts.last());
-        if begun.is_some_and(|attempt| attempt.fallback) {
-            return Self {
-                argv: spec.fallback.clone(),
-                agent: None,
-                launch: None,
-                dir: spec.fallback_dir.clone(),
-                is_fallback: true,
-            };
-        }
+        let is_fallback = begun.is_some_and(|attempt| attempt.fallback);
+        let own = Some(spec).filter(|_| !is_fallback);
         Self {
-            argv: spec.command.clone(),
-            agent: spec.agent.clone(),
-            launch: spec.launch.clone(),
-            dir: spec.dir.clone(),
-            is_fallback: false,
+            argv: own.map_or(&spec.fallback, |own| &own.command).clone(),
+            agent: own.and_then(|own| own.agent.clone()),
+            launch: own.and_then(|own| own.launch.clone()),
+            dir: own.map_or(&spec.fallback_dir, |own| &own.dir).clone(),
+            is_fallback,
         }
     }
 
@@ -438,13 +411,6 @@ fn usage_of(record: &AgentRecord, before: &Run) -> Usage {
         Some(before) if now.total >= before.total.saturating_add(own) => used.since(earlier),
         _ => used,
     }
-}
-
-/// The folder of an attempt's prompt, context and logs.
-fn attempt_dir(context: &Context, key: &RunKey, started: &Started) -> Result<PathBuf> {
-    let folder = attempt_folder(context, key, started.iteration, started.attempt);
-    context.create_state_dir(&folder)?;
-    Ok(folder)
 }
 
 fn supervised(
@@ -569,7 +535,7 @@ fn run_watched(
     key: &RunKey,
     mut supervised: Supervised,
     agent: Option<&Watched>,
-    session: Option<&Session>,
+    session: Option<&Session<'_>>,
 ) -> std::io::Result<Exit> {
     let started = |child: &ProcessId| {
         record_child(context, key, child, session).map_err(std::io::Error::other)
@@ -667,7 +633,7 @@ fn record_child(
     context: &Context,
     key: &RunKey,
     child: &ProcessId,
-    session: Option<&Session>,
+    session: Option<&Session<'_>>,
 ) -> Result<()> {
     session.map_or(Ok(()), |session| session.guard(child))?;
     let mut ledger = context.store().lock()?;

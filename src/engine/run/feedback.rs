@@ -13,19 +13,18 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::{DriveOptions, commands};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::ProgressEvent;
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::engine::record::run_settings::{identity, log_name, loops_of, shell_of, start_folder};
 use crate::engine::remote::Session;
-use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
-use crate::model::event::Payload;
+use crate::model::checkpoint::trigger;
 use crate::model::failure::FailureEvidence;
-use crate::model::feedback::{CheckKind, FeedbackLoop, FeedbackResult, FeedbackResults};
-use crate::model::hint::Hint;
-use crate::model::run::{Run, RunKey};
+use crate::model::{
+    CheckKind, Checkpoint, FeedbackLoop, FeedbackResult, FeedbackResults, Hint, Payload, Run,
+    RunKey, Verdict,
+};
 use crate::policy::classify::summarize;
 use crate::policy::text::plain_text;
 use crate::process::{Exit, Program, Show, SpawnErrorKind, Supervised};
@@ -55,18 +54,37 @@ impl LoopReport {
 }
 
 /// Around which loops run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LoopSetting<'a> {
     /// Their variables (see [`identity`]).
-    pub env: &'a [(OsString, OsString)],
+    pub env: Vec<(OsString, OsString)>,
     /// Where their output is shown.
     pub show: Show,
     /// Where their logs are.
     pub log_dir: &'a Path,
     /// What runs them.
-    pub shell: &'a str,
+    pub shell: String,
     /// The work tree that they judge.
     pub root: &'a Path,
+}
+
+impl<'a> LoopSetting<'a> {
+    /// For the loops of a run, in its work tree.
+    pub(crate) fn new(
+        context: &'a Context,
+        run: &Run,
+        iteration: u32,
+        attempt: Option<u32>,
+        log_dir: &'a Path,
+    ) -> Self {
+        Self {
+            env: identity(run, iteration, attempt),
+            show: Show::Nothing,
+            log_dir,
+            shell: shell_of(context, &run.spec),
+            root: context.worktree(),
+        }
+    }
 }
 
 /// Runs all of them, also after one has failed: a person wants to see them all. One that fails is run again unchanged
@@ -196,7 +214,7 @@ fn run_one(
     which: &str,
 ) -> Result<Exit> {
     let program = Program::Argv(vec![
-        setting.shell.into(),
+        setting.shell.clone().into(),
         "-c".into(),
         feedback.command.clone().into(),
     ]);
@@ -210,7 +228,7 @@ fn run_one(
         } else {
             setting.show
         },
-        env_set: setting.env.to_vec(),
+        env_set: setting.env.clone(),
         log: Some(log_file(context, &log)?),
         log_limit: context.settings().run.log_limit,
         ..Supervised::new(program, start_folder(setting.root, &feedback.dir)?)
@@ -233,9 +251,7 @@ pub(super) fn evidence_of(
     });
     FailureEvidence {
         stage,
-        is_check: false,
         command,
-        agent: None,
         exit_code: exit.exit_code,
         signal: exit.signal,
         timed_out: exit.timed_out,
@@ -243,11 +259,9 @@ pub(super) fn evidence_of(
         spawn_error,
         duration: Some(exit.duration),
         deadline,
-        message: None,
-        time_zone: None,
-        is_merged: false,
         stdout: exit.stdout.into_bytes(),
         stderr: exit.stderr.into_bytes(),
+        ..FailureEvidence::default()
     }
 }
 
@@ -264,7 +278,7 @@ pub(super) fn verify_baseline(
     context: &Context,
     key: &RunKey,
     options: &DriveOptions,
-    session: Option<&Session>,
+    session: Option<&Session<'_>>,
 ) -> Result<Option<i32>> {
     let Some((run, initial)) = baseline_subject(context, key)? else {
         return Ok(None);
@@ -272,30 +286,18 @@ pub(super) fn verify_baseline(
     let folder = context.store().run_dir(key).join("baseline");
     context.create_state_dir(&folder)?;
     // No attempt's number: by that the loops know a baseline.
-    let mut env = identity(&run, run.current_iteration, Some(0));
-    env.extend(session.map(Session::variable));
+    let mut setting = LoopSetting::new(context, &run, run.current_iteration, Some(0), &folder);
+    setting.env.extend(session.map(Session::variable));
     // Our stdout is for the attempts.
-    let show = if options.show == Show::Live {
-        Show::Stderr
-    } else {
-        options.show
+    setting.show = match options.show {
+        Show::Live => Show::Stderr,
+        show => show,
     };
-    context.record(
-        key,
-        vec![Payload::BaselineStarted {
-            supervisor: context.supervisor_id(),
-        }],
-    )?;
+    let supervisor = context.supervisor_id();
+    context.record(key, vec![Payload::BaselineStarted { supervisor }])?;
     tracing::info!("running the checks before the first attempt");
     context.emit(ProgressEvent::Baseline { run: &run });
-    let shell = &shell_of(context, &run.spec);
-    let setting = LoopSetting {
-        env: &env,
-        show,
-        log_dir: &folder,
-        shell,
-        root: context.worktree(),
-    };
+
     let report = run_loops(context, &loops_of(context, &run), &setting)?;
     if report.interrupted.is_some() {
         return Ok(report.interrupted);

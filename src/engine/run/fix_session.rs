@@ -6,24 +6,20 @@ use std::time::UNIX_EPOCH;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::run_settings::log_name;
 use crate::engine::record::storage::{Prepared, Request};
 use crate::engine::record::{checkpoint, events, select};
 use crate::engine::recovery;
 use crate::git::tree::Seen;
 use crate::model::checkpoint::trigger;
-use crate::model::event::Payload;
-use crate::model::hint::Hint;
-use crate::model::id::{CheckpointId, FixId};
-use crate::model::manifest::{CaptureRules, Change};
-use crate::model::run::{Run, RunKey};
-use crate::model::run_line::{RunLine, run_line};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
-use crate::model::{ManualFixSession, ManualFixStatus};
+use crate::model::id::FixId;
+use crate::model::run_line::run_line;
+use crate::model::{
+    CaptureRules, Change, CheckpointId, Hint, ManualFixSession, ManualFixStatus, Payload, Run,
+    RunKey, RunLine, State, Timestamp,
+};
 use crate::policy::restore::Selection;
 use crate::store::NewEvent;
 

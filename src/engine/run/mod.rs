@@ -20,25 +20,22 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{FileLock, LockError};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::runs;
+use crate::engine::base::{Context, Error, ErrorKind, Result, runs};
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::run_settings::configured_checks;
-use crate::engine::record::{checkpoint, events, lane, select, storage};
+use crate::engine::record::{checkpoint, lane, select, storage};
 use crate::engine::recovery;
 use crate::engine::remote::{Server, require_new};
 use crate::engine::runs::refuse_driven;
 use crate::engine::trust::{self, Reach};
 use crate::model::checkpoint::trigger;
-use crate::model::decision::{Decision, Standing};
-use crate::model::hint::Hint;
-use crate::model::run::{NONE, ProcessId, Run, RunKey, RunSpec, RunStatus};
-use crate::model::state::State;
+use crate::model::run::NONE;
+use crate::model::{Decision, Hint, ProcessId, Run, RunKey, RunSpec, RunStatus, Standing, State};
 use crate::policy::report::{Night, run_state};
 use crate::policy::retry::Outlook;
 use crate::process::Show;
 use crate::store::NewEvent;
+use crate::store::views::write_views;
 
 pub(crate) use crate::engine::record::run_settings::{
     called_in, folder_of, is_unchecked, loops_of_fix,
@@ -223,11 +220,10 @@ pub(crate) fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) 
         spec.repeats = series::repeated(context, ledger.state(), &spec, &prepared.capture)?;
     }
     let (key, events) = new_run(context, ledger.state(), spec)?;
-    let now = context.clock.now();
     // Before anything is recorded of a run that is refused.
     let _worktree = claim_worktree(context, ledger.state(), &key)?;
     let driving = Driving::take(context, &key)?;
-    ledger.append(now, events)?;
+    ledger.append(context.clock.now(), events)?;
     let beginning = lane::of_beginning(ledger.state(), &key);
     let request = storage::Request {
         trigger: trigger::INITIAL.to_owned(),
@@ -235,8 +231,8 @@ pub(crate) fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) 
         lane_fields: lane::fill(context, ledger.state(), &key, beginning),
         ..storage::Request::default()
     };
-    let initial = checkpoint::record(context, &ledger, &key, &prepared, request)?;
-    events::append(ledger, &key, now, vec![checkpoint::event(&initial)])?;
+    checkpoint::take(context, &mut ledger, &key, &prepared, request)?;
+    write_views(ledger, &[&key])?;
     drop(prepared);
     if !has_checks && !options.show.is_passthrough() {
         context.note(

@@ -8,16 +8,11 @@ use serde::Serialize;
 
 use crate::engine::attempt::run_summary::night;
 use crate::engine::base::clock::local_times;
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::attempt_record::Ended;
 use crate::engine::trust::agreed::is_agreed;
-use crate::model::SCHEMA_VERSION;
-use crate::model::decision::{Action, Decision};
-use crate::model::failure::Failure;
-use crate::model::run::{Run, RunKey};
-use crate::model::time::Timestamp;
+use crate::model::{Action, Decision, Failure, Run, RunKey, SCHEMA_VERSION, Timestamp};
 use crate::policy::checkpoint_events::{MASKED, still_masked};
 use crate::policy::report::{Night, RunLine, run_line, run_state};
 use crate::policy::secrets::{redact, redact_json};

@@ -11,22 +11,19 @@ use crate::engine::attempt::{
     begin, beginning, conditions, end as end_attempt, end_locked, judge, random, recovery_result,
     run_summary,
 };
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::heartbeat::is_alive;
 use crate::engine::base::runs::run_of;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::storage::{Prepared, Request};
 use crate::engine::record::{checkpoint, events, select};
 use crate::engine::recovery;
 use crate::engine::remote::{before_own_attempt, before_own_end, send_own_beginning, send_own_end};
 use crate::engine::restore::automatic;
 use crate::model::checkpoint::trigger;
-use crate::model::hint::Hint;
-use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
+use crate::model::{Hint, Run, RunKey, State};
 use crate::policy::settings::SafeMode;
+use crate::store::NewEvent;
 use crate::store::views::write_views;
-use crate::store::{Exclusive, NewEvent};
 
 pub(crate) use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
 
@@ -59,9 +56,10 @@ pub(crate) fn start(context: &Context, request: &Begin) -> Result<Started> {
         Some(Err(error)) if context.has_git() => return Err(error),
         prepared => prepared,
     };
-    if let Some(prepared) = &prepared {
-        checkpoint::publish_early(context, &state, None, prepared);
-    }
+    prepared
+        .iter()
+        .flatten()
+        .for_each(checkpoint::publish_large);
     // What nobody else holds is changed in place.
     drop(state);
     let mut ledger = context.store().lock()?;
@@ -69,9 +67,13 @@ pub(crate) fn start(context: &Context, request: &Begin) -> Result<Started> {
     ledger.append(context.clock.now(), events)?;
     refuse_supervised(context, ledger.state(), &key)?;
     let captured = ledger.state().run(&key).is_some_and(|run| run.was_captured);
+    // What the run begins with, so that all of it can be taken back.
+    let take = |prepared: Prepared| {
+        let request = Request::new(trigger::INITIAL, "");
+        checkpoint::take(context, &mut ledger, &key, &prepared, request)
+    };
     if let Some(prepared) = prepared.filter(|_| !captured)
-        && let Err(error) =
-            prepared.and_then(|prepared| take_initial(context, &mut ledger, &key, &prepared))
+        && let Err(error) = prepared.and_then(take)
     {
         if context.has_git() {
             return Err(error);
@@ -86,22 +88,6 @@ pub(crate) fn start(context: &Context, request: &Begin) -> Result<Started> {
         return Err(error);
     }
     Ok(started)
-}
-
-/// What the run begins with, so that all of it can be taken back.
-fn take_initial(
-    context: &Context,
-    ledger: &mut Exclusive,
-    key: &RunKey,
-    prepared: &Prepared,
-) -> Result<()> {
-    let request = Request {
-        trigger: trigger::INITIAL.to_owned(),
-        ..Request::default()
-    };
-    let initial = checkpoint::record(context, ledger, key, prepared, request)?;
-    ledger.append(initial.created_at, vec![checkpoint::event(&initial)])?;
-    Ok(())
 }
 
 /// `attempt pass` and `attempt fail`: the end of the attempt that was started, else of one that begins now.
@@ -121,14 +107,14 @@ pub(crate) fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
     let found = known
         .map(|run| detect(context, &state, run, &ending, prepared.as_ref().ok()))
         .unwrap_or_default();
-    checkpoint::publish_early(context, &state, known.map(|run| &run.key), &prepared);
+    prepared.iter().for_each(checkpoint::publish_large);
     drop(state);
     let mut ledger = context.store().lock()?;
     let (key, events) = select::find_or_create_for_loop(context, ledger.state())?;
     ledger.append(context.clock.now(), events)?;
     refuse_supervised(context, ledger.state(), &key)?;
     let run = run_of(ledger.state(), &key)?;
-    let started = match open(&run) {
+    let started = match Started::open(&run) {
         Some(started) => started,
         None => begin(context, &mut ledger, &key, &Begin::default())?,
     };
@@ -155,26 +141,12 @@ fn detect(
     prepared: Option<&Prepared>,
 ) -> conditions::Detected {
     let next = run.current_iteration;
-    let (iteration, subtask) = match open(run) {
+    let (iteration, subtask) = match Started::open(run) {
         Some(started) => (started.iteration, started.subtask),
         None => (next, run.next_subtask(next)),
     };
     let about = (iteration, subtask.as_str());
     conditions::detect(context, state, &run.key, about, ending, prepared)
-}
-
-/// The attempt that was started and has not ended.
-fn open(run: &Run) -> Option<Started> {
-    let live = run.live.as_ref()?;
-    let mut attempts = run.iterations.get(live.iteration)?.attempts.iter();
-    let attempt = attempts.rfind(|attempt| attempt.number == live.attempt)?;
-    Some(Started {
-        run: run.clone(),
-        iteration: live.iteration,
-        attempt: live.attempt,
-        subtask: attempt.subtask.clone(),
-        at: attempt.started_at,
-    })
 }
 
 /// An attempt that a live `recover run` supervises is that one's to end.
@@ -217,13 +189,14 @@ pub(crate) fn preview(context: &Context, mut ending: Ending) -> Result<Ended> {
     let (state, run) = assumed_run(context, |state| {
         select::find_or_create_for_loop(context, state)
     })?;
-    let started: Started =
-        open(&run).unwrap_or_else(|| beginning(context, run.clone(), &Begin::default()).0);
+    let started =
+        Started::open(&run).unwrap_or_else(|| beginning(context, run.clone(), &Begin::default()).0);
     let prepared = checkpoint::prepare(context).ok();
     let about = (started.iteration, started.subtask.as_str());
-    let found = conditions::detect(context, &state, &run.key, about, &ending, prepared.as_ref());
-    let spread = random(context);
-    judge(context, &state, &run, &started, &mut ending, found, spread);
+    let mut found =
+        conditions::detect(context, &state, &run.key, about, &ending, prepared.as_ref());
+    found.spread = random(context);
+    judge(context, &state, &run, &started, &mut ending, found);
     let mode = context.settings().rollback.safe_mode;
     let asks =
         mode == SafeMode::ReadOnly || (mode == SafeMode::Conservative && !context.says_yes());

@@ -4,23 +4,18 @@ use std::time::Duration;
 
 use crate::engine::attempt::preconditions::reconsider;
 use crate::engine::attempt::run_summary::{Retry, run_retry_status};
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::heartbeat::is_alive;
 use crate::engine::base::progress::{ProgressEvent, WakeReason};
 use crate::engine::base::runs::{driver, way_to_stop};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::exchange::views;
-use crate::engine::record::run_settings::settings_of;
+use crate::engine::record::run_settings::{max_attempts, settings_of};
 use crate::engine::record::{attempt_record, select};
 use crate::engine::recovery;
-use crate::model::decision::{Action, BudgetScope, Standing};
-use crate::model::event::Payload;
-use crate::model::hint::Hint;
-use crate::model::run::{ProcessId, Run, RunKey};
-use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::decision::BudgetScope;
+use crate::model::{Action, Hint, Payload, ProcessId, Run, RunKey, Standing, State, Timestamp};
 use crate::policy::retry::{Account, RetryStatus};
-use crate::policy::settings::RetrySettings;
+
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
@@ -47,36 +42,26 @@ pub(crate) fn look_at(context: &Context, state: &State) -> Result<Retry> {
 }
 
 fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
-    let retry: &RetrySettings = &context.settings().retry;
-    let max_attempts = retry.override_attempts.unwrap_or(retry.max_attempts);
     let Some(mut run) = run.cloned() else {
         return Retry {
             run: None,
             status: None,
             standing: Standing::Allowed,
-            max_attempts,
+            max_attempts: max_attempts(&context.settings().retry),
             under_way: None,
         };
     };
     reconsider(context, &mut run);
-    let run = &run;
-    let settings = settings_of(context, run);
-    let max_attempts = settings
-        .retry
-        .override_attempts
-        .unwrap_or(settings.retry.max_attempts);
-    let status = run_retry_status(context, state, run);
+    let status = run_retry_status(context, state, &run);
     let standing = status.standing;
-    let others = driver(context.store(), run)
-        .filter(|driver| !driver.is_own())
-        .map(|driver| driver.pid);
-    let under_way = others.filter(|_| standing == Standing::Allowed && !run.status.has_ended());
+    let others = driver(context.store(), &run).filter(|driver| !driver.is_own());
+    let may_begin = standing == Standing::Allowed && !run.status.has_ended();
     Retry {
-        run: Some(run.clone()),
+        max_attempts: max_attempts(&settings_of(context, &run).retry),
+        under_way: others.filter(|_| may_begin).map(|driver| driver.pid),
+        run: Some(run),
         status: Some(status),
         standing,
-        max_attempts,
-        under_way,
     }
 }
 

@@ -2,18 +2,14 @@
 //!
 //! A command that a loop runs again and again: where it fails with nothing changed, its runs are one task.
 
-use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::latest_of_series;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::changes_since;
 use crate::engine::recovery;
 use crate::engine::remote::Server;
 use crate::engine::runs::refuse_driven;
 use crate::git::capture::Capture;
-use crate::model::hint::Hint;
-use crate::model::id::RunId;
-use crate::model::run::{Run, RunSpec, RunStatus};
-use crate::model::state::State;
+use crate::model::{Hint, Run, RunId, RunSpec, RunStatus, State};
 use crate::policy::report::run_state;
 use crate::policy::retry::REPEATED;
 

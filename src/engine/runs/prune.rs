@@ -58,12 +58,10 @@ pub(crate) fn prune(
     }
     let named = context.naming().run_id.is_some();
     let state = recovery::load_recovered(context)?;
-    let run = if named {
-        Some(select::require(context, &state)?.key.clone())
-    } else {
-        None
-    };
-    let which = run.as_ref().map_or(Which::All, Which::Run);
+    let run = named
+        .then(|| select::require(context, &state))
+        .transpose()?;
+    let which = run.map_or(Which::All, |run| Which::Run(&run.key));
     let mut plan = decide(context, &state, which, limits)?;
     let empties = !plan.removed.is_empty() && (plan.kept.is_empty() || limits.keeps_nothing());
     let allowed = context.dry_run() || (named && context.says_yes());

@@ -41,7 +41,7 @@ use crate::policy::classify::{classify, guess_loop};
 use crate::policy::restore::Selection;
 use crate::policy::secrets::redact;
 use crate::process::{Exit, Program, Show, Supervised};
-use crate::store::NewEvent;
+use crate::store::views::write_views;
 
 pub(crate) use compensate::{Crossing, compensate, is_ancestor_step};
 
@@ -362,13 +362,9 @@ fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepS
         supervisor: context.supervisor_id(),
         masked: Vec::new(),
     };
-    let prepared = if request.atomic {
-        Some(checkpoint::prepare(context)?)
-    } else {
-        None
-    };
+    let atomic = request.atomic;
+    let prepared = atomic.then(|| checkpoint::prepare(context)).transpose()?;
     let mut ledger = context.store().lock()?;
-    let now = context.clock.now();
     if let Some(prepared) = &prepared {
         refuse_uncovered(prepared, request)?;
         let about = request
@@ -377,28 +373,21 @@ fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepS
             .map(|intent| format!(": {intent}"))
             .unwrap_or_default();
         let before = Request {
-            description: format!("Before step {}{about}", request.name),
-            trigger: trigger::STEP.to_owned(),
             kind: CheckpointType::Operation,
-            ..Request::default()
+            ..Request::new(
+                trigger::STEP,
+                format!("Before step {}{about}", request.name),
+            )
         };
-        let before = checkpoint::record(context, &ledger, key, prepared, before)?;
-        ledger.append(now, vec![checkpoint::event(&before)])?;
+        let before = checkpoint::take(context, &mut ledger, key, prepared, before)?;
         start.atomic = Some(Atomic {
             intent: request.intent.clone(),
             paths: request.paths.clone(),
             checkpoint_id: before.id,
         });
     }
-    events::append(
-        ledger,
-        key,
-        now,
-        vec![NewEvent::about(
-            key,
-            Payload::StepStarted(Box::new(start.clone())),
-        )],
-    )?;
+    let payload = Payload::StepStarted(Box::new(start.clone()));
+    context.record_in(ledger, key, vec![payload])?;
     Ok(start)
 }
 
@@ -630,14 +619,9 @@ fn take_stage(
     // Much may have happened while the command ran.
     recovery::recover(context)?;
     let prepared = checkpoint::prepare(context)?;
-    let ledger = context.store().lock()?;
-    let taken = checkpoint::record(context, &ledger, key, &prepared, request)?;
-    events::append(
-        ledger,
-        key,
-        context.clock.now(),
-        vec![checkpoint::event(&taken)],
-    )?;
+    let mut ledger = context.store().lock()?;
+    let taken = checkpoint::take(context, &mut ledger, key, &prepared, request)?;
+    write_views(ledger, &[key])?;
     Ok(taken)
 }
 

@@ -128,22 +128,10 @@ struct Configuration {
     project_problem: Option<ConfigError>,
 }
 
-/// Where a project's configuration is.
-#[derive(Clone, Copy)]
-struct Places<'a> {
-    files: &'a Root,
-    file: &'a Path,
-    project: &'a Path,
-}
-
 /// What is configured, and why the project's file does not count.
 fn configured(
     setup: &Setup,
-    Places {
-        files,
-        file,
-        project,
-    }: Places<'_>,
+    (files, file, project): (&Root, &Path, &Path),
     around: Around<'_>,
     (store, trust): (&Store, &TrustRecord),
 ) -> Result<(Config, Option<ConfigError>)> {
@@ -160,20 +148,16 @@ fn configured(
     if !may_go_without || problem.refused.is_some() {
         return Err(problem.into());
     }
-    let without = Around {
-        task: None,
-        ..around
-    };
-    let mut config = match Config::without_file(file, without) {
-        Err(_) if setup.broken_config == BrokenConfig::IsIgnored => Config::without_file(
-            file,
-            Around {
-                env: &|_| None,
-                ..without
-            },
-        ),
-        left => left,
-    }?;
+    let task = None;
+    let mut without = Around { task, ..around };
+    let left = Config::without_file(file, without).or_else(|error| {
+        if setup.broken_config != BrokenConfig::IsIgnored {
+            return Err(error);
+        }
+        without.env = &|_| None;
+        Config::without_file(file, without)
+    });
+    let mut config = left?;
     // What was once trusted to be masked stays so.
     config.add_masks(&trust.latest().unwrap_or_default());
     Ok((config, Some(problem)))
@@ -238,24 +222,17 @@ impl Context {
             Some(dir) => Store::new(plain_path(&setup.cwd.join(dir)), setup.lock_timeout),
             None => Store::of_project(&project, setup.lock_timeout),
         };
-        let places = Places {
-            files: &files,
-            file: &file,
-            project: &project,
-        };
+
         let (mut config, project_problem) = match &setup.known_config {
-            _ if !is_ours => (
-                Config::without_file(
-                    &file,
-                    Around {
-                        task: None,
-                        ..around
-                    },
-                )?,
-                None,
-            ),
+            _ if !is_ours => {
+                let task = None;
+                (
+                    Config::without_file(&file, Around { task, ..around })?,
+                    None,
+                )
+            }
             Some(known) => (known.clone(), None),
-            None => configured(&setup, places, around, (&store, &trust))?,
+            None => configured(&setup, (&files, &file, &project), around, (&store, &trust))?,
         };
         let store = store.with_copy(common);
         store.check()?;
@@ -264,14 +241,8 @@ impl Context {
         let store = store.of_origin(origin);
         let is_whole = setup.known_config.is_none() && project_problem.is_none();
         if let Some(task) = task_of_run(&setup, &config, &store, &worktree).filter(|_| is_whole) {
-            config = Config::load(
-                &files,
-                &file,
-                Around {
-                    task: Some(&task),
-                    ..around
-                },
-            )?;
+            let task = Some(&task);
+            config = Config::load(&files, &file, Around { task, ..around })?;
         }
         mask_secrets(&config.settings.redact, store.known_secrets());
         let fixed = (setup.env)("RECOVER_TEST_NOW").and_then(|text| text.parse::<Timestamp>().ok());

@@ -78,16 +78,18 @@ pub(super) fn lane_root(config: &Config, project: &Path) -> Result<Root, ConfigE
         "[checkpoint] lane_file = {:?} is not in the project",
         config.settings.checkpoint.lane_file
     );
-    let place = Place::File {
-        path: config.file.clone(),
-        at: None,
-    };
-    Err(ConfigError {
-        place,
+    Err(wrong(&config.file, message))
+}
+
+/// What is wrong with a file of the configuration as a whole.
+fn wrong(file: &Path, message: String) -> ConfigError {
+    let (path, at) = (file.to_owned(), None);
+    ConfigError {
+        place: Place::File { path, at },
         message,
         hint: None,
         refused: None,
-    })
+    }
 }
 
 /// Without git: the nearest folder with `.ultraplan` that may be one, else the current one. What an ancestor has that is
@@ -588,18 +590,7 @@ pub(super) fn load_user_config(setup: &Setup) -> Result<UserConfig, ConfigError>
     let Some(path) = user_file(setup) else {
         return Ok(UserConfig::default());
     };
-    let wrong = |message: String| {
-        let place = Place::File {
-            path: path.clone(),
-            at: None,
-        };
-        ConfigError {
-            place,
-            message,
-            hint: None,
-            refused: None,
-        }
-    };
+    let wrong = |message: String| wrong(&path, message);
     let is_link = match path.symlink_metadata() {
         Ok(found) => found.is_symlink(),
         // What is no folder on the way holds no file.

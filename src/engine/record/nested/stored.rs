@@ -1,5 +1,7 @@
 //! Nested checkpoints that are stored: verified, compared, named, taken in, forgotten.
 
+use std::collections::BTreeMap;
+
 use super::NestedCapture;
 use crate::engine::base::{Context, Result};
 use crate::engine::record::events::adopt_one;
@@ -122,60 +124,51 @@ pub(crate) fn changed(
     selection: &Selection,
     changes: &mut Vec<Change>,
 ) {
-    let mut add = |path: &RepoPath, kind| {
-        if selection.matches(path) && !changes.iter().any(|change| change.path == *path) {
+    let held = |links: &[Nested]| -> Vec<Nested> {
+        let held = links.iter().filter(|link| link.checkpoint.is_some());
+        held.cloned().collect()
+    };
+    let then = held(then);
+    let before = |path: &RepoPath| then.iter().find(|link| link.path == *path);
+    // Those that are there now, and whether they are as they were.
+    let now: BTreeMap<RepoPath, bool> = match now {
+        Now::Stored(links) => {
+            let is_same = |other: &Nested| {
+                let repo = Repo::nested(outer, &other.path, context.home());
+                let both = before(&other.path).zip(repo.ok());
+                both.is_some_and(|(link, repo)| same_content(context, &repo, link, other))
+            };
+            let links = held(links).into_iter();
+            links.map(|one| (one.path.clone(), is_same(&one))).collect()
+        }
+        Now::Captured(captures) => {
+            let is_same = |one: &NestedCapture| {
+                let link = before(&one.path).and_then(|link| link.checkpoint.as_ref());
+                link.is_some_and(|commit| one.is(commit))
+            };
+            let captures = captures.iter();
+            captures
+                .map(|one| (one.path.clone(), is_same(one)))
+                .collect()
+        }
+    };
+    let created = now.keys().filter(|path| before(path).is_none());
+    let created = created.map(|path| (path.clone(), ChangeType::Created));
+    let others = then.iter().filter_map(|link| match now.get(&link.path) {
+        None => Some((link.path.clone(), ChangeType::Deleted)),
+        Some(false) => Some((link.path.clone(), ChangeType::Modified)),
+        Some(true) => None,
+    });
+    for (path, kind) in created.chain(others) {
+        if selection.matches(&path) && !changes.iter().any(|change| change.path == path) {
             changes.push(Change {
-                path: path.clone(),
+                path,
                 kind,
                 old_path: None,
                 added: None,
                 deleted: None,
                 diff: None,
             });
-        }
-    };
-    let held = |links: &[Nested]| -> Vec<Nested> {
-        links
-            .iter()
-            .filter(|link| link.checkpoint.is_some())
-            .cloned()
-            .collect()
-    };
-    let then = held(then);
-    let paths: Vec<RepoPath> = match now {
-        Now::Stored(links) => held(links).into_iter().map(|link| link.path).collect(),
-        Now::Captured(captures) => captures.iter().map(|one| one.path.clone()).collect(),
-    };
-    for path in paths
-        .iter()
-        .filter(|path| !then.iter().any(|link| link.path == **path))
-    {
-        add(path, ChangeType::Created);
-    }
-    for link in &then {
-        let same = match now {
-            Now::Stored(links) => links
-                .iter()
-                .find(|other| other.path == link.path && other.checkpoint.is_some())
-                .map(|other| {
-                    let repo = Repo::nested(outer, &link.path, context.home());
-                    repo.is_ok_and(|repo| same_content(context, &repo, link, other))
-                }),
-            Now::Captured(captures) => {
-                captures
-                    .iter()
-                    .find(|one| one.path == link.path)
-                    .map(|one| {
-                        link.checkpoint
-                            .as_ref()
-                            .is_some_and(|commit| one.is(commit))
-                    })
-            }
-        };
-        match same {
-            None => add(&link.path, ChangeType::Deleted),
-            Some(false) => add(&link.path, ChangeType::Modified),
-            Some(true) => {}
         }
     }
     changes.sort_by(|a, b| a.path.cmp(&b.path));
