@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
-"""Makes what is installed: a static binary in an archive, a Debian package, and their checksums.
+"""Makes what is installed: a static binary in an archive, packages for Debian, npm and pip, what is made of them, and checksums.
 
-    packaging/build.py [--profile dist] [--target x86_64-unknown-linux-musl] [--out dist]
+    packaging/build.py [--profile dist] [--target x86_64-unknown-linux-musl] [--out dist] [--home URL]
+    packaging/build.py --collect [--out dist] [--home URL]
 
-Needs cargo, the target (`rustup target add TARGET`), musl-gcc for the vendored libgit2, and dpkg-deb; on Debian and Ubuntu
-`apt-get install musl-tools dpkg`. What the Debian package holds is said by `[package.metadata.deb]` of Cargo.toml, so that
-`cargo deb` makes the same. The same sources and tools make the same bytes.
+The first builds for one target; the second makes only what names the archives of all targets, from those that are in `--out`:
+the launcher for npm, `install.sh`, the feature for dev containers, recipes for Homebrew, Nix and Arch, and the checksums. `--home` is where it is kept;
+archives are then looked for in `URL/releases/download/vVERSION`.
+
+Needs cargo and the target (`rustup target add TARGET`); for Linux also musl-gcc for the vendored libgit2, and dpkg-deb; on
+Debian and Ubuntu `apt-get install musl-tools dpkg`. What the Debian package holds is said by `[package.metadata.deb]` of
+Cargo.toml, so that `cargo deb` makes the same. The same sources and tools make the same bytes.
 """
 
 import argparse
@@ -16,9 +21,12 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
+
+import recipes
+import registries
+from pack import tar
 
 ROOT = Path(__file__).resolve().parents[1]
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -68,15 +76,8 @@ def archive(package, binary, target, out, when):
     content = [(binary, "recover", 0o755), (ROOT / "README.md", "README.md", 0o644), (ROOT / "LICENSE", "LICENSE", 0o644)]
     for folder in ("man", "completions"):
         content += [(path, f"{folder}/{path.name}", 0o644) for path in sorted((ROOT / folder).iterdir())]
-    path = out / f"{name}.tar.gz"
-    with open(path, "wb") as raw, gzip.GzipFile("", "wb", mtime=when, fileobj=raw) as packed:
-        with tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as tar:
-            for source, place, mode in content:
-                info = tarfile.TarInfo(f"{name}/{place}")
-                info.size, info.mode, info.mtime = source.stat().st_size, mode, when
-                with open(source, "rb") as file:
-                    tar.addfile(info, file)
-    return path
+    content = [(source.read_bytes(), f"{name}/{place}", mode) for source, place, mode in content]
+    return tar(out / f"{name}.tar.gz", content, when)
 
 
 def control(package, deb, architecture, size):
@@ -132,14 +133,18 @@ def main():
     parser.add_argument("--profile", default="dist", help="of cargo; dev is for tests")
     parser.add_argument("--target", default="x86_64-unknown-linux-musl")
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
+    parser.add_argument("--home", default="https://git.example.com/recover", help="where it is kept")
+    parser.add_argument("--collect", action="store_true", help="build nothing: only what names the archives of all targets")
     args = parser.parse_args()
     package = json.loads(output("cargo", "metadata", "--locked", "--no-deps", "--format-version", "1"))["packages"][0]
-    binary = build(args.profile, args.target)
     args.out.mkdir(parents=True, exist_ok=True)
     when = epoch()
-    made = [make(package, binary, args.target, args.out, when) for make in (archive, debian)]
-    sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in made)
-    (args.out / "SHA256SUMS").write_text(sums)
+    made = []
+    if not args.collect:
+        binary = build(args.profile, args.target)
+        kinds = [archive, registries.npm, registries.wheel] + [debian] * ("linux" in args.target)
+        made = [make(package, binary, args.target, args.out, when) for make in kinds]
+    made += [registries.npm_launcher(package, args.out, when), *recipes.write(package, args.home, args.out, when)]
     for path in made:
         print(f"{path} ({path.stat().st_size / (1 << 20):.1f} MiB)")
 

@@ -35,6 +35,21 @@ root_of() {
     mount --rbind /proc "$1/proc"
 }
 
+# Programs of this machine, with their libraries, in /bin of a root.
+with_programs() {
+    local root=$1 name program library
+    shift
+    mkdir -p "$root/bin"
+    for name; do
+        program=$(realpath "$(command -v "$name")")
+        cp "$program" "$root/bin/$name"
+        for library in $(ldd "$program" | grep -o '/[^ ]*'); do
+            mkdir -p "$root$(dirname "$library")"
+            cp "$library" "$root$library"
+        done
+    done
+}
+
 # recover in a root, with the exit code that is expected, then its words.
 in_root() {
     local root=$1 expected=$2 code=0
@@ -94,7 +109,7 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$(dirname "$0")/../Cargo.toml" | 
 echo "the archive, in an empty root"
 bare=$work/bare
 mkdir -p "$bare/usr"
-tar -xzf "$dist/recover-$version-"*.tar.gz -C "$bare"
+tar -xzf "$dist/recover-$version-$(uname -m)-unknown-linux-musl.tar.gz" -C "$bare"
 mkdir "$bare/usr/bin"
 mv "$bare"/recover-*/recover "$bare/usr/bin"
 root_of "$bare"
@@ -104,7 +119,7 @@ echo "the Debian package, in an empty root"
 installed=$work/installed
 mkdir -p "$installed"/var/lib/dpkg/{info,updates}
 touch "$installed/var/lib/dpkg/status"
-dpkg --root="$installed" --log=/dev/null --install "$dist/recover_$version-1_"*.deb > /dev/null
+dpkg --root="$installed" --log=/dev/null --install "$dist/recover_$version-1_$(dpkg --print-architecture).deb" > /dev/null
 for path in bin/recover share/man/man1/recover-run.1.gz share/man/man5/recover.toml.5.gz share/man/man7/recover-guide.7.gz \
     share/bash-completion/completions/recover share/zsh/vendor-completions/_recover \
     share/fish/vendor_completions.d/recover.fish share/doc/recover/copyright; do
@@ -114,13 +129,7 @@ root_of "$installed"
 main_job "$installed" "without git"
 
 echo "with a shell, for checks and for agents that are scripts"
-shell=$(realpath /bin/sh)
-mkdir -p "$installed/bin"
-cp "$shell" "$installed/bin/sh"
-for library in $(ldd "$shell" | grep -o '/[^ ]*'); do
-    mkdir -p "$installed$(dirname "$library")"
-    cp "$library" "$installed$library"
-done
+with_programs "$installed" sh
 rm -rf "$installed/home/me/project"
 mkdir "$installed/home/me/project"
 printf '#!/bin/sh\nread -r line < app.txt\n[ "$line" = works ] || { echo "FAILED app: it does not work"; exit 1; }\n' \
@@ -138,4 +147,17 @@ said "Run night: complete"
 echo "and removed again"
 dpkg --root="$installed" --log=/dev/null --purge recover > /dev/null
 [ ! -e "$installed/usr/bin/recover" ] || fail "the program is still there"
-echo "both packages work"
+
+echo "the feature for dev containers, in a root with a few programs"
+container=$work/container
+mkdir -p "$container"
+with_programs "$container" sh cat chmod cp cut dirname env grep gzip mkdir mktemp mv printf pwd rm sed sha256sum tar uname
+root_of "$container"
+mkdir "$container/feature" "$container/dist"
+tar -xzf "$dist/devcontainer-feature-recover.tgz" -C "$container/feature"
+cp "$dist"/recover-*.tar.gz "$container/dist"
+cp "$(dirname "$0")/devcontainer/test.sh" "$container/feature"
+in_container() { env -i HOME=/home/me PATH=/usr/local/bin:/bin "$@" > "$work/said" 2>&1; }
+in_container FROM=/dist "$chroot" "$container" /bin/sh /feature/install.sh || fail "the feature: $(cat "$work/said")"
+in_container "$chroot" "$container" /bin/sh /feature/test.sh || fail "the feature's test: $(cat "$work/said")"
+echo "all of them work"

@@ -14,11 +14,32 @@ lines() {
     local line
     while IFS= read -r line; do
         [ -z "$line" ] || printf '%s\0' ${2:+"$2"} "$line"
-    done <<< "$1"
+    done <<< # What passed, as commits on a branch of its own at the server.
+push() {
+    export GIT_AUTHOR_NAME=${GIT_AUTHOR_NAME-$GITHUB_ACTOR} GIT_COMMITTER_NAME=${GIT_COMMITTER_NAME-$GITHUB_ACTOR}
+    export GIT_AUTHOR_EMAIL=${GIT_AUTHOR_EMAIL-$GITHUB_ACTOR@users.noreply.github.com}
+    export GIT_COMMITTER_EMAIL=${GIT_COMMITTER_EMAIL-$GIT_AUTHOR_EMAIL}
+    recover accept --run "$run" --branch "$INPUT_BRANCH" --all --yes
+    git push origin "$INPUT_BRANCH"
 }
 
+"$1"
+}
+
+# The program of the release that the action was named by; built from its sources where there is none.
 install() {
-    command -v recover > /dev/null || cargo install --locked --path "$GITHUB_ACTION_PATH/../.."
+    if ! command -v recover > /dev/null; then
+        local place=$RUNNER_TEMP/recover-program
+        local release=$GITHUB_SERVER_URL/$ACTION_REPOSITORY/releases/download/$ACTION_REF
+        mkdir -p "$place"
+        if [ -n "$ACTION_REPOSITORY" ] && curl -fsSL -o "$place/install.sh" "$release/install.sh"; then
+            sh "$place/install.sh" --prefix "$place" --from "$release"
+        else
+            cargo install --locked --root "$place" --path "$GITHUB_ACTION_PATH/../.."
+        fi
+        echo "$place/bin" >> "$GITHUB_PATH"
+        PATH=$place/bin:$PATH
+    fi
     recover --version
 }
 
@@ -69,6 +90,15 @@ save() {
     fi
     recover report --run "$run" -o "$RUNNER_TEMP/recover-$run.html"
     echo "report=$RUNNER_TEMP/recover-$run.html" >> "$GITHUB_OUTPUT"
+}
+
+# What passed, as commits on a branch of its own at the server.
+push() {
+    export GIT_AUTHOR_NAME=${GIT_AUTHOR_NAME-$GITHUB_ACTOR} GIT_COMMITTER_NAME=${GIT_COMMITTER_NAME-$GITHUB_ACTOR}
+    export GIT_AUTHOR_EMAIL=${GIT_AUTHOR_EMAIL-$GITHUB_ACTOR@users.noreply.github.com}
+    export GIT_COMMITTER_EMAIL=${GIT_COMMITTER_EMAIL-$GIT_AUTHOR_EMAIL}
+    recover accept --run "$run" --branch "$INPUT_BRANCH" --all --yes
+    git push origin "$INPUT_BRANCH"
 }
 
 "$1"

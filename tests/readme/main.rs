@@ -13,6 +13,7 @@ mod recording;
 #[path = "../cli/terminal.rs"]
 #[allow(dead_code, reason = "pictures need a part of it")]
 mod terminal;
+mod workflows;
 
 use env::TestEnv;
 
@@ -117,15 +118,18 @@ fn checked_otherwise(line: &str) -> bool {
         "cargo nextest run --profile fast" => {
             assert!(text(".config/nextest.toml").contains("\n[profile.fast]\n"));
         }
-        // A runner gets it from where it is kept.
-        "cargo install --locked --git \"$RECOVER_GIT\"" => {
-            assert!(text("README.md").contains("RECOVER_GIT: https://"));
-        }
         "cargo build --release" => {}
         // Made and installed by a part of the checks of its own.
-        "packaging/build.py && sudo dpkg --install dist/recover_*.deb" => {
-            assert!(ci.contains("packaging/build.py ") && ci.contains("packaging/test.sh "));
-            assert!(text("packaging/test.sh").contains("dpkg --root="));
+        "packaging/build.py && sh dist/install.sh --from dist" => {
+            assert!(
+                [
+                    "packaging/build.py ",
+                    "packaging/test.sh ",
+                    "packaging/test-installers.sh "
+                ]
+                .iter()
+                .all(|name| ci.contains(name))
+            );
         }
         _ if line.starts_with("python3 tests/bench/") => {
             let script = line.trim_start_matches("python3 ");
@@ -302,45 +306,6 @@ fn the_readme_shows_what_is_printed_and_what_was_compared() {
         );
     }
     assert_eq!(page.lines().count(), shown.lines().count());
-}
-
-/// The steps of the workflow, as a shell runs them in a job.
-#[test]
-fn the_workflow_of_the_readme_works() {
-    let page = text("README.md");
-    let workflow = blocks(&page)
-        .into_iter()
-        .find(|block| block.language == "yaml")
-        .expect("a workflow")
-        .body;
-    let mut env = project();
-    let summary = env.root().join("summary.md").to_string_lossy().into_owned();
-    env.set("GITHUB_ACTIONS", "true")
-        .set("GITHUB_STEP_SUMMARY", &summary)
-        .set("CI", "true")
-        .set("RECOVER_TRUST", "1");
-    // What the job comes to outlives its machine.
-    env.git(&["init", "-q", "--bare", "../origin.git"]);
-    env.git(&["remote", "add", "origin", "../origin.git"]);
-    let steps: Vec<&str> = workflow
-        .lines()
-        .filter_map(|line| line.split_once("run: ").map(|(_, step)| step))
-        .collect();
-    let steps: Vec<&str> = steps
-        .into_iter()
-        .filter(|step| !checked_otherwise(step))
-        .collect();
-    assert_eq!(steps.len(), 5, "{steps:?}");
-    for step in steps {
-        // As a job's shell does.
-        let ran = env.sh(&format!("set -e\n{step}"));
-        assert_eq!(ran.code, 0, "{step}\n{}\n{}", ran.stdout, ran.stderr);
-    }
-    assert_eq!(
-        env.git(&["-C", "../origin.git", "show", "agent-work:task.txt"]),
-        "done\n"
-    );
-    assert!(env.exists("report.html") && env.read("../summary.md").contains("ci"));
 }
 
 #[test]
