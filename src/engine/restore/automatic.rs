@@ -181,8 +181,8 @@ pub(crate) fn is_mixed(
         repo.load_checkpoint(&before.commit)?,
         repo.load_checkpoint(&target.commit)?,
     );
-    let opened = prepared.capture.objects().open();
-    let lookup = TreeLookup::new(&opened)?;
+    let objects = prepared.capture.objects();
+    let lookup = TreeLookup::new(&objects)?;
     for left in mixed(context, run, target, &restored.kept)? {
         let nested = find(&prepared.nested, &left.path);
         let link = link_of(&stored, &left.path).and_then(|link| link.checkpoint.as_ref());

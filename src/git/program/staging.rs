@@ -505,9 +505,9 @@ impl Repo {
         capture: &Capture,
     ) -> Result<BTreeSet<RepoPath>> {
         let mut committed = flat_of(self, Some(commit))?;
-        let opened = capture.objects().open();
+        let objects = capture.objects();
         let (mut unlike, mut perhaps) = (BTreeSet::new(), BTreeSet::new());
-        for (path, entry) in capture.view().snapshot(&TreeLookup::new(&opened)?)?.entries {
+        for (path, entry) in capture.view().snapshot(&TreeLookup::new(&objects)?)?.entries {
             match committed.remove(&path) {
                 None if entry.kind == EntryKind::EmptyDir => {}
                 Some((mode, oid)) if entry.oid.0 == oid.to_string() && mode == mode_of(&entry) => {}
