@@ -178,7 +178,7 @@ pub(crate) fn plan(context: &Context, why: &str, options: Options) -> Result<Cre
 /// What `create` would take.
 pub(crate) fn preview(context: &Context) -> Result<CapturedTotals> {
     let prepared = prepare(context)?;
-    Ok(prepared.capture.totals())
+    Ok(prepared.capture.stats)
 }
 
 fn unchanged_since(

@@ -215,8 +215,8 @@ impl<'a> Chooser<'a> {
     /// What of the new files that are not `committed` is committed, where the run was accepted before.
     pub(super) fn rest(&self, committed: &BTreeSet<RepoPath>) -> Result<Choice> {
         let capture = checkpoint::prepare(self.context)?.capture;
-        let opened = capture.objects().open();
-        let lookup = TreeLookup::new(&opened)?;
+        let objects = capture.objects();
+        let lookup = TreeLookup::new(&objects)?;
         let (then, now) = lookup.diff(self.good.view(), capture.view())?;
         let unlike: BTreeMap<&RepoPath, bool> = then
             .unlike(&now)

@@ -193,8 +193,8 @@ pub(super) fn give_back(context: &Context, before: &Checkpoint) -> Result<()> {
     let stored = repo.load_checkpoint(&before.commit)?;
     let prepared = checkpoint::prepare(context)?;
     let plan = {
-        let opened = prepared.capture.objects().open();
-        let lookup = TreeLookup::new(&opened)?;
+        let objects = prepared.capture.objects();
+        let lookup = TreeLookup::new(&objects)?;
         let (now, target) = lookup.diff(prepared.capture.view(), stored.view())?;
         let head = stored.base(repo, &prepared.capture.manifest)?;
         let there: BTreeSet<RepoPath> = now.entries.keys().cloned().collect();

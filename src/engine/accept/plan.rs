@@ -363,8 +363,8 @@ fn edited(
     if capture.is_same_tree(good) {
         return edited(BTreeSet::new(), BTreeSet::new());
     }
-    let opened = capture.objects().open();
-    let (then, now) = TreeLookup::new(&opened)?.diff(good.view(), capture.view())?;
+    let objects = capture.objects();
+    let (then, now) = TreeLookup::new(&objects)?.diff(good.view(), capture.view())?;
     let outputs = [&good.manifest.outputs, &capture.manifest.outputs];
     let is_file =
         |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);

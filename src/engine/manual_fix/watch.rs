@@ -279,8 +279,8 @@ impl<'a> Watch<'a> {
         let state = self.context.load()?.state;
         let changes =
             changes_with_seen(self.context, &state, &self.session, prepared, &self.known)?;
-        let opened = prepared.capture.objects().open();
-        let lookup = TreeLookup::new(&opened)?;
+        let objects = prepared.capture.objects();
+        let lookup = TreeLookup::new(&objects)?;
         let side = prepared.capture.view();
         let seen = |change: Change| -> Result<_> {
             let entry = side.entry(&lookup, &change.path)?;

@@ -242,7 +242,7 @@ pub(crate) fn record_with(
         pinned: request.pinned,
         pin_note: None,
         damaged: false,
-        captured: capture.totals(),
+        captured: capture.stats,
         changed_from,
         changes,
         changed_paths,
@@ -473,8 +473,8 @@ fn changes_between(before: &StoredCheckpoint, capture: &Capture) -> Result<Chang
     if capture.is_same_tree(before) {
         return Ok((totals, paths));
     }
-    let opened = capture.objects().open();
-    let (before, now) = TreeLookup::new(&opened)?.diff(before.view(), capture.view())?;
+    let objects = capture.objects();
+    let (before, now) = TreeLookup::new(&objects)?.diff(before.view(), capture.view())?;
     for (path, before, now) in before.unlike(&now) {
         if paths.len() < MAX_CHANGED_PATHS {
             paths.push(path.clone());

@@ -178,8 +178,8 @@ pub(crate) fn is_mixed(
         return Ok(false);
     };
     let (before, stored) = load_both(context, before, target)?;
-    let opened = prepared.capture.objects().open();
-    let lookup = TreeLookup::new(&opened)?;
+    let objects = prepared.capture.objects();
+    let lookup = TreeLookup::new(&objects)?;
     for left in mixed(context, run, target, &restored.kept)? {
         let nested = find(&prepared.nested, &left.path);
         let link = link_of(&stored, &left.path).and_then(|link| link.checkpoint.as_ref());

@@ -305,7 +305,7 @@ pub(super) fn plan_for_index(
     } else {
         target
     };
-    let opened = now.objects().open();
+    let objects = now.objects();
     let sides = IndexSides {
         now: now.view(),
         target: target.view(),
@@ -314,7 +314,7 @@ pub(super) fn plan_for_index(
         head: before.as_ref(),
         discard: request.options.restore_index || request.options.edits == Edits::Discard,
     };
-    Ok(sides.plan(&TreeLookup::new(&opened)?)?)
+    Ok(sides.plan(&TreeLookup::new(&objects)?)?)
 }
 
 /// Whether the index follows the commit that comes on top, and not what was captured of it.

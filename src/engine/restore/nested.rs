@@ -439,8 +439,8 @@ impl Grafts {
         then: &StoredCheckpoint,
         (now, target): (&mut Snapshot, &mut Snapshot),
     ) -> Result<()> {
-        let opened = prepared.capture.objects().open();
-        let lookup = TreeLookup::new(&opened)?;
+        let objects = prepared.capture.objects();
+        let lookup = TreeLookup::new(&objects)?;
         let root = outer.workdir();
         for graft in &self.all {
             let path = &graft.path;

@@ -316,8 +316,8 @@ fn file_plan(
     let paths: BTreeSet<&RepoPath> = all.filter(is_concerned).collect();
     let (own, recorded) = (repo.own_outputs(), recorded_outputs(&stored, &layers));
     let (mut files, written) = {
-        let opened = prepared.capture.objects().open();
-        let lookup = TreeLookup::new(&opened)?;
+        let objects = prepared.capture.objects();
+        let lookup = TreeLookup::new(&objects)?;
         let hidden = Hidden {
             paths: &hidden,
             rules: request.hidden_by.as_deref(),
@@ -551,8 +551,8 @@ fn compare(
         grafts(context, prepared, captured, request, wanted.selection)?
     };
     // What is opened from here on has the trees of nested repositories too.
-    let opened = prepared.capture.objects().open();
-    let lookup = TreeLookup::new(&opened)?;
+    let objects = prepared.capture.objects();
+    let lookup = TreeLookup::new(&objects)?;
     let stored = base.as_ref().unwrap_or(captured);
     let (mut now, mut target) = lookup.diff(prepared.capture.view(), stored.view())?;
     if base.is_some() {

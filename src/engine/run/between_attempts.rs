@@ -94,8 +94,8 @@ fn is_as(
     if prepared.capture.is_same_tree(&stored) {
         return Ok(true);
     }
-    let opened = prepared.capture.objects().open();
-    let (then, now) = TreeLookup::new(&opened)?.diff(stored.view(), prepared.capture.view())?;
+    let objects = prepared.capture.objects();
+    let (then, now) = TreeLookup::new(&objects)?.diff(stored.view(), prepared.capture.view())?;
     let (before, after) = (&stored.manifest.outputs, &prepared.capture.manifest.outputs);
     let is_left = |path: &RepoPath| left.iter().any(|left| path.starts_with(left));
     Ok(then

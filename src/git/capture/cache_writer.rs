@@ -12,7 +12,7 @@ use crate::git::worktree::cache::{
     Builder, Cache, CachedEntry, Header, NewFolder, flag, walk_order,
 };
 use crate::git::worktree::scan::{Folder, Scan};
-use crate::model::{IndexExtra, Nested, ObjectId, RepoPath};
+use crate::model::{Nested, ObjectId, RepoPath};
 
 /// What a capture keeps until it is recorded.
 #[derive(Debug)]
@@ -22,16 +22,6 @@ pub(super) struct CaptureCacheBuilder {
     pub cache: Cache,
     /// The user's index; `None` where it is the one that the cache was made with.
     pub index: Option<UserIndex>,
-}
-
-/// What a cache says of the checkpoint that it is stored with.
-#[derive(Debug)]
-pub(super) struct RecordedCheckpoint {
-    pub reference: String,
-    pub commit: ObjectId,
-    pub tree: ObjectId,
-    pub index_tree: Option<ObjectId>,
-    pub index_extras: Vec<IndexExtra>,
 }
 
 /// Length in bytes of the longest path of a folder that is cached, which is the longest that a system call takes. As each
@@ -45,7 +35,7 @@ const WORTH_A_THREAD: usize = 2048;
 /// written.
 #[derive(Debug)]
 pub(super) struct CacheInTheMaking {
-    recorded: Option<Sender<RecordedCheckpoint>>,
+    recorded: Option<Sender<Header>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -67,7 +57,7 @@ impl CacheInTheMaking {
     }
 
     /// The checkpoint is recorded.
-    pub(super) fn store(&mut self, recorded: RecordedCheckpoint) {
+    pub(super) fn store(&mut self, recorded: Header) {
         // Where the thread is gone, it said why.
         let _ = self.recorded.take().map(|told| told.send(recorded));
     }
@@ -102,7 +92,7 @@ impl CaptureCacheBuilder {
                 .any(|folder| folder.is(flag::CHANGED))
     }
 
-    fn store_when(&self, told: &Receiver<RecordedCheckpoint>) {
+    fn store_when(&self, told: &Receiver<Header>) {
         let (folders, absent) = (self.folders(), self.absent());
         if let Ok(recorded) = told.recv()
             && let Err(error) = self.store_with(folders, absent, recorded)
@@ -112,7 +102,7 @@ impl CaptureCacheBuilder {
     }
 
     /// Replaces the worktree's cache, for a checkpoint that its reference holds.
-    pub(super) fn store(&self, recorded: RecordedCheckpoint) -> Result<()> {
+    pub(super) fn store(&self, recorded: Header) -> Result<()> {
         self.store_with(self.folders(), self.absent(), recorded)
     }
 
@@ -120,18 +110,13 @@ impl CaptureCacheBuilder {
         &self,
         folders: Builder,
         absent: BTreeSet<RepoPath>,
-        recorded: RecordedCheckpoint,
+        recorded: Header,
     ) -> Result<()> {
         let header = Header {
-            reference: recorded.reference,
-            commit: recorded.commit.0,
-            tree: recorded.tree.0,
             index: match &self.index {
                 Some(index) => index.identity.clone(),
                 None => self.cache.header.index.clone(),
             },
-            index_tree: recorded.index_tree,
-            index_extras: recorded.index_extras,
             gitlinks: match &self.index {
                 Some(index) => index
                     .gitlinks()
@@ -141,6 +126,7 @@ impl CaptureCacheBuilder {
             },
             absent: absent.into_iter().collect(),
             nested: self.scan.nested.clone(),
+            ..recorded
         };
         folders.store(&header, self.cache.root(), self.cache.file())
     }

@@ -24,14 +24,14 @@ use super::index::user_index::{Identity, UserIndex};
 use super::odb::{ObjectWriter, trees};
 use super::repo::{Loan, Repo, WorktreeLock};
 use super::tree::{KnownTrees, Objects, TreeLookup, TreeView};
-use super::worktree::cache::{Cache, Other, flag, walk_order};
+use super::worktree::cache::{Cache, Header, Other, flag, walk_order};
 use super::worktree::reading::read_all;
 use super::worktree::scan::{Content, FileEntry, Folder, Scan, Scope};
 use super::worktree::walk;
 use crate::model::checkpoint::CapturedTotals;
 use crate::model::manifest::{FileTimes, MANIFEST_VERSION, PathTime};
 use crate::model::{CaptureRules, Head, Manifest, ObjectId, RepoPath, Snapshot, Timestamp};
-use cache_writer::{CacheInTheMaking, CaptureCacheBuilder, RecordedCheckpoint};
+use cache_writer::{CacheInTheMaking, CaptureCacheBuilder};
 use tree_builder::{BuiltTree, stored};
 
 /// An index with this many entries is worth a thread for its tree.
@@ -40,15 +40,6 @@ const WORTH_A_THREAD: usize = 2048;
 /// Pack size in bytes at which objects are published early, so that a killed capture keeps its progress: a second of work
 /// or less.
 const PORTION: u64 = 16 << 20;
-
-/// How much a capture holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CaptureStats {
-    /// Files and symlinks.
-    pub files: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
 
 /// The state of a work tree. Its objects are readable through it; they become part of the repository with
 /// [`write_checkpoint`](super::checkpoint::write_checkpoint) or [`Capture::keep_objects`], else they are dropped.
@@ -67,7 +58,7 @@ pub struct Capture {
     /// Where HEAD was.
     pub head: Head,
     /// How much it is.
-    pub stats: CaptureStats,
+    pub stats: CapturedTotals,
     pub(super) writer: ObjectWriter,
     /// Those that were made, or read to compare it with something.
     trees: KnownTrees,
@@ -78,14 +69,6 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// How much it holds.
-    pub fn totals(&self) -> CapturedTotals {
-        CapturedTotals {
-            files: self.stats.files,
-            bytes: self.stats.bytes,
-        }
-    }
-
     /// What it holds.
     pub fn view(&self) -> TreeView<'_> {
         TreeView::new(&self.tree, self.index_tree.as_ref(), &self.manifest)
@@ -98,8 +81,8 @@ impl Capture {
 
     /// Every path it holds.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        let opened = self.objects().open();
-        self.view().snapshot(&TreeLookup::new(&opened)?)
+        let objects = self.objects();
+        self.view().snapshot(&TreeLookup::new(&objects)?)
     }
 
     /// How many paths it has an entry for: files, symlinks, empty folders, linked repositories.
@@ -188,12 +171,13 @@ impl Capture {
         if cache_builder.is_up_to_date() {
             return;
         }
-        let recorded = RecordedCheckpoint {
+        let recorded = Header {
             reference: reference.to_owned(),
-            commit: commit.clone(),
-            tree: self.tree.clone(),
+            commit: commit.0.clone(),
+            tree: self.tree.0.clone(),
             index_tree: self.index_tree.clone(),
             index_extras: self.manifest.index_extras.clone(),
+            ..Header::default()
         };
         if let Some(making) = self.cache_in_the_making.borrow_mut().as_mut() {
             making.store(recorded);
@@ -368,7 +352,7 @@ impl Repo {
             partial: manifest.partial,
             manifest,
             head,
-            stats: CaptureStats {
+            stats: CapturedTotals {
                 files: beside.files,
                 bytes: beside.bytes,
             },

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{AttrCheckFlags, ConfigLevel, Odb, Oid};
@@ -12,7 +11,10 @@ use tempfile::TempDir;
 
 use super::{Call, Saved, place, write_entry};
 use crate::durable::{TemporaryFolder, temporary_prefix};
-use crate::git::base::{At as _, Error, GITLINK, Result, oid_of, parse_oid, paths};
+use crate::git::base::openat::{self, inspect};
+use crate::git::base::{
+    At as _, DirfdCache, Error, GITLINK, OnDisk, Result, oid_of, parse_oid, paths,
+};
 use crate::git::capture::Capture;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::index::user_index::UserIndex;
@@ -112,12 +114,12 @@ impl<'r> Staging<'r> {
     }
 
     fn git<S: AsRef<OsStr>>(&self, words: &[S], input: &[u8]) -> Result<Vec<u8>> {
-        let workdir = self.repo.workdir();
-        Call {
-            folder: workdir,
-            env: &self.environment(workdir),
-        }
-        .run(words, input)
+        self.git_in(self.repo.workdir(), words, input)
+    }
+
+    fn git_in<S: AsRef<OsStr>>(&self, folder: &Path, words: &[S], input: &[u8]) -> Result<Vec<u8>> {
+        let env = &self.environment(folder);
+        Call { folder, env }.run(words, input)
     }
 
     /// Makes the index that of a commit; `None` empties it.
@@ -165,12 +167,7 @@ impl<'r> Staging<'r> {
             "--pathspec-from-file=-",
             "--pathspec-file-nul",
         ];
-        Call {
-            folder: workdir,
-            env: &self.environment(workdir),
-        }
-        .run(&words, &list)
-        .map(drop)
+        self.git_in(workdir, &words, &list).map(drop)
     }
 
     /// Takes paths into the index as a checkpoint has them; one that it does not have goes.
@@ -459,9 +456,7 @@ impl Repo {
                 .filter(|entry| entry.kind != EntryKind::EmptyDir);
             match (entry, committed.get(path)) {
                 (None, None) => {}
-                (Some(entry), Some((mode, oid)))
-                    if entry.oid.0 == oid.to_string() && *mode == mode_of(&entry) => {}
-                // Filters, or a mode that `core.fileMode` has git ignore, may make the same of it.
+                (Some(entry), Some(committed)) if has(committed, &entry) => {}
                 (Some(_), Some(_)) => drop(perhaps.insert(path.clone())),
                 _ => drop(unlike.insert(path.clone())),
             }
@@ -505,13 +500,16 @@ impl Repo {
         capture: &Capture,
     ) -> Result<BTreeSet<RepoPath>> {
         let mut committed = flat_of(self, Some(commit))?;
-        let opened = capture.objects().open();
+        let objects = capture.objects();
         let (mut unlike, mut perhaps) = (BTreeSet::new(), BTreeSet::new());
-        for (path, entry) in capture.view().snapshot(&TreeLookup::new(&opened)?)?.entries {
+        for (path, entry) in capture
+            .view()
+            .snapshot(&TreeLookup::new(&objects)?)?
+            .entries
+        {
             match committed.remove(&path) {
                 None if entry.kind == EntryKind::EmptyDir => {}
-                Some((mode, oid)) if entry.oid.0 == oid.to_string() && mode == mode_of(&entry) => {}
-                // Filters, or a mode that `core.fileMode` has git ignore, may make the same of it.
+                Some(committed) if has(&committed, &entry) => {}
                 Some(_) => drop(perhaps.insert(path)),
                 None => drop(unlike.insert(path)),
             }
@@ -527,30 +525,31 @@ impl Repo {
         stored: &StoredCheckpoint,
         paths: &BTreeSet<RepoPath>,
     ) -> Result<BTreeSet<RepoPath>> {
-        let (lookup, database) = (TreeLookup::stored(self)?, Database::open(self)?);
+        let lookup = TreeLookup::stored(self)?;
+        let mut folders = DirfdCache::of(self.workdir())?;
         let mut unlike = BTreeSet::new();
         for path in paths {
             let entry = stored
                 .view()
                 .entry(&lookup, path)?
                 .filter(|entry| entry.kind != EntryKind::EmptyDir);
-            let place = path.below(self.workdir());
-            let found = place.symlink_metadata().ok();
+            let (folder, name) = openat::split(path);
+            let found = match folders.open(&folder) {
+                Ok(folder) => inspect(&folder, name).at(&path.below(self.workdir()))?,
+                Err(_) => OnDisk::Nothing,
+            };
             let is_same = match (&entry, found) {
-                (None, found) => found.is_none_or(|found| found.is_dir()),
-                (Some(entry), Some(found)) if entry.kind == EntryKind::File && found.is_file() => {
-                    let is_run = |mode: u32| mode & 0o100 != 0;
-                    is_run(entry.mode) == is_run(found.permissions().mode())
-                        && fs::read(&place).at(&place)? == database.blob(parse_oid(&entry.oid)?)?
+                (None, OnDisk::Nothing) => true,
+                (Some(entry), OnDisk::Entry(oid, stat)) => {
+                    entry.oid.0 == oid.to_string() && mode_of(entry) == stat.git_mode()
                 }
-                (Some(entry), Some(found))
-                    if entry.kind == EntryKind::Symlink && found.is_symlink() =>
-                {
-                    let target = fs::read_link(&place).at(&place)?;
-                    target.as_os_str().as_bytes() == database.blob(parse_oid(&entry.oid)?)?
+                (entry, OnDisk::Other) => {
+                    let is_folder = entry
+                        .as_ref()
+                        .is_none_or(|entry| entry.kind == EntryKind::Gitlink);
+                    is_folder && path.below(self.workdir()).is_dir()
                 }
-                (Some(entry), Some(found)) => entry.kind == EntryKind::Gitlink && found.is_dir(),
-                (Some(_), None) => false,
+                _ => false,
             };
             if !is_same {
                 unlike.insert(path.clone());
@@ -631,6 +630,12 @@ fn mode_of(entry: &Entry) -> u32 {
         EntryKind::Symlink => 0o120_000,
         EntryKind::Gitlink | EntryKind::EmptyDir => GITLINK,
     }
+}
+
+/// Whether a commit has an entry as it is. Where not, filters or a mode that `core.fileMode` has git ignore may yet make the
+/// same of it.
+fn has(committed: &(u32, Oid), entry: &Entry) -> bool {
+    entry.oid.0 == committed.1.to_string() && committed.0 == mode_of(entry)
 }
 
 /// Every path of a commit.

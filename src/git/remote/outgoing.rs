@@ -186,14 +186,14 @@ impl Repo {
                 leaving.withheld.push(stays);
                 continue;
             }
-            let opened = capture.objects().open();
+            let objects = capture.objects();
             let mut sink = only_ids();
-            let mut walk = Walk::new(opened.database()?, filter, &mut sink, &blob_id);
+            let mut walk = Walk::new(objects.database()?, filter, &mut sink, &blob_id);
             let files = parse_oid(&capture.tree)?;
             let mut beside = Beside::default();
             if is_top {
                 let head = capture.head.commit.as_ref();
-                let repository = opened.repository()?;
+                let repository = objects.repository()?;
                 beside.base = head.and_then(|commit| tree_of(repository, commit));
                 beside.index = oid_of(capture.index_tree.as_ref())?;
             }

@@ -8,7 +8,7 @@ use std::io::Write;
 
 use git2::{Diff, DiffDelta, DiffFile, DiffFormat, DiffOptions, FileMode, Oid, Patch};
 
-use super::{Objects, Opened, TreeLookup, TreeView};
+use super::{Objects, TreeLookup, TreeView};
 use crate::git::base::{EMPTY_BLOB, Error, GITLINK, Result, parse_oid};
 use crate::git::odb::{Database, trees};
 use crate::model::{Change, ChangeType, Entry, EntryKind, ObjectId, RepoPath};
@@ -24,7 +24,7 @@ impl Objects<'_> {
     /// A change of the mode alone is `modified` with no lines. Empty folders count as paths where there was no folder, or is
     /// none any more; nested repositories are compared by their commit.
     pub fn changes(
-        self,
+        &self,
         from: TreeView<'_>,
         to: TreeView<'_>,
         selection: &Selection,
@@ -34,14 +34,13 @@ impl Objects<'_> {
 
     /// [`Objects::changes`] that reuses the line counts of `seen` for paths that are unchanged since.
     pub fn changes_with(
-        self,
+        &self,
         from: TreeView<'_>,
         to: TreeView<'_>,
         selection: &Selection,
         seen: &Seen,
     ) -> Result<Vec<Change>> {
-        let opened = self.open();
-        let lookup = TreeLookup::new(&opened)?;
+        let lookup = TreeLookup::new(self)?;
         let (from, to) = lookup.diff(from, to)?;
         let database = lookup.database();
         let mut created: BTreeMap<&RepoPath, &Entry> = BTreeMap::new();
@@ -95,29 +94,23 @@ impl Objects<'_> {
     }
 
     /// A patch from one tree to another, with binary content, that `git apply` takes. Only selected paths are in it.
-    pub fn patch(self, from: &ObjectId, to: &ObjectId, selection: &Selection) -> Result<Vec<u8>> {
-        let (opened, mut text) = (self.open(), Vec::new());
+    pub fn patch(&self, from: &ObjectId, to: &ObjectId, selection: &Selection) -> Result<Vec<u8>> {
+        let mut text = Vec::new();
         let mut options = DiffOptions::new();
         options.include_typechange(true).ignore_submodules(false);
-        let diff = compare(
-            &opened,
-            Some(parse_oid(from)?),
-            parse_oid(to)?,
-            &mut options,
-        )?;
+        let diff = compare(self, Some(parse_oid(from)?), parse_oid(to)?, &mut options)?;
         print(&diff, |delta| selection.matches(&path_of(delta)), &mut text)?;
         Ok(text)
     }
 
     /// Files that differ, those that `first` names before the others, with their text as far as the bounds go.
     pub(crate) fn changed_files(
-        self,
+        &self,
         from: TreeView<'_>,
         to: TreeView<'_>,
         first: impl Fn(&str) -> bool,
     ) -> Result<Vec<ChangedFile>> {
-        let opened = self.open();
-        let (from, to) = TreeLookup::new(&opened)?.diff(from, to)?;
+        let (from, to) = TreeLookup::new(self)?.diff(from, to)?;
         let file =
             |entry: Option<&Entry>| entry.filter(|entry| entry.kind == EntryKind::File).cloned();
         let mut paths: Vec<(bool, &RepoPath)> = Vec::new();
@@ -137,7 +130,7 @@ impl Objects<'_> {
         }
         paths.sort();
         let mut reader = Reader {
-            database: opened.database()?,
+            database: self.database()?,
             left: MAX_TOTAL_BYTES,
         };
         let mut changed = Vec::new();
@@ -162,25 +155,24 @@ impl Objects<'_> {
     /// Applied with `git apply` to a clean checkout of `base` it gives the content and modes of `tree`. Nested repositories
     /// are left out: a patch cannot carry them. So are files whose content is one of `without`, which are returned.
     pub(crate) fn write_patch(
-        self,
+        &self,
         base: Option<&ObjectId>,
         tree: &ObjectId,
         without: &BTreeSet<ObjectId>,
         out: &mut dyn Write,
     ) -> Result<Vec<RepoPath>> {
         let without: HashSet<Oid> = without.iter().map(parse_oid).collect::<Result<_>>()?;
-        let opened = self.open();
         let base = base.map(|base| -> Result<Oid> {
             let oid = parse_oid(base)?;
-            opened.database()?.check(oid)?;
-            let commit = opened.repository()?.find_commit(oid);
+            self.database()?.check(oid)?;
+            let commit = self.repository()?.find_commit(oid);
             Ok(commit
                 .map_err(Error::git(format!("read commit {base}")))?
                 .tree_id())
         });
         let mut options = DiffOptions::new();
         options.id_abbrev(40);
-        let diff = compare(&opened, base.transpose()?, parse_oid(tree)?, &mut options)?;
+        let diff = compare(self, base.transpose()?, parse_oid(tree)?, &mut options)?;
         let is_any = |delta: &DiffDelta<'_>, is: &dyn Fn(DiffFile<'_>) -> bool| {
             is(delta.old_file()) || is(delta.new_file())
         };
@@ -200,13 +192,13 @@ impl Objects<'_> {
 
 /// Compares two trees, the first one empty for `None`, by git's library, whatever the user has configured of prefixes.
 fn compare<'o>(
-    opened: &'o Opened<'_>,
+    objects: &'o Objects<'_>,
     from: Option<Oid>,
     to: Oid,
     options: &mut DiffOptions,
 ) -> Result<Diff<'o>> {
     let failed = || Error::git("compare two trees");
-    let repository = opened.repository()?;
+    let repository = objects.repository()?;
     let is_large = check_differing(&Database::of(repository)?, from, to)?;
     let tree = |oid: Oid| repository.find_tree(oid).map_err(failed());
     let (from, to) = (from.map(tree).transpose()?, tree(to)?);

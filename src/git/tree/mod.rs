@@ -350,10 +350,10 @@ pub struct TreeLookup<'r> {
 
 impl<'r> TreeLookup<'r> {
     /// For the trees that a repository sees.
-    pub fn new(opened: &'r Opened<'_>) -> Result<Self> {
+    pub fn new(objects: &'r Objects<'_>) -> Result<Self> {
         Ok(Self {
-            database: opened.database()?,
-            known: Rc::clone(&opened.trees),
+            database: objects.database()?,
+            known: Rc::clone(&objects.trees),
         })
     }
 
@@ -447,56 +447,45 @@ impl<'r> TreeLookup<'r> {
     }
 }
 
-/// Where the objects of a comparison are read from: a repository, or a writer that has not published them yet.
-#[derive(Clone, Copy, Debug)]
-pub struct Objects<'a>(Source<'a>);
+/// The objects of a comparison: those of a repository, or of a writer that has not published them yet.
+pub struct Objects<'a> {
+    source: Source<'a>,
+    /// The repository that sees what a writer has written.
+    quarantine: OnceCell<git2::Repository>,
+    /// Those that were read already.
+    trees: KnownTrees,
+}
 
-#[derive(Clone, Copy, Debug)]
 enum Source<'a> {
     Stored(&'a Repo),
-    Writer(&'a ObjectWriter, &'a KnownTrees),
+    Writer(&'a ObjectWriter),
 }
 
 impl<'a> Objects<'a> {
     /// Those of a repository: both sides are stored.
     pub fn stored(repo: &'a Repo) -> Self {
-        Self(Source::Stored(repo))
-    }
-
-    /// Those of a writer and of the repository behind it; `known` holds the trees that were read already.
-    pub(super) fn of_writer(writer: &'a ObjectWriter, known: &'a KnownTrees) -> Self {
-        Self(Source::Writer(writer, known))
-    }
-
-    /// Opens them. What a writer writes after this need not be seen.
-    pub fn open(self) -> Opened<'a> {
-        let trees = match self.0 {
-            Source::Stored(_) => KnownTrees::default(),
-            Source::Writer(_, known) => Rc::clone(known),
-        };
-        Opened {
-            source: self.0,
+        Self {
+            source: Source::Stored(repo),
             quarantine: OnceCell::new(),
-            trees,
+            trees: KnownTrees::default(),
         }
     }
-}
 
-/// The objects of a comparison, opened.
-pub struct Opened<'a> {
-    source: Source<'a>,
-    /// The repository that sees what a writer has written.
-    quarantine: OnceCell<git2::Repository>,
-    /// Those that were read already.
-    pub(super) trees: KnownTrees,
-}
+    /// Those of a writer and of the repository behind it; `known` holds the trees that were read already. What is written
+    /// after this need not be seen.
+    pub(super) fn of_writer(writer: &'a ObjectWriter, known: &KnownTrees) -> Self {
+        Self {
+            source: Source::Writer(writer),
+            quarantine: OnceCell::new(),
+            trees: Rc::clone(known),
+        }
+    }
 
-impl Opened<'_> {
     /// The database that has them. What a writer holds in memory is read from there.
     pub(super) fn database(&self) -> Result<Database<'_>> {
         match self.source {
             Source::Stored(repo) => Database::open(repo),
-            Source::Writer(writer, _) => match writer.database()? {
+            Source::Writer(writer) => match writer.database()? {
                 Some(database) => Ok(database),
                 None => Database::of(self.repository()?),
             },
@@ -507,7 +496,7 @@ impl Opened<'_> {
     pub(super) fn repository(&self) -> Result<&git2::Repository> {
         match self.source {
             Source::Stored(repo) => Ok(&repo.inner),
-            Source::Writer(writer, _) => match self.quarantine.get() {
+            Source::Writer(writer) => match self.quarantine.get() {
                 Some(repository) => Ok(repository),
                 None => writer
                     .repository()

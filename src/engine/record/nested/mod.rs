@@ -411,7 +411,7 @@ impl NestedCapture {
             head_ref: capture.head.branch.clone(),
             previous: None,
             changed_from: None,
-            captured: capture.totals(),
+            captured: capture.stats,
             changes: crate::model::checkpoint::ChangeTotals::default(),
             changed_paths: Vec::new(),
             skipped: capture.manifest.skipped.clone(),
