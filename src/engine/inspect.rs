@@ -632,19 +632,15 @@ pub(crate) fn report_to_file(context: &Context, path: &Path, text: &str) -> Resu
     let hint = || Hint::recover(["report"]);
     let failed = |error| Error::cannot("write", &path, error).hint(hint());
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(
-            Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())).hint(hint()),
-        );
+        let message = format!("{} is a folder", path.display());
+        return Err(Error::new(ErrorKind::Usage, message).hint(hint()));
     };
     let folder = fs::canonicalize(folder).map_err(failed)?;
     let path = folder.join(name);
     if let Ok(there) = fs::metadata(&path) {
         if !there.is_file() {
-            return Err(Error::new(
-                ErrorKind::Usage,
-                format!("{} is no ordinary file", path.display()),
-            )
-            .hint(hint()));
+            let message = format!("{} is no ordinary file", path.display());
+            return Err(Error::new(ErrorKind::Usage, message).hint(hint()));
         }
         if there.len() > 0 && !context.says_yes() && !is_report(&path) {
             let message = format!(

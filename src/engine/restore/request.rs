@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use strum::IntoStaticStr;
 
-use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::engine::base::{Error, ErrorKind, Result};
 use crate::model::operation::{Reposition, UndoEntry};
 use crate::model::{
     Checkpoint, CheckpointId, HeadMove, Hint, OperationKind, PathReason, RepoPath, Run, RunKey,
@@ -284,9 +284,6 @@ pub(crate) struct IndexOutcome {
     /// How many paths keep what was staged for them since the run last wrote the index.
     pub kept: usize,
 }
-
-/// Does a restore, or plans it where nothing else may be done: for rooms that rollback itself is built on.
-pub(crate) type Restorer = fn(&Context, &RestoreRequest) -> Result<Restore>;
 
 /// A restore that was planned or done.
 #[derive(Clone, Debug)]

@@ -20,7 +20,7 @@ use crate::engine::record::liveness::Driving;
 use crate::engine::record::select;
 use crate::engine::recovery;
 use crate::engine::remote::{TakeOver, plan_take_over, release, take_over};
-use crate::engine::rollback::on_request::restore;
+
 use crate::engine::run::{
     self, AgentChoice, DriveOptions, Driven, Outcome, drive, fix_session, prompt_of, retry,
 };
@@ -193,7 +193,7 @@ pub(crate) fn resume(
     let (driving, planned) = if context.dry_run() {
         (None, plan_take_over(context, id, request.take_over)?)
     } else {
-        (take_over(context, id, request.take_over, restore)?, None)
+        (take_over(context, id, request.take_over)?, None)
     };
     let taken = driving.as_ref().map(|driving| driving.key.clone());
     let key = taken
