@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::nested::NestedCapture;
 use super::storage::{Changes, Prepared, Request};
-use super::stored::message;
+use super::stored::{baseline, message};
 use super::{liveness, memory, nested, seed_json, storage};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::git;
@@ -303,11 +303,7 @@ pub(crate) fn record_with(
 /// The checkpoint that a run's next one is compared with: its previous one, or the one that files went back to since.
 fn changes_from<'a>(context: &Context, state: &'a State, key: &RunKey) -> Option<&'a Checkpoint> {
     let previous = state.checkpoints_of(key).next_back()?;
-    let written = state
-        .worktrees
-        .get(&context.worktree_id())
-        .map_or(&[][..], |worktree| &worktree.baseline);
-    let restored = match written {
+    let restored = match baseline(context, state) {
         [whole] if whole.paths.is_empty() && previous.is_safety() => {
             state.checkpoint(&whole.checkpoint_id)
         }
@@ -502,11 +498,7 @@ pub(super) fn lend(
     let worktree = context.worktree_id();
     let in_attempt = state.runs_of(&worktree).any(|run: &Run| run.live.is_some());
     let mut before = Vec::new();
-    for layer in state
-        .worktrees
-        .get(&worktree)
-        .map_or(&[][..], |worktree| &worktree.baseline)
-    {
+    for layer in baseline(context, &state) {
         if let Some(checkpoint) = state.checkpoint(&layer.checkpoint_id) {
             before.push(repo.load_checkpoint(&checkpoint.commit)?);
         }

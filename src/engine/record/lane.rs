@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::io::{Read as _, Seek as _, SeekFrom};
+
 use std::path::{Path, PathBuf};
 
 use schemars::{JsonSchema, Schema};
@@ -315,17 +315,13 @@ fn has_failed(checkpoint: &Checkpoint) -> bool {
 
 /// The last entries of a log.
 fn end_of(context: &Context, log: &Path) -> Vec<String> {
-    let mut bytes = Vec::new();
-    let read = context.store().root().open(log).and_then(|mut file| {
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(LOG_END)))?;
-        file.read_to_end(&mut bytes)
-    });
-    if let Err(error) = read {
-        tracing::debug!(%error, log = %log.display(), "the log's last entries are not known");
-        return Vec::new();
+    match context.read_end(log, LOG_END) {
+        Ok((bytes, _)) => entries(&String::from_utf8_lossy(&bytes)),
+        Err(error) => {
+            tracing::debug!(%error, log = %log.display(), "the log's last entries are not known");
+            Vec::new()
+        }
     }
-    entries(&String::from_utf8_lossy(&bytes))
 }
 
 /// The last lines that say something.
