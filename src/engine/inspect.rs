@@ -1,4 +1,4 @@
-//! Looking into what is recorded: checkpoints, attempts, logs, differences (S3), and the report of a run (A6, S13).
+//! Reads what is recorded: checkpoints, attempts, logs, differences (S3), and the report of a run (A6, S13).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

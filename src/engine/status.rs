@@ -1,4 +1,4 @@
-//! Where a run stands and how to go on (B1, B5, B7).
+//! The state of a run and how to continue it (B1, B5, B7).
 //!
 //! Noticing that something was recorded, by this process or another.
 

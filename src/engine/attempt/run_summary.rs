@@ -1,4 +1,4 @@
-//! How a run stands: in one line, in the report that an attempt's end calls for, and what its budgets allow now.
+//! The state of a run: in one line, in the report that an attempt's end calls for, and what its budgets allow now.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Taking the right to speak for a run, and giving it back.
+//! Claims a run on a remote, and releases it.
 
 use std::time::Duration;
 

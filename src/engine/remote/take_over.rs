@@ -1,4 +1,4 @@
-//! Going on here with a run that another machine began.
+//! Continues a run here that another machine began.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

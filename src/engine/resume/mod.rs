@@ -1,4 +1,4 @@
-//! Taking a failed or interrupted run up again (B3–B7, S15).
+//! Resumes a failed or interrupted run (B3–B7, S15).
 //!
 //! What a person may do after a resume.
 
