@@ -285,9 +285,7 @@ fn failure_context(
     failure: &Failure,
 ) -> Vec<String> {
     let (run, started, ending) = about;
-    let last = state
-        .checkpoints_of(&run.key)
-        .rfind(|checkpoint| checkpoint.trigger == trigger::ATTEMPT);
+    let last = last_attempt(state, &run.key);
     let same = last.filter(|checkpoint| checkpoint.after_iteration == started.iteration);
     let mut all = same
         .filter(|checkpoint| has_failed(checkpoint))
@@ -341,13 +339,16 @@ fn entries(log: &str) -> Vec<String> {
 
 /// What the latest failed attempt of a lane left for the next one.
 pub(crate) fn context_for_runner(state: &State, key: &RunKey) -> Vec<String> {
-    let last = state
-        .checkpoints_of(key)
-        .rfind(|checkpoint| checkpoint.trigger == trigger::ATTEMPT);
-    let failed = last.filter(|checkpoint| has_failed(checkpoint));
+    let failed = last_attempt(state, key).filter(|checkpoint| has_failed(checkpoint));
     failed
         .map(|checkpoint| checkpoint.lane_fields.failure_context.clone())
         .unwrap_or_default()
+}
+
+/// The checkpoint that was taken last at an attempt's end.
+fn last_attempt<'a>(state: &'a State, key: &RunKey) -> Option<&'a Checkpoint> {
+    let mut all = state.checkpoints_of(key);
+    all.rfind(|checkpoint| checkpoint.trigger == trigger::ATTEMPT)
 }
 
 /// Commands to copy, which work from any folder.
