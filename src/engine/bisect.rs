@@ -205,6 +205,7 @@ fn refuse_unexpected(
 ) -> Result<()> {
     let id = &checkpoint.id;
     let judged = Judged::of(ended.code());
+    let list = || Hint::recover(["checkpoint", "list"]).run(&checkpoint.run);
     if at == 0 && judged != Judged::Good {
         let what = match ended {
             Ended::Prepare(code) => {
@@ -217,25 +218,20 @@ fn refuse_unexpected(
                 format!("the command fails (exit {code}) at {id}, which must pass")
             }
         };
-        let advice = match request.prepare {
-            None => {
-                "--prepare CMD can make what it needs and no checkpoint holds, dependencies for example"
-            }
-            Some(_) => "name an earlier one with --good",
+        let (advice, again) = if request.prepare.is_none() {
+            let advice = "--prepare CMD can make what it needs and no checkpoint holds, dependencies for example";
+            (advice, context.rerun(&["--prepare", "make deps"]))
+        } else {
+            ("name an earlier one with --good", list())
         };
         let message = format!("{what}: {advice}");
-        let again = match request.prepare {
-            None => context.rerun(&["--prepare", "make deps"]),
-            Some(_) => Hint::recover(["checkpoint", "list"]).run(&checkpoint.run),
-        };
         return Err(Error::new(ErrorKind::NotVerified, message).hint(again));
     }
     if at + 1 == count && judged == Judged::Good {
         let message = format!(
             "the command passes at {id}, where it should fail: another one is named with --bad"
         );
-        let list = Hint::recover(["checkpoint", "list"]).run(&checkpoint.run);
-        return Err(Error::new(ErrorKind::NotVerified, message).hint(list));
+        return Err(Error::new(ErrorKind::NotVerified, message).hint(list()));
     }
     Ok(())
 }

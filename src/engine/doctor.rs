@@ -1,4 +1,4 @@
-//! Finding what is wrong, and repairing what can be.
+//! Finds what is wrong, and repairs what can be.
 //!
 //! Whether checkpoints can be restored in full.
 

@@ -1,4 +1,4 @@
-//! `init`: looks what kind of project this is and writes the configuration that fits it (S17).
+//! `init`: detects what kind of project this is and writes the configuration that fits it (S17).
 
 use schemars::JsonSchema;
 use serde::Serialize;

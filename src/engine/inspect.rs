@@ -1,8 +1,8 @@
-//! Looking into what is recorded: checkpoints, attempts, logs, differences (S3), and the report of a run (A6, S13).
+//! Reads what is recorded: checkpoints, attempts, logs, differences (S3), and the report of a run (A6, S13).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -451,21 +451,13 @@ fn chosen(context: &Context, mut events: Vec<(Event, String)>) -> Vec<(Event, St
 
 /// The end of an attempt's log as a person reads it: an agent's records as text.
 pub(crate) fn log_end(context: &Context, path: &Path) -> Result<String> {
-    let read = || {
-        let mut file = context.store().root().open(path)?;
-        let length = file.metadata()?.len();
-        let skipped = length.saturating_sub(LOG_END);
-        file.seek(SeekFrom::Start(skipped))?;
-        let mut bytes = Vec::new();
-        file.take(LOG_END).read_to_end(&mut bytes)?;
-        if skipped > 0 {
-            // The rest of a record is none.
-            let line = bytes.iter().position(|byte| *byte == b'\n');
-            bytes.drain(..line.map_or(0, |end| end + 1));
-        }
-        Ok(bytes)
-    };
-    let bytes = read().map_err(|error| Error::cannot("read", path, error))?;
+    let end = context.read_end(path, LOG_END);
+    let (mut bytes, skipped) = end.map_err(|error| Error::cannot("read", path, error))?;
+    if skipped > 0 {
+        // The rest of a record is none.
+        let line = bytes.iter().position(|byte| *byte == b'\n');
+        bytes.drain(..line.map_or(0, |end| end + 1));
+    }
     let mut records = agent::Stream::new(None);
     let mut text = records.take(&bytes);
     text.extend(records.end());
@@ -632,19 +624,15 @@ pub(crate) fn report_to_file(context: &Context, path: &Path, text: &str) -> Resu
     let hint = || Hint::recover(["report"]);
     let failed = |error| Error::cannot("write", &path, error).hint(hint());
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(
-            Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())).hint(hint()),
-        );
+        let message = format!("{} is a folder", path.display());
+        return Err(Error::new(ErrorKind::Usage, message).hint(hint()));
     };
     let folder = fs::canonicalize(folder).map_err(failed)?;
     let path = folder.join(name);
     if let Ok(there) = fs::metadata(&path) {
         if !there.is_file() {
-            return Err(Error::new(
-                ErrorKind::Usage,
-                format!("{} is no ordinary file", path.display()),
-            )
-            .hint(hint()));
+            let message = format!("{} is no ordinary file", path.display());
+            return Err(Error::new(ErrorKind::Usage, message).hint(hint()));
         }
         if there.len() > 0 && !context.says_yes() && !is_report(&path) {
             let message = format!(

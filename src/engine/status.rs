@@ -1,10 +1,10 @@
-//! Where a run stands and how to go on (B1, B5, B7).
+//! The state of a run and how to continue it (B1, B5, B7).
 //!
 //! Noticing that something was recorded, by this process or another.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::io::{Read as _, Seek as _, SeekFrom};
+
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -338,19 +338,10 @@ fn checks_of(context: &Context, run: &Run, log: &Path) -> Vec<(String, PathBuf, 
 
 /// The last line of a log that says something, without secrets.
 fn last_line(context: &Context, log: &Path) -> Option<String> {
-    let mut file = context.store().root().open(log).ok()?;
-    let length = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(LOG_END)))
-        .ok()?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).ok()?;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    let line = text
-        .lines()
-        .rev()
-        .map(str::trim)
-        .find(|line| !line.is_empty())?;
-    Some(escape(&redact(line)))
+    let (bytes, _) = context.read_end(log, LOG_END).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut lines = text.lines().rev().map(str::trim);
+    Some(escape(&redact(lines.find(|line| !line.is_empty())?)))
 }
 
 /// Looks at the run that a command works on.

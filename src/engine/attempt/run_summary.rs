@@ -1,4 +1,4 @@
-//! How a run stands: in one line, in the report that an attempt's end calls for, and what its budgets allow now.
+//! The state of a run: in one line, in the report that an attempt's end calls for, and what its budgets allow now.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -450,19 +450,19 @@ pub(crate) fn report_after(context: &Context, key: &RunKey, ended: Ended) -> End
     let decision = ended.end.decision.as_ref();
     let escalates = decision.filter(|decision| decision.has(Action::Escalate));
     Ended {
-        report: escalates.and_then(|_| keep_report(context, key)),
+        report: escalates.and_then(|_| write_report(context, key)),
         ..ended
     }
 }
 
 /// Keeps the report beside the run's logs and says where. Whatever goes wrong with it changes nothing but that.
-pub(crate) fn keep_report(context: &Context, key: &RunKey) -> Option<PathBuf> {
-    let kept = try_keep_report(context, key);
+pub(crate) fn write_report(context: &Context, key: &RunKey) -> Option<PathBuf> {
+    let kept = try_write_report(context, key);
     kept.inspect_err(|error| tracing::warn!(%error, run = %key, "the report was not written"))
         .ok()
 }
 
-fn try_keep_report(context: &Context, key: &RunKey) -> Result<PathBuf> {
+fn try_write_report(context: &Context, key: &RunKey) -> Result<PathBuf> {
     let state = context.load()?.state;
     let run = runs::named(&state, &key.run_id, Some(&key.phase), Some(&key.lane))?;
     let text = markdown(&make_report(context, &state, run, None)?);

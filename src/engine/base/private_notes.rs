@@ -1,5 +1,6 @@
-//! Small files of our own in the state directory that can be lost: what was found out once, and when something was last done.
+//! Small files of our own in the state directory that can be lost, and the ends of logs.
 
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use super::Context;
@@ -7,6 +8,16 @@ use crate::durable::Sync;
 use crate::store::Origin;
 
 impl Context {
+    /// The last bytes of a file in the state directory, at most `most`, and how many come before them.
+    pub(in crate::engine) fn read_end(&self, path: &Path, most: u64) -> io::Result<(Vec<u8>, u64)> {
+        let mut file = self.store().root().open(path)?;
+        let skipped = file.metadata()?.len().saturating_sub(most);
+        file.seek(SeekFrom::Start(skipped))?;
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes)?;
+        Ok((bytes, skipped))
+    }
+
     /// Writes such a file, with its folder, unless nothing may be written here. What cannot be written is only logged.
     pub(in crate::engine) fn write_note(&self, path: &Path, bytes: &[u8]) {
         if self.dry_run() || self.store().origin() != Origin::Ours {

@@ -1,4 +1,4 @@
-//! Which run is meant, among those that a state knows.
+//! Selects the run that a command is about, among those of a state.
 
 use crate::model::{
     FolderId, Hint, ProcessId, Run, RunId, RunKey, RunStatus, State, TaskId, Timestamp,

@@ -23,8 +23,8 @@ use crate::engine::recovery::rebuild::{take_home, write_patch_if_gone};
 use crate::git::checkpoint::Unbundled;
 use crate::git::repo::CheckpointRef;
 use crate::model::{
-    Checkpoint, CheckpointId, EventSource, FolderId, Hint, ImportKind, Payload, Run, RunKey, State,
-    StorageType, Timestamp,
+    Checkpoint, CheckpointId, FolderId, Hint, ImportKind, Payload, Run, RunKey, State, StorageType,
+    Timestamp,
 };
 use crate::policy::import::{ImportInput, Problem, is_known_history, read, recognise};
 use crate::store::views::{RecoveryState, attempt_view, battle_of, recovery_state, write_views};
@@ -219,11 +219,7 @@ fn take_over(
                     file.left_out.extend(bring_here(context, &mut payload));
                 }
                 count(&mut file, &payload);
-                let event = NewEvent {
-                    run: Some(part.key.clone()),
-                    source: EventSource::Recover,
-                    payload,
-                };
+                let event = NewEvent::about(&part.key, payload);
                 events::apply_speculatively(state, at, event.clone());
                 all.push((at, event));
             }
@@ -348,26 +344,25 @@ fn expand(context: &Context, given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for path in given {
         let path = context.cwd().join(path);
-        let path = fs::canonicalize(&path).map_err(|error| {
-            let message = format!("cannot read {}: {error}", path.display());
-            Error::new(ErrorKind::Usage, message)
-        })?;
+        let path = fs::canonicalize(&path)
+            .map_err(|error| usage(format!("cannot read {}: {error}", path.display())))?;
         if path.is_dir() {
             let before = all.len();
             walk(context.store(), &path, &mut all)?;
             if all.len() == before {
-                let message = format!("there is no JSON file and no bundle in {}", path.display());
-                return Err(Error::new(ErrorKind::Usage, message));
+                let place = path.display();
+                return Err(usage(format!(
+                    "there is no JSON file and no bundle in {place}"
+                )));
             }
         } else if path.is_file() {
             all.push(path);
         } else {
             // A FIFO may never say anything, a device never end.
-            let message = format!(
-                "{} is no ordinary file: nothing else is imported",
-                path.display()
-            );
-            return Err(Error::new(ErrorKind::Usage, message));
+            let place = path.display();
+            return Err(usage(format!(
+                "{place} is no ordinary file: nothing else is imported"
+            )));
         }
     }
     all.sort();
@@ -375,8 +370,12 @@ fn expand(context: &Context, given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
+fn usage(message: String) -> Error {
+    Error::new(ErrorKind::Usage, message)
+}
+
 fn walk(store: &Store, folder: &Path, all: &mut Vec<PathBuf>) -> Result<()> {
-    let failed = |error| Error::io(format!("cannot read {}", folder.display()), error);
+    let failed = |error| Error::cannot("read", folder, error);
     for entry in fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let (path, kind) = (entry.path(), entry.file_type().map_err(failed)?);
@@ -387,7 +386,7 @@ fn walk(store: &Store, folder: &Path, all: &mut Vec<PathBuf>) -> Result<()> {
         } else if kind.is_file()
             && path
                 .extension()
-                .is_some_and(|extension| extension == "json" || extension == "bundle")
+                .is_some_and(|end| end == "json" || end == "bundle")
         {
             all.push(path);
         }
@@ -396,25 +395,19 @@ fn walk(store: &Store, folder: &Path, all: &mut Vec<PathBuf>) -> Result<()> {
 }
 
 fn load(path: &Path, kind: Option<ImportKind>) -> Result<Document> {
-    let failed = |error| Error::io(format!("cannot read {}", path.display()), error);
     let (root, name) = Root::of_file(path);
-    let bytes = root
-        .read_at_most(Path::new(name), MAX_FILE)
-        .map_err(failed)?;
+    let bytes = root.read_at_most(Path::new(name), MAX_FILE);
+    let bytes = bytes.map_err(|error| Error::cannot("read", path, error))?;
+    let place = path.display();
     let content: Value = serde_json::from_slice(&bytes).map_err(|error| {
-        let message = format!(
-            "{} is no JSON: {error}; nothing was imported",
-            path.display()
-        );
+        let message = format!("{place} is no JSON: {error}; nothing was imported");
         Error::new(ErrorKind::Corrupt, message)
     })?;
     let Some(kind) = kind.or_else(|| recognise(&content)) else {
-        let message = format!(
-            "{} is none of the files that can be imported; say which it is: --kind battle, attempt_history, lanes, \
-             session or recovery",
-            path.display()
-        );
-        return Err(Error::new(ErrorKind::Usage, message));
+        return Err(usage(format!(
+            "{place} is none of the files that can be imported; say which it is: --kind battle, attempt_history, lanes, \
+             session or recovery"
+        )));
     };
     Ok(Document {
         path: path.to_owned(),
@@ -478,10 +471,9 @@ fn inspect_bundle(context: &Context, path: &Path) -> Result<Bundle> {
         return Err(Error::new(ErrorKind::Usage, message).hint(git("list-heads")));
     }
     if let Some(missing) = unbundled.missing(context.repo()?)?.first() {
-        let why =
-            "it comes from a shallow clone, and that is to be fetched first; nothing was imported";
         let message = format!(
-            "{} builds on commit {missing}, which is not here: {why}",
+            "{} builds on commit {missing}, which is not here: it comes from a shallow clone, and that is to be fetched first; \
+             nothing was imported",
             path.display()
         );
         return Err(Error::new(ErrorKind::Corrupt, message));

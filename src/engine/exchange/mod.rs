@@ -84,7 +84,7 @@ pub(crate) fn to_file(
     if context.dry_run() {
         return Ok((path, Vec::new()));
     }
-    let failed = |error: io::Error| Error::io(format!("cannot write {}", path.display()), error);
+    let failed = |error: io::Error| Error::cannot("write", &path, error);
     let folder = path.parent().unwrap_or(Path::new("/"));
     reap(folder);
     let prefix = temporary_prefix();
@@ -370,28 +370,22 @@ impl Request {
     pub(crate) fn carry_out(&self, context: &Context, out: &mut dyn Write) -> Result<Exported> {
         let state = recovery::load_recovered(context)?;
         let checkpoint = select::checkpoint(context, &state, &self.selector)?;
-        let (path, withheld) = match &self.path {
-            Some(_) if self.is_stream() && context.dry_run() => (None, Vec::new()),
-            Some(_) if self.is_stream() => {
-                (None, to_stream(context, checkpoint, self.format, out)?)
-            }
-            Some(path) => {
-                let force = self.force || context.says_yes();
-                let (path, withheld) =
-                    to_file(context, checkpoint, self.format, path, force, false)?;
-                (Some(path), withheld)
-            }
+        let (format, is_dry) = (self.format, context.dry_run());
+        let (path, withheld) = if self.is_stream() {
+            let written = (!is_dry).then(|| to_stream(context, checkpoint, format, out));
+            (None, written.transpose()?.unwrap_or_default())
+        } else if let Some(path) = &self.path {
+            let force = self.force || context.says_yes();
+            let (path, withheld) = to_file(context, checkpoint, format, path, force, false)?;
+            (Some(path), withheld)
+        } else {
             // What is written in a place of our own is a view: it is written anew.
-            None => {
-                let path = session_file(context, checkpoint)?;
-                if context.dry_run() {
-                    (Some(path), Vec::new())
-                } else {
-                    let (path, withheld) =
-                        to_file(context, checkpoint, self.format, &path, true, false)?;
-                    (Some(path), withheld)
-                }
-            }
+            let path = session_file(context, checkpoint)?;
+            let written = (!is_dry)
+                .then(|| to_file(context, checkpoint, format, &path, true, false))
+                .transpose()?;
+            let (path, withheld) = written.unwrap_or((path, Vec::new()));
+            (Some(path), withheld)
         };
         Ok(Exported {
             checkpoint_id: checkpoint.id.clone(),

@@ -82,24 +82,21 @@ pub(crate) fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
         }
         return Ok(synced);
     }
-    if context.dry_run() {
-        for (path, content) in &views {
-            let same = context
-                .store()
-                .view(path)
-                .is_ok_and(|present| present.as_ref() == Some(content));
-            tell(&mut synced, path, !same);
-        }
-        return Ok(synced);
-    }
-    recovery::recover(context)?;
-    let ledger = context.store().lock()?;
-    seed_json::refresh_active(context, ledger.state())?;
-    let written = rewrite_views(ledger)?;
-    let written: BTreeSet<PathBuf> = written
-        .iter()
-        .map(|view| context.store().dir().join(view))
-        .collect();
+    let store = context.store();
+    let written: BTreeSet<PathBuf> = if context.dry_run() {
+        let is_same = |(path, content): &(PathBuf, Vec<u8>)| {
+            let present = store.view(path);
+            present.is_ok_and(|present| present.as_ref() == Some(content))
+        };
+        let others = views.iter().filter(|view| !is_same(view));
+        others.map(|(path, _)| path.clone()).collect()
+    } else {
+        recovery::recover(context)?;
+        let ledger = store.lock()?;
+        seed_json::refresh_active(context, ledger.state())?;
+        let written = rewrite_views(ledger)?;
+        written.iter().map(|view| store.dir().join(view)).collect()
+    };
     for (path, _) in &views {
         tell(&mut synced, path, written.contains(path));
     }

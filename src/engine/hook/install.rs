@@ -335,6 +335,11 @@ pub(in crate::engine) fn carry_out(
     Ok(plans.into_iter().map(told).collect())
 }
 
+/// The command that prints the settings to copy.
+fn print_hint(agent: HookAgent) -> Hint {
+    Hint::recover(["hook", "print", agent.as_str()])
+}
+
 fn to_nothing(link: &Path) -> Error {
     let message = format!(
         "{} is a broken symbolic link: create its target, or remove the link first",
@@ -361,11 +366,7 @@ fn settings_path(context: &Context, agent: HookAgent, place: Place) -> Result<Pa
             "{} has no settings of a user in a project: leave --local out, or add --user",
             agent.as_str()
         );
-        return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover([
-            "hook",
-            "print",
-            agent.as_str(),
-        ])));
+        return Err(Error::new(ErrorKind::Usage, message).hint(print_hint(agent)));
     };
     let root = match place {
         Place::User => context
@@ -557,13 +558,7 @@ fn place_of_settings(context: &Context, agent: HookAgent, place: Place) -> Resul
             file.display(),
             path.display()
         );
-        return Err(
-            Error::new(ErrorKind::UnsafePath, message).hint(Hint::recover([
-                "hook",
-                "print",
-                agent.as_str(),
-            ])),
-        );
+        return Err(Error::new(ErrorKind::UnsafePath, message).hint(print_hint(agent)));
     }
     Ok((named(&path), path))
 }
@@ -588,8 +583,7 @@ fn of_settings(
     if task == Task::Uninstall && !may_hold_ours(text, agent) {
         return Ok(Plan::unchanged(root, path, before));
     }
-    let refused =
-        |why: &str| refused(&path, why).hint(Hint::recover(["hook", "print", agent.as_str()]));
+    let refused = |why: &str| refused(&path, why).hint(print_hint(agent));
     if !text.trim().is_empty() {
         let has_comments =
             || !reads_comments(agent) && serde_json::from_str::<Value>(text).is_err();
@@ -634,8 +628,8 @@ fn of_plugin(context: &Context, place: Place, task: Task, program: &str) -> Resu
                     "{} is not recover's: move it, or keep what hook print opencode prints under another name",
                     path.display()
                 );
-                Err(Error::new(ErrorKind::AlreadyExists, message)
-                    .hint(Hint::recover(["hook", "print", "opencode"])))
+                let hint = print_hint(HookAgent::Opencode);
+                Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint))
             }
             Task::Uninstall => Ok(Plan::unchanged(root, path, before)),
         };

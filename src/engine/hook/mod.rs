@@ -275,7 +275,7 @@ fn before_tool(context: &Context, call: Occurrence<'_>, tool: &ToolCall) -> Resu
         handled = take(context, request(why, None))?;
     }
     if call.owner == Owner::Hook && call.agent != HookAgent::Git {
-        stand(context, &handled, RunStatus::InProgress)?;
+        ensure_status(context, &handled, RunStatus::InProgress)?;
     }
     Ok(handled)
 }
@@ -450,13 +450,13 @@ fn session_ended(context: &Context, owner: Owner) -> Result<Handled> {
         .run(key)
         .is_some_and(|run| run.failure.is_some());
     if !failed {
-        stand(context, &handled, RunStatus::Complete)?;
+        ensure_status(context, &handled, RunStatus::Complete)?;
     }
     prune::tidy_up_due(context);
     Ok(handled)
 }
 
-fn stand(context: &Context, handled: &Handled, status: RunStatus) -> Result<()> {
+fn ensure_status(context: &Context, handled: &Handled, status: RunStatus) -> Result<()> {
     let Some(key) = &handled.run else {
         return Ok(());
     };

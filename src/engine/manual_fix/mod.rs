@@ -19,8 +19,8 @@ use crate::engine::{inspect, recovery};
 use crate::model::checkpoint::trigger;
 use crate::model::failure::Location;
 use crate::model::{
-    CheckpointId, Failure, Hint, IterationStatus, ManualFixSession, ManualFixStatus, ObjectId,
-    Payload, RunKey, RunStatus, State, Strategy, Verdict,
+    Action, CheckpointId, Failure, Hint, IterationStatus, ManualFixSession, ManualFixStatus,
+    ObjectId, Payload, RunKey, RunStatus, State, Strategy, Verdict,
 };
 use crate::policy::classify::classify;
 use crate::policy::prompt::manual_fix_context;
@@ -44,14 +44,10 @@ pub(crate) fn start(context: &Context) -> Result<Fix> {
             RunStatus::Failed | RunStatus::Escalated | RunStatus::Paused
         )
     {
-        let message = format!(
-            "run {} is {}: there is nothing to fix",
-            run.key,
-            run_state(run)
-        );
-        return Err(
-            Error::new(ErrorKind::NotFailed, message).hint(Hint::recover(["status"]).run(&run.key))
-        );
+        let (key, status) = (&run.key, run_state(run));
+        let message = format!("run {key} is {status}: there is nothing to fix");
+        let hint = Hint::recover(["status"]).run(key);
+        return Err(Error::new(ErrorKind::NotFailed, message).hint(hint));
     }
     if context.dry_run() {
         let session = run
@@ -194,12 +190,8 @@ pub(crate) fn abort(context: &Context) -> Result<Fix> {
     }
     let ledger = context.store().lock()?;
     let fix = active(ledger.state(), &key)?;
-    let status = if fix
-        .run
-        .decision
-        .as_ref()
-        .is_some_and(|d| d.has(crate::model::decision::Action::Escalate))
-    {
+    let decision = fix.run.decision.as_ref();
+    let status = if decision.is_some_and(|decision| decision.has(Action::Escalate)) {
         RunStatus::Escalated
     } else {
         RunStatus::Failed

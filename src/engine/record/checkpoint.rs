@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::nested::NestedCapture;
 use super::storage::{Changes, Prepared, Request};
-use super::stored::message;
+use super::stored::{baseline, message};
 use super::{liveness, memory, nested, seed_json, storage};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::git;
@@ -55,13 +55,8 @@ pub(crate) fn prepare(context: &Context) -> Result<Prepared> {
 
 /// Captures what a run begins with: more untracked files than are allowed are refused.
 pub(crate) fn prepare_first(context: &Context) -> Result<Prepared> {
-    prepare_within(
-        context,
-        lock(context)?,
-        &context.capture_rules(),
-        &BTreeSet::new(),
-        || Ok(None),
-    )
+    let (rules, also) = (context.capture_rules(), BTreeSet::new());
+    prepare_within(context, lock(context)?, &rules, &also, true)
 }
 
 /// Captures by other rules than the configured ones.
@@ -76,7 +71,7 @@ pub(crate) fn prepare_under(
     rules: &CaptureRules,
     also: &BTreeSet<RepoPath>,
 ) -> Result<Prepared> {
-    prepare_within(context, lock, rules, also, || before_the_run(context))
+    prepare_within(context, lock, rules, also, false)
 }
 
 /// The tree that the latest run of this work tree with an attempt began with.
@@ -97,26 +92,25 @@ fn prepare_within(
     lock: WorktreeLock,
     rules: &CaptureRules,
     also: &BTreeSet<RepoPath>,
-    before: impl FnOnce() -> Result<Option<ObjectId>>,
+    is_first: bool,
 ) -> Result<Prepared> {
     let begun = Instant::now();
     let repo = context.repo()?;
     let mut outer = rules.clone();
     let mut capture = match repo.capture(&lock, &outer, also) {
-        Err(flood @ GitError::UntrackedFlood { .. }) => {
-            let Some(before) = before()? else {
+        Err(flood @ GitError::UntrackedFlood { .. }) if !is_first => {
+            outer.before = before_the_run(context)?;
+            if outer.before.is_none() {
                 return Err(flood.into());
-            };
-            outer.before = Some(before);
+            }
             repo.capture(&lock, &outer, also)?
         }
         captured => captured?,
     };
-    let loan = if capture.partial {
-        lend(context, &lock, &capture.manifest.skipped)?
-    } else {
-        None
-    };
+    let lent = capture
+        .partial
+        .then(|| lend(context, &lock, &capture.manifest.skipped));
+    let loan = lent.transpose()?.flatten();
     if loan.is_some() {
         drop(capture);
         capture = repo.capture_lent(&lock, &outer, also, loan.as_ref())?;
@@ -290,7 +284,7 @@ pub(crate) fn record_with(
         at: now,
     };
     checkpoint.commit = repo.write_linked(capture, &links, committed.as_ref(), &parts)?;
-    seed_json::keep_active(context, &checkpoint, &prepared.memory, capture);
+    seed_json::write_active(context, &checkpoint, &prepared.memory, capture);
     let reference = CheckpointRef::name_of(&key.run_id, &checkpoint.id);
     ledger.note_reference(&checkpoint.id);
     repo.name_checkpoint(&prepared.lock, capture, &reference, &checkpoint.commit)?;
@@ -309,11 +303,7 @@ pub(crate) fn record_with(
 /// The checkpoint that a run's next one is compared with: its previous one, or the one that files went back to since.
 fn changes_from<'a>(context: &Context, state: &'a State, key: &RunKey) -> Option<&'a Checkpoint> {
     let previous = state.checkpoints_of(key).next_back()?;
-    let written = state
-        .worktrees
-        .get(&context.worktree_id())
-        .map_or(&[][..], |worktree| &worktree.baseline);
-    let restored = match written {
+    let restored = match baseline(context, state) {
         [whole] if whole.paths.is_empty() && previous.is_safety() => {
             state.checkpoint(&whole.checkpoint_id)
         }
@@ -508,11 +498,7 @@ pub(super) fn lend(
     let worktree = context.worktree_id();
     let in_attempt = state.runs_of(&worktree).any(|run: &Run| run.live.is_some());
     let mut before = Vec::new();
-    for layer in state
-        .worktrees
-        .get(&worktree)
-        .map_or(&[][..], |worktree| &worktree.baseline)
-    {
+    for layer in baseline(context, &state) {
         if let Some(checkpoint) = state.checkpoint(&layer.checkpoint_id) {
             before.push(repo.load_checkpoint(&checkpoint.commit)?);
         }

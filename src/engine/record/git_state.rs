@@ -154,27 +154,23 @@ pub(crate) fn advice(
 
 /// Records them at the beginning of an attempt.
 pub(crate) fn note_settings(context: &Context, key: &RunKey, iteration: u32) {
-    let recorded = context
-        .git()
-        .map(|repo| repo.record_settings(&key.to_string(), iteration));
-    if let Some(Err(error)) = recorded {
+    if let Some(repo) = context.git()
+        && let Err(error) = repo.record_settings(&key.to_string(), iteration)
+    {
         tracing::warn!(%error, "git's settings are not recorded: what the attempt changes of them is not put back");
     }
 }
 
 /// What the attempt that ended changed of them.
 pub(crate) fn changed_settings(context: &Context, key: &RunKey, iteration: u32) -> Vec<String> {
-    let changed = context
-        .git()
-        .map(|repo| repo.changed_settings(&key.to_string(), iteration));
-    changed
-        .and_then(|changed| {
-            let unknown = |error: &_| {
-                tracing::warn!(%error, "what the attempt changed of git's settings is not known");
-            };
-            changed.inspect_err(unknown).ok()
-        })
-        .unwrap_or_default()
+    let Some(repo) = context.git() else {
+        return Vec::new();
+    };
+    let changed = repo.changed_settings(&key.to_string(), iteration);
+    changed.unwrap_or_else(|error| {
+        tracing::warn!(%error, "what the attempt changed of git's settings is not known");
+        Vec::new()
+    })
 }
 
 /// Puts back what the run's latest iteration changed of those that keep git from working or start programs. All work trees

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::io::{Read as _, Seek as _, SeekFrom};
+
 use std::path::{Path, PathBuf};
 
 use schemars::{JsonSchema, Schema};
@@ -285,9 +285,7 @@ fn failure_context(
     failure: &Failure,
 ) -> Vec<String> {
     let (run, started, ending) = about;
-    let last = state
-        .checkpoints_of(&run.key)
-        .rfind(|checkpoint| checkpoint.trigger == trigger::ATTEMPT);
+    let last = last_attempt(state, &run.key);
     let same = last.filter(|checkpoint| checkpoint.after_iteration == started.iteration);
     let mut all = same
         .filter(|checkpoint| has_failed(checkpoint))
@@ -315,17 +313,13 @@ fn has_failed(checkpoint: &Checkpoint) -> bool {
 
 /// The last entries of a log.
 fn end_of(context: &Context, log: &Path) -> Vec<String> {
-    let mut bytes = Vec::new();
-    let read = context.store().root().open(log).and_then(|mut file| {
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(LOG_END)))?;
-        file.read_to_end(&mut bytes)
-    });
-    if let Err(error) = read {
-        tracing::debug!(%error, log = %log.display(), "the log's last entries are not known");
-        return Vec::new();
+    match context.read_end(log, LOG_END) {
+        Ok((bytes, _)) => entries(&String::from_utf8_lossy(&bytes)),
+        Err(error) => {
+            tracing::debug!(%error, log = %log.display(), "the log's last entries are not known");
+            Vec::new()
+        }
     }
-    entries(&String::from_utf8_lossy(&bytes))
 }
 
 /// The last lines that say something.
@@ -345,13 +339,16 @@ fn entries(log: &str) -> Vec<String> {
 
 /// What the latest failed attempt of a lane left for the next one.
 pub(crate) fn context_for_runner(state: &State, key: &RunKey) -> Vec<String> {
-    let last = state
-        .checkpoints_of(key)
-        .rfind(|checkpoint| checkpoint.trigger == trigger::ATTEMPT);
-    let failed = last.filter(|checkpoint| has_failed(checkpoint));
+    let failed = last_attempt(state, key).filter(|checkpoint| has_failed(checkpoint));
     failed
         .map(|checkpoint| checkpoint.lane_fields.failure_context.clone())
         .unwrap_or_default()
+}
+
+/// The checkpoint that was taken last at an attempt's end.
+fn last_attempt<'a>(state: &'a State, key: &RunKey) -> Option<&'a Checkpoint> {
+    let mut all = state.checkpoints_of(key);
+    all.rfind(|checkpoint| checkpoint.trigger == trigger::ATTEMPT)
 }
 
 /// Commands to copy, which work from any folder.

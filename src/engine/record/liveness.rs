@@ -1,4 +1,4 @@
-//! What is orphaned because its `recover` was killed, and the right to drive a run.
+//! What is orphaned because its `recover` was killed, and the lock of whoever drives a run.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Whether anything may be sent to a remote: asked once for each repository and URL, with a list of what would leave.
+//! Consent to send runs to a remote, requested once for each repository and URL with a list of what would leave.
 //!
 //! What git itself would send to that remote is not asked about. What it would not send are untracked files, prompts and
 //! error texts.

@@ -110,7 +110,7 @@ fn file_states(
 
 /// Keeps what the view of the latest checkpoint holds, while the capture still knows all of it. It can be made again: a
 /// failure is reported and no more.
-pub(super) fn keep_active(
+pub(super) fn write_active(
     context: &Context,
     checkpoint: &Checkpoint,
     memory: &[MemoryFile],

@@ -36,13 +36,8 @@ fn found_as<'a>(
     state: &'a State,
     wanted: Wanted<'_>,
 ) -> Result<Option<&'a Run>> {
-    find_as(
-        context.store(),
-        naming,
-        &context.worktree_id(),
-        state,
-        wanted,
-    )
+    let worktree = context.worktree_id();
+    find_as(context.store(), naming, &worktree, state, wanted)
 }
 
 /// The run that every command finds which names none, whether it is about its course or its checkpoints; `None` where that is

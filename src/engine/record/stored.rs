@@ -15,6 +15,7 @@ use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::TreeLookup;
 use crate::git::{Error as GitError, Repo};
 use crate::model::checkpoint::trigger;
+use crate::model::operation::BaselineLayer;
 use crate::model::{Checkpoint, Hint, ObjectId, RepoPath, RunKey, State};
 use crate::policy::restore::glob_of;
 
@@ -64,6 +65,12 @@ pub(in crate::engine) fn mark_suspect(repo: &Repo) {
     if let Err(error) = repo.mark_odb_suspect() {
         tracing::warn!(%error, "the next capture does not know of the damage");
     }
+}
+
+/// What this work tree was last written from, layer by layer: edits by hand are compared with it.
+pub(crate) fn baseline<'s>(context: &Context, state: &'s State) -> &'s [BaselineLayer] {
+    let worktree = state.worktrees.get(&context.worktree_id());
+    worktree.map_or(&[], |worktree| &worktree.baseline)
 }
 
 /// Two checkpoints as they are stored.

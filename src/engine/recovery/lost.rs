@@ -227,10 +227,12 @@ pub(super) fn cancel_baselines(context: &Context) -> Result<Vec<String>> {
 }
 
 fn paused(reason: impl Into<String>) -> Payload {
-    Payload::RunStatusChanged {
-        status: RunStatus::Paused,
-        reason: reason.into(),
-    }
+    status(RunStatus::Paused, reason)
+}
+
+fn status(status: RunStatus, reason: impl Into<String>) -> Payload {
+    let reason = reason.into();
+    Payload::RunStatusChanged { status, reason }
 }
 
 /// Applies to the state in memory, for commands that write nothing, that orphaned steps were cut off.
@@ -332,11 +334,11 @@ fn left_alone(context: &Context, run: &Run) -> Option<String> {
     if !says_so || runs::driver(context.store(), run).is_some() {
         return None;
     }
-    let in_step = run.steps.iter().any(|step| {
+    let is_at_work = |step: &Step| {
         step.status == StepStatus::Running && is_alive(context.store(), &step.start.supervisor)
-    });
+    };
     // Whoever has the right to drive it is about to say more.
-    if in_step || is_driven(context, &run.key) {
+    if run.steps.iter().any(is_at_work) || is_driven(context, &run.key) {
         return None;
     }
     // What a live attempt lost is an attempt that ended; its recovery says so.
@@ -381,10 +383,10 @@ fn settled(context: &Context, state: &State, run: &Run) -> Option<(Vec<NewEvent>
     let key = &run.key;
     let (payloads, said) = if is_session_orphaned(context, run) {
         // As at the end of a session that said so. Its last state is the work tree's: nothing is captured late.
-        let complete = Payload::RunStatusChanged {
-            status: RunStatus::Complete,
-            reason: "the session is over: its agent is gone".to_owned(),
-        };
+        let complete = status(
+            RunStatus::Complete,
+            "the session is over: its agent is gone",
+        );
         let said = format!("the agent of session {key} is gone: the session is over");
         (vec![complete], said)
     } else if let Some((iteration, reason)) = undone_skip(context, state, run) {

@@ -298,19 +298,17 @@ fn moved<'a>(context: &Context, recorded: impl Iterator<Item = &'a Checkpoint>) 
         if there {
             continue;
         }
-        if was_this_one(context, &old, || branches.get(worktree).copied().flatten()) {
-            places
-                .worktrees
-                .insert(worktree.clone(), context.worktree_id());
+        let new = if was_this_one(context, &old, || branches.get(worktree).copied().flatten()) {
+            context.worktree_id()
         } else if state_dir.path().starts_with(&old) {
-            let main = FolderId::of(&context.repo()?.main_worktree());
-            places.worktrees.insert(worktree.clone(), main);
-        } else if !state_dir.path().ends_with(".ultraplan/state") {
+            FolderId::of(&context.repo()?.main_worktree())
+        } else if state_dir.path().ends_with(".ultraplan/state") {
+            continue;
+        } else {
             // A state directory elsewhere does not say which work tree is the project's own.
-            places
-                .worktrees
-                .insert(worktree.clone(), context.worktree_id());
-        }
+            context.worktree_id()
+        };
+        places.worktrees.insert(worktree.clone(), new);
     }
     Ok(places)
 }
@@ -381,19 +379,10 @@ fn adapt_log(context: &Context, places: &Places, log: &mut Option<String>) {
     let Some(path) = log.as_deref().map(Path::new) else {
         return;
     };
-    if let Some(below) = places
-        .state_dirs
-        .iter()
-        .find_map(|old| path.strip_prefix(old).ok())
-    {
-        *log = Some(
-            context
-                .store()
-                .dir()
-                .join(below)
-                .to_string_lossy()
-                .into_owned(),
-        );
+    let mut old = places.state_dirs.iter();
+    if let Some(below) = old.find_map(|old| path.strip_prefix(old).ok()) {
+        let place = context.store().dir().join(below);
+        *log = Some(place.to_string_lossy().into_owned());
     }
 }
 

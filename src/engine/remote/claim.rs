@@ -1,4 +1,4 @@
-//! Taking the right to speak for a run, and giving it back.
+//! Claims a run on a remote, and releases it.
 
 use std::time::Duration;
 
@@ -338,7 +338,7 @@ pub(super) fn latest(there: RunThere<'_>, record: &Record) -> Result<Option<Obje
 fn first_claim(locked: &mut Locked<'_>, before: Option<&Standing>) -> Reach<Claimed> {
     let there = locked.there;
     require_guarantees(&there)?;
-    keep_policy(there.context, there.key)?;
+    record_policy(there.context, there.key)?;
     send_claim(locked, before, None, false, None)
 }
 
@@ -523,7 +523,7 @@ fn host(context: &Context) -> String {
 }
 
 /// The budgets that hold when the run first goes elsewhere are its own from then on.
-fn keep_policy(context: &Context, key: &RunKey) -> Result<()> {
+fn record_policy(context: &Context, key: &RunKey) -> Result<()> {
     let ledger = context.store().lock()?;
     let run = run_of(ledger.state(), key)?;
     if run.spec.policy.is_some() {

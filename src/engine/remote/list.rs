@@ -1,6 +1,6 @@
 //! What lies on a remote, for people and scripts: `recover remote` and `runs --remote`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -13,6 +13,7 @@ use super::record::{self, Chain, Record, RunThere, chain_standing, remotes_of};
 use super::server::{Miss, Server};
 use super::session;
 use super::take_over::{keys_of, local, meant, steal_unconfirmed};
+use crate::engine::base::clock::millis;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::select;
@@ -231,43 +232,36 @@ pub(super) fn report(
     let context = server.context;
     let state = context.load()?.state;
     let mut runs = Vec::new();
-    for (key, tip) in found {
-        let there = RunThere::on(server, key);
-        let (standing, record) = (there.standing(tip)?, there.record()?);
-        let claim = &standing.claim;
+    let mut keys: BTreeSet<RunKey> = found.keys().cloned().collect();
+    keys.extend(local_runs(context, &state, server.name())?);
+    for key in keys {
+        let (there, tip) = (RunThere::on(server, &key), found.get(&key));
+        let record = there.record()?;
+        let standing = tip.map(|tip| there.standing(tip)).transpose()?;
+        let (claim, meta) = standing
+            .map(|standing| (standing.claim, standing.meta))
+            .unzip();
         let seen = record
             .seen
             .as_ref()
-            .filter(|seen| seen.commit == *tip)
-            .and_then(|seen| seen.since.age());
+            .filter(|seen| Some(&seen.commit) == tip);
+        let here = state.run(&key).map_or(0, |_| record.chain.run_seq);
         runs.push(RemoteRun {
-            key: key.clone(),
-            holder: (!claim.released).then(|| claim.holder.clone()),
-            host: Some(claim.host.clone()),
-            fencing: claim.fencing,
-            seen_unchanged_ms: seen.map(|seen| u64::try_from(seen.as_millis()).unwrap_or(u64::MAX)),
-            ahead: ahead(there, &state, &record, Some(tip))?,
-            behind: behind(&state, key, &record, standing.meta.chain.run_seq),
-            partial: standing.meta.partial,
+            holder: claim
+                .as_ref()
+                .filter(|claim| !claim.released)
+                .map(|claim| claim.holder.clone()),
+            host: claim.as_ref().map(|claim| claim.host.clone()),
+            fencing: claim.as_ref().map_or(0, |claim| claim.fencing),
+            seen_unchanged_ms: seen.and_then(|seen| seen.since.age()).map(millis),
+            ahead: ahead(there, &state, &record, tip)?,
+            behind: meta
+                .as_ref()
+                .map_or(0, |meta| meta.chain.run_seq.saturating_sub(here)),
+            partial: meta.map_or(record.withheld > 0, |meta| meta.partial),
+            key,
         });
     }
-    for key in local_runs(context, &state, server.name())? {
-        if !found.contains_key(&key) {
-            let there = RunThere::on(server, &key);
-            let record = there.record()?;
-            runs.push(RemoteRun {
-                holder: None,
-                host: None,
-                fencing: 0,
-                seen_unchanged_ms: None,
-                ahead: ahead(there, &state, &record, None)?,
-                behind: 0,
-                partial: record.withheld > 0,
-                key,
-            });
-        }
-    }
-    runs.sort_by(|one, other| one.key.cmp(&other.key));
     Ok(RemoteReport {
         remote: server.name().to_owned(),
         runs,
@@ -346,16 +340,6 @@ fn ahead(
         _ => 0,
     };
     Ok(unsent + lacking)
-}
-
-/// Events of a run that are there only.
-fn behind(state: &State, key: &RunKey, record: &Record, there: u64) -> u64 {
-    let here = if state.run(key).is_some() {
-        record.chain.run_seq
-    } else {
-        0
-    };
-    there.saturating_sub(here)
 }
 
 /// Sends what is new of the runs that are meant: each is claimed for it, and given back if it was not this clone's before.

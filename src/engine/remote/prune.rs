@@ -53,26 +53,16 @@ pub(crate) fn prune(context: &Context) -> Result<RemoteReport> {
         let Some((run, claim)) = folded(&server, key, tip)? else {
             continue;
         };
-        match stays(
-            &run,
-            !claim.released,
-            is_named,
-            &context.settings().retention,
-            context.clock.now(),
-        ) {
+        let (settings, now) = (&context.settings().retention, context.clock.now());
+        match stays(&run, !claim.released, is_named, settings, now) {
             None => doomed.push((key.clone(), tip.clone())),
             Some(why) => kept.push(format!("run {key} stays on {}: {why}", server.name())),
         }
     }
     if is_named && found.is_empty() {
         let message = format!("the run does not lie on {}", server.name());
-        return Err(
-            Error::new(ErrorKind::RunNotFound, message).hint(Hint::recover([
-                "runs",
-                "--remote",
-                server.name(),
-            ])),
-        );
+        let list = Hint::recover(["runs", "--remote", server.name()]);
+        return Err(Error::new(ErrorKind::RunNotFound, message).hint(list));
     }
     if is_named && !kept.is_empty() {
         return Err(Error::new(ErrorKind::Conflicts, kept.join("; "))

@@ -1,4 +1,4 @@
-//! Going on here with a run that another machine began.
+//! Continues a run here that another machine began.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::engine::record::liveness::Driving;
 use crate::engine::record::run_settings::shell_of;
 use crate::engine::record::select;
 use crate::engine::recovery;
-use crate::engine::restore::request::{Commits, Options, RestoreRequest, Restorer};
+use crate::engine::restore::request::{Commits, Options, RestoreRequest};
+use crate::engine::rollback::on_request::restore;
 use crate::engine::trust::agreed::{not_agreed, note_agreed, print, require_agreed, trusted};
 use crate::git::remote::Remote;
 use crate::model::hint::join;
@@ -41,7 +42,6 @@ pub(crate) fn take_over(
     context: &Context,
     id: Option<&RunId>,
     how: TakeOver,
-    restore: Restorer,
 ) -> Result<Option<Driving>> {
     let state = context.load()?.state;
     let Some((server, key)) = meant_on(context, &state, id, how)? else {
@@ -67,14 +67,14 @@ pub(crate) fn take_over(
     let agrees = |chain: &Chain| {
         // Where nobody else has been at it, the files stay as they are.
         if is_known && !chain.states.is_empty() {
-            refuse_edited(context, &key, restore)?;
+            refuse_edited(context, &key)?;
         }
         agree(there, chain)
     };
     // What was claimed by hand before stays so.
     let was_held = there.record()?.nonce.is_some();
     let claimed = claim(there, &Wish::of_user(how, &agrees))?;
-    if let Err(error) = go_on_here(there, (is_known, claimed.is_unsettled), restore) {
+    if let Err(error) = go_on_here(there, is_known, claimed.is_unsettled) {
         if !was_held {
             let is_hurried = matches!(error.kind, ErrorKind::Interrupted(_));
             release(context, &key, is_hurried);
@@ -145,18 +145,14 @@ pub(crate) fn plan_take_over(
 }
 
 /// What was claimed is agreed to, and has its files in place.
-fn go_on_here(
-    there: RunThere<'_>,
-    (is_known, is_unsettled): (bool, bool),
-    restore: Restorer,
-) -> Result<()> {
+fn go_on_here(there: RunThere<'_>, is_known: bool, is_unsettled: bool) -> Result<()> {
     let context = there.context;
     // What was claimed before, and agreed to by nobody, is here as well.
     let run = run_of(&context.load()?.state, there.key)?;
     require_agreed(context, &run)?;
     note_agreed(context, &run)?;
     if is_unsettled {
-        settle_here(there, is_known, restore)?;
+        settle_here(there, is_known)?;
         let mut locked = there.lock()?;
         locked.record.is_unsettled = false;
         locked.save()?;
@@ -354,24 +350,16 @@ fn files_of(key: &RunKey, checkpoint: &Checkpoint, edits: Edits) -> RestoreReque
 }
 
 /// Refuses where files were edited here since the run last wrote here (13).
-fn refuse_edited(context: &Context, key: &RunKey, restore: Restorer) -> Result<()> {
+fn refuse_edited(context: &Context, key: &RunKey) -> Result<()> {
     let Some(latest) = latest(&context.load()?.state, key) else {
         return Ok(());
     };
-    restore(
-        &context.rehearsal()?,
-        &files_of(key, &latest, Edits::Refuse),
-    )
-    .map(drop)
+    let request = files_of(key, &latest, Edits::Refuse);
+    restore(&context.rehearsal()?, &request).map(drop)
 }
 
 /// Refuses where what git does not have as it is stands in the way (13): the run has never written here.
-fn refuse_uncommitted(
-    context: &Context,
-    key: &RunKey,
-    target: &Checkpoint,
-    restore: Restorer,
-) -> Result<()> {
+fn refuse_uncommitted(context: &Context, key: &RunKey, target: &Checkpoint) -> Result<()> {
     let planned = restore(&context.rehearsal()?, &files_of(key, target, Edits::Refuse))?.result;
     let touched: BTreeSet<RepoPath> = planned.written.into_iter().chain(planned.deleted).collect();
     let edited = context.repo()?.uncommitted(&touched)?;
@@ -391,7 +379,7 @@ fn refuse_uncommitted(
 }
 
 /// Puts the files of the latest checkpoint in place, and prepares what no checkpoint holds.
-fn settle_here(there: RunThere<'_>, is_known: bool, restore: Restorer) -> Result<()> {
+fn settle_here(there: RunThere<'_>, is_known: bool) -> Result<()> {
     let (context, key) = (there.context, there.key);
     let state = context.load()?.state;
     if let Some(latest) = latest(&state, key) {
@@ -412,7 +400,7 @@ fn settle_here(there: RunThere<'_>, is_known: bool, restore: Restorer) -> Result
             ));
         }
         if !is_known {
-            refuse_uncommitted(context, key, &latest, restore)?;
+            refuse_uncommitted(context, key, &latest)?;
         }
         // What was edited here was refused, and what the run left here is kept.
         let request = files_of(key, &latest, Edits::Discard);

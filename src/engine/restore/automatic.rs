@@ -1,4 +1,4 @@
-//! Restores that nobody asked for: of the working memory after an error, of the files of an atomic step; and what they leave mixed.
+//! Restores that a run does by itself: the working memory after an error, the files of an atomic step; and what they leave mixed.
 //!
 //! The automatic reaction to an error: the working memory goes back, source code never (L3, L6).
 //!

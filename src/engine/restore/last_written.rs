@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::head;
 use super::nested::{inside, is_below};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
-use crate::engine::record::stored::load_latest;
+use crate::engine::record::stored::{baseline, load_latest};
 use crate::git::checkpoint::{NestedCopy, StoredCheckpoint};
 use crate::git::tree::{TreeIgnores, TreeLookup};
 use crate::git::{Error as GitError, Repo};
@@ -30,11 +30,8 @@ pub(super) struct Layer {
 /// What the run last wrote in this work tree, layer by layer.
 pub(super) fn layers(context: &Context, state: &State, here: &Manifest) -> Result<Vec<Layer>> {
     let repo = context.repo()?;
-    let Some(worktree) = state.worktrees.get(&context.worktree_id()) else {
-        return Ok(Vec::new());
-    };
     let mut layers = Vec::new();
-    for layer in &worktree.baseline {
+    for layer in baseline(context, state) {
         let (mut stored, mut base, mut nested) = (None, None, Vec::new());
         let checkpoint = state.checkpoint(&layer.checkpoint_id);
         let found = checkpoint
@@ -53,10 +50,8 @@ pub(super) fn layers(context: &Context, state: &State, here: &Manifest) -> Resul
             stored = Some(loaded);
         }
         let paths = Selection::globs(&layer.paths).map_err(|error| {
-            Error::new(
-                ErrorKind::Corrupt,
-                format!("a recorded path is no glob: {error}"),
-            )
+            let message = format!("a recorded path is no glob: {error}");
+            Error::new(ErrorKind::Corrupt, message)
         })?;
         layers.push(Layer {
             stored,

@@ -14,7 +14,7 @@ use crate::engine::record::lane::OwnCommits;
 use crate::engine::record::memory::{self, MemoryPlan};
 use crate::engine::record::storage::Prepared;
 use crate::engine::record::stored;
-use crate::git::checkpoint::{MemoryFile, StoredCheckpoint};
+use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::repo::owner;
 use crate::git::restore::IndexPlan;
 use crate::git::tree::{TreeIgnores, TreeLookup};
@@ -174,8 +174,13 @@ pub(crate) fn plan(
         && selection.is_all()
         && !request.leaves_memory(&context.settings().rollback)
     {
-        let (now, stored) = (&planned.prepared.memory, &planned.stored);
-        planned.memory = memory_plan(context, request, now, stored)?;
+        let (now, then) = (&planned.prepared.memory, planned.stored.memory(repo)?);
+        let plan = match request.initiator {
+            Initiator::Policy => memory::plan_after_error,
+            Initiator::User => memory::plan,
+        };
+        planned.memory = plan(now, &then, &context.settings().memory)?;
+        planned.memory.leave(&planned.stored.withheld_memory());
         memory::check(context.store(), &planned.memory)?;
     }
     let (prepared, stored) = (&planned.prepared, &planned.stored);
@@ -571,20 +576,4 @@ fn compare(
 fn listed(paths: &[PathReason]) -> String {
     let names = paths.iter().map(|one| escape(&one.path.to_lossy()));
     first_few(names, 5, |_| "…".to_owned())
-}
-
-fn memory_plan(
-    context: &Context,
-    request: &RestoreRequest,
-    now: &[MemoryFile],
-    stored: &StoredCheckpoint,
-) -> Result<MemoryPlan> {
-    let then = stored.memory(context.repo()?)?;
-    let plan = match request.initiator {
-        Initiator::Policy => memory::plan_after_error,
-        Initiator::User => memory::plan,
-    };
-    let mut plan = plan(now, &then, &context.settings().memory)?;
-    plan.leave(&stored.withheld_memory());
-    Ok(plan)
 }

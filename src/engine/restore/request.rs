@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use strum::IntoStaticStr;
 
-use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::engine::base::{Error, ErrorKind, Result};
 use crate::model::operation::{Reposition, UndoEntry};
 use crate::model::{
     Checkpoint, CheckpointId, HeadMove, Hint, OperationKind, PathReason, RepoPath, Run, RunKey,
@@ -137,61 +137,45 @@ impl RestoreRequest {
 
     /// The command that does this, with these flags in the place of its own.
     pub(super) fn command(&self, flags: &[&str]) -> Hint {
-        let Options {
-            scope,
-            paths,
-            commits,
-            edits,
-            ..
-        } = &self.options;
+        let options = &self.options;
+        let (scope, edits) = (options.scope, options.edits);
         let takes_back = matches!(self.kind, OperationKind::Undo | OperationKind::Redo);
         let is_rollback = self.kind == OperationKind::Rollback;
         // What it restores anyway.
         let is_asked = self.kind != OperationKind::Discard;
         let is_full = self.reposition.as_ref().is_some_and(|to| to.clear_failure);
         let mut words: Vec<String> = match self.kind {
-            OperationKind::Rollback if is_full => vec!["rollback".into(), "--full".into()],
-            OperationKind::Rollback => {
-                vec!["rollback".into(), "--to".into(), self.target.id.to_string()]
-            }
-            OperationKind::Restore => {
-                vec![
-                    "checkpoint".into(),
-                    "restore".into(),
-                    self.target.id.to_string(),
-                ]
-            }
-            other => vec![other.as_str().to_owned()],
-        };
+            OperationKind::Rollback if is_full => vec!["rollback", "--full"],
+            OperationKind::Rollback => vec!["rollback", "--to", self.target.id.as_str()],
+            OperationKind::Restore => vec!["checkpoint", "restore", self.target.id.as_str()],
+            other => vec![other.as_str()],
+        }
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
         let mut add = |is_set: bool, flag: &str, value: &str| {
             let name = flag.trim_end_matches('=');
             if is_set && !flags.contains(&name) {
                 words.push(format!("{flag}{value}"));
             }
         };
-        add(
-            *commits != Commits::Refuse,
-            "--commits=",
-            commits.into_str(),
-        );
-        add(*edits == Edits::Keep, "--edits=", "keep");
-        add(*edits == Edits::Discard && is_asked, "--edits=", "discard");
+        let commits = options.commits;
+        add(commits != Commits::Refuse, "--commits=", commits.into_str());
+        add(edits == Edits::Keep, "--edits=", "keep");
+        add(edits == Edits::Discard && is_asked, "--edits=", "discard");
         if !takes_back {
-            let is_named = *scope == Scope::State || *scope == Scope::Files && is_rollback;
+            let is_named = scope == Scope::State || scope == Scope::Files && is_rollback;
             add(is_named, "--scope=", scope.as_str());
-            for glob in paths {
+            for glob in &options.paths {
                 add(true, "--path=", glob);
             }
-            add(
-                self.options.restore_index && is_asked,
-                "--restore-index",
-                "",
-            );
-            add(self.options.nested, "--nested", "");
-            add(self.options.here, "--here", "");
-            add(self.options.precious, "--precious", "");
+            let restores_index = options.restore_index && is_asked;
+            add(restores_index, "--restore-index", "");
+            add(options.nested, "--nested", "");
+            add(options.here, "--here", "");
+            add(options.precious, "--precious", "");
         }
-        add(self.options.best_effort, BEST_EFFORT, "");
+        add(options.best_effort, BEST_EFFORT, "");
         // What is taken back is the work tree's last, whichever run that was.
         Hint::recover(words)
             .args(flags)
@@ -284,9 +268,6 @@ pub(crate) struct IndexOutcome {
     /// How many paths keep what was staged for them since the run last wrote the index.
     pub kept: usize,
 }
-
-/// Does a restore, or plans it where nothing else may be done: for rooms that rollback itself is built on.
-pub(crate) type Restorer = fn(&Context, &RestoreRequest) -> Result<Restore>;
 
 /// A restore that was planned or done.
 #[derive(Clone, Debug)]

@@ -35,6 +35,12 @@ impl Check {
         Self { name, ok, message }
     }
 
+    /// Of something that is there, or `otherwise`.
+    fn there(name: &'static str, what: &str, is_there: bool, otherwise: &str) -> Self {
+        let otherwise = if is_there { "" } else { otherwise };
+        Self::new(name, is_there, format!("{what}{otherwise}"))
+    }
+
     /// Of a command that a problem keeps from being started.
     fn of_command(name: &'static str, problem: Option<&Problem>, command: &str) -> Self {
         let message = problem.map_or_else(|| command.to_owned(), Problem::text);
@@ -74,12 +80,8 @@ pub(super) fn validate(
         let is_there = context
             .load()
             .is_ok_and(|loaded| loaded.state.checkpoint(id).is_some());
-        let gone = if is_there { "" } else { " is gone" };
-        checks.push(Check::new(
-            "initial_checkpoint",
-            is_there,
-            format!("{id}{gone}"),
-        ));
+        let name = "initial_checkpoint";
+        checks.push(Check::there(name, id.as_str(), is_there, " is gone"));
     }
     checks.extend(lane_checks(context, state, run));
     checks.extend(head_checks(context, state, run));
@@ -156,8 +158,12 @@ fn lane_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
     };
     if let Some(base) = state.lane_base(&run.key) {
         let is_there = branch_commit(context, &base).is_some();
-        let gone = if is_there { "" } else { " is not there" };
-        checks.push(Check::new("base_branch", is_there, format!("{base}{gone}")));
+        checks.push(Check::there(
+            "base_branch",
+            &base,
+            is_there,
+            " is not there",
+        ));
     }
     checks.push(if let Some(checkpoint) = record.checkpoint() {
         let read = context

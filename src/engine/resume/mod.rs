@@ -1,4 +1,4 @@
-//! Taking a failed or interrupted run up again (B3–B7, S15).
+//! Resumes a failed or interrupted run (B3–B7, S15).
 //!
 //! What a person may do after a resume.
 
@@ -20,7 +20,7 @@ use crate::engine::record::liveness::Driving;
 use crate::engine::record::select;
 use crate::engine::recovery;
 use crate::engine::remote::{TakeOver, plan_take_over, release, take_over};
-use crate::engine::rollback::on_request::restore;
+
 use crate::engine::run::{
     self, AgentChoice, DriveOptions, Driven, Outcome, drive, fix_session, prompt_of, retry,
 };
@@ -122,25 +122,15 @@ impl ResumeRequest {
     /// What is requested of the next attempt, as it is typed.
     fn words(&self) -> Vec<String> {
         let terms = &self.terms;
+        let number = |number: Option<u32>| number.map(|number| number.to_string());
+        let strategy = self.strategy.map(|strategy| strategy.as_str().to_owned());
         let flags = [
-            (
-                "--strategy",
-                self.strategy.map(|strategy| strategy.as_str().to_owned()),
-            ),
-            (
-                "--from-iteration",
-                self.from_iteration.map(|number| number.to_string()),
-            ),
+            ("--strategy", strategy),
+            ("--from-iteration", number(self.from_iteration)),
             ("--instructions", self.instructions.clone()),
             ("--timeout", terms.timeout.map(format_duration)),
-            (
-                "--attempts",
-                terms.attempts.map(|number| number.to_string()),
-            ),
-            (
-                "--iterations",
-                terms.iterations.map(|number| number.to_string()),
-            ),
+            ("--attempts", number(terms.attempts)),
+            ("--iterations", number(terms.iterations)),
             ("--agent", terms.agent.clone()),
             ("--prompt", terms.prompt.clone()),
         ];
@@ -148,10 +138,9 @@ impl ResumeRequest {
         for (name, value) in flags {
             words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
         }
-        words.extend(
-            self.no_error_context
-                .then(|| "--no-error-context".to_owned()),
-        );
+        if self.no_error_context {
+            words.push("--no-error-context".to_owned());
+        }
         words
     }
 }
@@ -193,7 +182,7 @@ pub(crate) fn resume(
     let (driving, planned) = if context.dry_run() {
         (None, plan_take_over(context, id, request.take_over)?)
     } else {
-        (take_over(context, id, request.take_over, restore)?, None)
+        (take_over(context, id, request.take_over)?, None)
     };
     let taken = driving.as_ref().map(|driving| driving.key.clone());
     let key = taken
@@ -282,11 +271,12 @@ fn take_up(
         }
     };
     if run.status.is_done() && !request.restart && !request.extends(&run) {
-        return Ok(if is_lane(&state, &key) {
-            (lane(), None)
-        } else {
-            (untouched(context, &state, run), None)
-        });
+        let is_lane = is_lane(&state, &key);
+        let resumed = is_lane.then(lane);
+        return Ok((
+            resumed.unwrap_or_else(|| untouched(context, &state, run.clone())),
+            None,
+        ));
     }
     let driving = match driving {
         None if !context.dry_run() => Some(Driving::take(context, &key)?),

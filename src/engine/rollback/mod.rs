@@ -535,41 +535,27 @@ fn refusal(project: &Context, state: &State, path: &Path) -> Result<Option<Error
         Some(kept) => kept.head.as_ref(),
         None => tip.as_ref().or(held.base_commit.as_ref()),
     };
-    let there = project.place_of(&path);
-    if stands_at == held.base_commit.as_ref() {
-        let back = [
-            "checkpoint",
-            "restore",
-            held.id.as_str(),
-            "--edits",
-            "discard",
-        ];
-        commands = commands.and(Hint::recover(back).run(&held.run).at(there));
+    let (id, there) = (held.id.as_str(), project.place_of(&path));
+    let (last, moved) = if stands_at == held.base_commit.as_ref() {
+        let restore = Hint::recover(["checkpoint", "restore", id, "--edits", "discard"]);
+        (restore, "")
     } else {
         // What is committed there is newer than the checkpoint; what was not committed then is in there still.
         if kept.is_some() {
             commands = commands.and(Hint::git(["checkout-index", "--all"]).at(&path));
         }
-        commands = commands.and(
-            Hint::recover(["checkpoint", "diff", held.id.as_str()])
-                .run(&held.run)
-                .at(there),
-        );
-    }
-    let moved = if stands_at == held.base_commit.as_ref() {
-        ""
-    } else {
-        ", and its HEAD has moved on since"
+        let diff = Hint::recover(["checkpoint", "diff", id]);
+        (diff, ", and its HEAD has moved on since")
     };
+    commands = commands.and(last.run(&held.run).at(there));
     let message = format!(
         "the work tree {} of run {} is gone; {} is what it held last{moved}",
         path.display(),
         held.run,
         held.id
     );
-    Ok(Some(
-        Error::new(ErrorKind::UnsafePath, message).hint(commands),
-    ))
+    let refused = Error::new(ErrorKind::UnsafePath, message);
+    Ok(Some(refused.hint(commands)))
 }
 
 /// The checkpoint of what the work tree held last: the one that its run last wrote it from, unless that was another run's

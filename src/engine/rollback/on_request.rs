@@ -25,8 +25,8 @@ use crate::git::checkpoint::PreciousFile;
 use crate::model::operation::UndoEntry;
 use crate::model::step::StepRef;
 use crate::model::{
-    Checkpoint, CheckpointId, Hint, ObjectId, OperationKind, PathReason, RepoPath, Run, State,
-    StepStatus, Verdict,
+    Checkpoint, CheckpointId, Hint, ObjectId, OperationKind, PathReason, ProcessId, RepoPath, Run,
+    RunKey, State, StepStatus, Verdict,
 };
 use crate::policy::restore::{Edits, Selection};
 use crate::policy::text::{count, first_few};
@@ -241,14 +241,7 @@ fn refuse_live(context: &Context, state: &State) -> Result<()> {
         if let Some(supervisor) =
             supervisor.filter(|id| !id.is_own() && is_alive(context.store(), id))
         {
-            let (key, pid) = (&run.key, supervisor.pid);
-            let message = format!(
-                "an attempt of run {key} is under way (pid {pid}): {}",
-                way_to_stop(supervisor)
-            );
-            return Err(
-                Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key))
-            );
+            return Err(under_way("an attempt", &run.key, supervisor));
         }
     }
     for run in &state.runs {
@@ -260,14 +253,17 @@ fn refuse_live(context: &Context, state: &State) -> Result<()> {
         // What a step's own command does is the step's affair.
         if let Some(step) = live.find(|step| !is_ancestor_step(context, &run.key, &step.start.name))
         {
-            let (name, supervisor) = (&step.start.name, &step.start.supervisor);
-            let (key, pid, way) = (&run.key, supervisor.pid, way_to_stop(supervisor));
-            let message = format!("step '{name}' of run {key} is under way (pid {pid}): {way}");
-            return Err(Error::new(ErrorKind::Locked, message)
-                .hint(Hint::recover(["status"]).run(&run.key)));
+            let what = format!("step '{}'", step.start.name);
+            return Err(under_way(&what, &run.key, &step.start.supervisor));
         }
     }
     Ok(())
+}
+
+fn under_way(what: &str, key: &RunKey, by: &ProcessId) -> Error {
+    let (pid, way) = (by.pid, way_to_stop(by));
+    let message = format!("{what} of run {key} is under way (pid {pid}): {way}");
+    Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key))
 }
 
 /// Paths that a line names at most.

@@ -12,7 +12,7 @@ use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::engine::rollback::{refuse_mixed, restore_checkpoint};
 use crate::git::tree::TreeLookup;
 use crate::model::checkpoint::trigger;
-use crate::model::operation::BaselineLayer;
+
 use crate::model::run::{NO_CHECKPOINT, OnFailure};
 use crate::model::{Checkpoint, CheckpointId, Hint, Iteration, RepoPath, Run, RunKey, State};
 use crate::policy::restore::{Edits, glob_of};
@@ -45,7 +45,7 @@ fn try_capture(context: &Context, key: &RunKey) -> Result<()> {
     };
     let prepared = checkpoint::prepare(context)?;
     // What a rollback could not replace is as the run left it.
-    let layer = baseline(context, &state).last();
+    let layer = stored::baseline(context, &state).last();
     let left: &[RepoPath] = layer.map_or(&[], |layer| &layer.left);
     // A checkpoint that is damaged cannot be compared with: another one is taken.
     if is_as(context, &prepared, known, left).unwrap_or(false) {
@@ -65,15 +65,9 @@ fn try_capture(context: &Context, key: &RunKey) -> Result<()> {
     Ok(())
 }
 
-/// What edits by hand in this work tree are compared with.
-fn baseline<'a>(context: &Context, state: &'a State) -> &'a [BaselineLayer] {
-    let worktree = state.worktrees.get(&context.worktree_id());
-    worktree.map_or(&[], |worktree| worktree.baseline.as_slice())
-}
-
 /// What the run last left: what was restored since, else its latest checkpoint.
 fn known<'a>(context: &Context, state: &'a State, run: &Run) -> Option<&'a Checkpoint> {
-    let whole = match baseline(context, state) {
+    let whole = match stored::baseline(context, state) {
         [layer] if layer.paths.is_empty() => state.checkpoint(&layer.checkpoint_id),
         _ => None,
     };

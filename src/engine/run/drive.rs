@@ -18,6 +18,7 @@ use crate::engine::base::{Context, Error, ErrorKind, Result, WaitLimit};
 use crate::engine::record::attempt_record::{Ended, Ending, Started};
 use crate::engine::record::events::resumed;
 use crate::engine::record::liveness::Driving;
+use crate::engine::record::run_settings::{max_attempts, settings_of};
 use crate::engine::record::{git_state, run_settings};
 use crate::engine::remote::{Session, release};
 use crate::engine::rollback::{refuse_mixed, restore_checkpoint, rollback_target};
@@ -32,7 +33,7 @@ use crate::policy::changes::of_tampering;
 use crate::policy::classify;
 use crate::policy::restore::Edits;
 use crate::policy::retry::{Fallback, RetryStatus, fallback_of, witnessed_status};
-use crate::policy::settings::{NotifyEvent, Settings};
+use crate::policy::settings::NotifyEvent;
 use crate::process::{Program, Show, Supervised};
 use crate::store::views::write_views;
 
@@ -153,11 +154,8 @@ impl Driver<'_> {
     fn go_on(&mut self) -> Step {
         let run = self.load()?;
         // Nothing is complete, and nothing is rolled back, of which there is no checkpoint.
-        let mut attempts = run.attempts();
-        if attempts
-            .next_back()
-            .is_some_and(|(_, attempt)| attempt.checkpoint_id.is_none())
-        {
+        let last = run.attempts().next_back();
+        if last.is_some_and(|(_, attempt)| attempt.checkpoint_id.is_none()) {
             self.capture()?;
         }
         self.stop_if_done(&run)?;
@@ -200,7 +198,7 @@ impl Driver<'_> {
         if let Some(failure) = &mut executed.ending.end.failure
             && let Some(locked) = git_state::in_the_way(self.context)
         {
-            failure.message = format!("{locked}: {}", failure.message);
+            failure.message.insert_str(0, &format!("{locked}: "));
         }
         self.has_attempted = true;
         self.interrupted = executed.interrupted;
@@ -279,11 +277,10 @@ impl Driver<'_> {
     }
 
     /// Where the run stands, counting at least the failures that this supervisor saw.
-    fn status(&self, state: &State, run: &Run, settings: &Settings) -> RetryStatus {
-        let moment = (
-            self.context.clock.now(),
-            run_summary::decision_seen(self.context, run),
-        );
+    fn status(&self, state: &State, run: &Run) -> RetryStatus {
+        let settings = settings_of(self.context, run);
+        let seen = run_summary::decision_seen(self.context, run);
+        let moment = (self.context.clock.now(), seen);
         witnessed_status(state, run, &settings.retry, moment, |subtask| {
             self.witnessed_at(subtask)
         })
@@ -356,19 +353,18 @@ impl Driver<'_> {
     /// Waits for the earliest time, or says that the run stops here.
     fn wait(&mut self, run: &Run) -> Step {
         let state = self.context.load()?.state;
-        let settings = run_settings::settings_of(self.context, run);
-        match self.status(&state, run, &settings).standing {
-            Standing::Allowed => match self.limited_until.take() {
+        match self.status(&state, run).standing {
+            Standing::Allowed => {
                 // Where it is not waited for, or is too far ahead, the next attempt finds out.
-                Some(until) if !self.options.no_wait => {
-                    let wait = until.since(self.context.clock.now());
-                    let is_awaited = !wait.is_zero() && wait <= settings.retry.max_park;
-                    is_awaited
-                        .then(|| self.wait_until(run, until))
-                        .unwrap_or(Ok(()))
+                let until = self.limited_until.take().filter(|_| !self.options.no_wait);
+                let longest = settings_of(self.context, run).retry.max_park;
+                let ahead = until.map(|until| until.since(self.context.clock.now()));
+                match until.filter(|_| ahead.is_some_and(|wait| !wait.is_zero() && wait <= longest))
+                {
+                    Some(until) => self.wait_until(run, until),
+                    None => Ok(()),
                 }
-                _ => Ok(()),
-            },
+            }
             Standing::Exhausted => Err(Halt::At(Outcome::Failed)),
             Standing::NeedsPerson => Err(Halt::At(Outcome::Escalated)),
             Standing::Wait(until) if self.context.progress.skips_wait(until) => Ok(()),
@@ -405,7 +401,7 @@ impl Driver<'_> {
             Ok(WakeReason::Stop) => Err(Halt::At(outcome)),
             Err(error) => {
                 let ErrorKind::Interrupted(code) = error.kind else {
-                    self.stand(RunStatus::Paused)?;
+                    self.ensure_status(RunStatus::Paused)?;
                     return Err(error.into());
                 };
                 self.interrupted = Some(code);
@@ -421,8 +417,7 @@ impl Driver<'_> {
         self.context.refuse_replaced(self.key)?;
         let mut ledger = self.context.store().lock()?;
         let before = run_of(ledger.state(), self.key)?;
-        let settings = run_settings::settings_of(self.context, &before);
-        let status = self.status(ledger.state(), &before, &settings);
+        let status = self.status(ledger.state(), &before);
         match status.standing {
             Standing::Allowed => {}
             // The user who watches did not want to wait for that.
@@ -435,7 +430,8 @@ impl Driver<'_> {
         let begin = begin_of(self.context, &before);
         let started = attempt::begin(self.context, &mut ledger, self.key, &begin)?;
         write_views(ledger, &[self.key])?;
-        let default = run_settings::max_attempts(&settings.retry);
+        let settings = settings_of(self.context, &before);
+        let default = max_attempts(&settings.retry);
         let limit = status.max_attempts.unwrap_or(default);
         self.context.emit(ProgressEvent::Attempt {
             run: &started.run,
@@ -475,16 +471,13 @@ impl Driver<'_> {
     }
 
     fn tell(&self, ended: &Ended, started: &Started) {
+        let decision = ended.end.decision.as_ref();
         self.context.emit(ProgressEvent::Ended {
             iteration: started.iteration,
             attempt: started.attempt,
             failure: ended.end.failure.as_ref(),
             // Where the run stops here, nothing comes of what was decided.
-            decision: ended
-                .end
-                .decision
-                .as_ref()
-                .filter(|_| self.unstartable.is_none()),
+            decision: decision.filter(|_| self.unstartable.is_none()),
             used: ended.end.usage(),
             in_all: ended.run.usage(),
         });
@@ -521,9 +514,8 @@ impl Driver<'_> {
         let results = &ended.end.feedback_results;
         self.missing
             .retain(|name| results.get(name).is_none_or(|result| result.missing));
-        let (name, result) = results
-            .iter()
-            .find(|(name, _)| self.missing.contains(*name))?;
+        let mut results = results.iter();
+        let (name, result) = results.find(|(name, _)| self.missing.contains(*name))?;
         Some(format!(
             "stopped before another attempt: the check '{name}' still {}",
             result.summary
@@ -624,7 +616,7 @@ impl Driver<'_> {
         refuse_mixed(self.context, run, target, &restored)
     }
 
-    fn stand(&self, status: RunStatus) -> Result<()> {
+    fn ensure_status(&self, status: RunStatus) -> Result<()> {
         if self.load()?.status == status {
             return Ok(());
         }
@@ -650,9 +642,9 @@ impl Driver<'_> {
         } else {
             NotifyEvent::Ended
         };
-        let stopped = self.stopped.as_ref().map(|error| error.message.clone());
-        let stopped = self.unstartable.clone().or(stopped);
-        let reason = stopped.or_else(|| Some(decided?.reason.clone()));
+        let stopped = self.stopped.as_ref().map(|error| &error.message);
+        let reason = self.unstartable.as_ref().or(stopped);
+        let reason = reason.or(decided.map(|decided| &decided.reason)).cloned();
         notify(self.context, self.key, Happened::new(event, reason), report);
     }
 
@@ -666,18 +658,17 @@ impl Driver<'_> {
             outcome
         };
         let status = outcome.status();
-        self.stand(status)?;
+        self.ensure_status(status)?;
         if status.is_over() {
             prune::tidy_up_due(self.context);
         }
         let is_bad = matches!(status, RunStatus::Failed | RunStatus::Escalated);
         let report = is_bad
-            .then(|| run_summary::keep_report(self.context, self.key))
+            .then(|| run_summary::write_report(self.context, self.key))
             .flatten();
         let state = self.context.load()?.state;
         let run = run_of(&state, self.key)?;
-        let settings = run_settings::settings_of(self.context, &run);
-        let stands = self.status(&state, &run, &settings);
+        let stands = self.status(&state, &run);
         let decision = stands.decision.filter(|_| outcome != Outcome::Complete);
         self.notify_of_end(outcome, &run, decision.as_ref(), report.as_deref());
         let night = night(self.context, &state, &run);

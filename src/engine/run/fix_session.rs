@@ -74,22 +74,11 @@ pub(crate) fn open(context: &Context, key: &RunKey) -> Result<Fix> {
     };
     let base = checkpoint::record(context, &ledger, key, &prepared, request)?;
     let now = context.clock.now();
-    let session = new_session(
-        &run,
-        format!("fix_{:04}", base.seq).into(),
-        base.id.clone(),
-        context,
-    );
-    let started = NewEvent::about(
-        key,
-        Payload::ManualFixStarted {
-            session: Box::new(session),
-        },
-    );
-    active(
-        &*events::append(ledger, key, now, vec![checkpoint::event(&base), started])?,
-        key,
-    )
+    let id = format!("fix_{:04}", base.seq).into();
+    let session = Box::new(new_session(&run, id, base.id.clone(), context));
+    let started = NewEvent::about(key, Payload::ManualFixStarted { session });
+    let events = vec![checkpoint::event(&base), started];
+    active(&*events::append(ledger, key, now, events)?, key)
 }
 
 pub(in crate::engine) fn active(state: &State, key: &RunKey) -> Result<Fix> {
@@ -99,12 +88,13 @@ pub(in crate::engine) fn active(state: &State, key: &RunKey) -> Result<Fix> {
             session: session.clone(),
             run,
         }),
-        _ => Err(Error::new(
-            ErrorKind::NoSession,
-            format!("no manual fix of run {key} is open"),
-        )
-        .hint(Hint::recover(["manual-fix", "start"]).run(key))),
+        _ => Err(no_session(key, " is open")),
     }
+}
+
+fn no_session(key: &RunKey, what: &str) -> Error {
+    let message = format!("no manual fix of run {key}{what}");
+    Error::new(ErrorKind::NoSession, message).hint(Hint::recover(["manual-fix", "start"]).run(key))
 }
 
 /// The session of the run that a command works on, with what has changed by now.
@@ -118,11 +108,7 @@ pub(in crate::engine) fn status_of(context: &Context, key: &RunKey) -> Result<Fi
     let state = recovery::load_recovered(context)?;
     let run = run_of(&state, key)?;
     let Some(session) = run.manual_fix.clone() else {
-        return Err(Error::new(
-            ErrorKind::NoSession,
-            format!("no manual fix of run {}", run.key),
-        )
-        .hint(Hint::recover(["manual-fix", "start"]).run(&run.key)));
+        return Err(no_session(&run.key, ""));
     };
     let mut fix = Fix { session, run };
     if fix.session.status == ManualFixStatus::Active {

@@ -14,7 +14,7 @@ use crate::model::agent_record::AgentKind;
 use crate::model::checkpoint::CapturedTotals;
 use crate::model::run::{OnFailure, SessionMode};
 use crate::model::spec::{Launch, PromptMode};
-use crate::model::{CheckKind, FeedbackLoop, FolderId, Hint, RunSpec};
+use crate::model::{CheckKind, FeedbackLoop, Hint, RunSpec};
 use crate::policy::classify::guess_loop;
 use crate::policy::settings::{AUTO, AgentProfile, CommandLine, Settings};
 use crate::policy::text::misspelt;
@@ -100,29 +100,20 @@ impl Request {
                 Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"]))
             );
         }
+        let folder = |is_typed: bool| Some(here.clone()).filter(|_| is_typed).unwrap_or_default();
         Ok(RunSpec {
             // What a profile starts works on the whole project.
-            dir: if self.command.is_empty() {
-                FolderId::default()
-            } else {
-                here.clone()
-            },
+            dir: folder(!self.command.is_empty()),
             command,
             launch,
             iterations_total,
             prompt,
             until: self.until.clone(),
-            fallback_dir: if self.fallback.is_none() {
-                FolderId::default()
-            } else {
-                here.clone()
-            },
-            until_dir: here,
+            fallback_dir: folder(self.fallback.is_some()),
+            until_dir: here.clone(),
             feedback,
-            configured: None,
             timeout_ms: self.timeout.or(settings.runner.timeout).map(clock::millis),
             timeout_typed: self.timeout.is_some(),
-            policy: None,
             attempts: self.attempts,
             kind: self.kind,
             session: self.session.unwrap_or_default(),
@@ -130,13 +121,10 @@ impl Request {
             on_failure: self.on_failure.unwrap_or(settings.run.on_failure),
             approach: self.approach.clone(),
             fallback: fallback(settings, self.fallback.as_deref()),
-            within: None,
-            repeats: None,
-            reads_prompt: false,
             series: context.naming().series.clone(),
             pty: self.pty,
             notify: self.notify.clone(),
-            masked: Vec::new(),
+            ..RunSpec::default()
         })
     }
 

@@ -1,4 +1,4 @@
-//! Whether another attempt is allowed, waiting for it, and forgetting failures (L2, L4).
+//! Whether another attempt is allowed, waiting for it, and resetting the count of failures (L2, L4).
 
 use std::time::Duration;
 

@@ -5,6 +5,7 @@
 use crate::engine::base::runs::latest_of_series;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::changes_since;
+use crate::engine::record::stored::baseline;
 use crate::engine::recovery;
 use crate::engine::remote::Server;
 use crate::engine::runs::refuse_driven;
@@ -93,11 +94,8 @@ pub(super) fn repeated(
     if latest.status.has_ended() || !is_recent {
         return Ok(None);
     }
-    let written = state
-        .worktrees
-        .get(&here)
-        .and_then(|known| known.baseline.last());
-    let left = written
+    let left = baseline(context, state)
+        .last()
         .and_then(|layer| state.checkpoint(&layer.checkpoint_id))
         .filter(|left| state.run(&left.run).is_some_and(|run| run.begun_seq > 0));
     let Some(left) = left.filter(|left| left.base_commit == now.head.commit) else {

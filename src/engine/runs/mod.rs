@@ -116,7 +116,7 @@ pub(crate) fn list(context: &Context, all: bool, limit: Option<usize>) -> Result
         .filter(is_shown)
         .take(limit.unwrap_or(usize::MAX))
         .collect();
-    let sizes = sizes(context, &state, state.checkpoints.values())?;
+    let sizes = sizes(context, &state)?;
     let listed = |run: &Run| {
         let mut considered = run.clone();
         reconsider(context, &mut considered);
@@ -146,20 +146,8 @@ fn counted_size(context: &Context, state: &State, key: &RunKey) -> Result<u64> {
     let mut counts = storage::known_sizes(context);
     if !state.checkpoints.ids().all(|id| counts.contains_key(id)) {
         let all: Vec<&Checkpoint> = state.checkpoints.values().collect();
-        let commits: Vec<_> = all
-            .iter()
-            .map(|checkpoint| checkpoint.commit.clone())
-            .collect();
-        let bases = all
-            .iter()
-            .filter_map(|checkpoint| checkpoint.base_commit.clone())
-            .collect();
-        let added = context.repo()?.added_bytes(&commits, &bases)?;
-        counts = all
-            .iter()
-            .map(|checkpoint| checkpoint.id.clone())
-            .zip(added)
-            .collect();
+        let ids = all.iter().map(|checkpoint| checkpoint.id.clone());
+        counts = ids.zip(added_bytes(context, &all)?).collect();
         storage::replace_sizes(context, counts.iter().map(|(id, bytes)| (id, *bytes)));
     }
     let own = state
@@ -169,28 +157,21 @@ fn counted_size(context: &Context, state: &State, key: &RunKey) -> Result<u64> {
     Ok(own.fold(files, |sum, bytes| sum.saturating_add(*bytes)))
 }
 
-/// What each run takes: its files, and what its checkpoints hold beyond branches and what came before. `checkpoints` are all
-/// that count, oldest first.
-fn sizes<'a>(
-    context: &Context,
-    state: &'a State,
-    checkpoints: impl Iterator<Item = &'a Checkpoint>,
-) -> Result<BTreeMap<&'a RunKey, u64>> {
+/// What each checkpoint adds to those before it in this order, and to the commits that they were taken on.
+fn added_bytes(context: &Context, checkpoints: &[&Checkpoint]) -> Result<Vec<u64>> {
+    let commits: Vec<_> = checkpoints.iter().map(|one| one.commit.clone()).collect();
+    let bases = checkpoints.iter().filter_map(|one| one.base_commit.clone());
+    Ok(context.repo()?.added_bytes(&commits, &bases.collect())?)
+}
+
+/// What each run takes: its files, and what its checkpoints hold beyond branches and what came before.
+fn sizes<'a>(context: &Context, state: &'a State) -> Result<BTreeMap<&'a RunKey, u64>> {
     let store = context.store();
     let files = |run: &'a Run| (&run.key, size_below(store.root(), &store.run_dir(&run.key)));
     let mut sizes: BTreeMap<&RunKey, u64> = state.runs.iter().map(files).collect();
-    let checkpoints: Vec<&Checkpoint> = checkpoints.collect();
+    let checkpoints: Vec<&Checkpoint> = state.checkpoints.values().collect();
     if !checkpoints.is_empty() && context.unusable().is_none() {
-        let commits: Vec<_> = checkpoints
-            .iter()
-            .map(|checkpoint| checkpoint.commit.clone())
-            .collect();
-        let bases = state
-            .checkpoints
-            .values()
-            .filter_map(|checkpoint| checkpoint.base_commit.clone())
-            .collect();
-        let added = context.repo()?.added_bytes(&commits, &bases)?;
+        let added = added_bytes(context, &checkpoints)?;
         for (checkpoint, bytes) in checkpoints.iter().zip(added) {
             if let Some(size) = sizes.get_mut(&checkpoint.run) {
                 *size = size.saturating_add(bytes);
@@ -202,30 +183,17 @@ fn sizes<'a>(
 
 /// The bytes of the files in a folder; what cannot be read counts nothing.
 fn size_below(root: &Root, folder: &Path) -> u64 {
-    let entries = root.list(folder).unwrap_or_default();
-    let size = |name: &std::ffi::OsStr, is_folder: bool| {
-        let path = folder.join(name);
-        let of_file = || {
-            root.open(&path)
-                .and_then(|file| file.metadata())
-                .map_or(0, |found| found.len())
-        };
-        if is_folder {
-            size_below(root, &path)
-        } else {
-            of_file()
-        }
+    let size = |path: &Path| {
+        let found = root.open(path).and_then(|file| file.metadata());
+        found.map_or(0, |found| found.len())
     };
-    entries
-        .iter()
-        .map(|(name, kind)| {
-            if kind.is_symlink() {
-                0
-            } else {
-                size(name, kind.is_dir())
-            }
-        })
-        .sum()
+    let entries = root.list(folder).unwrap_or_default().into_iter();
+    let sizes = entries.map(|(name, kind)| match folder.join(name) {
+        _ if kind.is_symlink() => 0,
+        path if kind.is_dir() => size_below(root, &path),
+        path => size(&path),
+    });
+    sizes.sum()
 }
 
 /// Which runs are meant.

@@ -7,6 +7,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::added_bytes;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::exchange::{Archived, archive, archive_age};
 use crate::engine::record::{nested, seed_json, select, storage};
@@ -66,18 +67,14 @@ pub(crate) fn prune(
     let empties = !plan.removed.is_empty() && (plan.kept.is_empty() || limits.keeps_nothing());
     let allowed = context.dry_run() || (named && context.says_yes());
     if empties && !allowed {
-        let message = if plan.kept.is_empty() {
-            format!(
-                "this would leave none: {} would be removed",
-                count(plan.removed.len(), "checkpoint")
-            )
+        let why = if plan.kept.is_empty() {
+            "this would leave none"
         } else {
-            format!(
-                "these limits keep nothing: {} would be removed",
-                count(plan.removed.len(), "checkpoint")
-            )
+            "these limits keep nothing"
         };
-        let message = format!("{message}; --run ID --yes does it for one run");
+        let removed = count(plan.removed.len(), "checkpoint");
+        let message =
+            format!("{why}: {removed} would be removed; --run ID --yes does it for one run");
         return Err(
             Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--dry-run"]))
         );
@@ -142,18 +139,10 @@ fn sizes(context: &Context, state: &State) -> Result<BTreeMap<u64, u64>> {
     {
         return Ok(BTreeMap::new());
     }
-    let newest_first = || state.checkpoints.values().rev();
-    let commits: Vec<_> = newest_first()
-        .map(|checkpoint| checkpoint.commit.clone())
-        .collect();
-    let bases = newest_first()
-        .filter_map(|checkpoint| checkpoint.base_commit.clone())
-        .collect();
-    let sizes = context.repo()?.added_bytes(&commits, &bases)?;
-    Ok(newest_first()
-        .map(|checkpoint| checkpoint.seq)
-        .zip(sizes)
-        .collect())
+    let newest_first: Vec<&Checkpoint> = state.checkpoints.values().rev().collect();
+    let sizes = added_bytes(context, &newest_first)?;
+    let numbers = newest_first.iter().map(|checkpoint| checkpoint.seq);
+    Ok(numbers.zip(sizes).collect())
 }
 
 /// The cleanup of a run that was accepted or closed (S13). Nobody is asked, so everything of it is never removed.
@@ -207,10 +196,7 @@ fn remove(
             .filter(|one| !archived.contains_key(&one.id)),
     );
     let (_, doomed) = split(ledger.state(), &plan, &archived);
-    let ids = doomed
-        .iter()
-        .map(|checkpoint| checkpoint.id.clone())
-        .collect();
+    let ids = doomed.iter().map(|gone| gone.id.clone()).collect();
     let event = NewEvent {
         run: run.cloned(),
         source: EventSource::Recover,

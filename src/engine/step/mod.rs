@@ -300,42 +300,36 @@ fn execute(
     let mut supervised = supervised(context, key, request, lock)?;
     supervised.env_set.extend(number.map(fencing));
     supervised.show = request.show;
-    let exit = supervised
-        .run(&context.interrupts, |child| {
-            let payload = Payload::StepChildStarted {
-                name: start.name.clone(),
-                child: child.clone(),
-            };
-            context
-                .record(key, vec![payload])
-                .map_err(std::io::Error::other)
-        })
-        .map_err(|error| Error::io(format!("cannot run {}", request.command.join(" ")), error));
+    let exit = supervised.run(&context.interrupts, |child| {
+        let (name, child) = (start.name.clone(), child.clone());
+        let recorded = context.record(key, vec![Payload::StepChildStarted { name, child }]);
+        recorded.map_err(std::io::Error::other)
+    });
     let (exit, failure) = match exit {
         Ok(exit) => (exit, None),
-        Err(error) => (
-            Exit {
+        Err(error) => {
+            let exit = Exit {
                 exit_code: Some(1),
                 ..Exit::default()
-            },
-            Some(error),
-        ),
+            };
+            (exit, Some(error))
+        }
     };
     if exit.leaked {
         tracing::warn!("processes of the step outlived it and were ended");
     }
     let ended = end(context, key, &start, exit)?;
-    if let Err(error) = keep_if_due(context, key) {
+    if let Err(error) = checkpoint_if_due(context, key) {
         tracing::warn!(%error, "no checkpoint was taken after the step");
     }
-    match failure {
-        Some(error) => Err(error),
-        None => Ok(ended),
-    }
+    failure.map_or(Ok(ended), |error| {
+        let what = format!("cannot run {}", request.command.join(" "));
+        Err(Error::io(what, error))
+    })
 }
 
 /// A step is an operation: after this many of them the run gets a checkpoint (S10).
-fn keep_if_due(context: &Context, key: &RunKey) -> Result<()> {
+fn checkpoint_if_due(context: &Context, key: &RunKey) -> Result<()> {
     if !context.settings().checkpoint.enabled {
         return Ok(());
     }
@@ -514,16 +508,14 @@ fn error_of(context: &Context, start: &StepStart, exit: &mut Exit) -> Option<Str
 /// What the record of the stage says that the step completes.
 fn of_stage(start: &StepStart, code: i32, error: Option<&str>) -> LaneFields {
     let tests = start.stage.as_deref() == Some(AFTER_TESTS);
+    let status = if code == 0 {
+        lane::COMPLETE
+    } else {
+        lane::FAILED
+    };
     LaneFields {
         stage: start.stage.clone(),
-        status: Some(
-            if code == 0 {
-                lane::COMPLETE
-            } else {
-                lane::FAILED
-            }
-            .to_owned(),
-        ),
+        status: Some(status.to_owned()),
         notes: (code != 0).then(|| last_command(start, code, error)),
         test_command: tests.then(|| join(&start.command)),
         exit_code: tests.then_some(code),
@@ -563,16 +555,10 @@ fn of_retry(
         return Ok(None);
     }
     if code != 0 {
-        let (notes, error) = (
-            last_command(start, code, error),
-            error.map_or_else(
-                || format!("Step {}: exit code {code}", start.name),
-                |error| format!("Step {}: {error}", start.name),
-            ),
-        );
+        let what = error.map_or_else(|| format!("exit code {code}"), str::to_owned);
         return Ok(Some(LaneFields {
-            notes: Some(notes),
-            failure_context: vec![error],
+            notes: Some(last_command(start, code, error)),
+            failure_context: vec![format!("Step {}: {what}", start.name)],
             ..with_status(lane::FAILED)
         }));
     }
@@ -591,15 +577,8 @@ fn of_retry(
 }
 
 fn headline(start: &StepStart, succeeded: bool) -> String {
-    format!(
-        "{} {}",
-        if succeeded {
-            "After step"
-        } else {
-            "Failed: step"
-        },
-        start.name
-    )
+    let what = if succeeded { "After" } else { "Failed:" };
+    format!("{what} step {}", start.name)
 }
 
 /// The checkpoint of what a step records of its lane.

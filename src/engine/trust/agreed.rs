@@ -133,16 +133,8 @@ pub(crate) fn not_agreed(context: &Context, key: &RunKey, remote: &str, spec: &R
     let mut shown = vec![format!("command {}", join(&spec.command))];
     shown.extend((!spec.dir.is_empty()).then(|| format!("in {}", spec.dir)));
     shown.extend(spec.attempts.map(|attempts| format!("attempts {attempts}")));
-    shown.extend(
-        spec.policy
-            .as_ref()
-            .map(|policy| format!("budgets {policy}")),
-    );
-    shown.extend(
-        spec.prompt
-            .as_ref()
-            .map(|prompt| format!("prompt {prompt}")),
-    );
+    shown.extend(spec.policy.iter().map(|policy| format!("budgets {policy}")));
+    shown.extend(spec.prompt.iter().map(|prompt| format!("prompt {prompt}")));
     let checks = spec
         .configured
         .iter()
@@ -151,11 +143,7 @@ pub(crate) fn not_agreed(context: &Context, key: &RunKey, remote: &str, spec: &R
     shown.extend(checks.map(|check| format!("check {} = {}", check.name, check.command)));
     shown.extend(spec.until.as_ref().map(|until| format!("until {until}")));
     shown.extend((!spec.fallback.is_empty()).then(|| format!("fallback {}", join(&spec.fallback))));
-    shown.extend(
-        spec.notify
-            .as_ref()
-            .map(|notify| format!("notify {notify}")),
-    );
+    shown.extend(spec.notify.iter().map(|notify| format!("notify {notify}")));
     let message = format!(
         "run {key} on {remote} would start what came from there: {}; nothing was started. Review it; --trust or \
          RECOVER_TRUST=1 allows it for this run until it changes",

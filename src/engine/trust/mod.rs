@@ -114,24 +114,23 @@ fn compared(values: &Guarded, before: &Guarded) -> Vec<GuardedValue> {
             Some(old) if old == value => Change::Unchanged,
             Some(_) => Change::Changed,
         };
-        let trusted_value = old.filter(|_| change == Change::Changed).cloned();
-        GuardedValue {
+        (
+            key,
+            value,
+            change,
+            old.filter(|_| change == Change::Changed),
+        )
+    });
+    let gone = before.iter().filter(|(key, _)| !values.contains_key(*key));
+    let gone = gone.map(|(key, value)| (key, value, Change::Removed, None));
+    let guarded =
+        |(key, value, change, old): (&String, &Json, Change, Option<&Json>)| GuardedValue {
             key: key.clone(),
             value: value.clone(),
             change,
-            trusted_value,
-        }
-    });
-    let gone = before
-        .iter()
-        .filter(|(key, _)| !values.contains_key(*key))
-        .map(|(key, value)| GuardedValue {
-            key: key.clone(),
-            value: value.clone(),
-            change: Change::Removed,
-            trusted_value: None,
-        });
-    let mut all: Vec<_> = now.chain(gone).collect();
+            trusted_value: old.cloned(),
+        };
+    let mut all: Vec<_> = now.chain(gone).map(guarded).collect();
     all.sort_by(|one, other| one.key.cmp(&other.key));
     all
 }

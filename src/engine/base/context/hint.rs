@@ -1,4 +1,4 @@
-//! Where the commands work that an error or a view gives to copy.
+//! Hints that work from any folder: commands to copy, with the place that they are about.
 //!
 //! What another user left where this one is to write: `sudo recover` does, as `sudo git` does.
 
