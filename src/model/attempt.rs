@@ -17,7 +17,7 @@ use super::{
 };
 
 /// A numbered unit of progress.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Iteration {
     /// 1-based.
     pub number: u32,
@@ -92,11 +92,14 @@ impl Waits {
 }
 
 /// Where an iteration stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum IterationStatus {
     /// Not tried yet, or to be tried again.
+    #[default]
     Pending,
     /// An attempt is under way, or work goes on in a later session (A8).
     InProgress,
@@ -127,7 +130,7 @@ impl Iteration {
 }
 
 /// One execution of an iteration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     /// 1-based within the iteration; grows over rollbacks too.
     pub number: u32,
@@ -262,7 +265,7 @@ pub enum AttemptOutcome {
 }
 
 /// An attempt that is under way, and who makes it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveAttempt {
     /// Its iteration.
     pub iteration: u32,
@@ -281,7 +284,7 @@ pub struct LiveAttempt {
 }
 
 /// Names one process for good, also after its number was given to another.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
     /// The process number; for a supervised child also the number of its group.
     pub pid: u32,
@@ -365,12 +368,7 @@ impl Iterations {
         let pending = || {
             Arc::new(Iteration {
                 number,
-                status: IterationStatus::Pending,
-                attempts: Vec::new(),
-                reason: None,
-                stuck: None,
-                began: None,
-                waits: None,
+                ..Iteration::default()
             })
         };
         Arc::make_mut(self.0.entry(number).or_insert_with(pending))

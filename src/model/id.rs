@@ -86,7 +86,7 @@ pub(crate) const NONE: &str = "-";
 
 /// What identifies a run.
 #[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub struct RunKey {
     /// Stable identifier, chosen by the user or made when the run begins.

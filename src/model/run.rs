@@ -31,11 +31,14 @@ pub use super::spec::RunSpec;
 pub(crate) use super::spec::{ConfiguredChecks, OnFailure, SessionMode};
 
 /// Where a run stands. One that a newer version names is read as `failed`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, IntoStaticStr, VariantArray)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema, IntoStaticStr, VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum RunStatus {
     /// Nothing has been tried (or a full rollback took everything back).
+    #[default]
     Pending,
     /// Attempts are being made, or the next one is allowed.
     InProgress,
@@ -116,7 +119,7 @@ pub struct Parked {
 
 /// Everything known of a run. What is asked of every run stands here; the rest of a run that is over stays packed until
 /// it is read, so that what a command pays for the past hardly grows with it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     /// Its identity.
     pub key: RunKey,

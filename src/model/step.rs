@@ -12,11 +12,14 @@ use super::{CheckpointId, ObjectId, ProcessId, RunKey, Timestamp};
 pub(crate) const MAX_NAME: usize = 200;
 
 /// Where a step stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum StepStatus {
     /// Its command runs.
+    #[default]
     Running,
     /// Its command succeeded: it is not run again.
     Done,
@@ -40,7 +43,7 @@ pub struct Atomic {
 }
 
 /// The beginning of a step, recorded before its command is started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepStart {
     /// Its name.
     pub name: String,
@@ -91,7 +94,7 @@ pub struct StepEnd {
 }
 
 /// A step as the state keeps it: its latest execution.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// How it began.
     #[serde(flatten)]

@@ -62,138 +62,94 @@ fn of_script(script: &str, depth: usize, around: &mut Words) -> Vec<Words> {
 
 /// How a wrapper names what it starts.
 enum Form {
-    /// Its options, of which these take a value, then so many arguments of its own, then the program.
-    Before {
-        valued: &'static [&'static str],
-        own: usize,
-    },
-    /// One of these words first, then as [`Form::Before`].
-    After {
-        words: &'static [&'static str],
-        valued: &'static [&'static str],
-        own: usize,
-    },
+    /// Its options, of which some take a value, then arguments of its own, then the program.
+    Arguments(Wrapper),
     /// A script for a shell behind an option with this letter.
     Script(char),
     /// A module behind `-m`, else a script of its own language.
     Module,
 }
 
-const fn before(valued: &'static [&'static str]) -> Form {
-    Form::Before { valued, own: 0 }
+/// A wrapper that has the program among its arguments.
+struct Wrapper {
+    /// Its own commands that start one, of which one comes first; empty where it has none.
+    commands: &'static str,
+    /// Options that take a value.
+    valued: &'static str,
+    /// How many arguments of its own come before the program.
+    own: usize,
 }
 
-const fn after(words: &'static [&'static str]) -> Form {
-    Form::After {
-        words,
-        valued: &[
-            "-p",
-            "--package",
-            "--python",
-            "--with",
-            "-n",
-            "--name",
-            "-w",
-            "-c",
-        ],
-        own: 0,
+impl Wrapper {
+    /// The program that it starts, with its arguments.
+    fn started<'a>(&self, rest: &'a [String]) -> Option<&'a [String]> {
+        let is_own = |word: &String| is_of(self.commands, word);
+        let behind = if self.commands.is_empty() {
+            0
+        } else {
+            let at = rest.iter().position(|word| !word.starts_with('-'));
+            at.filter(|at| is_own(&rest[*at]))? + 1
+        };
+        arguments(&rest[behind..], self.valued).get(self.own..)
     }
 }
 
+const fn before(valued: &'static str) -> Form {
+    wrapper("", valued, 0)
+}
+
+const fn after(commands: &'static str) -> Form {
+    wrapper(commands, "-p --package --python --with -n --name -w -c", 0)
+}
+
+const fn wrapper(commands: &'static str, valued: &'static str, own: usize) -> Form {
+    Form::Arguments(Wrapper {
+        commands,
+        valued,
+        own,
+    })
+}
+
+/// Whether a word is one of a list, in which blanks are between them.
+fn is_of(list: &str, word: &str) -> bool {
+    list.split(' ').any(|known| known == word)
+}
+
 /// Options of `docker run` and `docker exec` that take a value.
-const CONTAINER: &[&str] = &[
-    "-a",
-    "-c",
-    "-e",
-    "-h",
-    "-l",
-    "-m",
-    "-p",
-    "-u",
-    "-v",
-    "-w",
-    "--add-host",
-    "--attach",
-    "--cap-add",
-    "--cap-drop",
-    "--cidfile",
-    "--cpus",
-    "--device",
-    "--dns",
-    "--env",
-    "--env-file",
-    "--gpus",
-    "--group-add",
-    "--hostname",
-    "--ipc",
-    "--label",
-    "--log-driver",
-    "--log-opt",
-    "--memory",
-    "--mount",
-    "--name",
-    "--net",
-    "--network",
-    "--pid",
-    "--platform",
-    "--publish",
-    "--pull",
-    "--restart",
-    "--runtime",
-    "--security-opt",
-    "--shm-size",
-    "--stop-signal",
-    "--tmpfs",
-    "--ulimit",
-    "--user",
-    "--userns",
-    "--volume",
-    "--workdir",
-];
+const CONTAINER: &str = "\
+    -a -c -e -h -l -m -p -u -v -w --add-host --attach --cap-add --cap-drop --cidfile --cpus \
+    --device --dns --env --env-file --gpus --group-add --hostname --ipc --label --log-driver \
+    --log-opt --memory --mount --name --net --network --pid --platform --publish --pull \
+    --restart --runtime --security-opt --shm-size --stop-signal --tmpfs --ulimit --user \
+    --userns --volume --workdir";
 
 fn form(program: &str) -> Option<Form> {
     Some(match program {
         "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "fish" | "script" | "su" => {
             Form::Script('c')
         }
-        "env" => before(&["-u", "--unset", "-C", "--chdir"]),
+        "env" => before("-u --unset -C --chdir"),
         "exec" | "nohup" | "command" | "builtin" | "setsid" | "unbuffer" | "winpty"
         | "caffeinate" | "then" | "do" | "else" | "if" | "while" | "until" | "!" | "{" => {
-            before(&["-a"])
+            before("-a")
         }
-        "time" => before(&["-f", "-o", "--format", "--output"]),
-        "nice" => before(&["-n", "--adjustment"]),
-        "ionice" => before(&["-c", "-n", "--class", "--classdata"]),
-        "stdbuf" => before(&["-i", "-o", "-e"]),
-        "sudo" | "doas" => before(&["-u", "-g", "-h", "-C", "--user", "--group"]),
-        "xvfb-run" => before(&["-n", "-s", "-f", "--server-num", "--server-args"]),
-        "npx" | "bunx" | "pnpx" | "uvx" => {
-            before(&["-p", "--package", "--python", "--with", "--from"])
-        }
-        "timeout" | "gtimeout" => Form::Before {
-            valued: &["-k", "-s", "--kill-after", "--signal"],
-            own: 1,
-        },
-        "chrt" | "taskset" => Form::Before {
-            valued: &[],
-            own: 1,
-        },
-        "npm" | "mise" => after(&["exec", "x"]),
-        "pnpm" | "yarn" => after(&["dlx", "exec"]),
-        "bun" => after(&["x"]),
-        "bundle" | "asdf" => after(&["exec"]),
+        "time" => before("-f -o --format --output"),
+        "nice" => before("-n --adjustment"),
+        "ionice" => before("-c -n --class --classdata"),
+        "stdbuf" => before("-i -o -e"),
+        "sudo" | "doas" => before("-u -g -h -C --user --group"),
+        "xvfb-run" => before("-n -s -f --server-num --server-args"),
+        "npx" | "bunx" | "pnpx" | "uvx" => before("-p --package --python --with --from"),
+        "timeout" | "gtimeout" => wrapper("", "-k -s --kill-after --signal", 1),
+        "chrt" | "taskset" => wrapper("", "", 1),
+        "npm" | "mise" => after("exec x"),
+        "pnpm" | "yarn" => after("dlx exec"),
+        "bun" => after("x"),
+        "bundle" | "asdf" => after("exec"),
         "uv" | "poetry" | "pipenv" | "pdm" | "rye" | "hatch" | "conda" | "mamba" | "micromamba"
-        | "pipx" => after(&["run"]),
-        "direnv" => Form::After {
-            words: &["exec"],
-            valued: &[],
-            own: 1,
-        },
-        "docker" | "podman" | "nerdctl" => Form::After {
-            words: &["run", "exec"],
-            valued: CONTAINER,
-            own: 1,
-        },
+        | "pipx" => after("run"),
+        "direnv" => wrapper("exec", "", 1),
+        "docker" | "podman" | "nerdctl" => wrapper("run exec", CONTAINER, 1),
         "python" | "python3" | "py" | "node" | "deno" | "ruby" | "php" | "perl" => Form::Module,
         _ => return None,
     })
@@ -225,12 +181,7 @@ fn unwrap(words: &[String], depth: usize, around: &mut Words) -> Vec<Words> {
     };
     let inner = match form(name).filter(|_| depth < DEPTH) {
         None => None,
-        Some(Form::Before { valued, own }) => arguments(rest, valued).get(own..),
-        Some(Form::After { words, valued, own }) => {
-            let at = rest.iter().position(|word| !word.starts_with('-'));
-            let found = at.filter(|at| words.contains(&rest[*at].as_str()));
-            found.and_then(|at| arguments(&rest[at + 1..], valued).get(own..))
-        }
+        Some(Form::Arguments(wrapper)) => wrapper.started(rest),
         Some(Form::Script(letter)) => {
             let is_option = |word: &String| {
                 word.strip_prefix('-').is_some_and(|letters| {
@@ -247,12 +198,12 @@ fn unwrap(words: &[String], depth: usize, around: &mut Words) -> Vec<Words> {
                 return of_script(script, depth + 1, around);
             }
             // A script in a file, that is a program of the user's.
-            Some(arguments(rest, &["-o"]))
+            Some(arguments(rest, "-o"))
         }
         Some(Form::Module) => match rest.iter().position(|word| word == "-m") {
             Some(at) if rest[..at].iter().all(|word| word.starts_with('-')) => rest.get(at + 1..),
             _ if rest.iter().any(|word| word == "--test") => None,
-            _ => Some(arguments(rest, &["-e", "-c", "-r", "-W", "-X"])),
+            _ => Some(arguments(rest, "-e -c -r -W -X")),
         },
     };
     match inner {
@@ -266,7 +217,7 @@ fn unwrap(words: &[String], depth: usize, around: &mut Words) -> Vec<Words> {
 }
 
 /// What comes after the options.
-fn arguments<'a>(mut words: &'a [String], valued: &[&str]) -> &'a [String] {
+fn arguments<'a>(mut words: &'a [String], valued: &str) -> &'a [String] {
     while let Some((word, rest)) = words
         .split_first()
         .filter(|(word, _)| word.starts_with('-'))
@@ -274,7 +225,7 @@ fn arguments<'a>(mut words: &'a [String], valued: &[&str]) -> &'a [String] {
         if word == "--" {
             return rest;
         }
-        let skipped = usize::from(valued.contains(&word.as_str()));
+        let skipped = usize::from(is_of(valued, word));
         words = rest.get(skipped..).unwrap_or_default();
     }
     words

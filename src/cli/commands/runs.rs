@@ -6,9 +6,10 @@ use super::super::args::{CloseArgs, ForgetArgs, RunsArgs};
 use super::super::render::{Table, column, toned, when, words};
 use super::super::screens::{self, require_yes};
 use super::super::ui::{Paged, Reply, Ui, verb};
+use super::{chosen, ids};
 use crate::engine::{Context, Result, forget, remote, runs};
+use crate::model::Timestamp;
 use crate::model::agent_record::short_count;
-use crate::model::{RunId, Timestamp};
 use crate::policy::text::{beginning, count, escape, size};
 
 /// `recover runs`.
@@ -36,12 +37,7 @@ pub(super) fn browse(context: &Context, ui: &Ui) -> Result<Reply> {
 /// `recover close`.
 pub(super) fn close(context: &Context, args: &CloseArgs) -> Result<Reply> {
     context.require_something()?;
-    let chosen = if args.all_ended {
-        runs::Chosen::Ended
-    } else {
-        runs::Chosen::Ids(args.run_id.iter().cloned().map(RunId::from).collect())
-    };
-    close_chosen(context, &chosen)
+    close_chosen(context, &chosen(args))
 }
 
 /// Closes these and answers.
@@ -67,8 +63,7 @@ pub(super) fn close_chosen(context: &Context, chosen: &runs::Chosen) -> Result<R
 /// `recover forget`.
 pub(super) fn forget(context: &mut Context, args: &ForgetArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let chosen = (!args.all)
-        .then(|| runs::Chosen::Ids(args.run_id.iter().cloned().map(RunId::from).collect()));
+    let chosen = (!args.all).then(|| runs::Chosen::Ids(ids(&args.run_id)));
     if ui.interactive && !context.says_yes() && !context.dry_run() {
         let planned = forget::plan(context, chosen.as_ref())?;
         if planned.changed {

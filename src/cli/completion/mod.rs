@@ -59,19 +59,17 @@ pub(super) fn answer(args: &[OsString]) -> clap::error::Result<bool> {
 fn with_candidates(tree: clap::Command) -> clap::Command {
     let with = |arg: clap::Arg| {
         let value = arg.get_value_parser().type_id();
-        if ["run", "run_id"].contains(&arg.get_id().as_str()) {
-            arg.add(ArgValueCompleter::new(runs))
-        } else if arg.get_id() == "series" {
-            arg.add(ArgValueCompleter::new(series))
-        } else if arg.get_id() == "agent" && value == TypeId::of::<String>() {
-            arg.add(ArgValueCompleter::new(agents))
-        } else if value == TypeId::of::<Selector>() {
-            arg.add(ArgValueCompleter::new(checkpoints))
-        } else if value == TypeId::of::<Strategy>() {
-            arg.add(ArgValueCompleter::new(strategies))
-        } else {
-            arg
-        }
+        let known: Known = match arg.get_id().as_str() {
+            "run" | "run_id" => runs,
+            "series" => series,
+            "agent" if value == TypeId::of::<String>() => agents,
+            _ if value == TypeId::of::<Selector>() => checkpoints,
+            _ if value == TypeId::of::<Strategy>() => strategies,
+            _ => return arg,
+        };
+        arg.add(ArgValueCompleter::new(move |typed: &OsStr| {
+            offered(typed, known)
+        }))
     };
     tree.mut_args(with).mut_subcommands(with_candidates)
 }
@@ -159,32 +157,10 @@ fn is_one_line(word: &str) -> bool {
 /// A word with its help.
 type Word = (String, String);
 
-/// Ids of runs.
-pub(super) fn runs(typed: &OsStr) -> Vec<CompletionCandidate> {
-    offered(typed, known_runs)
-}
+/// What there is of one kind.
+type Known = fn(&Context) -> Result<Vec<Word>>;
 
-/// Series of runs.
-pub(super) fn series(typed: &OsStr) -> Vec<CompletionCandidate> {
-    offered(typed, known_series)
-}
-
-/// Agents that can be started.
-pub(super) fn agents(typed: &OsStr) -> Vec<CompletionCandidate> {
-    offered(typed, known_agents)
-}
-
-/// Checkpoints as selectors name them.
-pub(super) fn checkpoints(typed: &OsStr) -> Vec<CompletionCandidate> {
-    offered(typed, known_checkpoints)
-}
-
-/// Strategies that the run may be resumed with; all where it is not known which run.
-pub(super) fn strategies(typed: &OsStr) -> Vec<CompletionCandidate> {
-    offered(typed, |context| Ok(known_strategies(context)))
-}
-
-fn offered(typed: &OsStr, known: fn(&Context) -> Result<Vec<Word>>) -> Vec<CompletionCandidate> {
+fn offered(typed: &OsStr, known: Known) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     let words = place()
         .and_then(|global| known(&context(&global, None)?))
@@ -215,7 +191,8 @@ fn place() -> Result<GlobalArgs> {
     found.map_err(|error| crate::engine::Error::new(ErrorKind::Usage, error.to_string()))
 }
 
-fn known_agents(context: &Context) -> Result<Vec<Word>> {
+/// Agents that can be started.
+fn agents(context: &Context) -> Result<Vec<Word>> {
     let profiles = context.config().agents()?;
     let words = profiles
         .into_iter()
@@ -229,7 +206,8 @@ fn known_agents(context: &Context) -> Result<Vec<Word>> {
         .collect())
 }
 
-fn known_runs(context: &Context) -> Result<Vec<Word>> {
+/// Ids of runs.
+fn runs(context: &Context) -> Result<Vec<Word>> {
     let (state, now) = (context.load()?.state, context.clock.now());
     let words = state.runs.iter().rev().map(|run| {
         (
@@ -243,7 +221,8 @@ fn known_runs(context: &Context) -> Result<Vec<Word>> {
     Ok(words)
 }
 
-fn known_series(context: &Context) -> Result<Vec<Word>> {
+/// Series of runs.
+fn series(context: &Context) -> Result<Vec<Word>> {
     let state = context.load()?.state;
     let all = state.runs.iter().rev();
     let named = all.filter_map(|run| Some((run.spec.series.clone()?, &run.key)));
@@ -256,7 +235,8 @@ fn known_series(context: &Context) -> Result<Vec<Word>> {
     Ok(words)
 }
 
-fn known_checkpoints(context: &Context) -> Result<Vec<Word>> {
+/// Checkpoints as selectors name them.
+fn checkpoints(context: &Context) -> Result<Vec<Word>> {
     let now = context.clock.now();
     let mut words = Vec::new();
     let (all, of_one) = match rollback::targets(context) {
@@ -295,18 +275,19 @@ fn known_checkpoints(context: &Context) -> Result<Vec<Word>> {
     Ok(words)
 }
 
-/// Those that are possible for the run; all where it is not known which.
-fn known_strategies(context: &Context) -> Vec<Word> {
+/// Strategies that the run may be resumed with; all where it is not known which run.
+fn strategies(context: &Context) -> Result<Vec<Word>> {
     let options = status::status(context)
         .map(|status| status.options)
         .unwrap_or_default();
     if options.is_empty() {
-        return Strategy::ALL
+        let all = Strategy::ALL.into_iter();
+        return Ok(all
             .map(|strategy| (strategy.as_str().to_owned(), label(strategy).to_owned()))
-            .into();
+            .collect());
     }
     let possible = options.into_iter().filter(|option| option.available);
-    possible
+    Ok(possible
         .map(|option| (option.strategy.as_str().to_owned(), option.description))
-        .collect()
+        .collect())
 }

@@ -46,23 +46,23 @@ fn shown_run(status: &status::Status) -> Option<&RunKey> {
     Some(&status.run.key).filter(|_| status.is_named || status.elsewhere.is_some())
 }
 
+/// What was interrupted, and what holds git up, a line each.
+fn in_the_way(status: &status::Status) -> String {
+    let unfinished = status.unfinished_operation.iter().map(|unfinished| {
+        format!("A {unfinished} was interrupted: recover doctor --repair finishes it.\n")
+    });
+    let locked = status.git_locked.iter();
+    let locked = locked.map(|why| {
+        let why = escape(why);
+        format!("Note: {why}; recover doctor says what to do.\n")
+    });
+    unfinished.chain(locked).collect()
+}
+
 /// What else there is to say of a state, and lines of what is going on or in the way.
 fn standing(status: &status::Status, now: Timestamp) -> (String, String) {
     let run = &status.run;
-    let mut more = String::new();
-    if let Some(unfinished) = &status.unfinished_operation {
-        let _ = writeln!(
-            more,
-            "A {unfinished} was interrupted: recover doctor --repair finishes it."
-        );
-    }
-    if let Some(locked) = &status.git_locked {
-        let _ = writeln!(
-            more,
-            "Note: {}; recover doctor says what to do.",
-            escape(locked)
-        );
-    }
+    let mut more = in_the_way(status);
     if let Some(step) = status.manual_steps.first() {
         let _ = writeln!(more, "First:      {step}");
     }
@@ -131,19 +131,7 @@ pub(crate) fn whole_text(ui: &Ui, status: &status::Status, now: Timestamp) -> St
         let what = escape(&change.changes.join(", "));
         let _ = writeln!(text, "Changed: {what} ({})", when(change.at, now));
     }
-    if let Some(unfinished) = &status.unfinished_operation {
-        let _ = writeln!(
-            text,
-            "A {unfinished} was interrupted: recover doctor --repair finishes it."
-        );
-    }
-    if let Some(locked) = &status.git_locked {
-        let _ = writeln!(
-            text,
-            "Note: {}; recover doctor says what to do.",
-            escape(locked)
-        );
-    }
+    text.push_str(&in_the_way(status));
     let id = |id: &Option<CheckpointId>| {
         id.as_ref()
             .map_or_else(|| "none".to_owned(), |id| ui.id(id))

@@ -2,23 +2,20 @@
 
 mod attempts;
 
-use std::collections::BTreeSet;
-
 use crate::model::attempt::ManualFixStatus;
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::decision::Strategy;
 use crate::model::event::{Event, Payload};
-use crate::model::id::{CheckpointId, TaskId};
+use crate::model::id::CheckpointId;
 use crate::model::import::{ImportKind, ImportedDocument};
 use crate::model::lane::stages_after;
 use crate::model::operation::{
     BaselineLayer, Operation, OperationKind, Reposition, RunPosition, UndoEntry,
 };
-use crate::model::path::FolderId;
 use crate::model::path::{NESTED, PathReason};
 use crate::model::run::{
-    AcceptedAs, AttemptOutcome, Iteration, IterationStatus, LeftBehind, RestoredFiles, Run,
-    RunDetails, RunKey, RunSpec, RunStatus, TermChange,
+    AcceptedAs, AttemptOutcome, IterationStatus, LeftBehind, RestoredFiles, Run, RunDetails,
+    RunKey, RunSpec, RunStatus, TermChange,
 };
 use crate::model::time::Timestamp;
 
@@ -30,112 +27,59 @@ impl State {
     /// change nothing but the sequence.
     pub fn apply(&mut self, event: &Event) {
         self.last_seq = event.seq;
-        match (&event.payload, &event.run) {
-            (
-                Payload::RunCreated {
-                    task_id,
-                    session,
-                    worktree,
-                    spec,
-                },
-                Some(key),
-            ) if self.run(key).is_none() => {
-                let mut run = new_run(key, task_id.clone(), session, worktree, spec, event.at);
-                run.checkpoint_event_seq = event.seq.saturating_sub(1);
-                self.forgotten.remove(key);
-                self.runs.push(run);
-            }
-            (Payload::CheckpointCreated { checkpoint, .. }, _) => self.add_checkpoint(checkpoint),
-            (Payload::CheckpointReturned { checkpoint }, _) => {
-                if let Some(run) = run_mut(&mut self.runs, &checkpoint.run) {
+        match &event.payload {
+            Payload::RunCreated { .. } => self.create_run(event),
+            Payload::CheckpointCreated { checkpoint, .. } => self.add_checkpoint(checkpoint),
+            Payload::CheckpointReturned { checkpoint } => {
+                if let Some(run) = run_mut(&mut self.runs, Some(&checkpoint.run)) {
                     run.removed.remove(&checkpoint.seq);
                 }
                 self.insert_checkpoint(checkpoint);
             }
-            (
-                Payload::CheckpointPinned {
-                    checkpoint_id,
-                    pinned,
-                    note,
-                },
-                _,
-            ) => {
-                self.checkpoints.change(checkpoint_id, |checkpoint| {
-                    checkpoint.pinned = *pinned;
-                    checkpoint.pin_note.clone_from(note);
-                });
+            Payload::CheckpointPinned {
+                checkpoint_id,
+                pinned,
+                note,
+            } => self.checkpoints.change(checkpoint_id, |checkpoint| {
+                checkpoint.pinned = *pinned;
+                checkpoint.pin_note.clone_from(note);
+            }),
+            Payload::CheckpointLabelled {
+                checkpoint_id,
+                label,
+            } => {
+                let add = |checkpoint: &mut Checkpoint| checkpoint.add_label(label);
+                self.checkpoints.change(checkpoint_id, add);
             }
-            (
-                Payload::CheckpointLabelled {
-                    checkpoint_id,
-                    label,
-                },
-                _,
-            ) => {
-                self.checkpoints
-                    .change(checkpoint_id, |checkpoint| checkpoint.add_label(label));
-            }
-            (
-                Payload::BaselineVerified {
-                    checkpoint_id,
-                    verdict,
-                    results,
-                },
-                _,
-            ) => {
-                self.checkpoints.change(checkpoint_id, |checkpoint| {
-                    checkpoint.verdict = *verdict;
-                    checkpoint.feedback_results.clone_from(results);
-                });
-            }
-            (Payload::CheckpointsPruned { ids }, _) => {
+            Payload::BaselineVerified {
+                checkpoint_id,
+                verdict,
+                results,
+            } => self.checkpoints.change(checkpoint_id, |checkpoint| {
+                checkpoint.verdict = *verdict;
+                checkpoint.feedback_results.clone_from(results);
+            }),
+            Payload::CheckpointsPruned { ids } => {
                 self.remember_removed(ids);
                 self.checkpoints.remove(ids);
                 self.pruned.extend(ids.iter().cloned());
             }
-            (Payload::Restored { operation }, _) => self.restored(event, operation),
-            (
-                Payload::RunAccepted {
-                    operation: Some(operation),
-                    ..
-                },
-                Some(key),
-            ) => {
-                let position = self
-                    .run(key)
-                    .map(|run| position_of(run, self.last_checkpoint_seq));
-                let seq_of = |id: &CheckpointId| self.checkpoints.by_id(id).map(|one| one.seq);
-                let worktree = self
-                    .worktrees
-                    .entry(operation.worktree.clone())
-                    .or_default();
-                // What it put back before it committed is taken back with it.
-                if let Some(safety) = seq_of(&operation.safety_checkpoint_id) {
-                    worktree
-                        .undo
-                        .retain(|entry| seq_of(&entry.checkpoint_id) <= Some(safety));
+            Payload::Restored { operation } => self.restored(event, operation),
+            Payload::RunAccepted {
+                operation: Some(operation),
+                ..
+            } => self.accepted(event, operation),
+            Payload::RunsForgotten { runs } => self.forget(runs),
+            Payload::RunReplaced { .. } => {
+                self.forget(event.run.as_slice());
+                if let Some(key) = &event.run {
+                    self.forgotten.remove(key);
                 }
-                worktree.undo.push(UndoEntry::of(
-                    operation,
-                    event.at,
-                    event.run.clone(),
-                    position,
-                ));
-                worktree.redo.clear();
-            }
-            (Payload::RunsForgotten { runs }, _) => self.forget(runs),
-            (Payload::RunReplaced { .. }, Some(key)) => {
-                self.forget(std::slice::from_ref(key));
-                self.forgotten.remove(key);
             }
             _ => {}
         }
         let after_checkpoint = self.last_checkpoint_seq;
-        if let Some(run) = event
-            .run
-            .as_ref()
-            .and_then(|key| run_mut(&mut self.runs, key))
-        {
+        if let Some(run) = run_mut(&mut self.runs, &event.run) {
             apply_to_run(run, event);
             attempts::apply(run, event, after_checkpoint);
             count_operations(run, event);
@@ -167,16 +111,41 @@ impl State {
                     after_checkpoint,
                 });
             }
-            run.last_seq = event.seq;
-            run.last_at = event.at;
-            run.ended_at = run
-                .status
-                .is_over()
-                .then(|| run.ended_at.unwrap_or(event.at));
+            (run.last_seq, run.last_at) = (event.seq, event.at);
+            let ended_at = run.ended_at.unwrap_or(event.at);
+            run.ended_at = run.status.is_over().then_some(ended_at);
             if begins(&event.payload) {
                 run.begun_seq = event.seq;
             }
         }
+    }
+
+    fn create_run(&mut self, event: &Event) {
+        let (Some(key), Some(mut run)) = (&event.run, new_run(event)) else {
+            return;
+        };
+        if self.run(key).is_none() {
+            run.checkpoint_event_seq = event.seq.saturating_sub(1);
+            self.forgotten.remove(key);
+            self.runs.push(run);
+        }
+    }
+
+    fn accepted(&mut self, event: &Event, operation: &Operation) {
+        let Some(key) = &event.run else { return };
+        let run = self.run(key);
+        let position = run.map(|run| position_of(run, self.last_checkpoint_seq));
+        let seq_of = |id: &CheckpointId| self.checkpoints.by_id(id).map(|one| one.seq);
+        let worktree = self.worktrees.entry(operation.worktree.clone());
+        let worktree = worktree.or_default();
+        // What it put back before it committed is taken back with it.
+        if let Some(safety) = seq_of(&operation.safety_checkpoint_id) {
+            let is_before = |entry: &UndoEntry| seq_of(&entry.checkpoint_id) <= Some(safety);
+            worktree.undo.retain(is_before);
+        }
+        let done = UndoEntry::of(operation, event.at, event.run.clone(), position);
+        worktree.undo.push(done);
+        worktree.redo.clear();
     }
 
     /// Removes runs with their checkpoints, and all that restores of them could be taken back to.
@@ -207,7 +176,7 @@ impl State {
             .filter_map(|id| self.checkpoints.by_id(id))
             .filter(|checkpoint| !checkpoint.is_safety());
         for checkpoint in gone {
-            if let Some(run) = run_mut(&mut self.runs, &checkpoint.run) {
+            if let Some(run) = run_mut(&mut self.runs, Some(&checkpoint.run)) {
                 run.removed.insert(checkpoint.seq, checkpoint.into());
             }
         }
@@ -220,7 +189,7 @@ impl State {
             .as_ref()
             .is_none_or(|id| self.checkpoints.has(id));
         if let Some(run) =
-            run_mut(&mut self.runs, &checkpoint.run).filter(|_| !checkpoint.is_safety())
+            run_mut(&mut self.runs, Some(&checkpoint.run)).filter(|_| !checkpoint.is_safety())
         {
             let begins = checkpoint.attempt.is_none() || checkpoint.verdict == Verdict::Passed;
             if !run.was_captured && is_next && begins {
@@ -251,7 +220,7 @@ impl State {
         self.pruned.remove(&checkpoint.id);
         self.last_checkpoint_seq = self.last_checkpoint_seq.max(checkpoint.seq);
         if checkpoint.lane_fields.stage.is_some()
-            && let Some(run) = run_mut(&mut self.runs, &checkpoint.run)
+            && let Some(run) = run_mut(&mut self.runs, Some(&checkpoint.run))
         {
             run.staged.insert(checkpoint.seq);
         }
@@ -297,18 +266,11 @@ impl State {
                 other.fresh_session = true;
                 other.restored = Some(restored.clone());
             }
-            let rolled_back = event
-                .run
-                .as_ref()
-                .and_then(|key| run_mut(&mut self.runs, key));
-            if let Some(run) = rolled_back {
+            if let Some(run) = run_mut(&mut self.runs, &event.run) {
                 note_left_behind(run, operation, event.at);
             }
         }
-        let run = event
-            .run
-            .as_ref()
-            .and_then(|key| run_mut(&mut self.runs, key));
+        let run = run_mut(&mut self.runs, &event.run);
         if operation.scope.covers_files() {
             if operation.paths.is_empty() {
                 worktree.baseline.clear();
@@ -371,44 +333,21 @@ impl State {
             .unwrap_or_default();
         let steps = operation.steps.iter().chain(&given_back).cloned().collect();
         // Undo and redo mirror each other: each keeps what the other needs, where things stood before it.
-        let done = UndoEntry {
-            steps,
-            ..UndoEntry::of(operation, event.at, event.run.clone(), position)
-        };
-        let entry = match taken_back {
-            Some(UndoEntry {
-                operation_id,
-                kind,
-                restored,
-                of_run,
-                ..
-            }) => UndoEntry {
-                operation_id,
-                kind,
-                restored,
-                of_run,
-                ..done
-            },
-            None => done,
-        };
-        match operation.kind {
-            OperationKind::Undo => worktree.redo.push(entry),
-            OperationKind::Rollback
-            | OperationKind::Restore
-            | OperationKind::Accept
-            | OperationKind::Discard
-            | OperationKind::Redo => {
-                if operation.kind != OperationKind::Redo {
-                    worktree.redo.clear();
-                }
-                let operations = if entry.of_run {
-                    &mut worktree.of_runs
-                } else {
-                    &mut worktree.undo
-                };
-                operations.push(entry);
-            }
+        let mut entry = UndoEntry::of(operation, event.at, event.run.clone(), position);
+        entry.steps = steps;
+        if let Some(back) = taken_back {
+            (entry.operation_id, entry.kind) = (back.operation_id, back.kind);
+            (entry.restored, entry.of_run) = (back.restored, back.of_run);
         }
+        if !matches!(operation.kind, OperationKind::Undo | OperationKind::Redo) {
+            worktree.redo.clear();
+        }
+        let entries = match operation.kind {
+            OperationKind::Undo => &mut worktree.redo,
+            _ if entry.of_run => &mut worktree.of_runs,
+            _ => &mut worktree.undo,
+        };
+        entries.push(entry);
         attempts::crossed(self, operation, &given_back);
     }
 }
@@ -427,45 +366,41 @@ fn begins(payload: &Payload) -> bool {
     }
 }
 
-fn new_run(
-    key: &RunKey,
-    task_id: Option<TaskId>,
-    session: &str,
-    worktree: &FolderId,
-    spec: &RunSpec,
-    created_at: Timestamp,
-) -> Run {
+/// The run that an event creates, where it does.
+fn new_run(event: &Event) -> Option<Run> {
+    let Payload::RunCreated {
+        task_id,
+        session,
+        worktree,
+        spec,
+    } = &event.payload
+    else {
+        return None;
+    };
     let details = RunDetails {
-        session: session.to_owned(),
-        created_at,
-        spec: spec.clone(),
+        session: session.clone(),
+        created_at: event.at,
+        spec: (**spec).clone(),
         current_iteration: 1,
         next_error_context: true,
         ..RunDetails::default()
     };
-    Run {
-        key: key.clone(),
-        task_id,
+    Some(Run {
+        key: event.run.clone()?,
+        task_id: task_id.clone(),
         worktree: worktree.clone(),
-        last_seq: 0,
-        last_at: created_at,
-        begun_seq: 0,
-        status: RunStatus::Pending,
-        ended_at: None,
-        error_count: 0,
-        live: None,
-        baseline_supervisor: None,
-        driver: None,
-        subtasks: BTreeSet::new(),
-        steps: Vec::new(),
-        imported: Vec::new(),
-        staged: BTreeSet::new(),
+        last_at: event.at,
         details: details.into(),
-    }
+        ..Run::default()
+    })
 }
 
 /// The run with this key. Most events are about one of the latest.
-fn run_mut<'r>(runs: &'r mut [Run], key: &RunKey) -> Option<&'r mut Run> {
+fn run_mut<'r, 'k>(
+    runs: &'r mut [Run],
+    key: impl IntoIterator<Item = &'k RunKey>,
+) -> Option<&'r mut Run> {
+    let key = key.into_iter().next()?;
     runs.iter_mut().rfind(|run| run.key == *key)
 }
 
@@ -520,7 +455,7 @@ fn apply_to_run(run: &mut Run, event: &Event) {
             status,
             reason,
         } => {
-            let entry = iteration_entry(run, *iteration);
+            let entry = run.iterations.get_or_pending(*iteration);
             entry.status = *status;
             entry.reason.clone_from(reason);
             match status {
@@ -592,11 +527,7 @@ fn apply_to_run(run: &mut Run, event: &Event) {
                 session.detected_changes.clone_from(changes);
             }
             if *status == ManualFixStatus::Completed {
-                forgive(run, event.seq);
-                run.reset_seq = event.seq;
-                run.failure = None;
-                run.decision = None;
-                run.fresh_session = true;
+                begin_anew(run, event.seq);
             }
         }
         _ => {}
@@ -683,11 +614,7 @@ fn run_resumed(run: &mut Run, event: &Event) {
         run.to_roll_back = None;
     }
     if *restart {
-        forgive(run, event.seq);
-        run.reset_seq = event.seq;
-        run.failure = None;
-        run.decision = None;
-        run.fresh_session = true;
+        begin_anew(run, event.seq);
         run.restored = None;
     }
 }
@@ -753,10 +680,6 @@ fn checkpoint_created(run: &mut Run, checkpoint: &Checkpoint, seq: u64) {
     }
 }
 
-fn iteration_entry(run: &mut Run, number: u32) -> &mut Iteration {
-    run.iterations.get_or_pending(number)
-}
-
 /// The run goes on after an iteration that was given up: its failure is no failure of what comes next.
 fn leave_failure_of(run: &mut Run, iteration: u32) {
     if run
@@ -789,6 +712,14 @@ fn forgive(run: &mut Run, seq: u64) {
     run.last_error_at = None;
     run.cooldown_until = None;
     run.parked = None;
+}
+
+/// What failed before holds nothing up any more, and no session goes on that knows of it.
+fn begin_anew(run: &mut Run, seq: u64) {
+    forgive(run, seq);
+    run.reset_seq = seq;
+    (run.failure, run.decision) = (None, None);
+    run.fresh_session = true;
 }
 
 fn supersede_from(run: &mut Run, first: u32) {

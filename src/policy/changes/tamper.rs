@@ -385,25 +385,24 @@ static PATTERNS: LazyLock<[[Single; 5]; 12]> = LazyLock::new(|| {
     })
 });
 
-const TEST_FOLDERS: &[&str] = &[
-    "test",
-    "tests",
-    "__tests__",
-    "spec",
-    "specs",
-    "e2e",
-    "cypress",
-    "integration-tests",
-    "integration_tests",
-];
-
 /// Whether a path is a test's by the conventions of its place or its name.
 pub(crate) fn is_test_path(path: &str) -> bool {
     let (folders, _) = path.rsplit_once('/').unwrap_or(("", path));
     let in_folder = |folder: &str| {
         let folder = folder.to_ascii_lowercase();
         // `Shop.Tests` is a folder of its own by the conventions of .NET.
-        TEST_FOLDERS.contains(&folder.rsplit('.').next().unwrap_or_default())
+        matches!(
+            folder.rsplit('.').next().unwrap_or_default(),
+            "test"
+                | "tests"
+                | "__tests__"
+                | "spec"
+                | "specs"
+                | "e2e"
+                | "cypress"
+                | "integration-tests"
+                | "integration_tests"
+        )
     };
     folders.split('/').any(in_folder) || is_test_name(path)
 }

@@ -289,97 +289,27 @@ pub(crate) fn is_path(word: &str) -> bool {
 /// How many words may be between "unknown" and what is unknown.
 const BETWEEN: usize = 5;
 
-/// Then at most [`BETWEEN`] words, and the word.
-const BEFORE: &[&str] = &[
-    "no such ",
-    "unknown ",
-    "unrecognized ",
-    "unrecognised ",
-    "no idea ",
-    "don't know ",
-    "do not know ",
-    "doesn't know ",
-    "cannot find ",
-    "can't find ",
-    "couldn't find ",
-    "could not find ",
-    "couldn't resolve ",
-    "could not resolve ",
-    "cannot resolve ",
-    "cannot locate ",
-    "could not locate ",
-    "unable to find ",
-    "unable to locate ",
-    "cannot open ",
-    "can't open ",
-    "could not open ",
-    "couldn't open ",
-    "unable to open ",
-    "failed to open ",
-    "unable to access ",
-    "never heard of ",
-    "nothing matches ",
-    "nothing called ",
-    "nothing named ",
-    "never defined: ",
-    "does not contain ",
-    "does not provide ",
-    "does not have ",
-    "not a valid ",
-    "not a known ",
-];
-const AFTER: &[&str] = &[
-    "not found",
-    "not be found",
-    "not exist",
-    "doesn't exist",
-    "unknown",
-    "not known",
-    "not defined",
-    "isn't defined",
-    "missing",
-    "not registered",
-    "not available",
-    "not a task",
-    "not a target",
-    "not a valid task",
-    "not a valid target",
-    "not a command",
-];
+/// Then at most [`BETWEEN`] words, and the word; a bar is between two phrases, here and below.
+const BEFORE: &str = "\
+    no such |unknown |unrecognized |unrecognised |no idea |don't know |do not know |\
+    doesn't know |cannot find |can't find |couldn't find |could not find |couldn't resolve |\
+    could not resolve |cannot resolve |cannot locate |could not locate |unable to find |\
+    unable to locate |cannot open |can't open |could not open |couldn't open |unable to open |\
+    failed to open |unable to access |never heard of |nothing matches |nothing called |\
+    nothing named |never defined: |does not contain |does not provide |does not have |\
+    not a valid |not a known ";
+const AFTER: &str = "\
+    not found|not be found|not exist|doesn't exist|unknown|not known|not defined|\
+    isn't defined|missing|not registered|not available|not a task|not a target|\
+    not a valid task|not a valid target|not a command";
 /// What is said of an option or of its value, before it and after it.
-const REFUSED: &[&str] = &[
-    "not a valid ",
-    "invalid ",
-    "illegal ",
-    "unexpected ",
-    "not understand ",
-    "unsupported ",
-    "bad ",
-    "error parsing ",
-    "not support ",
-];
-const REFUSES: &[&str] = &[
-    "wants",
-    "expects",
-    "requires",
-    "must ",
-    "needs",
-    "cannot",
-    "not ",
-    "takes ",
-    "conflicts",
-];
-const REFUSES_VALUE: &[&str] = &[
-    "not a valid",
-    "not valid",
-    "not supported",
-    "unsupported",
-    "not recognized",
-    "not recognised",
-    "not one of",
-    "not allowed",
-    "invalid",
-];
+const REFUSED: &str = "\
+    not a valid |invalid |illegal |unexpected |not understand |unsupported |bad |\
+    error parsing |not support ";
+const REFUSES: &str = "wants|expects|requires|must |needs|cannot|not |takes |conflicts";
+const REFUSES_VALUE: &str = "\
+    not a valid|not valid|not supported|unsupported|not recognized|not recognised|not one of|\
+    not allowed|invalid";
 
 /// What a line says of a word, right before or right after it.
 fn said_of(said: &str, word: Word<'_>) -> Option<Said> {
@@ -417,8 +347,12 @@ fn said_around(before: &str, word: Word<'_>, after: &str) -> Option<Said> {
     let after = verbs.iter().fold(after.as_str(), |after, verb| {
         after.strip_prefix(verb).unwrap_or(after)
     });
-    let precede = |phrases: &[&str]| phrases.iter().any(|phrase| leads_to_end(&before, phrase));
-    let follow = |phrases: &[&str]| phrases.iter().any(|phrase| after.starts_with(phrase));
+    let precede = |phrases: &str| {
+        phrases
+            .split('|')
+            .any(|phrase| leads_to_end(&before, phrase))
+    };
+    let follow = |phrases: &str| phrases.split('|').any(|phrase| after.starts_with(phrase));
     let refused = match word.role {
         Role::Option => precede(REFUSED) || follow(REFUSES),
         Role::Value => precede(REFUSED) || follow(REFUSES_VALUE),

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::rules::Quote;
 use super::scan::{Quoted, is_wrapper};
-use crate::policy::patterns::{Matches, Patterns};
+use crate::policy::patterns::{Matches, Patterns, Single};
 use crate::policy::text::{Line, Text};
 
 /// How many lines may be between a message and its place.
@@ -90,95 +90,29 @@ fn is_rest(line: Line<'_>) -> bool {
 
 /// Whether a line says what to do or where it was called, not what is wrong.
 fn is_aside(line: Line<'_>) -> bool {
-    const ADVICE: [&str; 10] = [
-        "(",
-        "try ",
-        "run ",
-        "see ",
-        "for more ",
-        "for help",
-        "use ",
-        "hint",
-        "help:",
-        "note:",
-    ];
-    let text = line.to_text().to_ascii_lowercase();
-    let frame = text.contains(":in `") || text.contains(":in '");
-    frame || text.contains(" [--") || ADVICE.iter().any(|start| text.starts_with(start))
+    static ASIDE: Single = Single::new(
+        r"(?i)^(?:\(|hint|help:|note:|for help|(?:try|run|see|use|for more) )| \[--|:in [`']",
+    );
+    ASIDE.first(&line.to_text()).is_some()
 }
 
 /// Whether a line is more than a word, and not about what is being done or was done.
 fn is_sentence(line: Line<'_>) -> bool {
+    /// A first word that says what is being done or was done.
+    static PROGRESS: Single = Single::new(
+        r"^(?:added|analy[sz]ed|built|cached|checked|cleaned|compiled|completed|copied|created|done|downloaded|ended|exit(?:ed)?|fetched|finished|generated|installed|linked|loaded|processed|published|read|removed|resolved|saved|scanned|started|took|updated|wrote|written)$",
+    );
     /// What ends like something that is being done, and is not.
-    const NOT_DOING: [&str; 8] = [
-        "missing",
-        "warning",
-        "conflicting",
-        "dangling",
-        "nothing",
-        "failing",
-        "overlapping",
-        "mismatching",
-    ];
+    static NOT_DOING: Single = Single::new(
+        r"^(?:missing|warning|conflicting|dangling|nothing|failing|overlapping|mismatching)$",
+    );
     /// What is said where all is well.
-    const WELL: [&str; 9] = [
-        "up to date",
-        "up-to-date",
-        "nothing to do",
-        "no changes",
-        "thank you",
-        "thanks for",
-        " is ready",
-        " is live",
-        " available at ",
-    ];
-    /// Words with which a step that went well ends.
-    const WELL_ENDS: [&str; 8] = [
-        "ok",
-        "ready",
-        "bundled",
-        "emitted",
-        "ms",
-        "passed",
-        "clean",
-        "unchanged",
-    ];
-    const DONE: [&str; 34] = [
-        "added",
-        "analysed",
-        "analyzed",
-        "built",
-        "cached",
-        "checked",
-        "cleaned",
-        "compiled",
-        "completed",
-        "copied",
-        "created",
-        "done",
-        "downloaded",
-        "ended",
-        "exit",
-        "exited",
-        "fetched",
-        "finished",
-        "generated",
-        "installed",
-        "linked",
-        "loaded",
-        "processed",
-        "published",
-        "read",
-        "removed",
-        "resolved",
-        "saved",
-        "scanned",
-        "started",
-        "took",
-        "updated",
-        "wrote",
-        "written",
-    ];
+    static WELL: Single = Single::new(
+        r"up to date|up-to-date|nothing to do|no changes|thank you|thanks for| is (?:ready|live)| available at ",
+    );
+    /// A word with which a step that went well ends.
+    static WELL_END: Single =
+        Single::new(r"^(?:ok|ready|bundled|emitted|ms|passed|clean|unchanged)$");
     let text = line.to_text().to_lowercase();
     let words: Vec<&str> = text
         .split(|c: char| !c.is_alphanumeric() && c != '\'')
@@ -196,10 +130,10 @@ fn is_sentence(line: Line<'_>) -> bool {
     };
     // "1 warning": what is counted is not done.
     let counted = text.starts_with(|c: char| c.is_ascii_digit());
-    let doing = first.ends_with("ing") && !NOT_DOING.contains(first) && !counted;
-    let well = WELL.iter().any(|phrase| text.contains(phrase))
-        || words.last().is_some_and(|last| WELL_ENDS.contains(last));
-    letters >= 2 && !doing && !well && !DONE.contains(first) && !text.ends_with("...")
+    let is = |form: &Single, text: &str| form.first(text).is_some();
+    let doing = first.ends_with("ing") && !is(&NOT_DOING, first) && !counted;
+    let well = is(&WELL, &text) || words.last().is_some_and(|last| is(&WELL_END, last));
+    letters >= 2 && !doing && !well && !is(&PROGRESS, first) && !text.ends_with("...")
 }
 
 /// What kind of thing a complaint is about.
@@ -236,87 +170,27 @@ pub(super) struct MissingResource {
 /// How many words may be between what is said and what it is said of.
 const NEAR_WORDS: usize = 6;
 
-/// What comes before the thing that is not there.
-const MISSING_BEFORE: &[&str] = &[
-    "no such",
-    "unknown",
-    "unrecognized",
-    "unrecognised",
-    "cannot find",
-    "failed to find",
-    "could not find",
-    "unable to find",
-    "cannot locate",
-    "could not locate",
-    "unable to locate",
-    "cannot open",
-    "could not open",
-    "unable to open",
-    "failed to open",
-    "cannot access",
-    "could not access",
-    "unable to access",
-    "failed to access",
-    "does not contain",
-    "does not have",
-    "is not a",
-    "is not an",
-    "not a known",
-    "missing",
-];
+/// What comes before the thing that is not there; a bar is between two phrases, here and below.
+const MISSING_BEFORE: &str = "\
+    no such|unknown|unrecognized|unrecognised|cannot find|failed to find|could not find|\
+    unable to find|cannot locate|could not locate|unable to locate|cannot open|could not open|\
+    unable to open|failed to open|cannot access|could not access|unable to access|\
+    failed to access|does not contain|does not have|is not a|is not an|not a known|missing";
 /// What comes after it.
-const MISSING_AFTER: &[&str] = &[
-    "not found",
-    "not be found",
-    "not exist",
-    "is missing",
-    "is unknown",
-    "not known",
-    "not defined",
-    "never defined",
-    "not registered",
-    "not declared",
-    "not available",
-];
+const MISSING_AFTER: &str = "\
+    not found|not be found|not exist|is missing|is unknown|not known|not defined|\
+    never defined|not registered|not declared|not available";
 /// What comes after a thing of which there is none.
-const NONE_AFTER: &[&str] = &[
-    "found",
-    "exists",
-    "named",
-    "called",
-    "matching",
-    "matches",
-    "matched",
-    "remain",
-    "given",
-    "specified",
-];
+const NONE_AFTER: &str =
+    "found|exists|named|called|matching|matches|matched|remain|given|specified";
 /// What comes before a thing that is not accepted.
-const REFUSED_BEFORE: &[&str] = &[
-    "invalid",
-    "unsupported",
-    "illegal",
-    "bad",
-    "not a valid",
-    "not a supported",
-    "unexpected",
-    "disallowed",
-    "not support",
-    "not understand",
-];
+const REFUSED_BEFORE: &str = "\
+    invalid|unsupported|illegal|bad|not a valid|not a supported|unexpected|disallowed|\
+    not support|not understand";
 /// What comes after it.
-const REFUSED_AFTER: &[&str] = &[
-    "not valid",
-    "is invalid",
-    "not supported",
-    "is unsupported",
-    "not allowed",
-    "not recognized",
-    "not recognised",
-    "not understood",
-    "not accepted",
-    "must be",
-];
+const REFUSED_AFTER: &str = "\
+    not valid|is invalid|not supported|is unsupported|not allowed|not recognized|\
+    not recognised|not understood|not accepted|must be";
 /// Words for things of a project or a registry.
 const THINGS: &str = "\
     branch chart commit config configuration container dataset directories directory document file files folder \
@@ -352,14 +226,13 @@ pub(super) fn find(line: &str) -> Option<MissingResource> {
     // That things do not fit together is another matter than that one of them is not there.
     // Nor is what the operating system answers a word about an argument.
     let errno = words.ends_with(&["invalid", "argument"]) && words.len() > 2;
-    let unfit = [
-        "compatible",
-        "incompatible",
-        "conflict",
-        "conflicting",
-        "conflicts",
-    ];
-    if errno || words.iter().any(|word| unfit.contains(word)) {
+    let is_unfit = |word: &&str| {
+        matches!(
+            *word,
+            "compatible" | "incompatible" | "conflict" | "conflicting" | "conflicts"
+        )
+    };
+    if errno || words.iter().any(is_unfit) {
         return None;
     }
     let found = |said, kind| Some(MissingResource { said, kind });
@@ -372,11 +245,11 @@ pub(super) fn find(line: &str) -> Option<MissingResource> {
         (Said::Missing, MISSING_BEFORE, MISSING_AFTER),
         (Said::Refused, REFUSED_BEFORE, REFUSED_AFTER),
     ] {
-        if let Some(at) = before.iter().find_map(|phrase| ends(&words, phrase)) {
+        if let Some(at) = before.split('|').find_map(|phrase| ends(&words, phrase)) {
             let near = words[at..].iter().take(NEAR_WORDS);
             return found(said, near.copied().find_map(kind));
         }
-        if let Some(at) = after.iter().find_map(|phrase| starts(&words, phrase)) {
+        if let Some(at) = after.split('|').find_map(|phrase| starts(&words, phrase)) {
             let near = words[..at].iter().rev().take(NEAR_WORDS);
             return found(said, near.copied().find_map(kind));
         }
@@ -390,7 +263,7 @@ pub(super) fn find(line: &str) -> Option<MissingResource> {
             && words[at + near..]
                 .iter()
                 .take(NEAR_WORDS)
-                .any(|word| NONE_AFTER.contains(word))
+                .any(|word| NONE_AFTER.split('|').any(|known| known == *word))
         {
             return found(said, Some(kind));
         }

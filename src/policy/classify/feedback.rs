@@ -13,6 +13,7 @@ use super::scan::{Hit, Scan};
 use super::{api, command_line, conclusion, message, process, rules, scan};
 use crate::model::failure::{Cause, EvidenceSource};
 use crate::model::feedback::CheckKind;
+use crate::policy::patterns::Single;
 use crate::policy::text::Line;
 
 /// Families that compete for the verdict, for the list of those that lost.
@@ -501,23 +502,8 @@ fn lacks_part(hit: Hit<'_>) -> bool {
 
 /// Whether a line carries an error of the operating system rather than words alone.
 fn os_error(line: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(line);
-    let marks = [
-        "Errno ",
-        "os error ",
-        "ECONN",
-        "ENOTFOUND",
-        "EAI_",
-        "ETIMEDOUT",
-        "EHOST",
-        "ENET",
-        "EMFILE",
-        "ENOSPC",
-        "EACCES",
-        "EPERM",
-        "EROFS",
-        "dial tcp",
-        "java.",
-    ];
-    marks.iter().any(|mark| text.contains(mark))
+    static OF_SYSTEM: Single = Single::new(
+        r"Errno |os error |ECONN|ENOTFOUND|EAI_|ETIMEDOUT|EHOST|ENET|EMFILE|ENOSPC|EACCES|EPERM|EROFS|dial tcp|java\.",
+    );
+    OF_SYSTEM.first_in(line).is_some()
 }

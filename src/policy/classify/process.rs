@@ -154,15 +154,9 @@ pub(super) fn died(name: &str) -> Conclusion {
 
 /// Step 5: it could not be started at all.
 pub(super) fn not_started(evidence: &FailureEvidence) -> Option<Conclusion> {
+    static REFUSED: Single = Single::new(r"(?i)permission denied|os error 13|eacces|not permitted");
     let error = evidence.spawn_error.as_deref()?;
-    let lower = error.to_ascii_lowercase();
-    let denied = [
-        "permission denied",
-        "os error 13",
-        "eacces",
-        "not permitted",
-    ];
-    let is_denied = denied.iter().any(|words| lower.contains(words));
+    let is_denied = REFUSED.first(error).is_some();
     let verdict = if is_denied { DENIED } else { NO_TOOL };
     Some(Conclusion::bare("process.spawn", verdict, error))
 }

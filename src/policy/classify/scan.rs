@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use super::rules::{FAMILIES, Family, Quote, Rule, StageRules};
 use crate::model::failure::{Evidence, EvidenceSource};
-use crate::policy::patterns::{Matches, Patterns};
+use crate::policy::patterns::{Matches, Patterns, Single};
 use crate::policy::text::{Line, Text};
 
 /// Where one rule matched in one stream.
@@ -402,16 +402,10 @@ pub(super) fn is_log(line: &[u8]) -> bool {
 
 /// A place where the compiler itself, or the running program, came to grief, as against what is wrong in the source.
 fn own_trouble(line: &[u8]) -> bool {
-    [
-        &b"fatal error: "[..],
-        b"internal compiler error",
-        b":in ",
-        b")] ",
-        b": error while writing ",
-        b": java.",
-    ]
-    .iter()
-    .any(|mark| contains(line, mark))
+    static OWN: Single = Single::new(
+        r"fatal error: |internal compiler error|:in |\)\] |: error while writing |: java\.",
+    );
+    OWN.first_in(line).is_some()
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {

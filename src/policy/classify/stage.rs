@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::RegexSet;
 
 use crate::model::feedback::CheckKind;
-use crate::policy::patterns::{Matches, Patterns};
+use crate::policy::patterns::{Matches, Patterns, Single};
 use crate::policy::program;
 use crate::policy::program::is_own;
 
@@ -42,26 +42,9 @@ static UNICODE: LazyLock<Option<RegexSet>> = LazyLock::new(|| RegexSet::new(patt
 static TOOLS: LazyLock<Option<RegexSet>> =
     LazyLock::new(|| RegexSet::new(WORDS.iter().map(|(_, words)| format!("^(?:{words})$"))).ok());
 /// Words that name no tool.
-const GENERIC: [&str; 18] = [
-    "build",
-    "check",
-    "compile",
-    "coverage",
-    "e2e",
-    "fmt",
-    "format",
-    "format-check",
-    "install",
-    "lint",
-    "spec",
-    "specs",
-    "test",
-    "tests",
-    "type-check",
-    "typecheck",
-    "verify",
-    "standard",
-];
+static GENERIC: Single = Single::new(
+    r"^(?:build|check|compile|coverage|e2e|fmt|format(?:-check)?|install|lint|specs?|standard|tests?|type-?check|verify)$",
+);
 /// Package managers that run whatever the project calls by a name.
 const RUNNERS: [&str; 9] = [
     "npm", "pnpm", "yarn", "bun", "just", "task", "rake", "turbo", "nx",
@@ -99,7 +82,7 @@ fn stage_of_program(
     if is_own(program) || AROUND.contains(&program.as_str()) {
         return None;
     }
-    let is_tool = !GENERIC.contains(&program.as_str())
+    let is_tool = GENERIC.first(program).is_none()
         && TOOLS.as_ref().is_some_and(|tools| tools.is_match(program));
     // A prompt, and what is passed on, says nothing of the tool.
     let told = rest

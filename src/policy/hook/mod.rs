@@ -38,34 +38,6 @@ impl ToolCallRisk {
     }
 }
 
-/// Tools that modify files, in the words of all agents, lower case.
-const EDITORS: &[&str] = &[
-    "edit",
-    "write",
-    "multiedit",
-    "notebookedit",
-    "apply_patch",
-    "patch",
-    "write_file",
-    "replace",
-    "edit_file",
-    "create_file",
-    "str_replace_editor",
-];
-
-/// Tools that run a command.
-const SHELLS: &[&str] = &[
-    "bash",
-    "shell",
-    "local_shell",
-    "shell_command",
-    "exec_command",
-    "unified_exec",
-    "run_shell_command",
-    "run_terminal_cmd",
-    "powershell",
-];
-
 /// Commands that may destroy work.
 const RISKY: &[&str] = &[
     r"\brm\s+(?:\S+\s+)*(?:-\w*[rRf]|--recursive|--force)",
@@ -142,20 +114,19 @@ static RULES: LazyLock<Rules> = LazyLock::new(|| {
 /// What a tool call is. The worst of a command's lines counts.
 pub fn occasion(call: &ToolCall) -> ToolCallRisk {
     let name = call.name.to_ascii_lowercase();
-    if let Some(command) = call
-        .command
-        .as_deref()
-        .filter(|_| !EDITORS.contains(&name.as_str()))
-    {
-        return of_command(command);
-    }
-    match name.as_str() {
-        name if EDITORS.contains(&name) => ToolCallRisk::Edit,
-        name if SHELLS.contains(&name) => ToolCallRisk::Operation,
+    // In the words of all agents.
+    let by_name = match name.as_str() {
+        "edit" | "write" | "multiedit" | "notebookedit" | "apply_patch" | "patch"
+        | "write_file" | "replace" | "edit_file" | "create_file" | "str_replace_editor" => {
+            return ToolCallRisk::Edit;
+        }
+        "bash" | "shell" | "local_shell" | "shell_command" | "exec_command" | "unified_exec"
+        | "run_shell_command" | "run_terminal_cmd" | "powershell" => ToolCallRisk::Operation,
         // What a server of tools does is its own affair.
         name if name.starts_with("mcp_") => ToolCallRisk::External,
         _ => ToolCallRisk::Nothing,
-    }
+    };
+    call.command.as_deref().map_or(by_name, of_command)
 }
 
 fn of_command(command: &str) -> ToolCallRisk {

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::model::path::RepoPath;
+use crate::policy::patterns::Single;
 
 /// Those of the latest values are kept: tokens that live for a job come anew with each.
 const MOST: usize = 1000;
@@ -195,35 +196,6 @@ fn hash(bytes: &[u8]) -> u32 {
     })
 }
 
-/// What a name ends with that holds a key.
-const ENDS: [&str; 8] = [
-    ".pem",
-    ".key",
-    ".p12",
-    ".pfx",
-    ".jks",
-    ".keystore",
-    ".kdbx",
-    ".ppk",
-];
-/// Whole names.
-const NAMES: [&str; 10] = [
-    ".netrc",
-    ".pgpass",
-    ".htpasswd",
-    ".npmrc",
-    ".pypirc",
-    ".git-credentials",
-    "credentials",
-    "credentials.json",
-    "secrets.json",
-    "service-account.json",
-];
-/// Private keys of SSH; with `.pub` they are no secret.
-const KEYS: [&str; 4] = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];
-/// Environment files with such an end are examples.
-const EXAMPLES: [&str; 4] = [".example", ".sample", ".template", ".dist"];
-
 /// Whether a file's name, whatever folder it is in, is one that secrets are kept under.
 pub(crate) fn is_secret_path(path: &RepoPath) -> bool {
     let name = path
@@ -236,13 +208,14 @@ pub(crate) fn is_secret_path(path: &RepoPath) -> bool {
 
 /// Whether the name of a file, without its folders, is one of a secret.
 fn is_secret_file_name(name: &str) -> bool {
+    /// Keys, files of credentials, private keys of SSH (with `.pub` they are no secret), environments.
+    static SECRET: Single = Single::new(
+        r"\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk)$|^(?:\.(?:netrc|pgpass|htpasswd|npmrc|pypirc|git-credentials)|(?:credentials|secrets|service-account)\.json|credentials|id_(?:rsa|dsa|ecdsa|ed25519)|\.env(?:rc|\..*)?)$",
+    );
+    /// Environment files with such an end are examples.
+    static EXAMPLE: Single = Single::new(r"^\.env.*\.(?:example|sample|template|dist)$");
     let name = name.to_lowercase();
-    let is_environment = name == ".env" || name == ".envrc" || name.starts_with(".env.");
-    let is_example = EXAMPLES.iter().any(|end| name.ends_with(end));
-    (is_environment && !is_example)
-        || ENDS.iter().any(|end| name.ends_with(end))
-        || NAMES.contains(&name.as_str())
-        || KEYS.contains(&name.as_str())
+    SECRET.first(&name).is_some() && EXAMPLE.first(&name).is_none()
 }
 
 /// This many bytes show whether content is text, as git has it.

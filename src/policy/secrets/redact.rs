@@ -61,51 +61,10 @@ pub(crate) const PATTERNS: &[&str] = &[
     r"(?P<keep>(?:-password|-token|-api-key|-secret)[= ])[^\s]+",
 ];
 
-/// What the system says of a path: after the name of a file such as `secret:` that is no value. Without their first letter's
-/// case.
-const SYSTEM_ERRORS: [&str; 41] = [
-    "address already in use",
-    "argument list too long",
-    "bad file descriptor",
-    "bad interpreter",
-    "broken pipe",
-    "cannot allocate memory",
-    "cannot open directory",
-    "command not found",
-    "connection refused",
-    "connection reset by peer",
-    "connection timed out",
-    "device or resource busy",
-    "directory not empty",
-    "disk quota exceeded",
-    "exec format error",
-    "file exists",
-    "file name too long",
-    "file too large",
-    "host is down",
-    "illegal seek",
-    "input/output error",
-    "interrupted system call",
-    "invalid argument",
-    "invalid cross-device link",
-    "is a directory",
-    "name or service not known",
-    "network is unreachable",
-    "no route to host",
-    "no space left on device",
-    "no such device",
-    "no such file or directory",
-    "no such process",
-    "not a directory",
-    "operation not permitted",
-    "operation not supported",
-    "permission denied",
-    "read-only file system",
-    "resource temporarily unavailable",
-    "stale file handle",
-    "text file busy",
-    "too many levels of symbolic links",
-];
+/// What the system says of a path, and nothing else in that word: after the name of a file such as `secret:` it is no value.
+static SYSTEM_ERROR: Single = Single::new(
+    r"(?i)^(?:address already in use|argument list too long|bad file descriptor|bad interpreter|broken pipe|cannot allocate memory|cannot open directory|command not found|connection refused|connection reset by peer|connection timed out|device or resource busy|directory not empty|disk quota exceeded|exec format error|file exists|file name too long|file too large|host is down|illegal seek|input/output error|interrupted system call|invalid argument|invalid cross-device link|is a directory|name or service not known|network is unreachable|no route to host|no space left on device|no such device|no such file or directory|no such process|not a directory|operation not permitted|operation not supported|permission denied|read-only file system|resource temporarily unavailable|stale file handle|text file busy|too many levels of symbolic links)(?:[^\w-]|$)",
+);
 
 /// The patterns by their literals, and each on its own, with its groups and Unicode.
 static SECRETS: LazyLock<(Patterns, Vec<Single>)> = LazyLock::new(|| {
@@ -379,19 +338,16 @@ fn redact_usual(text: &str) -> Cow<'_, str> {
 
 /// Whether a variable of that name holds a secret, as far as the name shows.
 pub(crate) fn is_secret_name(name: &str) -> bool {
-    const WORDS: [&str; 7] = [
-        "TOKEN",
-        "SECRET",
-        "PASSWORD",
-        "PASSWD",
-        "CREDENTIAL",
-        "CREDENTIALS",
-        "APIKEY",
-    ];
     const LAST: [&str; 3] = ["KEY", "AUTH", "PWD"];
     let name = name.to_ascii_uppercase();
     let last = name.rsplit('_').next().unwrap_or_default();
-    LAST.contains(&last) || name.split('_').any(|word| WORDS.contains(&word))
+    let is_secret = |word: &str| {
+        matches!(
+            word,
+            "TOKEN" | "SECRET" | "PASSWORD" | "PASSWD" | "CREDENTIAL" | "CREDENTIALS" | "APIKEY"
+        )
+    };
+    LAST.contains(&last) || name.split('_').any(is_secret)
 }
 
 /// Whether a value may be a secret: words and short values are none.
@@ -414,12 +370,8 @@ fn hide(text: &str, found: &Found) -> String {
     {
         return whole.to_owned();
     }
-    if keep.ends_with(char::is_whitespace)
-        && is_system_error(&text[found.whole.start + keep.len()..])
-    {
-        return whole.to_owned();
-    }
-    if is_code(keep, value) {
+    let of_system = || SYSTEM_ERROR.first(&text[begin..]).is_some();
+    if keep.ends_with(char::is_whitespace) && of_system() || is_code(keep, value) {
         return whole.to_owned();
     }
     format!("{keep}{REDACTED}{after}")
@@ -427,32 +379,10 @@ fn hide(text: &str, found: &Found) -> String {
 
 /// Whether what stands after a name is no value: nothing, a type, or the name again, as in source code.
 fn is_code(keep: &str, value: &str) -> bool {
-    const WORDS: [&str; 9] = [
-        "null",
-        "none",
-        "undefined",
-        "true",
-        "false",
-        "string",
-        "&str",
-        "bytes",
-        "optional",
-    ];
+    static NO_VALUE: Single =
+        Single::new(r"(?i)^(?:null|none|undefined|true|false|string|&str|bytes|optional)$");
     let name = keep.trim_end_matches(|c: char| !c.is_alphanumeric() && c != '_');
-    WORDS.iter().any(|word| word.eq_ignore_ascii_case(value))
-        || value.len() > 4 && name.ends_with(value)
-}
-
-/// Whether a text begins with what the system says of a path, and nothing else is in that word.
-fn is_system_error(text: &str) -> bool {
-    SYSTEM_ERRORS.iter().any(|message| {
-        let begins = text
-            .get(..message.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(message));
-        begins
-            && !text[message.len()..]
-                .starts_with(|next: char| next.is_alphanumeric() || matches!(next, '-' | '_'))
-    })
+    NO_VALUE.first(value).is_some() || value.len() > 4 && name.ends_with(value)
 }
 
 #[cfg(test)]

@@ -224,39 +224,6 @@ fn listen(asker: watch::Asker) -> io::Result<Keys> {
     })
 }
 
-/// Editors that take `+LINE FILE`.
-const PLUS: [&str; 18] = [
-    "vi",
-    "vim",
-    "nvim",
-    "gvim",
-    "nvi",
-    "view",
-    "emacs",
-    "emacsclient",
-    "nano",
-    "pico",
-    "micro",
-    "kak",
-    "joe",
-    "jed",
-    "mg",
-    "ne",
-    "gedit",
-    "less",
-];
-/// Editors that take `--goto FILE:LINE`.
-const GOTO: [&str; 6] = [
-    "code",
-    "code-insiders",
-    "codium",
-    "vscodium",
-    "cursor",
-    "windsurf",
-];
-/// Editors that take `FILE:LINE`.
-const COLON: [&str; 6] = ["hx", "helix", "subl", "sublime_text", "zed", "zeditor"];
-
 /// The user's editor, with its own arguments.
 #[derive(Debug)]
 pub(super) struct Editor(Vec<String>);
@@ -325,9 +292,14 @@ fn arguments(program: &str, place: &Location) -> Vec<String> {
         .unwrap_or_default();
     let with_colons = format!("{}:{}{column}", place.path, place.line);
     match name.as_str() {
-        name if PLUS.contains(&name) => vec![format!("+{}", place.line), place.path.clone()],
-        name if GOTO.contains(&name) => vec!["--goto".to_owned(), with_colons],
-        name if COLON.contains(&name) => vec![with_colons],
+        "vi" | "vim" | "nvim" | "gvim" | "nvi" | "view" | "emacs" | "emacsclient" | "nano"
+        | "pico" | "micro" | "kak" | "joe" | "jed" | "mg" | "ne" | "gedit" | "less" => {
+            vec![format!("+{}", place.line), place.path.clone()]
+        }
+        "code" | "code-insiders" | "codium" | "vscodium" | "cursor" | "windsurf" => {
+            vec!["--goto".to_owned(), with_colons]
+        }
+        "hx" | "helix" | "subl" | "sublime_text" | "zed" | "zeditor" => vec![with_colons],
         _ => vec![place.path.clone()],
     }
 }

@@ -1,8 +1,6 @@
 //! The fold's steps at the beginning and at the end of an attempt.
 
-use std::collections::BTreeMap;
-
-use super::{forgive, iteration_entry, leave_failure_of};
+use super::{forgive, leave_failure_of};
 use crate::model::agent_record::Usage;
 use crate::model::decision::{Action, Decision};
 use crate::model::event::{AttemptEnd, Event, Payload};
@@ -38,26 +36,9 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
         subtask: subtask.clone(),
         session: session.clone(),
         head_at_start: head.clone(),
-        outcome: None,
-        duration_ms: None,
-        exit_code: None,
-        signal: None,
-        timed_out: false,
         log_path: log_path.clone(),
-        checkpoint_id: None,
-        failure: None,
-        conditions: Vec::new(),
-        feedback_results: BTreeMap::new(),
-        charged: false,
-        decision: None,
-        ended_seq: None,
-        notes: Vec::new(),
         fallback: *fallback,
-        cost_micros: None,
-        tokens: None,
-        leftovers: Vec::new(),
-        git_changes: Vec::new(),
-        preconditions: None,
+        ..Attempt::default()
     };
     let tries_another_session = run
         .decision
@@ -102,10 +83,8 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
         iteration: *iteration,
         attempt: *attempt,
         supervisor: supervisor.clone(),
-        child: None,
-        // The state knows these.
-        after_checkpoint: 0,
-        baseline: None,
+        // The state knows the rest.
+        ..LiveAttempt::default()
     }));
 }
 
@@ -344,7 +323,7 @@ fn begin_elsewhere(run: &mut Run, iteration: u32, subtask: &str) {
             .decision
             .as_ref()
             .map(|decision| decision.reason.clone());
-        let entry = iteration_entry(run, failed);
+        let entry = run.iterations.get_or_pending(failed);
         entry.status = IterationStatus::Skipped;
         entry.reason = reason;
         leave_failure_of(run, failed);
@@ -396,20 +375,10 @@ fn started(run: &mut Run, start: &StepStart, event: &Event) {
     run.steps.retain(|step| step.start.name != start.name);
     run.steps.push(Step {
         start: start.clone(),
-        status: StepStatus::Running,
         started_at: event.at,
-        ended_at: None,
-        ended_seq: 0,
-        after_checkpoint: 0,
-        exit_code: None,
-        duration_ms: None,
-        error: None,
-        rolled_back: false,
         executions: executions.saturating_add(1),
         first_seq,
-        child: None,
-        crossed: false,
-        compensating: None,
+        ..Step::default()
     });
 }
 
@@ -434,7 +403,7 @@ fn ended(run: &mut Run, end: &StepEnd, event: &Event, last_checkpoint: u64) {
 pub(super) fn crossed(state: &mut State, operation: &Operation, given_back: &[StepRef]) {
     let mut mark = |steps: &[StepRef], crossed: bool| {
         for StepRef { run, name } in steps {
-            let run = super::run_mut(&mut state.runs, run);
+            let run = super::run_mut(&mut state.runs, Some(run));
             if let Some(step) = run.and_then(|run| step_mut(run, name)) {
                 step.crossed = crossed && step.status == StepStatus::Done;
             }

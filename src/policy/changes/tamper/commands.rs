@@ -4,6 +4,7 @@
 use super::is_test_path;
 use crate::model::feedback::FeedbackLoop;
 use crate::policy::changes::ChangedFile;
+use crate::policy::patterns::Single;
 use crate::policy::program;
 
 /// A feedback loop.
@@ -222,24 +223,10 @@ pub(crate) fn is_of_checks(path: &str, loops: &[Loop<'_>]) -> bool {
 }
 
 fn is_ci(path: &str) -> bool {
-    const FILES: &[&str] = &[
-        ".gitlab-ci.yml",
-        ".travis.yml",
-        "Jenkinsfile",
-        "azure-pipelines.yml",
-        "bitbucket-pipelines.yml",
-        ".drone.yml",
-        "appveyor.yml",
-        ".cirrus.yml",
-    ];
-    const FOLDERS: &[&str] = &[
-        ".github/workflows/",
-        ".circleci/",
-        ".buildkite/",
-        ".ci/",
-        ".woodpecker/",
-    ];
-    FILES.contains(&path) || FOLDERS.iter().any(|folder| path.starts_with(folder))
+    static CI: Single = Single::new(
+        r"^(?:(?:\.gitlab-ci|\.travis|azure-pipelines|bitbucket-pipelines|\.drone|appveyor|\.cirrus)\.yml|Jenkinsfile)$|^\.(?:github/workflows|circleci|buildkite|ci|woodpecker)/",
+    );
+    CI.first(path).is_some()
 }
 
 /// What a changed file is to a command, where it is anything.
