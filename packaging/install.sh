@@ -59,7 +59,8 @@ places() {
 }
 
 remove() {
-    cd "$prefix" 2> /dev/null && [ -e bin/recover ] || fail "there is no recover in $prefix/bin"
+    [ -e "$prefix/bin/recover" ] || fail "there is no recover in $prefix/bin"
+    cd "$prefix"
     for file in bin/recover share/man/man[157]/recover.[1-7] share/man/man[157]/recover.toml.5 \
         share/man/man[157]/recover-*.[1-7] share/bash-completion/completions/recover \
         share/zsh/site-functions/_recover share/fish/vendor_completions.d/recover.fish; do

@@ -154,9 +154,11 @@ mkdir "$work/src" "$work/pkg"
 tar -xzf "$dist/recover-$version-$target.tar.gz" -C "$work/src"
 (
     set -e
-    CARCH=$(uname -m) srcdir=$work/src pkgdir=$work/pkg
+    # shellcheck disable=SC2034
+    CARCH=$(uname -m) pkgdir=$work/pkg
+    # shellcheck disable=SC1091
     . "$dist/PKGBUILD"
-    cd "$srcdir"
+    cd "$work/src"
     package
     archive=source_$CARCH sum=sha256sums_$CARCH
     echo "${!sum}  $dist/$(basename "${!archive}")" | sha256sum --quiet -c
@@ -183,7 +185,7 @@ for folder in "$dist" "$work/all"; do
     fi
     if command -v ruby > /dev/null; then ruby -wc "$name.rb" > /dev/null; else echo "skipped: ruby is not here"; fi
     if command -v nix-instantiate > /dev/null; then
-        nix-instantiate --parse flake.nix > /dev/null
+        NIX_CONFIG='build-users-group =' nix-instantiate --parse flake.nix > /dev/null
     else
         echo "skipped: nix is not here"
     fi

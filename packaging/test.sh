@@ -151,7 +151,7 @@ dpkg --root="$installed" --log=/dev/null --purge recover > /dev/null
 echo "the feature for dev containers, in a root with a few programs"
 container=$work/container
 mkdir -p "$container"
-with_programs "$container" sh cat chmod cp cut dirname env grep gzip mkdir mktemp mv printf pwd rm sed sha256sum tar uname
+with_programs "$container" sh cat chmod cp cut dirname env grep gzip mkdir mktemp mv rm rmdir sed sha256sum tar uname
 root_of "$container"
 mkdir "$container/feature" "$container/dist"
 tar -xzf "$dist/devcontainer-feature-recover.tgz" -C "$container/feature"

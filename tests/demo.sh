@@ -21,8 +21,8 @@ if [ $# -gt 0 ]; then
 else
     root=$(cd "$(dirname "$0")/.." && pwd)
     step "Building recover; the first time this takes a few minutes"
-    cargo build --release --locked --manifest-path "$root/Cargo.toml"
-    recover=${CARGO_TARGET_DIR:-$root/target}/release/recover
+    cargo build --profile demo --locked --manifest-path "$root/Cargo.toml"
+    recover=${CARGO_TARGET_DIR:-$root/target}/demo/recover
 fi
 
 folder=$(mktemp -d)

@@ -14,16 +14,7 @@ lines() {
     local line
     while IFS= read -r line; do
         [ -z "$line" ] || printf '%s\0' ${2:+"$2"} "$line"
-    done <<< # What passed, as commits on a branch of its own at the server.
-push() {
-    export GIT_AUTHOR_NAME=${GIT_AUTHOR_NAME-$GITHUB_ACTOR} GIT_COMMITTER_NAME=${GIT_COMMITTER_NAME-$GITHUB_ACTOR}
-    export GIT_AUTHOR_EMAIL=${GIT_AUTHOR_EMAIL-$GITHUB_ACTOR@users.noreply.github.com}
-    export GIT_COMMITTER_EMAIL=${GIT_COMMITTER_EMAIL-$GIT_AUTHOR_EMAIL}
-    recover accept --run "$run" --branch "$INPUT_BRANCH" --all --yes
-    git push origin "$INPUT_BRANCH"
-}
-
-"$1"
+    done <<< "$1"
 }
 
 # The program of the release that the action was named by; built from its sources where there is none.

@@ -95,7 +95,7 @@ fn checked_otherwise(line: &str) -> bool {
         }
         "RECOVER_RANDOM_SECONDS=60 RECOVER_RANDOM_SEED=1 cargo test --locked --test random -- --nocapture" =>
         {
-            assert!(ci.contains("cargo test --locked --test random -- --nocapture\n"));
+            assert!(ci.contains("\"$(executable random)\" --nocapture\n"));
             let driver = text("tests/random/driver.rs");
             assert!(
                 ["RECOVER_RANDOM_SECONDS", "RECOVER_RANDOM_SEED"]
@@ -103,11 +103,11 @@ fn checked_otherwise(line: &str) -> bool {
                     .all(|name| driver.contains(name))
             );
         }
-        ".ci/macos python3 -m ziglang" => {
+        ".ci/cross python3 -m ziglang" => {
             let ran = ci
                 .lines()
-                .any(|ran| ran.trim_start().starts_with(".ci/macos "));
-            assert!(ran && text(".ci/macos").contains("cargo clippy "));
+                .any(|ran| ran.trim_start().starts_with(".ci/cross "));
+            assert!(ran && text(".ci/cross").contains("cargo clippy "));
         }
         "RECOVER_TEST_REFRESH=1 cargo test --test generated" => {
             assert!(text("tests/generated.rs").contains(&format!("\"{line}\"")));

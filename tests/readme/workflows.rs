@@ -28,7 +28,7 @@ fn all() -> Vec<(String, YamlOwned)> {
         .collect();
     for page in ["README.md", "src/cli/guide.md"] {
         for block in blocks(&text(page)) {
-            if block.language == "yaml" {
+            if block.language == "yaml" && block.body.contains("jobs:\n") {
                 found.push((page.to_owned(), parsed(page, &block.body)));
             }
         }
@@ -62,7 +62,6 @@ fn every_step_of_a_workflow_is_a_script_of_bash_or_an_action() {
     let mut scripts = 0;
     for (name, workflow) in all() {
         let steps = steps(&workflow);
-        // One that only calls another has none.
         assert!(!steps.is_empty(), "{name} has no step");
         for step in steps {
             let Some(script) = get(step, "run") else {
