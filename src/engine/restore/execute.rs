@@ -108,6 +108,11 @@ pub(crate) fn run(
     let journaled = JournalContext {
         clear_loop_state: request.initiator == Initiator::Policy,
         leave_memory: request.leaves_memory(&context.settings().rollback),
+        leave_branch: request.kind == OperationKind::Undo
+            && request
+                .undoes
+                .as_ref()
+                .is_some_and(|undone| undone.kind == OperationKind::Accept),
         on_top: head::is_on_top(&planned.head, request),
         of_base: planned.of_base,
         unlink: planned.nested.remove.clone(),
@@ -281,7 +286,7 @@ fn apply(
                 "recover: {} to {}",
                 journal.kind, journaled.operation.checkpoint_id
             );
-            move_head(repo, lock, journal, &message)?;
+            move_head(repo, lock, (journal, &journaled), &message)?;
         }
     }
     if context.has_git()
@@ -317,21 +322,18 @@ fn apply(
 fn move_head(
     repo: &Repo,
     lock: &WorktreeLock,
-    journal: &RestoreJournal,
+    (journal, journaled): (&RestoreJournal, &JournalContext),
     message: &str,
 ) -> Result<()> {
     let (before, Some(after)) = (&journal.head_before, &journal.head_after) else {
         return Ok(());
     };
-    match (&after.branch, &after.commit) {
-        (Some(branch), Some(commit)) if after.branch != before.branch => {
-            if journal.kind == OperationKind::Undo.as_str() {
-                repo.leave_branch(lock, before, after, message)?;
-            } else {
-                repo.start_branch(lock, before, branch, commit, message)?;
-            }
-        }
-        _ => repo.move_branch(lock, before, after.commit.as_ref(), message)?,
+    if after.commit.is_none() || after.branch == before.branch {
+        repo.move_branch(lock, before, after.commit.as_ref(), message)?;
+    } else if journaled.leave_branch {
+        repo.leave_branch(lock, before, after, message)?;
+    } else {
+        repo.switch(lock, before, after, message)?;
     }
     Ok(())
 }
