@@ -12,13 +12,12 @@ use crate::engine::record::attempt_record::Ended;
 use crate::engine::record::lane::OwnCommits;
 use crate::engine::record::liveness;
 use crate::engine::record::run_settings::{is_unchecked, loops_of, settings_of};
-use crate::engine::record::stored::words_back;
+use crate::engine::record::stored::own_work_back;
 use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::{Objects, TreeLookup};
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::decision::{Action, BudgetScope, Standing};
-use crate::model::hint::Hint;
 use crate::model::manifest::{Change, Entry, EntryKind, ObjectId};
 use crate::model::path::RepoPath;
 use crate::model::run::{Run, RunKey, RunStatus};
@@ -216,7 +215,7 @@ fn lost_work(context: &Context, state: &State, run: &Run) -> Result<Option<ToLoo
     let lost = repo.unlike_on_disk(&initial, &changed_work(context, &initial, &good, true)?)?;
     Ok(ToLookAt::uncommitted(
         &lost,
-        context.placed(Hint::recover(words_back("initial", &lost)).run(&run.key)),
+        context.placed(own_work_back(&run.key, &lost)),
     ))
 }
 
