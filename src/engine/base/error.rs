@@ -337,6 +337,13 @@ impl From<SelectionError> for Error {
                 )
                 .hint(Hint::recover(["checkpoint", "list", "--all-runs"]))
             }
+            SelectionError::NotFound { selector, .. } if selector == "HEAD" => Self::new(
+                ErrorKind::NoCheckpoint,
+                format!(
+                    "No checkpoint available: {error}, that is git's; latest is the newest one, initial what the run began with"
+                ),
+            )
+            .hint(Hint::recover(["checkpoint", "list", "--all-runs"])),
             SelectionError::NotFound { .. } | SelectionError::Removed { .. } => Self::new(
                 ErrorKind::NoCheckpoint,
                 format!("No checkpoint available: {error}"),

@@ -386,6 +386,10 @@ pub(crate) fn redo(context: &Context, how: &Options) -> Result<Restore> {
 fn step(context: &Context, kind: OperationKind, how: &Options, of_run: bool) -> Result<Restore> {
     // A restore that was cut off is finished first: then there is something to take back.
     let done = restore_with(context, kind, |state| {
+        let named = context.naming().run_id.as_ref();
+        if named.is_some_and(|id| context.env("RECOVER_RUN_ID").as_deref() != Some(id.as_str())) {
+            select::require(context, state)?;
+        }
         let worktree = state.worktrees.get(&context.worktree_id());
         let entry: Option<&UndoEntry> = worktree.and_then(|worktree| match kind {
             OperationKind::Undo if of_run => worktree.of_runs.last(),
