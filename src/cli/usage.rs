@@ -16,42 +16,58 @@ use crate::policy::secrets::redact;
 use crate::process::{Program, Stderr};
 
 /// Words that other tools have for what is called otherwise here: the command, and what it does.
-const OTHER_WORDS: [(&[&str], &str, &str); 13] = [
+const OTHER_WORDS: [(&[&str], &str, &str); 20] = [
     (
-        &["abort", "cancel", "stop", "end"],
+        &["abort", "cancel", "stop", "end", "kill", "pause"],
         "close",
         "closes a run that you are done with; Ctrl-C stops one at work",
     ),
-    (&["history", "events"], "log", "shows what happened"),
     (
-        &["reset", "revert", "checkout", "back"],
-        "rollback",
-        "restores the work tree from a checkpoint",
+        &[
+            "history", "events", "logs", "tail", "watch", "attach", "blame",
+        ],
+        "log",
+        "shows what happened",
     ),
     (
-        &["restore"],
-        "checkpoint restore",
+        &["reset", "revert", "back"],
+        "rollback",
+        "goes back to a checkpoint, 'recover discard' takes a whole run back",
+    ),
+    (
+        &["restore", "checkout"],
+        "checkpoint restore SEL --path FILE",
         "restores files of a checkpoint",
     ),
     (
-        &["commit", "merge", "apply"],
+        &["drop", "trash", "reject"],
+        "discard",
+        "takes a whole run back; recover undo brings it back",
+    ),
+    (
+        &["commit", "merge", "apply", "keep", "add"],
         "accept",
         "commits what a run did",
+    ),
+    (
+        &["branch", "switch"],
+        "accept --branch B",
+        "commits what a run did on a branch of its own",
     ),
     (
         &["rm", "remove", "delete"],
         "forget",
         "removes runs for good, with their checkpoints",
     ),
-    (&["ls"], "runs", "lists the runs"),
+    (&["ls", "ps", "top"], "runs", "lists the runs"),
     (&["version"], "--version", "prints the version"),
     (
-        &["save", "snapshot", "stash"],
+        &["save", "snapshot", "stash", "tag"],
         "checkpoint create",
-        "keeps the work tree as it is",
+        "records the work tree as it is, 'recover checkpoint restore' brings it back",
     ),
     (
-        &["continue", "retry"],
+        &["continue", "retry", "rebase"],
         "resume",
         "takes a failed or interrupted run up again",
     ),
@@ -66,26 +82,80 @@ const OTHER_WORDS: [(&[&str], &str, &str); 13] = [
         "runs a command under supervision",
     ),
     (&["fix"], "manual-fix", "hands a failed run over to you"),
+    (
+        &["push", "pull", "fetch", "clone"],
+        "remote",
+        "shares runs through a git server",
+    ),
+    (
+        &["ui", "tui", "gui", "dashboard"],
+        "browse",
+        "shows runs with their diffs and logs",
+    ),
+    (&["web", "html"], "report -o report.html", "writes a page"),
+    (
+        &["what", "why", "explain", "cost", "usage", "info"],
+        "status -v",
+        "says what became of a run, why, and what it cost",
+    ),
+    (
+        &["install", "setup", "configure"],
+        "init",
+        "writes the project's configuration",
+    ),
 ];
 
 /// What people call `--feedback`.
 const OTHER_FLAGS: [&str; 5] = ["--check", "--checks", "--test", "--verify", "--validate"];
 
-/// Flags that other tools have for what is called otherwise here, and what to give instead.
-const OTHER_NAMES: [(&[&str], &str); 3] = [
+/// Flags that other tools have for what is called otherwise here, of which commands (none for all), and what to give instead.
+const OTHER_NAMES: [(&[&str], &[&str], &str); 10] = [
     (
         &["-n"],
+        &[],
         "'--dry-run' shows what would be done, '--limit N' the newest N",
     ),
     (
         &["-f", "--force"],
+        &[],
         "'--yes' answers every question; where edits or commits are in the way, the refusal names the flag",
     ),
     (
         &["-l", "--list"],
+        &[],
         "'recover runs' lists the runs, 'recover list' the checkpoints",
     ),
+    (
+        &["-p", "--patch", "--stat", "--oneline"],
+        &["log", "status", "show", "report"],
+        "'recover diff A B' lists what changed between two checkpoints, with --patch line by line",
+    ),
+    (
+        &["-p", "--model"],
+        &["run", "resume"],
+        "'--prompt TEXT' is for --agent; flags of an agent go after --, behind its name",
+    ),
+    (
+        &["-i", "--loop", "--loops", "--repeat", "--times"],
+        &["run", "resume"],
+        "'--iterations N' does one thing after another, '--attempts N' one thing until it passes",
+    ),
+    (&["--name", "--id"], &[], "'--run ID' names a run"),
+    (&["--dir", "--cwd"], &[], "'-C DIR' works in another folder"),
+    (
+        &["--background", "--detach", "-d"],
+        &["run", "resume"],
+        "a shell does that: nohup recover run … &",
+    ),
+    (
+        &["--hard", "--soft", "--mixed"],
+        &[],
+        "leave it out: files, index and the run's own commits go back together, and recover undo brings them back",
+    ),
 ];
+
+/// Flags that some give without the command.
+const FLAGS_OF_ROLLBACK: [&str; 3] = ["--to", "--iteration", "--full"];
 
 /// Prints it; with `--json` a usage error is a document too.
 pub(super) fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
@@ -93,6 +163,13 @@ pub(super) fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
         // Help and version are answers. A closed pipe ends quietly.
         let _ = error.print();
         return ExitCode::DONE;
+    }
+    // A flag that is not known is hardly ever meant as a value.
+    if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
+        tips.retain(|tip| !tip.to_string().contains("as a value"));
+        if !tips.is_empty() {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        }
     }
     if let Some(meant) = meant(args, error) {
         error.insert(
@@ -153,6 +230,9 @@ fn meant(args: &[OsString], error: &clap::Error) -> Option<String> {
         _ => None,
     };
     if let Some(word) = named(ContextKind::InvalidSubcommand) {
+        if command_of(args) == "checkpoint" && ["rm", "remove", "delete"].contains(&word) {
+            return Some("'recover checkpoint prune' removes old checkpoints".to_owned());
+        }
         let known = OTHER_WORDS.iter().find(|(words, ..)| words.contains(&word));
         return known.map(|(_, command, does)| format!("'recover {command}' {does}"));
     }
@@ -168,12 +248,20 @@ fn meant(args: &[OsString], error: &clap::Error) -> Option<String> {
     }
     let word =
         named(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
-    if word.starts_with('-') {
-        let known = OTHER_NAMES.iter().find(|(names, _)| names.contains(&word));
-        return known.map(|(_, instead)| (*instead).to_owned());
-    }
     let command = command_of(args);
+    if word.starts_with('-') && !(command.is_empty() && FLAGS_OF_ROLLBACK.contains(&word)) {
+        let is_meant = |of: &[&str]| of.is_empty() || of.contains(&command.as_str());
+        let mut known = OTHER_NAMES.iter().filter(|(_, of, _)| is_meant(of));
+        let known = known.find(|(names, ..)| names.contains(&word));
+        return known.map(|(.., instead)| (*instead).to_owned());
+    }
     let at = args.iter().position(|arg| arg == word)?;
+    if word.starts_with('-') {
+        return Some(format!(
+            "that is a flag of rollback: {}",
+            rollback_line(&args[1..])
+        ));
+    }
     let line = |before: &[OsString], more: &[&str]| {
         let words = before.iter().map(OsString::as_os_str);
         format!("recover {}", join(words.chain(more.iter().map(OsStr::new))))
@@ -192,6 +280,20 @@ fn meant(args: &[OsString], error: &clap::Error) -> Option<String> {
             line(own, &[&format!("iteration:{word}")])
         ));
     }
+    if command == "rollback" && word == "iteration" {
+        let own: Vec<OsString> = args[1..]
+            .iter()
+            .filter(|arg| *arg != "rollback")
+            .cloned()
+            .collect();
+        return Some(format!(
+            "a checkpoint is named with --to: {}",
+            rollback_line(&own)
+        ));
+    }
+    if command == "runs" {
+        return Some(format!("of one run: recover status {word}"));
+    }
     if command == "rollback" {
         let number = if is_number { "@" } else { "" };
         let to = format!("{number}{word}");
@@ -199,7 +301,7 @@ fn meant(args: &[OsString], error: &clap::Error) -> Option<String> {
         let line = before.chain([OsStr::new("--to"), OsStr::new(&to)]);
         let line = line.chain(args[at + 1..].iter().map(OsString::as_os_str));
         return Some(format!(
-            "a checkpoint is named with --to: recover {}",
+            "a checkpoint is named with --to, a run with --run: recover {}",
             join(line)
         ));
     }
@@ -226,10 +328,43 @@ fn meant(args: &[OsString], error: &clap::Error) -> Option<String> {
     } else {
         &["--"]
     };
+    let program = program_of(word).unwrap_or_else(|| word.to_owned());
     let line = own
-        .chain(shell.iter().map(OsStr::new))
-        .chain(args[at..].iter().map(OsString::as_os_str));
+        .chain(
+            shell
+                .iter()
+                .copied()
+                .chain([program.as_str()])
+                .map(OsStr::new),
+        )
+        .chain(args[at + 1..].iter().map(OsString::as_os_str));
     Some(format!("put the command after --: recover {}", join(line)))
+}
+
+/// The words as those of a rollback: `iteration 3` is a checkpoint.
+fn rollback_line(words: &[OsString]) -> String {
+    let mut line: Vec<String> = vec!["rollback".to_owned()];
+    for word in words.iter().map(|word| word.to_string_lossy()) {
+        match line.last_mut() {
+            Some(last) if last == "iteration" => *last = format!("iteration:{word}"),
+            Some(last) if word == "iteration" && last == "rollback" => {
+                line.extend(["--to".to_owned(), word.into_owned()]);
+            }
+            _ => line.push(word.into_owned()),
+        }
+    }
+    format!("recover {}", join(line.iter().map(OsStr::new)))
+}
+
+/// The program that a word names: with its folder where it lies here and not on `PATH`.
+fn program_of(word: &str) -> Option<String> {
+    let dir = std::env::current_dir().ok()?;
+    let path = std::env::var_os("PATH");
+    let beside = format!("./{word}");
+    let is_there = |name: &str| Program::find(name, &dir, path.as_deref()).is_ok();
+    [word.to_owned(), beside]
+        .into_iter()
+        .find(|name| is_there(name))
 }
 
 /// The line that runs what stands in a command's place, where that is a program.
@@ -237,13 +372,12 @@ fn line_of_program(args: &[OsString], error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
         return None;
     };
-    let dir = std::env::current_dir().ok()?;
-    Program::find(word, &dir, std::env::var_os("PATH").as_deref()).ok()?;
+    let program = program_of(word)?;
     let at = args.iter().position(|arg| arg == word.as_str())?;
     let before = args[1..at].iter().map(OsString::as_os_str);
     let line = before
-        .chain(["run", "--"].map(OsStr::new))
-        .chain(args[at..].iter().map(OsString::as_os_str));
+        .chain(["run", "--", &program].map(OsStr::new))
+        .chain(args[at + 1..].iter().map(OsString::as_os_str));
     Some(format!(
         "to run '{word}' under supervision: recover {}",
         join(line)

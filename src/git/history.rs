@@ -75,36 +75,39 @@ impl Repo {
         sync_ref(self, name)
     }
 
-    /// Begins a branch at a commit and makes HEAD name it, if HEAD still is what the caller saw. A branch of that name that
-    /// is elsewhere is [`Error::HeadMoved`].
-    pub(crate) fn start_branch(
+    /// Makes HEAD name the branch of `to`, which is begun where it is not there, or its commit itself, if HEAD still is what the
+    /// caller saw. A branch of that name that is elsewhere is [`Error::HeadMoved`].
+    pub(crate) fn switch(
         &self,
         lock: &WorktreeLock,
         expected: &Head,
-        name: &str,
-        at: &ObjectId,
+        to: &Head,
         message: &str,
     ) -> Result<()> {
+        let Some(at) = &to.commit else {
+            return Err(Error::Unsupported("a branch without a commit".to_owned()));
+        };
+        let name = to.branch.as_deref().unwrap_or(HEAD);
         let (file, _locks) = lock_branch(self, name, expected, HEAD)?;
         let head = self.git_dir().join(HEAD);
-        match self.resolve_ref(name) {
-            Some(there) if there == *at => {}
-            Some(there) => {
-                return Err(Error::HeadMoved {
-                    reference: name.to_owned(),
-                    expected: "nothing".to_owned(),
-                    found: there.to_string(),
-                });
-            }
-            None => {
-                append_reflog(self, name, (None, Some(at)), message)?;
-                let draft = write_draft(self, lock, &format!("{at}\n"))?;
-                fs::rename(&draft, &file).at(&file)?;
-                sync_ref(self, name)?;
-            }
+        let there = self.resolve_ref(name).filter(|_| name != HEAD);
+        if let Some(there) = there.as_ref().filter(|there| *there != at) {
+            return Err(Error::HeadMoved {
+                reference: name.to_owned(),
+                expected: "nothing".to_owned(),
+                found: there.to_string(),
+            });
+        }
+        if there.is_none() && name != HEAD {
+            append_reflog(self, name, (None, Some(at)), message)?;
+            let draft = write_draft(self, lock, &format!("{at}\n"))?;
+            fs::rename(&draft, &file).at(&file)?;
+            sync_ref(self, name)?;
         }
         append_reflog(self, HEAD, (expected.commit.as_ref(), Some(at)), message)?;
-        let draft = write_draft(self, lock, &format!("ref: {name}\n"))?;
+        let branch = to.branch.as_ref();
+        let names = branch.map_or_else(|| format!("{at}\n"), |name| format!("ref: {name}\n"));
+        let draft = write_draft(self, lock, &names)?;
         fs::rename(&draft, &head).at(&head)?;
         sync_ref(self, HEAD)
     }
@@ -117,10 +120,7 @@ impl Repo {
         to: &Head,
         message: &str,
     ) -> Result<()> {
-        let (Some(branch), Some(commit)) = (&to.branch, &to.commit) else {
-            return Err(Error::Unsupported("a branch without a commit".to_owned()));
-        };
-        self.start_branch(lock, expected, branch, commit, message)?;
+        self.switch(lock, expected, to, message)?;
         let Some(left) = expected
             .branch
             .as_deref()

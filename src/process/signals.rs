@@ -15,6 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::{Pid, kill_process};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM,
@@ -72,6 +73,18 @@ impl Signal {
     /// What a process exits with that stopped because of it: 130, 143, 129.
     pub fn exit_code(self) -> i32 {
         128 + self.number()
+    }
+
+    /// Sends it to a process that this one started and has not waited for.
+    pub(crate) fn send(self, pid: u32) {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let signal = match self {
+            Self::Int => rustix::process::Signal::INT,
+            Self::Term => rustix::process::Signal::TERM,
+            Self::Hup => rustix::process::Signal::HUP,
+        };
+        // It may have ended by itself meanwhile.
+        let _ = pid.map(|pid| kill_process(pid, signal));
     }
 
     fn from_number(number: i32) -> Option<Self> {

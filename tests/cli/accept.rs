@@ -1741,7 +1741,7 @@ fn pushed_commits_are_not_folded() {
 fn the_record_makes_a_pull_request() {
     let env = TestEnv::repo();
     let agent = "cat > /dev/null; echo x >> a.txt";
-    let prompt = "# Add the parser\nwith key ghp_0123456789abcdefghij0123456789abcdef";
+    let prompt = "# Add the parser of @name (#12)\nwith key ghp_0123456789abcdefghij0123456789abcdef, closes #7";
     env.json(
         0,
         &[
@@ -1760,8 +1760,10 @@ fn the_record_makes_a_pull_request() {
     );
     let text = env.recover(&["report", "--format", "pr"]).expect(0).stdout;
     assert!(
-        text.starts_with("Add the parser\n\nIterations: 1 passed.\n")
-            && text.contains("\n> # Add the parser\n> with key [redacted]\n"),
+        text.starts_with("Add the parser of `@name` (`#12`)\n\nIterations: 1 passed.\n")
+            && text.contains(
+                "\n```text\n# Add the parser of @name (#12)\nwith key [redacted], closes #7\n```\n"
+            ),
         "{text}"
     );
     for part in [
@@ -1777,6 +1779,8 @@ fn the_record_makes_a_pull_request() {
         (&json!("pr"), Some(text.as_str()))
     );
     env.json(0, &["accept"]);
+    let subject = env.git(&["log", "-1", "--format=%s"]);
+    assert_eq!(subject, "Add the parser of `@name` (`#12`)\n");
     assert_eq!(
         env.json(0, &["report"])["report"]["summary"]["outcome"],
         "accepted"

@@ -43,7 +43,7 @@ fn a_night_with_four_failures_is_left_to_play_with() {
         "report -o report.html",
         "rollback --iteration 3",
         "undo",
-        "accept",
+        "accept --yes",
     ];
     assert_eq!(commands, expected.map(within));
     let report = env.json(0, &["-C", "play", "report"])["report"].take();
@@ -77,13 +77,7 @@ fn a_night_with_four_failures_is_left_to_play_with() {
         .iter()
         .filter(|command| !command.ends_with("browse"))
     {
-        // On a terminal it asks, since an iteration was given up.
-        let yes = if command.ends_with("accept") {
-            " --yes"
-        } else {
-            ""
-        };
-        let ran = sh(&env, &(command.replacen("recover", RECOVER, 1) + yes));
+        let ran = sh(&env, &command.replacen("recover", RECOVER, 1));
         assert_eq!(ran.code, 0, "{command}\n{}{}", ran.stdout, ran.stderr);
     }
     assert!(env.exists("play/report.html"));
@@ -98,6 +92,31 @@ fn a_night_with_four_failures_is_left_to_play_with() {
             .stdout,
         "0 failed, 5 passed\n"
     );
+}
+
+/// A signal ends it with all that it started.
+#[test]
+fn a_signal_is_passed_on() {
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let env = TestEnv::plain();
+        let mut demo = env.recover_command(&["demo", "play"]);
+        demo.stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null());
+        let mut demo = demo.spawn().expect("recover starts");
+        let began = std::time::Instant::now();
+        while env
+            .sh("grep -q attempt_started play/.ultraplan/state/events.jsonl")
+            .code
+            != 0
+        {
+            assert!(began.elapsed().as_secs() < 60, "it begins");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        env.sh(&format!("kill -{signal} {}", demo.id())).expect(0);
+        assert_eq!(demo.wait().expect("it ends").code(), Some(code));
+        let status = env.json(0, &["-C", "play", "status"]);
+        assert_eq!(status["run"]["status"], "cancelled", "{status}");
+    }
 }
 
 #[test]

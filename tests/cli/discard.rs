@@ -310,17 +310,124 @@ fn the_same_command_again_discards_no_older_run() {
     assert!(bare.contains("recover undo"), "{bare}");
 }
 
+/// What it began itself is left where it is, and HEAD goes back to where it was.
 #[test]
-fn what_stays_of_gits_settings_is_listed() {
+fn a_branch_of_its_own_or_a_detached_head_is_left() {
+    let head = |env: &TestEnv| {
+        let said = env.sh("git symbolic-ref -q HEAD || git rev-parse HEAD");
+        said.stdout.trim().to_owned()
+    };
+    for (began, agent, kept) in [
+        (
+            "true",
+            "git switch -qc mine; echo 2 > a.txt; git commit -qam mine",
+            Some("mine"),
+        ),
+        (
+            "true",
+            "git switch -q --detach; echo 2 > a.txt; git commit -qam mine",
+            None,
+        ),
+        (
+            "git switch -q --detach",
+            "git switch -qc mine; echo 2 > a.txt; git commit -qam mine",
+            Some("mine"),
+        ),
+        (
+            "git branch -q side",
+            "echo 2 > a.txt; git switch -q side; git commit -qam mine; git branch -D main",
+            Some("side"),
+        ),
+    ] {
+        let env = TestEnv::repo();
+        env.sh(began).expect(0);
+        let (before, was) = (place(&env), head(&env));
+        env.json(0, &["run", "--run", "night", "--", "sh", "-c", agent]);
+        let (after, at) = (place(&env), head(&env));
+        let tip = env.git(&["rev-parse", "HEAD"]);
+        let ran = env.recover(&["discard", "--yes"]).expect(0);
+        assert!(!ran.stderr.contains("HEAD"), "{}", ran.stderr);
+        assert_eq!(
+            (place(&env), head(&env)),
+            (before.clone(), was.clone()),
+            "{agent}"
+        );
+        if let Some(branch) = kept {
+            assert_eq!(env.git(&["rev-parse", branch]), tip, "{agent}");
+        }
+        env.json(0, &["undo"]);
+        assert_eq!((place(&env), head(&env)), (after, at), "{agent}");
+        assert!(
+            began != "true"
+                || agent.contains("-D")
+                || env.sh("git rev-parse -q --verify main").code == 0
+        );
+        env.json(0, &["redo"]);
+        assert_eq!((place(&env), head(&env)), (before, was), "{agent}");
+        env.git(&["fsck"]);
+    }
+}
+
+/// A branch that a person switched to is not the run's to leave.
+#[test]
+fn a_branch_that_somebody_else_switched_to_refuses_it() {
     let env = TestEnv::repo();
-    let agent = "git config alias.x '!true'; printf '#!/bin/sh\\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout";
+    night(&env);
+    env.git(&["switch", "-qc", "elsewhere"]);
+    assert_eq!(env.error(13, &["discard", "--yes"])["code"], "head_moved");
+}
+
+/// What a rebase left behind, given up by a person, is the run's still.
+#[test]
+fn a_rebase_that_was_given_up_leaves_the_runs_own_commit() {
+    let env = TestEnv::repo();
+    env.sh("git switch -qc other; echo theirs > a.txt; git commit -qam theirs; git switch -q main")
+        .expect(0);
+    let before = place(&env);
+    let agent = "echo mine > a.txt; git commit -qam mine; git rebase -q other || true";
     env.json(0, &["run", "--", "sh", "-c", agent]);
+    env.git(&["rebase", "--abort"]);
+    env.json(0, &["discard", "--yes"]);
+    assert_eq!(place(&env), before);
+}
+
+#[test]
+fn gits_settings_and_hooks_go_back_with_it() {
+    let env = TestEnv::repo();
+    env.git(&["config", "alias.old", "status"]);
+    let agent = "git config alias.i$RECOVER_ITERATION '!true'; git config alias.old log; git config user.nick $RECOVER_ITERATION; \
+                 printf '#!/bin/sh\\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout";
+    let run = ["run", "--iterations", "2", "--", "sh", "-c", agent];
+    env.json(0, &run);
+    let aliases = |env: &TestEnv| env.sh("git config --get-regexp '^alias'").stdout;
+    let (changed, hook) = (aliases(&env), ".git/hooks/post-checkout");
     let ran = env.recover(&["discard", "--yes"]).expect(0);
-    assert!(
-        ran.stderr.contains("alias.x") && ran.stderr.contains("post-checkout"),
-        "{}",
-        ran.stderr
-    );
+    for named in [
+        "alias.i1",
+        "alias.i2",
+        "are as before: .git/hooks/post-checkout",
+        "user.nick",
+        "git config --edit",
+    ] {
+        assert!(ran.stderr.contains(named), "{named}: {}", ran.stderr);
+    }
+    assert_eq!(aliases(&env), "alias.old status\n");
+    assert!(!env.exists(hook));
+    env.json(0, &["undo"]);
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&aliases(&env)), sorted(&changed));
+    assert_eq!(env.mode(hook) & 0o777, 0o755);
+    env.json(0, &["redo"]);
+    assert_eq!(aliases(&env), "alias.old status\n");
+    // What somebody changed since stays.
+    env.json(0, &["undo"]);
+    env.git(&["config", "alias.old", "diff"]);
+    env.recover(&["discard", "--yes"]).expect(0);
+    assert_eq!(aliases(&env), "alias.old diff\n");
 }
 
 #[test]

@@ -203,6 +203,13 @@ fn a_command_that_is_a_line_is_said_how_to_write() {
         (&["cat a.txt | wc -l"], "run -- sh -c 'cat a.txt | wc -l'\n"),
         (&["MODE=fast ls"], "run -- sh -c 'MODE=fast ls'\n"),
         (&["cd", "src"], "run -- sh -c 'cd src && CMD'\n"),
+        (&["cd src"], "run -- sh -c 'cd src && CMD'\n"),
+        (&["exit 1"], "run -- sh -c 'exit 1'\n"),
+        (&["exit", "1"], "run -- sh -c 'exit 1'\n"),
+        (
+            &["if true; then ls; fi"],
+            "run -- sh -c 'if true; then ls; fi'\n",
+        ),
     ] {
         let ran = env.recover(&[&["run", "--"], command].concat()).expect(2);
         assert!(ran.stderr.contains(meant), "{command:?}: {}", ran.stderr);
@@ -249,6 +256,7 @@ fn an_agents_prompt_and_name() {
 #[test]
 fn first_mistakes_lead_to_what_is_there() {
     let env = TestEnv::repo();
+    env.script("x.sh", "true");
     env.recover(&["run", "--run", "a", "--", "true"]).expect(0);
     let before = env.recover(&["log"]).expect(0).stdout;
     for (code, typed, meant) in [
@@ -263,8 +271,35 @@ fn first_mistakes_lead_to_what_is_there() {
             "recover rollback --to iteration:3;",
         ),
         (4, &["rollback", "--to", "1"], "is named @1"),
-        (4, &["diff", "1", "2"], "is named @"),
-        (4, &["show", "1"], "is named @1"),
+        (4, &["diff", "1", "2"], "diff @1 @2\n"),
+        (4, &["show", "1"], "show @1\n"),
+        (4, &["show", "HEAD"], "latest is the newest"),
+        (2, &["drop", "a"], "'recover discard'"),
+        (2, &["keep"], "'recover accept'"),
+        (
+            2,
+            &["--to", "iteration", "3"],
+            "recover rollback --to iteration:3\n",
+        ),
+        (
+            2,
+            &["rollback", "iteration", "3"],
+            "recover rollback --to iteration:3\n",
+        ),
+        (2, &["rollback", "a"], "a run with --run"),
+        (2, &["reset", "--hard"], "'recover rollback' goes back"),
+        (2, &["discard", "--hard"], "leave it out"),
+        (2, &["log", "-p"], "'recover diff A B'"),
+        (2, &["run", "-i", "3", "--", "true"], "'--iterations N'"),
+        (2, &["run", "--name", "x", "--", "true"], "'--run ID'"),
+        (2, &["runs", "a"], "recover status a"),
+        (2, &["checkpoint", "rm", "@1"], "'recover checkpoint prune'"),
+        (2, &["why"], "'recover status -v'"),
+        (2, &["tui"], "'recover browse'"),
+        (2, &["run", "x.sh", "y"], "recover run -- ./x.sh y\n"),
+        (2, &["x.sh", "y"], "recover run -- ./x.sh y\n"),
+        (4, &["undo", "--run", "nope"], "no run 'nope'"),
+        (4, &["redo", "--run", "nope"], "no run 'nope'"),
         (2, &["rollback", "-n"], "'--dry-run'"),
         (2, &["log", "-n", "5"], "'--limit N'"),
         (2, &["discard", "--force"], "'--yes'"),
@@ -273,6 +308,20 @@ fn first_mistakes_lead_to_what_is_there() {
     ] {
         let ran = env.recover(typed).expect(code);
         assert!(ran.stderr.contains(meant), "{typed:?}: {}", ran.stderr);
+        assert!(
+            !ran.stderr.contains("as a value"),
+            "{typed:?}: {}",
+            ran.stderr
+        );
     }
     assert_eq!(env.recover(&["log"]).expect(0).stdout, before, "only tips");
+    // What it is told is what it runs.
+    let ran = env.recover(&["run", "--attempts", "1", "--", "ls", "|", "wc"]);
+    assert!(
+        ran.stderr.contains("-- sh -c 'ls | wc'\n"),
+        "{}",
+        ran.stderr
+    );
+    let ran = env.recover(&["run", "--", "tr", "|", "a.txt"]);
+    assert!(!ran.stderr.contains("sh -c"), "{}", ran.stderr);
 }

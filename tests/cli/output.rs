@@ -345,3 +345,13 @@ fn an_answer_that_cannot_be_written_is_no_success() {
         Some(1)
     );
 }
+
+/// A word of somebody's that is like one of ours is not in colour.
+#[test]
+fn the_log_colours_only_what_is_its_own() {
+    let env = TestEnv::repo();
+    env.recover(&["step", "passed", "--", "true"]).expect(0);
+    let said = env.recover(&["log", "--color", "always"]).expect(0).stdout;
+    assert!(said.contains("passed"), "{said}");
+    assert!(!said.contains("\u{1b}[32mpassed"), "{said}");
+}

@@ -72,7 +72,7 @@ fn an_escalated_run_is_reported_in_markdown() {
     ];
     assert_eq!(sections(&report), expected, "{report}");
     for part in [
-        "# Escalation report: `esc`",
+        "# Run report: `esc`",
         "## Stuck Subtask: T-1/iteration-2",
         "Attempt 3 of iteration 2: Use \\<async\\> \\| await - FAILED",
         "VERIFICATION_FAILED",
@@ -831,4 +831,30 @@ fn a_run_is_a_trace_for_a_collector() {
     let message = failed["status"]["message"].as_str().expect("a message");
     assert!(message.contains("it is not good"), "{failed:#}");
     assert_eq!(spans[0]["status"]["code"], 1);
+}
+
+/// A run that is done needs nobody, whatever was given up in it; what attempts changed of dependencies is named.
+#[test]
+fn a_night_that_is_done_is_no_escalation() {
+    let env = TestEnv::repo();
+    let agent = "echo $RECOVER_ITERATION > a.txt; echo x >> Cargo.lock";
+    let run = ["run", "--run", "night", "--iterations", "3"];
+    let check = ["--attempts", "1", "--feedback", "test=! grep -qx 2 a.txt"];
+    let command = ["--", "sh", "-c", agent];
+    env.recover(&[&run[..], &check, &command].concat())
+        .expect(8);
+    let report = env.recover(&["report"]).expect(0).stdout;
+    for part in [
+        "# Run report: `night`\n",
+        "complete, 1 given up",
+        "### Dependencies\n\nChanged: `Cargo.lock`\n",
+    ] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    let document = env.json(0, &["report"]);
+    assert_eq!(document["report"]["kind"], "escalation");
+    assert_eq!(
+        document["report"]["files"]["dependencies"][0]["path"],
+        "Cargo.lock"
+    );
 }

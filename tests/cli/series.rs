@@ -56,6 +56,31 @@ fn a_night_begins_where_the_last_one_ended_well() {
     assert_eq!(both["exit_code"], 2);
 }
 
+// One begins, the others are told that it is at work.
+#[test]
+fn of_eight_at_once_one_begins() {
+    let env = quick();
+    let works = "sleep 1; echo done > made.txt";
+    let run = ["run", "--series", "night", "--", "sh", "-c", works];
+    let begun: Vec<_> = (0..8)
+        .map(|_| {
+            let mut command = env.recover_command(&run);
+            command.stdout(std::process::Stdio::piped());
+            command.stderr(std::process::Stdio::piped());
+            command.spawn().expect("recover starts")
+        })
+        .collect();
+    let mut codes = Vec::new();
+    for child in begun {
+        let output = child.wait_with_output().expect("it ends");
+        let ran = crate::env::Ran::of(&output);
+        assert!(!ran.stderr.contains(" waits"), "{}", ran.stderr);
+        codes.push(ran.code);
+    }
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 11, 11, 11, 11, 11, 11, 11]);
+}
+
 // A loop or a cron job gives itself no new budget.
 #[test]
 fn a_night_that_ended_badly_is_decided_first() {
@@ -187,19 +212,18 @@ fn a_command_that_fails_again_and_again_is_one_task() {
         once(&env, code, &["--run", &format!("pass-{pass}")], FAILS);
     }
     let refused = once(&env, 7, &["--run", "refused"], FAILS);
-    assert_eq!(env.events("attempt_ended").len(), 6, "{refused}");
+    assert_eq!(refused["error"]["code"], "exhausted", "{refused}");
     let ran = env.recover(&["run", "--", "sh", "-c", FAILS]).expect(7);
-    assert!(
-        ran.stdout.contains("6 of 6 attempts of the task"),
-        "{}",
-        ran.stdout
-    );
-    assert!(
-        ran.stdout.contains("retry-status --reset"),
-        "{}",
-        ran.stdout
-    );
+    for part in [
+        "6 of 6 attempts of the task",
+        "retry-status --reset --run pass-3",
+    ] {
+        assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+    }
     assert_eq!(env.events("attempt_ended").len(), 6);
+    // Nothing is made of them: what is shown is the run that failed.
+    assert_eq!(name(&env.json(0, &["status"])), "pass-3");
+    assert_eq!(env.events("run_created").len(), 3);
 
     // Another command, and an explicit task, are others.
     once(
@@ -226,7 +250,7 @@ fn what_gives_a_failing_command_its_attempts_back() {
     };
     // A person's reset.
     let env = used_up();
-    env.json(0, &["retry-status", "refused", "--reset"]);
+    env.json(0, &["retry-status", "--reset"]);
     once(&env, 8, &[], FAILS);
     assert_eq!(env.events("attempt_ended").len(), 8);
     // A changed file; a commit.

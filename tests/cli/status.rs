@@ -545,3 +545,46 @@ fn a_run_of_many_checkpoints_has_a_size() {
     .expect(0);
     assert!(size() < listed / 2);
 }
+
+/// However much of a person's work it destroyed, one line says so, and one command brings it back.
+#[test]
+fn the_first_line_of_much_lost_work_is_short() {
+    let env = TestEnv::repo();
+    for number in 0..60 {
+        env.write(&format!("mine/{number}.txt"), "mine\n");
+    }
+    env.json(
+        0,
+        &[
+            "run",
+            "--",
+            "sh",
+            "-c",
+            "for f in mine/*; do echo theirs > $f; done",
+        ],
+    );
+    let said = env.recover(&["status"]).expect(0).stdout;
+    let line = said.lines().find(|line| line.contains("of yours"));
+    let line = line.expect("it is said");
+    assert!(line.len() < 300, "{line}");
+    assert!(line.contains("and 57 more"), "{line}");
+    assert!(line.contains("accept --uncommitted keep"), "{line}");
+    env.json(0, &["accept", "--uncommitted", "keep"]);
+    assert_eq!(env.read("mine/7.txt"), "mine\n");
+}
+
+/// Before a full disk has room nothing is worth another attempt: that comes first.
+#[test]
+fn what_a_machine_lacks_comes_before_another_attempt() {
+    let env = TestEnv::repo();
+    let fails = "echo 'error: write failed: No space left on device' >&2; exit 1";
+    let said = env
+        .recover(&["run", "--", "sh", "-c", fails])
+        .expect(8)
+        .stdout;
+    let at = |part: &str| said.find(part).unwrap_or_else(|| panic!("{part}: {said}"));
+    assert!(
+        at("First:      Free space on the disk") < at("1. Fix:"),
+        "{said}"
+    );
+}

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use schemars::JsonSchema;
@@ -15,6 +16,7 @@ use super::super::screens::{NextStep, next_step};
 use super::super::ui::{Reply, Ui};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::Hint;
+use crate::process::Signal;
 
 /// What the project holds; the scripts are executable.
 const FILES: [(&str, &str); 4] = [
@@ -63,6 +65,9 @@ const MORNING: [(&str, &[&str]); 6] = [
     ("Keep what passed, as ordinary commits", &["accept"]),
 ];
 
+/// How often it is asked whether a command has ended.
+const POLL: Duration = Duration::from_millis(50);
+
 /// Where the playground is, and what to do there.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "demo")]
@@ -99,7 +104,10 @@ pub(super) fn demo(context: &Context, args: &DemoArgs, ui: &Ui) -> Result<Reply>
             "Would make a project in {} and run a night there.\n",
             path.display()
         );
-        return Ok(Reply::new(Demo::new(path, false, None), text));
+        return Ok(Reply::new(
+            Demo::new(path, false, (None, ui.interactive)),
+            text,
+        ));
     }
     let folder = match named {
         Some(folder) => {
@@ -124,23 +132,26 @@ pub(super) fn demo(context: &Context, args: &DemoArgs, ui: &Ui) -> Result<Reply>
     );
     make(&folder)?;
     note(ui, "Its night of six iterations takes about ten seconds:");
-    let night = recover(&folder, &NIGHT, ui)?.arg("./agent.sh").status();
-    let night = night.context("cannot start this program")?;
+    let night = ended(context, ui, recover(&folder, &NIGHT, ui)?.arg("./agent.sh"))?;
     if let Some(signal) = context.interrupts.pending() {
         let stays = format!("interrupted; the playground stays in {}", folder.display());
         return Err(Error::interrupted(signal, stays));
     }
     let walks = ui.interactive && walk(context, ui, &folder)?;
-    let demo = Demo::new(folder, true, night.code());
+    let demo = Demo::new(folder, true, (night.code(), ui.interactive));
     let text = if walks { demo.place() } else { demo.text() };
     Ok(Reply::new(demo, text))
 }
 
 impl Demo {
-    fn new(path: PathBuf, changed: bool, exit_code: Option<i32>) -> Self {
+    fn new(path: PathBuf, changed: bool, (exit_code, asks): (Option<i32>, bool)) -> Self {
+        // Since an iteration was given up it asks where somebody can answer.
+        let yes = |words: &[&str]| (!asks && words == ["accept"]).then_some("--yes");
         let commands = MORNING.iter().map(|(description, words)| Step {
             description,
-            command: Hint::recover(*words).at(path.clone()).to_string(),
+            command: Hint::recover(words.iter().copied().chain(yes(words)))
+                .at(path.clone())
+                .to_string(),
         });
         Self {
             commands: commands.collect(),
@@ -238,6 +249,24 @@ fn recover(folder: &Path, words: &[&str], ui: &Ui) -> Result<Command> {
     Ok(command)
 }
 
+/// Runs it to its end; a signal that came to this process alone is passed on.
+fn ended(context: &Context, ui: &Ui, command: &mut Command) -> Result<ExitStatus> {
+    let mut child = command.spawn().context("cannot start this program")?;
+    let failed = "cannot wait for this program";
+    loop {
+        if let Some(status) = child.try_wait().context(failed)? {
+            return Ok(status);
+        }
+        if let Err(signal) = context.interrupts.sleep(POLL) {
+            // A terminal sends Ctrl-C to both.
+            if !(ui.interactive && signal == Signal::Int) {
+                signal.send(child.id());
+            }
+            return Ok(child.wait().context(failed)?);
+        }
+    }
+}
+
 /// Without what a surrounding run, or another repository, says in the environment.
 fn clean(command: &mut Command) -> &mut Command {
     for (name, _) in std::env::vars_os() {
@@ -257,8 +286,7 @@ fn walk(context: &Context, ui: &Ui, folder: &Path) -> Result<bool> {
         let shown = format!("\n{description}:\n$ {}", Hint::recover(words));
         match next_step(context, ui, &shown)? {
             NextStep::Run => {
-                let status: io::Result<ExitStatus> = recover(folder, words, ui)?.status();
-                status.context("cannot start this program")?;
+                ended(context, ui, &mut recover(folder, words, ui)?)?;
             }
             NextStep::Skip => {}
             NextStep::Leave => return Ok(false),

@@ -14,7 +14,7 @@ use crate::engine::base::clock;
 use crate::engine::{Context, answers, run};
 use crate::model::{Attempt, AttemptOutcome, Condition, FeedbackResult, Hint, Run, Standing};
 use crate::policy::report::{iteration_state, run_state};
-use crate::policy::retry::next_command;
+use crate::policy::retry::{manual_steps, next_command};
 use crate::store::views::AttemptHistory;
 
 /// The iterations of a run, a line an attempt.
@@ -256,7 +256,14 @@ pub(crate) fn driven_text(context: &Context, driven: &run::Driven, ui: &Ui) -> S
         ));
     }
     if let Some(night) = &driven.night {
-        return text + &in_short(ui, run, night, "", "", &Hint::clone);
+        // Another attempt is worth nothing before that.
+        let unrecoverable = run.failure.as_ref().filter(|failure| !failure.recoverable);
+        let steps = unrecoverable.filter(|_| !run.status.is_done());
+        let steps = steps.map_or_else(Vec::new, |failure| manual_steps(failure, None));
+        let first = steps
+            .first()
+            .map_or_else(String::new, |step| format!("First:      {step}\n"));
+        return text + &in_short(ui, run, night, "", &first, &Hint::clone);
     }
     let next = next_command(run, driven.outlook).unwrap_or_else(|| vec!["resume"]);
     let next = context.placed(Hint::recover(next).run(&run.key));

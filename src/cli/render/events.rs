@@ -27,7 +27,8 @@ fn said(ui: &Ui, event: &Event, line: &str, run: &str) -> String {
     let value: Value = serde_json::from_str(line).unwrap_or_default();
     let kind = value["type"].as_str().unwrap_or_default();
     let what = about(ui, &value["payload"]);
-    let parts: Vec<&str> = [run, &what]
+    let run = escape(&redact(run));
+    let parts: Vec<&str> = [&*run, &what]
         .into_iter()
         .filter(|part| !part.is_empty())
         .collect();
@@ -35,14 +36,9 @@ fn said(ui: &Ui, event: &Event, line: &str, run: &str) -> String {
         "{:>5} {} {kind:<22} {}",
         event.seq,
         date_time(event.at),
-        escape(&redact(&parts.join("  ")))
+        parts.join("  ")
     );
-    let text = text.trim_end();
-    if ui.color {
-        format!("{}\n", tinted(text.to_owned()))
-    } else {
-        format!("{text}\n")
-    }
+    format!("{}\n", text.trim_end())
 }
 
 /// What an event says, in a few words: which iteration, what came of it, which checkpoint, why.
@@ -65,6 +61,9 @@ fn about(ui: &Ui, payload: &Value) -> String {
         "/note",
         "/label",
     ];
+    // Words of others are never in colour, whatever they say.
+    let own = |text: String| if ui.color { tinted(text) } else { text };
+    let shown = |text: &str| escape(&redact(text));
     let mut parts: Vec<String> = Vec::new();
     for (name, field) in [("iteration", "/iteration"), ("attempt", "/attempt")] {
         parts.extend(
@@ -86,9 +85,14 @@ fn about(ui: &Ui, payload: &Value) -> String {
         texts
             .filter(|(_, text)| !text.is_empty())
             .map(|(field, text)| match field {
-                "/checkpoint/id" | "/checkpoint_id" | "/operation/checkpoint_id" => ui.word(text),
-                "/checkpoint/description" => ui.described(trigger.unwrap_or_default(), text),
-                _ => text.to_owned(),
+                "/checkpoint/id" | "/checkpoint_id" | "/operation/checkpoint_id" => {
+                    shown(&ui.word(text))
+                }
+                "/checkpoint/description" => {
+                    shown(&ui.described(trigger.unwrap_or_default(), text))
+                }
+                "/status" | "/outcome" | "/verdict" => own(shown(text)),
+                _ => shown(text),
             }),
     );
     let id = |value: &Value| Some(value.as_str()?.get(..10)?.to_owned());
@@ -98,7 +102,9 @@ fn about(ui: &Ui, payload: &Value) -> String {
             .and_then(id)
     };
     parts.extend(match (head("before"), head("after")) {
-        (Some(before), Some(after)) if before != after => Some(format!("HEAD {before} -> {after}")),
+        (Some(before), Some(after)) if before != after => {
+            Some(own(format!("HEAD {before} -> {after}")))
+        }
         _ => None,
     });
     let commits = payload["commits"].as_array().into_iter().flatten();
@@ -108,7 +114,7 @@ fn about(ui: &Ui, payload: &Value) -> String {
             .map(|commit| format!("commit {commit}")),
     );
     let changes = payload["changes"].as_array().into_iter().flatten();
-    parts.extend(changes.filter_map(Value::as_str).map(str::to_owned));
+    parts.extend(changes.filter_map(Value::as_str).map(shown));
     // A reason that is only the status once more is none.
     if let Some(status) = payload["status"].as_str() {
         let again = format!("the run stopped: {status}");

@@ -10,7 +10,7 @@ use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::engine::record::git_state::abort_of;
 use crate::engine::record::lane::OwnCommits;
-use crate::engine::record::stored::words_back;
+use crate::engine::record::stored::{own_work_back, words_back};
 use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::program::CommitJournal;
@@ -419,7 +419,7 @@ fn refuse_undecided(run: &Run, paths: &BTreeSet<RepoPath>, request: &Request) ->
     }
     let message = "the run changed files that had uncommitted changes before it: --uncommitted keep brings those back and \
                    leaves them uncommitted, --uncommitted replace commits what the run made of them";
-    let back = Hint::recover(words_back("initial", paths)).run(&run.key);
+    let back = own_work_back(&run.key, paths);
     let reason = "uncommitted before the run, and changed by it";
     Err(Error::new(ErrorKind::Conflicts, message)
         .paths(reasons(paths.clone(), reason))

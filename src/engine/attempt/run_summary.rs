@@ -11,7 +11,7 @@ use crate::engine::record::attempt_record::Ended;
 use crate::engine::record::lane::OwnCommits;
 use crate::engine::record::liveness;
 use crate::engine::record::run_settings::{is_unchecked, loops_of, settings_of};
-use crate::engine::record::stored::{load_both, words_back};
+use crate::engine::record::stored::{load_both, own_work_back};
 use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::{Objects, TreeLookup};
@@ -209,7 +209,7 @@ fn lost_work(context: &Context, state: &State, run: &Run) -> Result<Option<ToLoo
     let lost = context.repo()?.unlike_on_disk(&initial, &work)?;
     Ok(ToLookAt::uncommitted(
         &lost,
-        context.placed(Hint::recover(words_back("initial", &lost)).run(&run.key)),
+        context.placed(own_work_back(&run.key, &lost)),
     ))
 }
 

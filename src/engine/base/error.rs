@@ -331,6 +331,10 @@ impl From<SelectionError> for Error {
                 let number = format!("the one with number {selector} is named @{selector}");
                 (none, format!("No checkpoint available: {error}; {number}"))
             }
+            SelectionError::NotFound { selector, .. } if selector == "HEAD" => {
+                let ours = "that is git's; latest is the newest one, initial what the run began with";
+                (none, format!("No checkpoint available: {error}, {ours}"))
+            }
             _ => (none, format!("No checkpoint available: {error}")),
         };
         Self::new(kind, message).hint(Hint::recover(["checkpoint", "list", "--all-runs"]))

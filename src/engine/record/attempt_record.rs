@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::base::{Context, Error};
+use crate::engine::base::{Context, Result};
 use crate::model::run_line::run_line;
 use crate::model::{AttemptEnd, Cause, Checkpoint, ObjectId, ProcessId, Run, RunLine, Timestamp};
 use crate::policy::retry::Provider;
@@ -134,13 +134,21 @@ pub(in crate::engine) fn commits_since(
     head: Option<&ObjectId>,
     what: &str,
 ) -> Vec<ObjectId> {
-    let Some(now) = head_of(context).filter(|now| Some(now) != head) else {
+    let Some(now) = head_of(context) else {
         return Vec::new();
     };
-    let between = context
-        .repo()
-        .and_then(|repo| repo.commits_between(head, &now).map_err(Error::from));
-    between.unwrap_or_else(|error| {
+    let between = || -> Result<Vec<ObjectId>> {
+        let repo = context.repo()?;
+        let mut found = repo.commits_between(head, &now)?;
+        // A rebase that is given up afterwards brings them back.
+        if let (Some(head), Some(tip)) = (head, repo.rebased())
+            && repo.is_ancestor(head, &tip)?
+        {
+            found.extend(repo.commits_between(Some(head), &tip)?);
+        }
+        Ok(found)
+    };
+    between().unwrap_or_else(|error| {
         tracing::warn!(%error, "the {what}'s commits are not known; a rollback will ask about them");
         Vec::new()
     })

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::engine::base::{Context, Result, runs};
 use crate::git::Repo;
-use crate::git::repo::ForeignLock;
+use crate::git::repo::{Changes, ForeignLock};
 use crate::model::time::spoken_duration;
 use crate::model::{Attempt, Run, RunKey, State, Timestamp};
 use crate::os::boot_time;
@@ -173,33 +173,47 @@ pub(crate) fn changed_settings(context: &Context, key: &RunKey, iteration: u32) 
     })
 }
 
-/// Puts back what the run's latest iteration changed of those that keep git from working or start programs. All work trees
-/// share them: nothing is done while another run is at work. Returns the rules of `info/exclude` as the attempt had them,
-/// where they were put back: what they hid was not captured.
+/// Puts back what the run's latest iteration changed of those that keep git from working or start programs. Returns the rules
+/// of `info/exclude` as the attempt had them, where they were put back: what they hid was not captured.
 pub(crate) fn put_settings_back(context: &Context, key: &RunKey) -> Option<Vec<u8>> {
     let repo = context.git().filter(|_| !context.dry_run())?;
     let before = repo.own_ignore_rules();
+    put_back(context, key, Changes::OfIteration);
+    let now = repo.own_ignore_rules();
+    before.filter(|before| now.as_ref() != Some(before))
+}
+
+/// Puts back what a run changed of them and returns it. All work trees share them: nothing is done while another run is at work.
+pub(crate) fn put_back(context: &Context, key: &RunKey, which: Changes) -> Vec<String> {
     let is_other = |run: &&Run| {
         run.key != *key && !run.status.has_ended() && runs::driver(context.store(), run).is_some()
     };
     let put_all = || -> Result<Vec<String>> {
-        if context.load()?.state.runs.iter().any(|run| is_other(&run)) {
+        if !context.has_git() || context.load()?.state.runs.iter().any(|run| is_other(&run)) {
             return Ok(Vec::new());
         }
-        Ok(repo.put_settings_back(&key.to_string())?)
+        Ok(context.repo()?.put_settings_back(&key.to_string(), which)?)
     };
-    match put_all() {
-        Ok(done) if done.is_empty() => {}
-        Ok(done) => context.note(format!(
-            "git's settings that the attempt changed are as before: {}",
+    let who = match which {
+        Changes::OfIteration => "the attempt",
+        Changes::OfRun | Changes::PutBack => "the run",
+    };
+    let done = put_all().unwrap_or_else(|error| {
+        context.warn(format!(
+            "git's settings that {who} changed are not all as before: {error}"
+        ));
+        Vec::new()
+    });
+    if !done.is_empty() {
+        let how = if which == Changes::PutBack {
+            "as it left them"
+        } else {
+            "as before"
+        };
+        context.note(format!(
+            "git's settings that {who} changed are {how}: {}",
             done.join(", ")
-        )),
-        Err(error) => {
-            context.warn(format!(
-                "git's settings that the attempt changed are not all as before: {error}"
-            ));
-        }
+        ));
     }
-    let now = repo.own_ignore_rules();
-    before.filter(|before| now.as_ref() != Some(before))
+    done
 }

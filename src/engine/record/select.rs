@@ -187,7 +187,16 @@ pub(crate) fn checkpoint_beside<'a>(
     {
         return Err(is_foreign(&foreign));
     }
-    Ok(found?)
+    found.map_err(|error| {
+        let number = selector.to_string().parse().map(Selector::Seq);
+        let is_numbered = number.is_ok_and(|number| state.select(&number, None).is_ok());
+        let error = Error::from(error);
+        if is_numbered {
+            error.hint(context.rerun_numbered())
+        } else {
+            error
+        }
+    })
 }
 
 /// Two checkpoints of one run, from which and to which its course is looked through: the run that one of them belongs to which

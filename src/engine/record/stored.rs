@@ -152,6 +152,21 @@ impl Edits<'_> {
     }
 }
 
+/// Paths that a command names at most, where another one means the same.
+const IN_COMMAND: usize = 20;
+
+/// The command that brings a person's own uncommitted work back which a run changed.
+pub(in crate::engine) fn own_work_back(run: &RunKey, paths: &BTreeSet<RepoPath>) -> Hint {
+    let words = if paths.len() > IN_COMMAND {
+        ["accept", "--uncommitted", "keep"]
+            .map(str::to_owned)
+            .into()
+    } else {
+        words_back("initial", paths)
+    };
+    Hint::recover(words).run(run)
+}
+
 /// The words of the command that brings files, and nothing else, back to a checkpoint.
 pub(in crate::engine) fn words_back(selector: &str, paths: &BTreeSet<RepoPath>) -> Vec<String> {
     let words = ["checkpoint", "restore", selector].map(str::to_owned);

@@ -98,6 +98,11 @@ pub(crate) fn run(
     let journaled = JournalContext {
         clear_loop_state: request.initiator == Initiator::Policy,
         leave_memory: request.leaves_memory(&context.settings().rollback),
+        leave_branch: request.kind == OperationKind::Undo
+            && request
+                .undoes
+                .as_ref()
+                .is_some_and(|undone| undone.kind == OperationKind::Accept),
         on_top: head::is_on_top(&planned.head, request),
         of_base: planned.of_base,
         unlink: planned.nested.remove.clone(),
@@ -273,15 +278,12 @@ impl Journaled<'_> {
         }
         let (kind, target) = (&self.journal.kind, &self.engine.operation.checkpoint_id);
         let message = format!("recover: {kind} to {target}");
-        match (&after.branch, &after.commit) {
-            (Some(branch), Some(commit)) if after.branch != before.branch => {
-                if kind == OperationKind::Undo.as_str() {
-                    repo.leave_branch(lock, before, after, &message)?;
-                } else {
-                    repo.start_branch(lock, before, branch, commit, &message)?;
-                }
-            }
-            _ => repo.move_branch(lock, before, after.commit.as_ref(), &message)?,
+        if after.commit.is_none() || after.branch == before.branch {
+            repo.move_branch(lock, before, after.commit.as_ref(), &message)?;
+        } else if self.engine.leave_branch {
+            repo.leave_branch(lock, before, after, &message)?;
+        } else {
+            repo.switch(lock, before, after, &message)?;
         }
         Ok(())
     }

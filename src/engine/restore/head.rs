@@ -21,6 +21,7 @@ use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::restore::{Expect, IndexPlan, IndexSides, RestoreJournal};
 use crate::git::tree::TreeLookup;
 use crate::git::{Repo, WorktreeLock};
+use crate::model::checkpoint::trigger;
 use crate::model::lane::BEFORE_START;
 use crate::model::operation::GitFile;
 use crate::model::{
@@ -168,6 +169,35 @@ fn was_in_project(context: &Context, target: &Checkpoint) -> Result<bool> {
     Ok(in_project && worktree != here && here != main)
 }
 
+/// What HEAD goes back to where an operation that is taken back, or the run that is discarded, made it name another branch or
+/// none. A branch that has moved since is nobody's to put back, and only a person commits on top of what is left.
+pub(super) fn switch_back(
+    repo: &Repo,
+    (state, run): (&State, Option<&Run>),
+    (now, target): (&Head, &Head),
+    request: &RestoreRequest,
+) -> Option<HeadPlan> {
+    let commits = request.options.commits;
+    if now.branch == target.branch || matches!(commits, Commits::Keep | Commits::Revert) {
+        return None;
+    }
+    let is_left = if let Some(undone) = &request.undoes {
+        matches!(undone.kind, OperationKind::Accept | OperationKind::Discard)
+            && undone.head.after == now.commit
+    } else {
+        let run = run.filter(|_| request.kind == OperationKind::Discard);
+        let taken = run.map(|run| state.checkpoints_of(&run.key));
+        let last = taken.and_then(|mut all| all.rfind(|one| one.trigger == trigger::ATTEMPT));
+        last.is_some_and(|last| last.head_ref == now.branch && last.base_commit == now.commit)
+    };
+    let there = target
+        .branch
+        .as_ref()
+        .and_then(|branch| repo.resolve_ref(branch));
+    let is_there = there.is_none() || there == target.commit;
+    (is_left && is_there && target.commit.is_some()).then(|| HeadPlan::Switch(target.clone()))
+}
+
 /// Decides what happens to HEAD.
 ///
 /// A checkpoint of before a lane had its own branch (`before_lane`) names the one that the project was on. Where the lane's
@@ -203,17 +233,6 @@ pub(super) fn plan_head(
     // One from before there was a git repository has no HEAD.
     if commits == Commits::Keep || now == target || *target == Head::default() {
         return Ok(HeadPlan::Stay);
-    }
-    // `accept --branch` began a branch and left another one.
-    let switched = request
-        .undoes
-        .as_ref()
-        .filter(|undone| undone.kind == OperationKind::Accept);
-    if now.branch != target.branch
-        && target.branch.is_some()
-        && switched.is_some_and(|undone| undone.head.after == now.commit)
-    {
-        return Ok(HeadPlan::Switch(target.clone()));
     }
     if now.branch != target.branch {
         let name = |head: &Head| {
@@ -428,6 +447,9 @@ pub(super) struct JournalContext {
     /// Whether the working memory stays as it is.
     #[serde(default)]
     pub leave_memory: bool,
+    /// Whether the branch that HEAD leaves was begun by what is taken back, and goes with it.
+    #[serde(default)]
+    pub leave_branch: bool,
     /// Whether a commit with the checkpoint's tree came on top, which the index then follows.
     #[serde(default)]
     pub on_top: bool,
@@ -446,6 +468,7 @@ impl JournalContext {
             operation,
             clear_loop_state: false,
             leave_memory: false,
+            leave_branch: false,
             on_top: false,
             of_base: false,
             unlink: Vec::new(),
@@ -592,9 +615,9 @@ impl Journaled<'_> {
             && repo.head()? == *after
         {
             let message = format!("recover: {} reverted", self.journal.kind);
-            match (&before.branch, &before.commit) {
-                (Some(branch), Some(commit)) if before.branch != after.branch => {
-                    repo.start_branch(lock, after, branch, commit, &message)?;
+            match &before.commit {
+                Some(_) if before.branch != after.branch => {
+                    repo.switch(lock, after, before, &message)?;
                 }
                 _ => repo.move_branch(lock, after, before.commit.as_ref(), &message)?,
             }

@@ -189,7 +189,11 @@ pub(crate) fn plan(
         let before_lane = of_base || head::is_before_lane(context, state, run, target, now)?;
         let whose = OwnCommits::of(context, state, run, now)?;
         let then = &stored.manifest.head;
-        planned.head = head::plan_head(repo, &whose, now, then, request, before_lane)?;
+        let switched = head::switch_back(repo, (state, run), (now, then), request);
+        planned.head = match switched.filter(|_| !before_lane) {
+            Some(switched) => switched,
+            None => head::plan_head(repo, &whose, now, then, request, before_lane)?,
+        };
     }
     if context.has_git() && (restore_index || selection.is_all()) {
         let around = (&planned.head, &last_index);

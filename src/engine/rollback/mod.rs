@@ -21,6 +21,7 @@ use crate::engine::recovery;
 use crate::engine::restore::automatic::mixed;
 use crate::engine::restore::request::{Initiator, RestoreRequest};
 use crate::engine::runs::refuse_driven;
+use crate::git::repo::Changes;
 use crate::model::checkpoint::trigger;
 use crate::model::operation::Reposition;
 use crate::model::{
@@ -148,7 +149,38 @@ pub(crate) fn discard(context: &Context, options: &Options) -> Result<Restore> {
                 .hint(context.rerun(&["--yes"])));
         }
     }
-    rollback(context, &target, options)
+    let done = rollback(context, &target, options)?;
+    settings_follow(context, &done, Changes::OfRun);
+    Ok(done)
+}
+
+/// Puts git's settings and hooks back as a run that is discarded found them, or as it left them where that is undone.
+pub(crate) fn settings_follow(context: &Context, done: &Restore, which: Changes) {
+    let Some(run) = done.run.as_ref().filter(|_| done.changed) else {
+        return;
+    };
+    let back = if context.dry_run() {
+        Vec::new()
+    } else {
+        git_state::put_back(context, &run.key, which)
+    };
+    let changed = run.attempts().flat_map(|(_, attempt)| &attempt.git_changes);
+    // HEAD is the restore's own.
+    let others = changed.filter(|name| *name != "HEAD" && !back.contains(name));
+    let others: BTreeSet<&str> = others.map(String::as_str).collect();
+    if others.is_empty() || which == Changes::PutBack {
+        return;
+    }
+    let names = escape(&others.into_iter().collect::<Vec<_>>().join(", "));
+    context.note(if context.dry_run() {
+        format!("git's settings and hooks go back as well, as far as they are recorded: {names}")
+    } else {
+        format!(
+            "what the run changed of git's settings and hooks stays, as it is not recorded what they were, or they were changed \
+             since: {names}; git config --edit opens the settings, hooks lie in {}",
+            context.git().map_or_else(String::new, |repo| repo.common_dir().join("hooks").display().to_string())
+        )
+    });
 }
 
 impl Target {
@@ -195,16 +227,6 @@ fn request(
     }
     if *target == Target::Discard {
         run.map_or(Ok(()), |run| refuse_driven(context, run))?;
-        let attempts = run.into_iter().flat_map(Run::attempts);
-        let changed: BTreeSet<&str> = attempts
-            .flat_map(|(_, attempt)| attempt.git_changes.iter().map(String::as_str))
-            .collect();
-        if !changed.is_empty() {
-            context.note(format!(
-                "what the run changed of git's settings and hooks stays: {}",
-                escape(&changed.into_iter().collect::<Vec<_>>().join(", "))
-            ));
-        }
         let others = on_request::work_since(state, context, checkpoint.seq, run);
         if !others.is_empty() {
             context.note(format!(

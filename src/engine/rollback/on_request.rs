@@ -8,6 +8,7 @@
 //!
 //! Taking back restores, and doing them again. Undo and redo are restores themselves, with a safety checkpoint each.
 
+use super::settings_follow;
 use crate::engine::base::heartbeat::is_alive;
 use crate::engine::base::runs::way_to_stop;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
@@ -22,6 +23,7 @@ use crate::engine::restore::request::{
 };
 use crate::engine::step::{Crossing, compensate, is_ancestor_step};
 use crate::git::checkpoint::PreciousFile;
+use crate::git::repo::Changes;
 use crate::model::operation::UndoEntry;
 use crate::model::step::StepRef;
 use crate::model::{
@@ -379,7 +381,11 @@ pub(crate) fn redo(context: &Context, how: &Options) -> Result<Restore> {
 
 fn step(context: &Context, kind: OperationKind, how: &Options, of_run: bool) -> Result<Restore> {
     // A restore that was cut off is finished first: then there is something to take back.
-    restore_with(context, kind, |state| {
+    let done = restore_with(context, kind, |state| {
+        let named = context.naming().run_id.as_ref();
+        if named.is_some_and(|id| context.env("RECOVER_RUN_ID").as_deref() != Some(id.as_str())) {
+            select::require(context, state)?;
+        }
         let worktree = state.worktrees.get(&context.worktree_id());
         let entry: Option<&UndoEntry> = worktree.and_then(|worktree| match kind {
             OperationKind::Undo if of_run => worktree.of_runs.last(),
@@ -421,7 +427,17 @@ fn step(context: &Context, kind: OperationKind, how: &Options, of_run: bool) -> 
             undoes: Some(entry.clone()),
             ..RestoreRequest::noted(kind, state, &entry.checkpoint_id, options)?
         })
-    })
+    })?;
+    let command = done.result.operation.as_ref().map(|one| one.command);
+    if command == Some(OperationKind::Discard.as_str()) {
+        let which = if kind == OperationKind::Undo {
+            Changes::PutBack
+        } else {
+            Changes::OfRun
+        };
+        settings_follow(context, &done, which);
+    }
+    Ok(done)
 }
 
 /// Refuses, without a confirmation, to take back what a run did by itself, and to go back over what was done since.

@@ -47,18 +47,32 @@ pub(crate) fn require_command(context: &Context, argv: &[String], dir: &FolderId
 }
 
 /// What a shell does itself, without a program of that name.
-const BUILTINS: [&str; 12] = [
-    "cd", "source", ".", "export", "alias", "unset", "set", "eval", "umask", "ulimit", "pushd",
-    "popd",
+const BUILTINS: [&str; 21] = [
+    "exit", "return", "if", "for", "while", "until", "case", "!", "{", "cd", "source", ".",
+    "export", "alias", "unset", "set", "eval", "umask", "ulimit", "pushd", "popd",
 ];
+
+/// How many of them, the first, need no command after them.
+const WHOLE: usize = 9;
 
 /// What was probably meant by a command that cannot be started: a part of a shell, or a whole line as one word. Why, and the
 /// command.
 fn meant(context: &Context, argv: &[String], folder: &Path) -> Option<(&'static str, Vec<String>)> {
     let by_shell = |line: String| vec!["sh".to_owned(), "-c".to_owned(), line];
     let first = argv.first()?;
-    if BUILTINS.contains(&first.as_str()) {
-        let line = format!("{} && CMD", hint::join(argv));
+    // A whole line may be one word.
+    let name = first.split_whitespace().next()?;
+    if BUILTINS.contains(&name) {
+        let is_whole = BUILTINS[..WHOLE].contains(&name) || first.contains([';', '&', '|']);
+        let line = match argv {
+            [line] => line.clone(),
+            words => hint::join(words),
+        };
+        let line = if is_whole {
+            line
+        } else {
+            format!("{line} && CMD")
+        };
         return Some((
             "that is part of a shell, no program: sh -c runs a line",
             by_shell(line),
@@ -101,8 +115,37 @@ pub(super) fn require_reachable_bounds(context: &Context, spec: &RunSpec) -> Res
     Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["config", "--origins"])))
 }
 
+/// Says that a pipe is a word like any other, where what stands behind it is a program.
+fn warn_of_pipes(context: &Context, argv: &[String], dir: &FolderId) {
+    let is_joint = |word: &String| ["|", "||", "&&", ";"].contains(&word.as_str());
+    let folder = folder_of(context, dir);
+    let is_program =
+        |word: &String| problem_of(context, std::slice::from_ref(word), &folder).is_none();
+    let of_pipe = |words: &[String]| {
+        !words[0].starts_with('-') && is_joint(&words[1]) && is_program(&words[2])
+    };
+    if let Some([_, joint, ..]) = argv.windows(3).find(|words| of_pipe(words)) {
+        let quoted = |word: &String| {
+            if is_joint(word) {
+                word.clone()
+            } else {
+                hint::quote(word)
+            }
+        };
+        let line: Vec<String> = argv.iter().map(quoted).collect();
+        let by_shell = ["sh".to_owned(), "-c".to_owned(), line.join(" ")];
+        context.warn(format!(
+            "{} gets '{}' as a word; as a line for a shell: {}",
+            argv[0],
+            joint,
+            context.rerun_with(&by_shell)
+        ));
+    }
+}
+
 /// Says which of the other commands that come with a run cannot be started: they may come to be while it runs.
 pub(super) fn warn_of_others(context: &Context, spec: &RunSpec) {
+    warn_of_pipes(context, &spec.command, &spec.dir);
     let until = spec
         .until
         .as_ref()

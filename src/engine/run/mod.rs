@@ -268,6 +268,10 @@ fn new_run(context: &Context, state: &State, spec: RunSpec) -> Result<(RunKey, V
             // An attempt has the name of its own run from the environment.
             trust::refuse_to_agent(context, "run", Reach::Run)?;
             refuse_driven(context, run)?;
+            // It was not there when its number was chosen.
+            if let Some(series) = &naming.series {
+                return Err(series::begun_meanwhile(series, run));
+            }
             let status = run_state(run);
             let message = format!(
                 "run {} already exists ({status}): resume it, or choose another name with --run",

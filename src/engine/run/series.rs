@@ -6,13 +6,14 @@ use crate::engine::base::runs::latest_of_series;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::changes_since;
 use crate::engine::record::stored::baseline;
+use crate::engine::record::liveness::is_driven;
 use crate::engine::recovery;
 use crate::engine::remote::Server;
 use crate::engine::runs::refuse_driven;
 use crate::git::capture::Capture;
 use crate::model::{Hint, Run, RunId, RunSpec, RunStatus, State};
 use crate::policy::report::run_state;
-use crate::policy::retry::REPEATED;
+use crate::policy::retry::{Account, REPEATED, task_spent};
 
 /// What `run --series` is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,9 @@ pub(crate) fn next(context: &Context, series: &str) -> Result<Next> {
     let latest = latest_of_series(state.runs_of(&here), series);
     if let Some(run) = latest {
         refuse_driven(context, run)?;
+        if is_driven(context, &run.key) {
+            return Err(begun_meanwhile(series, run));
+        }
         match run.status {
             RunStatus::Complete | RunStatus::Accepted | RunStatus::Closed => {}
             RunStatus::Pending | RunStatus::InProgress | RunStatus::Paused | RunStatus::Parked => {
@@ -109,6 +113,7 @@ pub(super) fn repeated(
         return Ok(None);
     }
     let first = latest.spec.repeats.as_ref().unwrap_or(&latest.key.run_id);
+    refuse_spent(context, state, latest, first)?;
     context.note(format!(
         "run {} of this command did not end well, and nothing has changed since: their failed attempts are counted together; \
          recover retry-status --reset gives a new budget",
@@ -117,10 +122,39 @@ pub(super) fn repeated(
     Ok(Some(first.clone()))
 }
 
+/// Refuses to make a run that could not make a single attempt.
+fn refuse_spent(context: &Context, state: &State, latest: &Run, first: &RunId) -> Result<()> {
+    let account = Account {
+        state,
+        run: latest,
+        subtask: &format!("{first}/iteration-1"),
+        session: &latest.session,
+        witnessed: &[],
+    };
+    let retry = &context.settings().retry;
+    let Some(spent) = task_spent(&account, retry, context.clock.now()) else {
+        return Ok(());
+    };
+    let message = format!(
+        "{spent}, and nothing has changed since run {} of this command did not end well; a reset gives it a new budget",
+        latest.key
+    );
+    let reset = Hint::recover(["retry-status", "--reset"]).run(&latest.key);
+    Err(Error::new(ErrorKind::Exhausted, message).hint(reset))
+}
+
 fn number_of(series: &str, run: &Run) -> u32 {
     let rest = run.key.run_id.as_str().strip_prefix(series);
     let number = rest.and_then(|rest| rest.strip_prefix('-')?.parse().ok());
     number.unwrap_or(1)
+}
+
+/// Another process began the run that was to come next.
+pub(super) fn begun_meanwhile(series: &str, run: &Run) -> Error {
+    let key = &run.key;
+    let message =
+        format!("run {key} of series {series} was begun by another process just now: wait for it");
+    Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key))
 }
 
 fn ended_badly(series: &str, run: &Run) -> Error {

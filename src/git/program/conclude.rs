@@ -71,7 +71,13 @@ impl CommitJournal {
         let locked = Some(locked).filter(|_| !wanted.is_empty());
         if !self.has_moved(repo)? || repo.head()? == *before {
             match &self.new_branch {
-                Some(branch) => repo.start_branch(lock, before, branch, after, &self.message)?,
+                Some(branch) => {
+                    let begun = Head {
+                        branch: Some(branch.clone()),
+                        commit: Some(after.clone()),
+                    };
+                    repo.switch(lock, before, &begun, &self.message)?;
+                }
                 None => repo.move_branch(lock, before, Some(after), &self.message)?,
             }
         }

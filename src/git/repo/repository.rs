@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use git2::{ErrorCode, RepositoryOpenFlags, RepositoryState};
+use git2::{ErrorCode, Oid, RepositoryOpenFlags, RepositoryState};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -384,6 +384,18 @@ impl Repo {
             | RepositoryState::ApplyMailboxOrRebase => Some("rebase"),
             RepositoryState::ApplyMailbox => Some("am"),
         }
+    }
+
+    /// The tip of the branch that is being rebased, which giving the rebase up goes back to.
+    pub(crate) fn rebased(&self) -> Option<ObjectId> {
+        let tip = |folder: &str| {
+            let file = self.git_dir().join(folder).join("orig-head");
+            let tip = self.own().read(&file).ok()?;
+            let oid = Oid::from_str(String::from_utf8(tip).ok()?.trim()).ok()?;
+            let is_there = self.inner.find_commit(oid).is_ok();
+            is_there.then(|| ObjectId(oid.to_string()))
+        };
+        ["rebase-merge", "rebase-apply"].into_iter().find_map(tip)
     }
 
     /// Whether some objects may be missing because a server has promised them.

@@ -35,7 +35,7 @@ const PUT_BACK_SECTIONS: &[&str] = &["filter.", "alias."];
 /// What belongs to something else that would not follow.
 const ONLY_REPORTED: &[&str] = &["info/sparse-checkout", "info/refs"];
 
-/// What is stored of an attempt, and of those before it in the same iteration.
+/// What is stored of an attempt, and of those before it in the same run.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Stored {
     run: String,
@@ -74,8 +74,24 @@ enum Backup {
     File { mode: u32, content: String },
 }
 
+/// Which changes of a run to put back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changes {
+    /// Those of its latest iteration, for good.
+    OfIteration,
+    /// All of its attempts.
+    OfRun,
+    /// Those that [`Self::OfRun`] put back are made again.
+    PutBack,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 struct Change {
+    #[serde(default)]
+    iteration: u32,
+    /// Whether the attempt's own change was put back, and this would make it again.
+    #[serde(default)]
+    reverse: bool,
     name: String,
     before: Option<Entry>,
     after: Option<Entry>,
@@ -85,12 +101,13 @@ impl Repo {
     /// Records the settings at the beginning of an attempt.
     pub(crate) fn record_settings(&self, run: &str, iteration: u32) -> Result<()> {
         let mut stored = load(self)
-            .filter(|stored| stored.run == run && stored.iteration == iteration)
+            .filter(|stored| stored.run == run)
             .unwrap_or_default();
         if stored.salt.is_empty() {
-            (stored.run, stored.iteration) = (run.to_owned(), iteration);
+            run.clone_into(&mut stored.run);
             stored.salt = format!("{:032x}", fastrand::u128(..));
         }
+        stored.iteration = iteration;
         stored.began = read(self, &stored.salt);
         save(self, &stored)
     }
@@ -108,6 +125,8 @@ impl Repo {
         let change = |name: &String| {
             let (before, after) = (then.get(name).cloned(), after.get(name).cloned());
             (before != after).then(|| Change {
+                iteration,
+                reverse: false,
                 name: name.clone(),
                 before,
                 after,
@@ -121,18 +140,29 @@ impl Repo {
         Ok(shown)
     }
 
-    /// Puts back what the iteration's attempts changed, where it is still as they left it. Returns what was put back.
-    pub(crate) fn put_settings_back(&self, run: &str) -> Result<Vec<String>> {
+    /// Puts back changes of a run where all is still as they left it. Returns what was put back.
+    pub(crate) fn put_settings_back(&self, run: &str, which: Changes) -> Result<Vec<String>> {
         let Some(mut stored) =
             load(self).filter(|stored| stored.run == run && !stored.changes.is_empty())
         else {
             return Ok(Vec::new());
         };
+        let is_meant = |change: &Change| match which {
+            Changes::OfIteration => !change.reverse && change.iteration == stored.iteration,
+            Changes::OfRun => !change.reverse,
+            Changes::PutBack => change.reverse,
+        };
+        let all = std::mem::take(&mut stored.changes).into_iter();
+        let meant: Vec<Change>;
+        (meant, stored.changes) = all.partition(is_meant);
         let mut done = Vec::new();
-        for change in std::mem::take(&mut stored.changes).into_iter().rev() {
+        for change in meant.into_iter().rev() {
             let now = read(self, &stored.salt);
             if now.entries.get(&change.name) == change.after.as_ref() && put_back(self, &change)? {
                 done.push(shown(&change.name));
+                if which != Changes::OfIteration {
+                    stored.changes.push(change.inverted());
+                }
             }
         }
         stored.began = read(self, &stored.salt);
@@ -140,6 +170,17 @@ impl Repo {
         done.sort_unstable();
         done.dedup();
         Ok(done)
+    }
+}
+
+impl Change {
+    fn inverted(self) -> Self {
+        Self {
+            reverse: !self.reverse,
+            before: self.after,
+            after: self.before,
+            ..self
+        }
     }
 }
 

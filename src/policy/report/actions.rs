@@ -1,6 +1,6 @@
 //! What to do now: concrete steps, each with a command to copy where there is one.
 
-use super::summary::failures;
+use super::summary::{failures, files};
 use super::{Source, words};
 use crate::model::Hint;
 use crate::model::hint::{join, quote};
@@ -182,6 +182,18 @@ impl Steps<'_, '_> {
             _ => "Check external dependencies, and consider an alternative approach",
         };
         self.push(advice, None);
+        let changed = files(self.source).dependencies;
+        let names: Vec<_> = changed
+            .iter()
+            .map(|path| words::line(&path.to_lossy()))
+            .collect();
+        if !names.is_empty() {
+            let what = format!(
+                "Check external dependencies: attempts changed {}",
+                names.join(", ")
+            );
+            self.push(&what, None);
+        }
     }
 
     fn compare(&mut self) {

@@ -1,13 +1,13 @@
 //! Texts for git from a run's record: messages of commits, and title and body of a pull request, which are the same.
 
-use super::markdown::{code, text};
+use super::markdown::{code, fenced, text};
 use super::night::summary_of;
 use super::to_look_at::given_up;
 use super::words;
 use crate::model::{AttemptOutcome, Change, IterationStatus, Run};
 use crate::policy::changes::tampering_text;
 use crate::policy::secrets::redact;
-use crate::policy::text::{beginning, escape_lines};
+use crate::policy::text::beginning;
 
 /// How long a subject is at most, in characters.
 const LONGEST: usize = 72;
@@ -52,7 +52,60 @@ fn first_sentence(text: &str) -> String {
 /// A subject: `title`, cut between two words where it is too long, and, in its length, what comes after it.
 fn subject(title: &str, after: &str) -> String {
     let room = LONGEST.saturating_sub(after.chars().count());
-    format!("{}{after}", beginning(&words::line(title), room))
+    let title = message_text(&words::line(title));
+    format!("{}{after}", beginning(&title, room))
+}
+
+/// Others' words as `plain` writes them, with what a forge would act on as code, which it leaves alone: what closes an issue,
+/// refers to one or calls somebody.
+fn inert(words: &str, plain: &dyn Fn(&str) -> String) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut before: Vec<&str> = Vec::new();
+    let flush = |before: &mut Vec<&str>, parts: &mut Vec<String>| {
+        if !before.is_empty() {
+            parts.push(plain(&before.join(" ")));
+            before.clear();
+        }
+    };
+    for word in words.split_whitespace() {
+        let core = word.trim_matches(|c: char| !c.is_alphanumeric() && !"#@!/_-".contains(c));
+        if !is_acted_on(core) {
+            before.push(word);
+            continue;
+        }
+        flush(&mut before, &mut parts);
+        let (lead, trail) = word.split_once(core).unwrap_or_default();
+        parts.push(format!("{}{}{}", plain(lead), code(core), plain(trail)));
+    }
+    flush(&mut before, &mut parts);
+    parts.join(" ")
+}
+
+/// Whether a word is a reference or a mention: `#12`, `o/r#12`, `!12`, `GH-12`, `@name`, the address of an issue.
+fn is_acted_on(word: &str) -> bool {
+    let after = |mark: &str, is_meant: fn(char) -> bool| {
+        let mut found = word.match_indices(mark);
+        found.any(|(at, _)| word[at + mark.len()..].starts_with(is_meant))
+    };
+    let begins_name = |at: usize| !word[..at].ends_with(|c: char| c.is_alphanumeric());
+    after("#", |c| c.is_ascii_digit())
+        || after("!", |c| c.is_ascii_digit())
+        || word.to_ascii_uppercase().starts_with("GH-")
+        || ["/issues/", "/pull/", "/merge_requests/"]
+            .iter()
+            .any(|part| after(part, |c| c.is_ascii_digit()))
+        || after("@", char::is_alphanumeric)
+            && word.match_indices('@').any(|(at, _)| begins_name(at))
+}
+
+/// [`inert`] in a commit's message.
+fn message_text(words: &str) -> String {
+    inert(words, &str::to_owned)
+}
+
+/// [`inert`] in Markdown.
+fn markdown_text(words: &str) -> String {
+    inert(words, &text)
 }
 
 /// The title in the length of a subject.
@@ -96,14 +149,14 @@ pub(crate) fn message(about: &Subject<'_>) -> String {
     let said = iteration.and_then(|number| summary_of(run, number));
     let said = said.map_or_else(|| title(run), |said| first_sentence(&said));
     let mut text = format!("{}\n\n", subject(&said, &after));
-    for line in body(run, iteration, &str::to_owned) {
+    for line in body(run, iteration, &message_text) {
         text.push_str(&line);
         text.push('\n');
     }
     if iteration.is_none() && !folded.is_empty() {
         text.push_str("\nWith the work of these commits:\n");
         for line in folded {
-            text.push_str(&format!("- {}\n", redact(line)));
+            text.push_str(&format!("- {}\n", message_text(&redact(line))));
         }
     }
     text.push_str(&format!("\nRecover-Run: {}\n", run.key.run_id));
@@ -161,9 +214,11 @@ pub(crate) fn pull_request(run: &Run, changes: &[Change]) -> String {
         out.push_str(&text);
         out.push('\n');
     };
-    body(run, None, &text).into_iter().for_each(&mut line);
+    body(run, None, &markdown_text)
+        .into_iter()
+        .for_each(&mut line);
     let weakened = run.weakened_attempts().map(|(number, attempt)| {
-        let notes = text(&tampering_text(&attempt.notes, ", "));
+        let notes = markdown_text(&tampering_text(&attempt.notes, ", "));
         format!("- iteration {number} may have weakened tests: {notes}")
     });
     let look_at: Vec<String> = weakened.collect();
@@ -173,9 +228,7 @@ pub(crate) fn pull_request(run: &Run, changes: &[Change]) -> String {
     }
     if let Some(prompt) = &run.spec.prompt {
         line("\n## Task\n".to_owned());
-        escape_lines(prompt.trim())
-            .lines()
-            .for_each(|asked| line(format!("> {asked}")));
+        line(fenced("text", prompt.trim()));
     }
     if !changes.is_empty() {
         line("\n## Files\n".to_owned());
@@ -198,6 +251,16 @@ pub(crate) fn pull_request(run: &Run, changes: &[Change]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_closes_an_issue_or_calls_anybody() {
+        let given = "Closes #12, fixes o/r#3; thanks @name (GH-4), me@example.com *bold* https://github.com/o/r/issues/5. C# 8 !";
+        let message = "Closes `#12`, fixes `o/r#3`; thanks `@name` (`GH-4`), me@example.com *bold* \
+                       `https://github.com/o/r/issues/5`. C# 8 !";
+        assert_eq!(message_text(given), message);
+        assert_eq!(markdown_text(given), message.replace('*', "\\*"));
+        assert_eq!(subject("Fix #12", ""), "Fix `#12`");
+    }
 
     #[test]
     fn a_subject_is_a_sentence_and_ends_with_a_whole_word() {

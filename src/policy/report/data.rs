@@ -46,8 +46,26 @@ pub(crate) enum ReportKind {
     Run,
 }
 
+impl Report {
+    fn is_done(&self) -> bool {
+        let state = self.night.as_ref().map(|night| night.state.as_str());
+        state.is_some_and(|state| {
+            let done = ["complete", "accepted", "closed"];
+            done.iter().any(|word| state.starts_with(word))
+        })
+    }
+
+    /// What it is called: a run that is done needs nobody, whatever was given up in it.
+    pub(super) fn title(&self) -> &'static str {
+        match self.kind {
+            ReportKind::Escalation if self.is_done() => ReportKind::Run.title(),
+            kind => kind.title(),
+        }
+    }
+}
+
 impl ReportKind {
-    pub(super) fn title(self) -> &'static str {
+    fn title(self) -> &'static str {
         match self {
             Self::Escalation => "Escalation report",
             Self::Incident => "Incident report",
@@ -364,6 +382,8 @@ pub(crate) struct Files {
     pub entries: Vec<FileLine>,
     /// Attempts whose changes are known.
     pub attempts_compared: usize,
+    /// Those of the entries that declare or pin what the project depends on.
+    pub dependencies: Vec<RepoPath>,
 }
 
 /// A path that attempts changed.

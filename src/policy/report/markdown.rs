@@ -28,7 +28,7 @@ macro_rules! line {
 pub(crate) fn markdown(report: &Report) -> String {
     let mut out = format!(
         "<!-- {MARK} -->\n# {}: {}\n\n",
-        report.kind.title(),
+        report.title(),
         code(report.summary.run.run_id.as_str())
     );
     night(&mut out, report);
@@ -286,6 +286,15 @@ fn files(out: &mut String, report: &Report) {
         line!(out, "- … and {} more", files.total - files.entries.len());
     }
     out.push('\n');
+    let dependencies = files.dependencies.iter().map(|path| code(&path.to_lossy()));
+    let dependencies: Vec<String> = dependencies.collect();
+    if !dependencies.is_empty() {
+        line!(
+            out,
+            "### Dependencies\n\nChanged: {}\n",
+            dependencies.join(", ")
+        );
+    }
 }
 
 fn actions(out: &mut String, report: &Report) {

@@ -471,6 +471,40 @@ pub(crate) fn spans(state: &State, events: &[Event]) -> Vec<Span> {
     spans.split_off(spans.len().saturating_sub(MAX_COMPARED))
 }
 
+/// Files that declare or pin what a project depends on.
+const OF_DEPENDENCIES: [&str; 24] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "package.json",
+    "package-lock.json",
+    "yarn.lock",
+    "pnpm-lock.yaml",
+    "bun.lock",
+    "go.mod",
+    "go.sum",
+    "pyproject.toml",
+    "requirements.txt",
+    "poetry.lock",
+    "uv.lock",
+    "Pipfile",
+    "Pipfile.lock",
+    "Gemfile",
+    "Gemfile.lock",
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "composer.json",
+    "composer.lock",
+    "mix.exs",
+    "mix.lock",
+];
+
+fn is_of_dependencies(path: &RepoPath) -> bool {
+    let path = path.to_lossy();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    OF_DEPENDENCIES.contains(&name)
+}
+
 /// The paths that the attempts changed: those of failed attempts first, then those that changed most often.
 pub(super) fn files(source: &Source<'_>) -> Files {
     let in_scope: BTreeMap<AttemptRef, bool> = source
@@ -515,7 +549,10 @@ pub(super) fn files(source: &Source<'_>) -> Files {
     });
     let total = entries.len();
     entries.truncate(MAX_FILES);
+    let dependencies = entries.iter().map(|line| &line.path);
+    let dependencies = dependencies.filter(|path| is_of_dependencies(path));
     Files {
+        dependencies: dependencies.cloned().collect(),
         total,
         entries,
         attempts_compared: compared.len(),

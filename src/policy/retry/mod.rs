@@ -45,6 +45,19 @@ pub struct RetryStatus {
     pub cooldown_until: Option<Timestamp>,
 }
 
+/// Why no attempt is left over all runs of a task, where that is so.
+pub(crate) fn task_spent(
+    account: &Account<'_>,
+    retry: &RetrySettings,
+    now: Timestamp,
+) -> Option<String> {
+    let counts = account.counts(Cause::Unknown, now, Usage::default());
+    let budgets = budget::budgets(retry, None, counts);
+    let mut spent = budgets.iter().filter(|budget| budget.left == 0);
+    let of_task = spent.find(|budget| budget.scope == BudgetScope::Task)?;
+    Some(budget::spent_text(of_task, None))
+}
+
 /// Works it out for `run` at `now`.
 ///
 /// No wait is longer than it was decided to be: of a decision that [`is_from_the_future`], it begins at `seen`, when that

@@ -321,6 +321,11 @@ fn arranged(label: Label, names: usize, columns: usize) -> Pieces {
     } else {
         (0, 0)
     };
+    // Names of tests matter more than columns.
+    let unaligned = Label {
+        is_free: true,
+        ..label.clone()
+    };
     let mut row = label.name;
     pad(&mut row, states);
     row.extend(label.state);
@@ -330,6 +335,9 @@ fn arranged(label: Label, names: usize, columns: usize) -> Pieces {
     let right = columns - time.as_ref().map_or(0, |time| time.width() + 1);
     let from = details.max(width(&row) + 1);
     let text = whole_names(&label.details, right.saturating_sub(from));
+    if text.is_empty() && is_aligned && !unaligned.details.is_empty() {
+        return arranged(unaligned, names, columns);
+    }
     if !text.is_empty() {
         pad(&mut row, from);
         row.push((text, Tone::Plain));
@@ -363,7 +371,7 @@ fn whole_names(details: &[String], columns: usize) -> String {
         } else {
             head.rfind(' ')
         };
-        head[..end.unwrap_or(0)].to_owned()
+        head[..end.unwrap_or(head.len())].to_owned()
     });
     let head = head.filter(|head| !head.is_empty());
     head.map_or_else(String::new, |head| head + MORE)
@@ -552,7 +560,11 @@ mod tests {
             row(45, &names),
             "    attempt 1      failed      test_sum +2"
         );
-        assert_eq!(row(36, &names), "    attempt 1      failed");
+        assert_eq!(row(36, &names), "    attempt 1 failed test_sum +2");
+        assert_eq!(
+            row(44, &["test_the_total_of_the_whole_list"]),
+            "    attempt 1 failed test_the_total_of_t ..."
+        );
         assert_eq!(
             row(48, &["Timed out after 3 seconds"]),
             "    attempt 1      failed      Timed out ..."

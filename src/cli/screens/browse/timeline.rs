@@ -118,7 +118,7 @@ fn of_run(state: &State, run: &Run, (key, latest): (&Rc<RunKey>, u32), rows: &mu
 }
 
 /// What a row says, by columns.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Label {
     /// What it is, indented.
     pub name: Pieces,

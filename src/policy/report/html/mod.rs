@@ -63,7 +63,7 @@ impl Page<'_> {
 
 /// Renders the page, with times as they are `local` to whoever reads it.
 pub(crate) fn html(report: &Report, local: &dyn Fn(Timestamp) -> DateTime<FixedOffset>) -> String {
-    let title = format!("{}: {}", report.kind.title(), report.summary.run.run_id);
+    let title = format!("{}: {}", report.title(), report.summary.run.run_id);
     let body = Page { report, local }.body();
     // A hash of all the text, so that nobody whose text is in it can know the nonce beforehand.
     let nonce = format!("{:x}", Sha1::digest(body.0.as_bytes()));

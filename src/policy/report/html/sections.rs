@@ -48,7 +48,7 @@ impl Page<'_> {
         html! {
             header {
                 p.kind {
-                    (report.kind.title())
+                    (report.title())
                     @if let Some(subtask) = &report.subtask { " · subtask " (Line(subtask)) }
                 }
                 h1 { (Line(summary.run.run_id.as_str())) " " (badge(tone, &state)) }
@@ -285,7 +285,15 @@ impl Page<'_> {
         if files.entries.is_empty() {
             return Markup::default();
         }
+        let dependencies: Vec<_> = files
+            .dependencies
+            .iter()
+            .map(|path| path.to_lossy())
+            .collect();
         let list = html! {
+            @if !dependencies.is_empty() {
+                p { "Dependencies: " (dependencies.join(", ")) }
+            }
             ul.files {
                 @for entry in &files.entries { (file(entry)) }
                 @if files.total > files.entries.len() {
