@@ -554,7 +554,7 @@ fn refusal(project: &Context, state: &State, path: &Path) -> Result<Option<Error
     };
     let mut commands = back.at(project.place());
     let stands_at = match &kept {
-        Some(kept) => kept.head.as_ref(),
+        Some(kept) => kept.commit.as_ref(),
         None => tip.as_ref().or(held.base_commit.as_ref()),
     };
     let (id, there) = (held.id.as_str(), project.place_of(&path));

@@ -264,7 +264,7 @@ impl IndexFile {
         let word = |at: usize| {
             u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]])
         };
-        let stat = EntryStat {
+        let metadata = EntryStat {
             ctime: (word(0), word(4)),
             mtime: (word(8), word(12)),
             dev: word(16),
@@ -312,7 +312,7 @@ impl IndexFile {
             at,
             start,
             length,
-            stat,
+            stat: metadata,
             oid,
             mode: word(24),
             flags,

@@ -133,7 +133,12 @@ impl Repo {
         let writer = ObjectWriter::new(self, lock)?;
         let mut sink = into_writer(&writer);
         let blob = |data: &[u8]| writer.write(ObjectType::Blob, data);
-        let (stored, sent, leaving) = filtered(self, checkpoint, filter, &mut sink, &blob)?;
+        let stored = self.load_checkpoint(checkpoint)?;
+        let previous = filter.previous.as_ref();
+        let previous = previous.map(|previous| self.load_checkpoint(previous));
+        let mut walk = Walk::new(Database::open(self)?, filter, &mut sink, &blob);
+        let sent = walk.checkpoint(self, &stored, previous.transpose()?.as_ref())?;
+        let leaving = walk.leaving;
         let found = self
             .inner
             .find_commit(parse_oid(checkpoint)?)
@@ -216,28 +221,6 @@ impl Repo {
         leaving.withheld.dedup();
         Ok(leaving)
     }
-
-    /// What would leave of a checkpoint; nothing is written.
-    pub fn leaving(&self, checkpoint: &ObjectId, filter: &Filter) -> Result<Leaving> {
-        let (_, _, leaving) = filtered(self, checkpoint, filter, &mut only_ids(), &blob_id)?;
-        Ok(leaving)
-    }
-}
-
-/// A checkpoint, its trees without what stays here, and what leaves.
-fn filtered<'a>(
-    repo: &'a Repo,
-    checkpoint: &ObjectId,
-    filter: &'a Filter,
-    sink: Sink<'a>,
-    blob: &'a dyn Fn(&[u8]) -> Result<Oid>,
-) -> Result<(StoredCheckpoint, Sent, Leaving)> {
-    let stored = repo.load_checkpoint(checkpoint)?;
-    let previous = filter.previous.as_ref();
-    let previous = previous.map(|previous| repo.load_checkpoint(previous));
-    let mut walk = Walk::new(Database::open(repo)?, filter, sink, blob);
-    let sent = walk.checkpoint(repo, &stored, previous.transpose()?.as_ref())?;
-    Ok((stored, sent, walk.leaving))
 }
 
 fn blob_id(data: &[u8]) -> Result<Oid> {

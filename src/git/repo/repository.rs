@@ -456,8 +456,8 @@ impl Repo {
             .collect())
     }
 
-    /// What git still keeps of the linked work tree at `path`; `None` where it knows of none there.
-    pub(crate) fn find_linked(&self, path: &Path) -> Result<Option<LinkedWorktree>> {
+    /// The `HEAD` of the linked work tree at `path`, which git has beside its folder; `None` where it knows of none there.
+    pub(crate) fn find_linked(&self, path: &Path) -> Result<Option<Head>> {
         let failed = || Error::git(format!("look for the work tree {}", path.display()));
         let main = git2::Repository::open(self.common_dir()).map_err(failed())?;
         for name in main
@@ -475,11 +475,12 @@ impl Repo {
             }
             let file = self.common_dir().join("worktrees").join(name).join("HEAD");
             let text = fs::read_to_string(&file).at(&file)?;
-            let head = match text.trim().strip_prefix("ref: ") {
+            let branch = text.trim().strip_prefix("ref: ").map(str::to_owned);
+            let commit = match &branch {
                 Some(branch) => self.resolve_ref(branch),
                 None => Some(ObjectId(text.trim().to_owned())),
             };
-            return Ok(Some(LinkedWorktree { head }));
+            return Ok(Some(Head { commit, branch }));
         }
         Ok(None)
     }
@@ -677,11 +678,4 @@ fn place_of_link(start: &Path) -> Option<PathBuf> {
         .ancestors()
         .find(|folder| folder.join(".git").exists())?;
     place.join(".git").is_file().then(|| place.to_owned())
-}
-
-/// What git still keeps of a linked work tree, apart from its folder: `HEAD`, its reflog, the index, a restore's journal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LinkedWorktree {
-    /// The commit that its `HEAD` names; `None` for a branch without any.
-    pub head: Option<ObjectId>,
 }
