@@ -4,7 +4,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -38,7 +37,6 @@ use crate::policy::report::Night;
 use crate::policy::retry::{Outlook, ResumeOption, end_of_fix, manual_steps, resume_options};
 use crate::policy::secrets::redact;
 use crate::policy::text::escape;
-
 use crate::watch::Watcher;
 
 pub(crate) use crate::engine::attempt::run_summary::Retry;

@@ -29,7 +29,6 @@ use crate::model::{
     Checkpoint, Head, HeadMove, Hint, ObjectId, Operation, OperationKind, PathReason, RepoPath,
     Run, RunId, RunKey, RunLine, State,
 };
-
 use crate::policy::restore::{Selection, glob_of};
 use crate::process::Show;
 

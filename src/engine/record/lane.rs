@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-
 use std::path::{Path, PathBuf};
 
 use schemars::{JsonSchema, Schema};

@@ -20,7 +20,6 @@ use crate::engine::record::liveness::Driving;
 use crate::engine::record::select;
 use crate::engine::recovery;
 use crate::engine::remote::{TakeOver, plan_take_over, release, take_over};
-
 use crate::engine::run::{
     self, AgentChoice, DriveOptions, Driven, Outcome, drive, fix_session, prompt_of, retry,
 };

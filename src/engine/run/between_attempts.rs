@@ -12,7 +12,6 @@ use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::engine::rollback::{refuse_mixed, restore_checkpoint};
 use crate::git::tree::TreeLookup;
 use crate::model::checkpoint::trigger;
-
 use crate::model::run::{NO_CHECKPOINT, OnFailure};
 use crate::model::{Checkpoint, CheckpointId, Hint, Iteration, RepoPath, Run, RunKey, State};
 use crate::policy::restore::{Edits, glob_of};

@@ -15,7 +15,6 @@ use crate::engine::recovery;
 use crate::model::decision::BudgetScope;
 use crate::model::{Action, Hint, Payload, ProcessId, Run, RunKey, Standing, State, Timestamp};
 use crate::policy::retry::{Account, RetryStatus};
-
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
