@@ -46,7 +46,7 @@ fn steps(node: &YamlOwned) -> Vec<&YamlOwned> {
     };
     let own = node
         .as_mapping_get("steps")
-        .and_then(|own| own.as_sequence());
+        .and_then(YamlOwned::as_sequence);
     map.values()
         .flat_map(steps)
         .chain(own.into_iter().flatten())
@@ -149,7 +149,7 @@ fn the_workflow_of_the_readme_works() {
         };
         for (name, value) in step
             .as_mapping_get("env")
-            .and_then(|env| env.as_mapping())
+            .and_then(YamlOwned::as_mapping)
             .into_iter()
             .flatten()
         {
