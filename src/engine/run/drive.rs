@@ -98,7 +98,6 @@ fn drive_held(
         unstartable: None,
         stopped: None,
         has_attempted: false,
-        limited_until: None,
         parked_since: None,
         waited: Duration::ZERO,
         session,
@@ -130,8 +129,6 @@ struct Driver<'a> {
     stopped: Option<Error>,
     /// Whether it has made an attempt.
     has_attempted: bool,
-    /// When the limit resets with which the latest attempt ended, which passed.
-    limited_until: Option<Timestamp>,
     /// When the wait began that a user was notified of.
     parked_since: Option<Timestamp>,
     /// How long it has waited in all.
@@ -214,7 +211,6 @@ impl Driver<'_> {
         self.has_attempted = true;
         self.interrupted = executed.interrupted;
         self.child_exit_code = executed.child_exit_code;
-        self.limited_until = executed.limited_until;
         let ended = self.end(&started, executed.ending)?;
         if self.interrupted.is_none() && !is_stopped {
             self.unstartable = self.still_missing(&ended);
@@ -339,9 +335,7 @@ impl Driver<'_> {
         {
             return Err(Halt::At(ended));
         }
-        let total = run.spec.iterations_total;
-        let is_left = total.is_none_or(|total| run.current_iteration <= total);
-        if is_left && !run.is_out_of_iterations() {
+        if run.has_iterations_left() {
             return Ok(());
         }
         Err(Halt::At(
@@ -375,24 +369,12 @@ impl Driver<'_> {
         let state = self.context.load()?.state;
         let settings = run_settings::settings_of(self.context, run);
         match self.status(&state, run, &settings).standing {
-            Standing::Allowed => match self.limited_until.take() {
-                // Where it is not waited for, the next attempt finds out.
-                Some(until) if !self.options.no_wait && self.is_awaited(until, &settings) => {
-                    self.wait_until(run, until)
-                }
-                _ => Ok(()),
-            },
+            Standing::Allowed => Ok(()),
             Standing::Exhausted => Err(Halt::At(Outcome::Failed)),
             Standing::NeedsPerson => Err(Halt::At(Outcome::Escalated)),
             Standing::Wait(until) if self.context.progress.skips_wait(until) => Ok(()),
             Standing::Wait(until) => self.wait_until(run, until),
         }
-    }
-
-    /// Whether a time lies ahead, and no further than a limit is waited for.
-    fn is_awaited(&self, until: Timestamp, settings: &Settings) -> bool {
-        let wait = until.since(self.context.clock.now());
-        !wait.is_zero() && wait <= settings.retry.max_park
     }
 
     fn wait_until(&mut self, run: &Run, until: Timestamp) -> Step {

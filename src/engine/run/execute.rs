@@ -38,13 +38,12 @@ use crate::engine::trust;
 use crate::git::repo::ForeignLock;
 use crate::model::agent_record::{AgentKind, AgentRecord, Usage};
 use crate::model::event::{AttemptEnd, Payload};
-use crate::model::failure::Failure;
+use crate::model::failure::{Cause, Failure};
 use crate::model::feedback::CheckKind;
 use crate::model::path::FolderId;
 use crate::model::run::{Leftover, ProcessId, Run, RunKey};
 use crate::model::spec::{Launch, PromptMode};
 use crate::model::state::State;
-use crate::model::time::Timestamp;
 use crate::os::own_program;
 use crate::policy::classify::{self, classify, stage_of_command};
 use crate::policy::prompt::{PromptParts, prompt};
@@ -66,8 +65,6 @@ pub(super) struct Executed {
     pub interrupted: Option<i32>,
     /// Exit code of the child.
     pub child_exit_code: Option<i32>,
-    /// When the limit resets with which an attempt ended that passed.
-    pub limited_until: Option<Timestamp>,
 }
 
 /// How an attempt ends that was not even run: as cancelled, so that nothing is charged for it.
@@ -233,7 +230,6 @@ pub(super) fn execute(
             ending,
             interrupted,
             child_exit_code,
-            limited_until: None,
         });
     }
     let mut env = identity(before, started.iteration, Some(started.attempt));
@@ -251,18 +247,19 @@ pub(super) fn execute(
     settle_locks(context, &locks);
     ending.end.leftovers = leftovers;
     let interrupted = report.interrupted;
-    let mut limited_until = None;
     if interrupted.is_some() {
         ending.end.failure = Some(classify::cancelled());
     } else if let Some(failure) = failure {
         if report.first_failure.is_some() {
             ending.end.failure = Some(failure);
         } else {
-            context.note(format!(
-                "the agent ended with \"{}\", but what it left passes its checks",
-                failure.message
-            ));
-            limited_until = failure.retry_after;
+            let message = &failure.message;
+            let note =
+                format!("the agent ended with \"{message}\", but what it left passes its checks");
+            context.note(note.clone());
+            ending.end.notes.push(note);
+            let is_limit = failure.cause == Cause::RateLimited;
+            ending.end.limit = is_limit.then(|| Box::new(failure));
         }
     } else if let Some((feedback, evidence)) = report.first_failure {
         let (rules, now) = (&context.settings().rules, context.clock.now());
@@ -278,7 +275,6 @@ pub(super) fn execute(
         ending,
         interrupted,
         child_exit_code,
-        limited_until,
     })
 }
 
