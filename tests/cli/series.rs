@@ -1,8 +1,11 @@
 //! `--series`: one name for every night. A positional run, and what two names for one come to. What a loop off a terminal gets.
 
+use std::process::Stdio;
+
 use serde_json::Value;
 
 use crate::env::TestEnv;
+use crate::live::ended;
 use crate::run::quick;
 
 fn next(env: &TestEnv, code: i32, command: &str) -> Value {
@@ -265,4 +268,42 @@ fn what_gives_a_failing_command_its_attempts_back() {
         FAILS,
     ]);
     assert!(ran.expect(8).stderr.contains("it broke"));
+}
+
+/// Nights that begin at once in several work trees get a name each.
+#[test]
+fn each_work_tree_gets_a_night_of_its_own() {
+    let env = TestEnv::repo();
+    let places = ["work", "linked1", "linked2", "linked3"];
+    for place in &places[1..] {
+        env.git(&["worktree", "add", "-q", &format!("../{place}")]);
+    }
+    let night = ["run", "--series", "night", "--", "true"];
+    let start = |place: &&str| {
+        let mut command = env.recover_command(&night);
+        command
+            .current_dir(env.work().parent().expect("a folder").join(place))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.spawn().expect("recover starts")
+    };
+    let all: Vec<_> = places.iter().map(start).collect();
+    for child in all {
+        let ran = ended(child).expect(0);
+        assert_eq!(
+            ran.stderr.matches("this is run night").count(),
+            1,
+            "{}",
+            ran.stderr
+        );
+    }
+    let runs = env.json(0, &["runs", "--all"])["runs"].clone();
+    let mut names: Vec<&str> = runs
+        .as_array()
+        .expect("runs")
+        .iter()
+        .filter_map(|run| run["run_id"].as_str())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["night", "night-2", "night-3", "night-4"]);
 }
