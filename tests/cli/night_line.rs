@@ -486,7 +486,7 @@ fn a_run_that_needs_a_person_names_the_test_that_fails() {
     assert_eq!(
         end[..3],
         [
-            "Changed:    1 file +1 −0",
+            "Changed:    1 file +1 −0; not rolled back: 1 file of iteration 2",
             "         1  Tried",
             "To look at: iteration 2 failed: t.py::test_a"
         ],

@@ -307,3 +307,100 @@ fn each_work_tree_gets_a_night_of_its_own() {
     names.sort_unstable();
     assert_eq!(names, ["night", "night-2", "night-3", "night-4"]);
 }
+
+/// Nights that nobody decided on, each of which changed `a.txt` and made a file.
+fn nights(env: &TestEnv) {
+    for number in 1..=3 {
+        let command = format!("echo n{number} >> a.txt; echo {number} > n{number}.txt");
+        next(env, 0, &command);
+    }
+}
+
+// What earlier nights left is theirs, not a person's, and they are accepted one after another.
+#[test]
+fn nights_that_nobody_accepted_are_told_from_a_persons_work() {
+    let env = TestEnv::repo();
+    nights(&env);
+    let shown = env.recover(&[]).expect(0).stdout;
+    assert!(
+        shown.contains(
+            "work of run night-2 that is not accepted yet: a.txt; recover accept night commits that first"
+        ) && shown.contains("\n1. Keep:    recover accept night\n")
+            && !shown.contains("changes of yours"),
+        "{shown}"
+    );
+    let refused = env.error(13, &["accept"]);
+    let message = refused["message"].as_str().expect("a message");
+    assert!(message.contains("accept run night first"), "{refused}");
+    let plan = env
+        .recover(&["accept", "night", "--dry-run"])
+        .expect(0)
+        .stdout;
+    assert!(
+        plan.contains("    a.txt  (of run night-3)\n    n2.txt  (of run night-2)\n")
+            || plan.contains("    n2.txt  (of run night-2)\n"),
+        "{plan}"
+    );
+    assert!(!plan.contains("edited since"), "{plan}");
+    for name in ["night", "night-2", "night-3"] {
+        let accepted = env.json(0, &["accept", name]);
+        assert_eq!(accepted["look_at"], serde_json::json!([]), "{accepted:#}");
+    }
+    assert_eq!(env.git(&["status", "--porcelain"]), "");
+    assert_eq!(env.git(&["log", "--format=%s"]).lines().count(), 4);
+}
+
+// A person's own change beside it is still theirs.
+#[test]
+fn a_persons_change_between_nights_stays_theirs() {
+    let env = TestEnv::repo();
+    next(&env, 0, "echo n1 >> a.txt");
+    env.write("a.txt", "mine\n");
+    next(&env, 0, "echo n2 > a.txt");
+    let shown = env.recover(&[]).expect(0).stdout;
+    assert!(
+        shown.contains("uncommitted changes of yours: a.txt"),
+        "{shown}"
+    );
+}
+
+// What is said of a tree in which the last iteration failed.
+#[test]
+fn what_a_failed_iteration_left_is_told() {
+    let env = quick();
+    let run = |name: &str, iterations: &str, check: &str| {
+        env.recover(&[
+            "run",
+            "--run",
+            name,
+            "--iterations",
+            iterations,
+            "--attempts",
+            "1",
+            "--feedback",
+            check,
+            "--",
+            "sh",
+            "-c",
+            "for file in a b; do echo x > $file$RECOVER_ITERATION.new; done",
+        ])
+        .expect(8)
+        .stdout
+    };
+    let ended = run("all", "1", "test=false");
+    let left = "Changed:    not rolled back: 2 files of iteration 1\n";
+    assert!(ended.contains(left), "{ended}");
+    let shown = env.recover(&["status"]).expect(0).stdout;
+    assert!(shown.contains(left), "{shown}");
+    env.json(0, &["discard", "--yes"]);
+    let ended = run("last", "2", "test=[ $RECOVER_ITERATION = 1 ]");
+    let left = "Changed:    2 files +2 −0; not rolled back: 2 files of iteration 2\n";
+    assert!(ended.contains(left), "{ended}");
+    let plan = env.recover(&["accept", "--dry-run"]).expect(0).stdout;
+    assert!(plan.contains("    a2.new  (of run last)\n"), "{plan}");
+    // What is gone is not there.
+    env.remove("a2.new");
+    env.remove("b2.new");
+    let shown = env.recover(&["status"]).expect(0).stdout;
+    assert!(!shown.contains("not rolled back"), "{shown}");
+}

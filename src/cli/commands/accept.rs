@@ -214,10 +214,23 @@ fn told(accepted: &accept::AcceptResult, all: bool) -> String {
             escape(kept)
         ));
     }
-    if !accepted.hand_edits.is_empty() {
+    let is_of_run = |path: &&RepoPath| accepted.of_runs.iter().any(|one| one.path == **path);
+    let edited: Vec<_> = accepted
+        .hand_edits
+        .iter()
+        .filter(|path| !is_of_run(path))
+        .collect();
+    if !edited.is_empty() {
         text.push_str("  edited since the run, and still uncommitted:\n");
-        for path in &accepted.hand_edits {
+        for path in edited {
             text.push_str(&format!("    {}\n", escape(&path.to_lossy())));
+        }
+    }
+    if !accepted.of_runs.is_empty() {
+        text.push_str("  left in the work tree by runs, and still uncommitted:\n");
+        for one in &accepted.of_runs {
+            let (path, run) = (escape(&one.path.to_lossy()), escape(&one.reason));
+            text.push_str(&format!("    {path}  (of run {run})\n"));
         }
     }
     text

@@ -37,6 +37,9 @@ pub(crate) struct Night {
     pub tokens: Option<Tokens>,
     /// What differs between its first and its last good checkpoint; `None` where one of them is not there.
     pub files: Option<ChangedFiles>,
+    /// What its last attempts left in the work tree on top of that, and was not rolled back.
+    #[serde(rename = "not_rolled_back", skip_serializing_if = "Option::is_none")]
+    pub left: Option<LeftInTree>,
     /// All of that in one line.
     pub summary: String,
     /// The command to go on with, which works from any folder.
@@ -104,6 +107,16 @@ pub(crate) struct NightIterations {
     pub cancelled: usize,
     /// Not over yet.
     pub under_way: usize,
+}
+
+/// What failed attempts left in the work tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "left_in_tree")]
+pub(crate) struct LeftInTree {
+    /// The last iteration that left something.
+    pub iteration: u32,
+    /// How many files are not as in the last good checkpoint, or as the run began.
+    pub files: usize,
 }
 
 /// Paths and lines; binary content has no lines.
@@ -260,8 +273,10 @@ pub(crate) struct Around {
     pub now: Option<Timestamp>,
     /// Whether another attempt begins later by itself.
     pub waits: bool,
-    /// A person's own work that it changed.
-    pub uncommitted: Option<ToLookAt>,
+    /// Work of a person, or of runs that are not accepted, that it changed.
+    pub uncommitted: Vec<ToLookAt>,
+    /// What failed attempts left in the work tree.
+    pub left: Option<LeftInTree>,
 }
 
 impl Night {
@@ -316,6 +331,7 @@ impl Night {
             cost_usd: run.usage().cost_usd(),
             tokens: run.usage().tokens,
             files: around.files,
+            left: around.left,
             summary: String::new(),
             next: None,
             commands: Vec::new(),
@@ -392,6 +408,14 @@ impl Night {
     }
 }
 
+impl LeftInTree {
+    /// `not rolled back: 2 files of iteration 2`.
+    pub(crate) fn told(self) -> String {
+        let files = words::count(self.files, "file");
+        format!("not rolled back: {files} of iteration {}", self.iteration)
+    }
+}
+
 impl ChangedFiles {
     /// `84 files +1,204 −300`.
     pub(crate) fn told(self) -> String {
@@ -455,6 +479,7 @@ mod tests {
                 added: Some(1_204),
                 deleted: Some(300),
             }),
+            left: None,
             summary: String::new(),
             next: None,
             commands: Vec::new(),
