@@ -404,3 +404,25 @@ fn what_a_failed_iteration_left_is_told() {
     let shown = env.recover(&["status"]).expect(0).stdout;
     assert!(!shown.contains("not rolled back"), "{shown}");
 }
+
+// `recover` and `recover status` are about the same run, in every work tree.
+#[test]
+fn alone_and_status_are_about_the_same_run() {
+    let env = TestEnv::repo();
+    env.git(&["worktree", "add", "-q", "../linked"]);
+    let night = ["--series", "night", "--", "true"];
+    env.recover(&[&["-C", "../linked", "run"][..], &night].concat())
+        .expect(0);
+    for args in [&[][..], &["status"]] {
+        let shown = env.recover(args).expect(0).stdout;
+        assert!(shown.starts_with("Run night: "), "{shown}");
+        assert!(shown.contains("linked"), "{shown}");
+    }
+    next(&env, 0, "true");
+    env.recover(&[&["-C", "../linked", "run"][..], &night].concat())
+        .expect(0);
+    for args in [&[][..], &["status"]] {
+        let shown = env.recover(args).expect(0).stdout;
+        assert!(shown.starts_with("Run night-2: "), "{shown}");
+    }
+}

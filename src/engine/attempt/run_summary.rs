@@ -646,11 +646,21 @@ pub(crate) struct Retry {
     pub max_attempts: u32,
     /// The `recover` that makes an attempt of it now, by its process id: no other one is allowed meanwhile.
     pub under_way: Option<u32>,
+    /// Whether a `recover` drives the run, and begins the next attempt by itself.
+    pub is_driven: bool,
 }
 
 impl Retry {
     /// Whether an attempt is allowed now.
     pub(crate) fn is_allowed(&self) -> bool {
         self.standing == Standing::Allowed && self.under_way.is_none()
+    }
+
+    /// Whether a run that `recover` started waits, and no `recover` is there to go on when the wait is over.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        let is_supervised = |run: &Run| !run.spec.command.is_empty();
+        matches!(self.standing, Standing::Wait(_))
+            && !self.is_driven
+            && self.run.as_ref().is_some_and(is_supervised)
     }
 }

@@ -355,6 +355,7 @@ fn held_views(context: &Context, state: &State) -> Vec<(PathBuf, Retry)> {
                 status: Some(status),
                 max_attempts: retry.override_attempts.unwrap_or(retry.max_attempts),
                 under_way: None,
+                is_driven: false,
             };
             all.push((path.clone(), held));
         }

@@ -56,6 +56,7 @@ fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
             standing: Standing::Allowed,
             max_attempts,
             under_way: None,
+            is_driven: false,
         };
     };
     reconsider(context, &mut run);
@@ -77,6 +78,7 @@ fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
         standing,
         max_attempts,
         under_way,
+        is_driven: others.is_some(),
     }
 }
 
