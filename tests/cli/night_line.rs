@@ -554,7 +554,7 @@ fn what_ended_since_the_last_look_is_told_of_all_work_trees() {
                 "\n1. Keep:    recover -C {} accept --run b\n",
                 place.display()
             ))
-            && first.contains("\nAlso ended since you last looked:\nRun a: complete; "),
+            && first.contains("\nAlso ended, not accepted or closed yet:\nRun a: complete; "),
         "{first}"
     );
     assert_eq!(env.recover(&[]).expect(0).stdout, first);

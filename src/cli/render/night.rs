@@ -142,7 +142,13 @@ pub(crate) fn ended_text(ui: &Ui, ended: &[&status::EndedRun]) -> String {
     if ended.is_empty() {
         return String::new();
     }
-    let mut text = "\nAlso ended since you last looked:\n".to_owned();
+    let since = if ui.width.is_some() {
+        " since you last looked"
+    } else {
+        // A look is what a person sees on a terminal.
+        ", not accepted or closed yet"
+    };
+    let mut text = format!("\nAlso ended{since}:\n");
     for one in ended {
         let next = one.night.commands.iter().find(|next| next.recommended);
         let next = next.map(|next| {
@@ -160,11 +166,4 @@ pub(crate) fn ended_text(ui: &Ui, ended: &[&status::EndedRun]) -> String {
         );
     }
     text
-}
-
-/// What became of a run that is of another work tree maybe, whose commands name it.
-pub(crate) fn ended_in_short(ui: &Ui, one: &status::EndedRun) -> String {
-    in_short(ui, &one.run, &one.night, "", "", &|command| {
-        named(command, Some(&one.run.key), one.elsewhere.as_ref())
-    })
 }
