@@ -426,3 +426,36 @@ fn alone_and_status_are_about_the_same_run() {
         assert!(shown.starts_with("Run night-2: "), "{shown}");
     }
 }
+
+// What nobody decided on stays open, and the note counts what `runs` lists.
+#[test]
+fn closing_all_leaves_open_what_nobody_decided_on() {
+    let env = TestEnv::repo();
+    next(&env, 0, "true");
+    next(&env, 0, "echo two >> a.txt");
+    env.json(0, &["accept"]);
+    next(&env, 0, "echo three >> a.txt");
+    let noted = env.recover(&["accept", "--dry-run"]).expect(0).stderr;
+    assert!(
+        noted.contains("; 1 other run is not closed: recover runs"),
+        "{noted}"
+    );
+    let closed = env.json(0, &["close", "--all-ended"]);
+    let ids = |which: &str| -> Vec<String> {
+        let runs = closed[which].as_array().expect("runs");
+        runs.iter().map(|run| name_of(run).to_owned()).collect()
+    };
+    assert_eq!(ids("left_open"), ["night-3"]);
+    assert_eq!(ids("runs"), ["night", "night-2"]);
+    let said = env.recover(&["close", "--all-ended"]).expect(0).stdout;
+    assert!(
+        said.starts_with("Left open, as their work is not accepted or discarded: night-3;"),
+        "{said}"
+    );
+    let closed = env.json(0, &["close", "--all-ended", "--yes"]);
+    assert_eq!(name_of(&closed["runs"][0]), "night-3");
+}
+
+fn name_of(run: &Value) -> &str {
+    run["run_id"].as_str().expect("a name")
+}

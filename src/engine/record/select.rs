@@ -99,7 +99,7 @@ fn say_which(context: &Context, naming: &Naming, state: &State, (taken, status):
         return;
     }
     let others = candidates(naming, &context.worktree_id(), state)
-        .filter(|run| run.key != *taken)
+        .filter(|run| run.key != *taken && run.status != RunStatus::Accepted)
         .count();
     if others > 0 {
         let others = if others == 1 {
