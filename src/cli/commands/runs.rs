@@ -58,8 +58,15 @@ pub(super) fn close_chosen(context: &Context, chosen: &runs::Chosen) -> Result<R
     for run in &closed.runs {
         text.push_str(&format!("{verb} run {}.\n", run.key));
     }
-    if text.is_empty() {
+    if text.is_empty() && closed.left_open.is_empty() {
         text.push_str("Nothing to close.\n");
+    }
+    if !closed.left_open.is_empty() {
+        let keys = closed.left_open.iter().map(|run| run.key.to_string());
+        text.push_str(&format!(
+            "Left open, as their work is not accepted or discarded: {}; recover close --all-ended --yes closes them too.\n",
+            keys.collect::<Vec<_>>().join(", ")
+        ));
     }
     Ok(Reply::new(closed, text))
 }
