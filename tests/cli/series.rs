@@ -459,3 +459,29 @@ fn closing_all_leaves_open_what_nobody_decided_on() {
 fn name_of(run: &Value) -> &str {
     run["run_id"].as_str().expect("a name")
 }
+
+// A discard that takes an accepted run's commit off the branch names it.
+#[test]
+fn discard_names_the_commits_that_leave_the_branch() {
+    let env = TestEnv::repo();
+    next(&env, 0, "echo two >> a.txt");
+    let accepted = env.recover(&["accept"]).expect(0).stdout;
+    assert!(accepted.contains("\nShown by: git show "), "{accepted}");
+    let head = env.git(&["rev-parse", "HEAD"]);
+    let refused = env.error(13, &["discard"]);
+    let message = refused["message"].as_str().expect("a message");
+    assert!(
+        message.contains("HEAD moves from ") && message.contains(" and 1 commit leaves the branch"),
+        "{refused}"
+    );
+    let plan = env.json(0, &["discard", "--dry-run"]);
+    assert_eq!(plan["plan"]["commits_left"][0], head.trim(), "{plan:#}");
+    let planned = env.recover(&["discard", "--dry-run"]).expect(0).stdout;
+    assert!(
+        planned.contains("; 1 commit leaves the branch\n"),
+        "{planned}"
+    );
+    env.json(0, &["discard", "--yes"]);
+    env.json(0, &["undo"]);
+    assert_eq!(env.git(&["rev-parse", "HEAD"]), head);
+}
