@@ -485,3 +485,54 @@ fn discard_names_the_commits_that_leave_the_branch() {
     env.json(0, &["undo"]);
     assert_eq!(env.git(&["rev-parse", "HEAD"]), head);
 }
+
+// Small things that whoever comes in the morning looks for.
+#[test]
+fn what_comes_next_is_named() {
+    let env = quick();
+    let run = ["run", "--run", "r", "--iterations", "2", "--attempts", "1"];
+    let check = ["--feedback", "test=[ $RECOVER_ITERATION = 2 ]", "--"];
+    let command = ["sh", "-c", "echo x > work$RECOVER_ITERATION"];
+    env.recover(&[&run[..], &check, &command].concat())
+        .expect(8);
+    let shown = env.recover(&["status"]).expect(0).stdout;
+    let id = env.json(0, &["checkpoint", "list"])["checkpoints"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|one| one["verdict"] == "failed")
+        .expect("the failed one")["id"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    for words in [
+        format!("recover checkpoint show {id} --patch shows its work"),
+        format!("recover checkpoint restore {id} brings it back"),
+    ] {
+        assert!(shown.contains(&words), "{words}: {shown}");
+    }
+    let difference = env.recover(&["diff"]).expect(0).stdout;
+    assert!(difference.contains("work2"), "{difference}");
+    env.json(0, &["discard", "--yes"]);
+    let refused = env.error(4, &["resume"])["message"].to_string();
+    assert!(
+        refused.contains("r, the latest one here, was discarded"),
+        "{refused}"
+    );
+    let none = env.recover(&["runs"]).expect(0).stdout;
+    assert!(none.contains("recover runs --all"), "{none}");
+}
+
+// Off a terminal a dry run ends as accepting would.
+#[test]
+fn a_plan_is_refused_as_what_is_planned() {
+    let env = TestEnv::repo();
+    env.write("a.txt", "mine\n");
+    next(&env, 0, "echo two > a.txt; echo new > new.txt");
+    env.recover(&["accept"]).expect(13);
+    let plan = env.recover(&["accept", "--dry-run"]).expect(13).stdout;
+    assert!(
+        plan.contains("    a.txt  (your uncommitted changes"),
+        "{plan}"
+    );
+}

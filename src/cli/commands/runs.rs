@@ -117,7 +117,8 @@ const ERROR_LENGTH: usize = 60;
 /// Runs, newest first; a `*` marks the one that a command is about that names none.
 pub(crate) fn runs_table(ui: &Ui, listed: &[runs::Listed], now: Timestamp) -> String {
     if listed.is_empty() {
-        return "No runs.\n".to_owned();
+        return "No runs; recover run begins one, recover runs --all lists accepted and closed ones.\n"
+            .to_owned();
     }
     // Where they are of one work tree alone, its name says nothing.
     let several = listed.iter().any(|one| one.worktree != listed[0].worktree);

@@ -19,7 +19,7 @@ use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::{Objects, TreeLookup};
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::decision::{Action, BudgetScope, Standing};
-use crate::model::hint::Hint;
+use crate::model::hint::{Advice, Hint};
 use crate::model::manifest::{Change, Entry, EntryKind, ObjectId};
 use crate::model::path::RepoPath;
 use crate::model::run::{Run, RunKey, RunStatus};
@@ -86,6 +86,9 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
             .filter(|_| !goes_on),
     };
     let mut night = Night::new(run, around);
+    for one in &mut night.to_look_at {
+        name_work(context, run, one);
+    }
     night.to_accept = to_accept(context, run, changed);
     let can_keep =
         context.has_git() && !goes_on && changed.is_some_and(|changed| changed.files.changed > 0);
@@ -96,6 +99,30 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
         _ => context.hint_about(run, words),
     });
     Some(night)
+}
+
+/// Names the commands that show the work of an iteration that was given up, and bring it back.
+fn name_work(context: &Context, run: &Run, given_up: &mut ToLookAt) {
+    let iteration = given_up
+        .iteration
+        .filter(|_| given_up.kind == LookAtKind::GivenUp)
+        .and_then(|number| run.iterations.get(number));
+    let attempts = iteration.map_or(&[][..], |iteration| iteration.attempts.as_slice());
+    let last = attempts.iter().rev();
+    let Some(id) = last.filter_map(|one| one.checkpoint_id.as_ref()).next() else {
+        return;
+    };
+    let show = Hint::recover(["checkpoint", "show", id.as_str(), "--patch"]).run(&run.key);
+    given_up.text = Advice::with(
+        format!("{}; ", given_up.text),
+        context.placed(show),
+        format!(" shows its work, recover checkpoint restore {id} brings it back"),
+    );
+}
+
+/// The command that accepts a run, in any folder.
+fn accept_of(context: &Context, run: &Run) -> Hint {
+    context.placed(Hint::recover(["accept", run.key.run_id.as_str()]))
 }
 
 /// When the next attempt is allowed, where that is known.

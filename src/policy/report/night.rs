@@ -67,6 +67,8 @@ pub(crate) struct IterationSummary {
 #[strum(serialize_all = "snake_case", const_into_str)]
 #[schemars(rename = "next_command_purpose")]
 pub(crate) enum Purpose {
+    /// Shows what it made, where tests were changed.
+    Review,
     /// Commits what it made.
     Keep,
     /// Has what failed made good, by a person or by another attempt.
@@ -187,6 +189,12 @@ fn commands(
         recommended: false,
     };
     let keep = can_keep.then(|| way(Purpose::Keep, &["accept"]));
+    // Whoever changed the tests has passed them by that, maybe.
+    let is_to_review = is_kept && run.weakened_attempts().next().is_some();
+    let review = keep
+        .as_ref()
+        .filter(|_| is_to_review)
+        .map(|_| way(Purpose::Review, &["diff", "initial", "good", "--patch"]));
     let on = match &next {
         Some(words) if !is_kept && (words::needs_person(run) || run.is_being_fixed()) => {
             Some(way(Purpose::Fix, words))
@@ -209,7 +217,10 @@ fn commands(
     } else {
         (on, keep)
     };
-    let mut all: Vec<NextCommand> = [first, second, discard].into_iter().flatten().collect();
+    let mut all: Vec<NextCommand> = [review, first, second, discard]
+        .into_iter()
+        .flatten()
+        .collect();
     if let Some(first) = all.first_mut().filter(|_| next.is_some()) {
         first.recommended = true;
     }
