@@ -474,10 +474,16 @@ pub(crate) fn ended_since(context: &Context, since: Option<Timestamp>) -> Result
     Ok(ended)
 }
 
-/// Where the run stands that a command works on; where there is none in this work tree, the latest one of another.
+/// Where the run stands that a command works on; where none is named and there is none in this work tree, the latest one of
+/// another.
 pub(crate) fn status_anywhere(context: &Context) -> Result<Status> {
+    let naming = context.naming();
+    let is_named = naming.run_id.is_some()
+        || naming.lane.is_some()
+        || naming.phase.is_some()
+        || naming.task.is_some();
     let error = match status(context) {
-        Err(error) if error.kind == ErrorKind::RunNotFound => error,
+        Err(error) if error.kind == ErrorKind::RunNotFound && !is_named => error,
         found => return found,
     };
     let state = context.load()?.state;

@@ -206,6 +206,9 @@ pub struct Attempt {
     /// What would have to change before it is worth another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preconditions: Option<Box<Preconditions>>,
+    /// The usage limit that its agent ended with, where what it left passed all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Box<Failure>>,
 }
 
 impl Attempt {

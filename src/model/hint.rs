@@ -209,7 +209,7 @@ impl Serialize for Hint {
 pub(crate) struct Advice {
     before: String,
     command: Option<Hint>,
-    after: &'static str,
+    after: String,
 }
 
 impl<T: Into<String>> From<T> for Advice {
@@ -217,18 +217,18 @@ impl<T: Into<String>> From<T> for Advice {
         Self {
             before: text.into(),
             command: None,
-            after: "",
+            after: String::new(),
         }
     }
 }
 
 impl Advice {
     /// A sentence with this command between its two parts.
-    pub(crate) fn with(before: impl Into<String>, command: Hint, after: &'static str) -> Self {
+    pub(crate) fn with(before: impl Into<String>, command: Hint, after: impl Into<String>) -> Self {
         Self {
             before: before.into(),
             command: Some(command),
-            after,
+            after: after.into(),
         }
     }
 

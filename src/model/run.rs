@@ -541,10 +541,12 @@ impl Run {
     /// Whether it waits for a limit's reset whose time was named.
     pub fn waits_for_reset(&self) -> bool {
         let decided = self.decision.as_ref();
+        let limit = || self.iterations.last_ended()?.limit.as_deref();
         self.parked.is_some()
             && self
                 .failure
                 .as_ref()
+                .or_else(limit)
                 .zip(decided)
                 .is_some_and(|(failure, decision)| failure.names_reset(decision.decided_at))
     }
@@ -632,6 +634,12 @@ impl Run {
             Some(IterationStatus::Completed | IterationStatus::Skipped)
         );
         is_over && self.iteration_after(self.current_iteration) == self.current_iteration
+    }
+
+    /// Whether another iteration may come.
+    pub fn has_iterations_left(&self) -> bool {
+        let total = self.spec.iterations_total;
+        total.is_none_or(|total| self.current_iteration <= total) && !self.is_out_of_iterations()
     }
 
     /// What the next attempt of `iteration` is booked on where nobody names a subtask: what the one before was, unless that is

@@ -676,7 +676,7 @@ fn uncommitted_work_that_the_run_changed_needs_a_decision() {
     );
 
     let env = made();
-    let planned = env.json(0, &["accept", "--dry-run"]);
+    let planned = env.json(13, &["accept", "--dry-run"]);
     assert!(
         planned["changed_work"]
             .as_array()

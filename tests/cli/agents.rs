@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::env::TestEnv;
-use crate::live::{kill, until};
+use crate::live::{ended, kill, until};
 use crate::run::CHECK;
 
 fn quick() -> TestEnv {
@@ -1258,5 +1258,94 @@ fn a_limit_behind_a_pass_delays_the_next_attempt() {
     let started =
         |iteration: usize| &document["iterations"][iteration]["attempts"][0]["started_at"];
     assert_eq!(started(0), "2026-03-01T12:00:00.000Z", "{document}");
-    assert_eq!(started(1), "2026-03-01T14:05:00.000Z", "{document}");
+    let next = started(1).as_str().expect("a time");
+    assert!(next.starts_with("2026-03-01T14:06:"), "{document}");
+}
+
+/// It is recorded: nobody begins the next iteration before the reset, and everything that is shown of the run names it.
+#[test]
+fn a_limit_behind_a_pass_is_recorded() {
+    let mut env = quick();
+    env.set("RECOVER_TEST_NOW", "2026-03-01T12:00:00Z");
+    let limit = "You've hit your usage limit. Try again at 2:05 PM.";
+    env.script(
+        "agent",
+        &format!(
+            "echo x | tee -a work >> ../starts; [ -e ../over ] || {{ echo \"{limit}\"; exit 1; }}"
+        ),
+    );
+    let check = ["--feedback", "test=true", "--", "./agent"];
+    let run = ["run", "--no-wait", "--iterations", "3"];
+    let ended = env.json(6, &[&run[..], &check].concat());
+    assert_eq!(ended["outcome"], "parked", "{ended:#}");
+    let attempt = &ended["iterations"][0]["attempts"][0];
+    assert_eq!(attempt["outcome"], "passed", "{ended:#}");
+    let starts = || env.read("../starts").lines().count();
+    let status = env.json(6, &["retry-status"]);
+    assert_eq!(
+        (&status["retry_after"], &status["parked"]["reason"]),
+        (&ended["decision"]["not_before"], &json!("usage_limit")),
+        "{status:#}"
+    );
+    assert_eq!(status["error_count"], 0, "{status:#}");
+    for args in [&["status", "-v"][..], &["report"], &["log"]] {
+        let shown = env.recover(args).expect(0).stdout;
+        assert!(shown.contains("hit your usage limit"), "{args:?}: {shown}");
+    }
+    // Taking it up waits for the same, and so does a bounded wait that would end too early.
+    env.recover(&["resume"]).expect(6);
+    env.recover(&["resume", "--wait=5m"]).expect(6);
+    assert_eq!(starts(), 1);
+    // After the last iteration nothing is waited for.
+    let last = ["run", "--run", "last", "--no-wait", "--iterations", "1"];
+    let ended = env.json(0, &[&last[..], &check].concat());
+    assert_eq!(ended["outcome"], "complete", "{ended:#}");
+    let status = env.json(0, &["status", "--run", "last"]);
+    assert_eq!(status["retry"]["parked"], Value::Null, "{status:#}");
+    env.write("../over", "");
+    env.set("RECOVER_TEST_NOW", "2026-03-01T14:30:00Z");
+    let all = env.json(0, &["runs"])["runs"].clone();
+    let waiting = all[1]["run_id"].as_str().expect("a name");
+    env.json(0, &["resume", waiting]);
+    assert_eq!(env.read("../starts").lines().count(), 4);
+}
+
+/// Who looks while it waits, and after it was killed, sees that it waits, and whether anybody does.
+#[test]
+fn a_wait_behind_a_pass_is_seen() {
+    let env = quick();
+    env.script(
+        "agent",
+        "echo x >> work; echo \"You've hit your usage limit. Try again at $(date -d '2 hours' '+%-I:%M %p').\"; exit 1",
+    );
+    let args = [
+        "run",
+        "--run",
+        "r",
+        "--iterations",
+        "2",
+        "--feedback",
+        "test=true",
+    ];
+    let waiting = env.start(&[&args[..], &["--", "./agent"]].concat());
+    let status = || env.recover(&["status"]).stdout;
+    until("it waits", || {
+        status().contains("waiting for a usage limit")
+    });
+    let retry = env.recover(&["retry-status"]).expect(6).stdout;
+    assert!(
+        retry.starts_with("Wait: waiting for a usage limit") && !retry.contains("not running"),
+        "{retry}"
+    );
+    kill("-KILL", waiting.id());
+    ended(waiting);
+    let shown = status();
+    assert!(
+        shown.contains("Note: recover is not running: recover resume --wait continues it"),
+        "{shown}"
+    );
+    let retry = env.recover(&["retry-status"]).expect(6).stdout;
+    assert!(retry.contains("recover is not running"), "{retry}");
+    env.recover(&["resume"]).expect(6);
+    assert_eq!(env.read("work"), "x\n");
 }

@@ -76,8 +76,10 @@ fn the_night_is_told_in_one_line_before_all_else() {
             .starts_with("To look at: iteration 2 may have weakened its tests (tests/test_sum.py"),
         "{status}"
     );
-    assert_eq!(
-        lines[4], "To look at: iteration 1 was given up: t.py::test_a",
+    assert!(
+        lines[4].starts_with(
+            "To look at: iteration 1 was given up: t.py::test_a; recover checkpoint show ckpt_"
+        ) && lines[4].ends_with(" brings it back"),
         "{status}"
     );
     assert!(
@@ -87,16 +89,17 @@ fn the_night_is_told_in_one_line_before_all_else() {
     assert_eq!(
         lines[6..],
         [
-            "1. Keep:    recover accept",
-            "2. Fix:     recover resume --strategy retry_with_context",
-            "3. Discard: recover discard",
+            "1. Review:  recover diff initial good --patch",
+            "2. Keep:    recover accept",
+            "3. Fix:     recover resume --strategy retry_with_context",
+            "4. Discard: recover discard",
         ],
         "{status}"
     );
     assert_eq!(env.recover(&[]).expect(0).stdout, status);
     let named = env.recover(&["status", "--run", "n"]).stdout;
     assert!(
-        named.contains("\n1. Keep:    recover accept --run n\n"),
+        named.contains("\n2. Keep:    recover accept --run n\n"),
         "{named}"
     );
     let all = env.recover(&["status", "-v"]).stdout;
@@ -178,7 +181,7 @@ fn the_way_on_that_the_night_names_works() {
     assert_eq!(recommended[0]["command"], accept.as_str());
     let status = env.recover(&["status"]).stdout;
     assert!(
-        status.contains("\n1. Keep:    recover accept\n"),
+        status.contains("\n2. Keep:    recover accept\n"),
         "{status}"
     );
     assert_eq!(env.json(8, &["resume"])["next_actions"][0], accept.as_str());
@@ -408,17 +411,20 @@ fn a_long_night_is_told_in_ten_lines() {
     let lines: Vec<&str> = status.lines().collect();
     assert!(lines.len() <= 10, "{status}");
     assert_eq!(
-        lines[..6],
+        lines[..4],
         [
             "Run n: complete, 3 given up; 9 iterations: 6 passed, 3 given up",
             "Changed:    6 files +6 −0",
             "         1  Wrote part 1",
             "         3  Wrote part 3 (+4 more)",
-            "To look at: iteration 2 was given up: t.py::test_a",
-            "To look at: iteration 4 was given up: t.py::test_a (+1 more)",
         ],
         "{status}"
     );
+    for (line, iteration) in lines[4..6].iter().zip([2, 4]) {
+        let begins = format!("To look at: iteration {iteration} was given up: t.py::test_a; ");
+        assert!(line.starts_with(&begins), "{status}");
+    }
+    assert!(lines[5].ends_with(" (+1 more)"), "{status}");
     let night = env.json(0, &["status"])["night"].clone();
     assert_eq!(
         (
@@ -485,7 +491,7 @@ fn a_run_that_needs_a_person_names_the_test_that_fails() {
     assert_eq!(
         end[..3],
         [
-            "Changed:    1 file +1 −0",
+            "Changed:    1 file +1 −0; not rolled back: 1 file of iteration 2",
             "         1  Tried",
             "To look at: iteration 2 failed: t.py::test_a"
         ],
@@ -553,7 +559,7 @@ fn what_ended_since_the_last_look_is_told_of_all_work_trees() {
                 "\n1. Keep:    recover -C {} accept --run b\n",
                 place.display()
             ))
-            && first.contains("\nAlso ended since you last looked:\nRun a: complete; "),
+            && first.contains("\nAlso ended, not accepted or closed yet:\nRun a: complete; "),
         "{first}"
     );
     assert_eq!(env.recover(&[]).expect(0).stdout, first);

@@ -172,7 +172,7 @@ pub(crate) struct ShowArgs {
 /// Compare two checkpoints, or one with the work tree.
 #[derive(Args, Debug)]
 pub(crate) struct DiffArgs {
-    /// Older checkpoint [default: prompt on a terminal]
+    /// Older checkpoint [default: prompt on a terminal; elsewhere what the run changed, from initial to latest]
     #[arg(value_name = "A")]
     pub from: Option<Selector>,
 

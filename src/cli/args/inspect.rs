@@ -38,7 +38,9 @@ pub(crate) struct RetryStatusArgs {
 /// Show the state of the run and what you can do next.
 ///
 /// What became of it, what it changed, what is to look at, what it took, and the commands that keep, fix and discard it. With
-/// --verbose all that is known: attempts, checkpoints, budgets, the failure, and every way to go on.
+/// --verbose all that is known: attempts, checkpoints, budgets, the failure, and every way to go on. The run is that of --run or
+/// of a series, else the one at work in this work tree, else its latest; in a work tree without one the latest of another, as
+/// recover alone shows it.
 #[derive(Args, Debug, Default)]
 pub(crate) struct StatusArgs {
     #[command(flatten)]

@@ -37,7 +37,7 @@ pub(crate) struct CloseArgs {
     #[arg(value_name = "RUN", value_parser = name)]
     pub run_id: Vec<String>,
 
-    /// Close every run here that has ended, well or badly
+    /// Close every run here that has ended, well or badly; with --yes also those whose work waits for you
     #[arg(long, conflicts_with = "run_id")]
     pub all_ended: bool,
 }

@@ -9,7 +9,7 @@ use super::super::screens::{agrees, nothing_changed, require_yes};
 use super::super::ui::{Reply, Ui};
 use super::manual_fix::show;
 use crate::engine::{Context, Error, ErrorKind, Result, accept};
-use crate::model::{PathReason, RepoPath, RunId};
+use crate::model::{Hint, PathReason, RepoPath, RunId};
 use crate::policy::text::escape;
 
 /// `recover accept`.
@@ -79,8 +79,15 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
         }
     }
     let accepted = accept::accept(context, &request)?;
-    let text = ui.text(|| text_of(&accepted));
-    let exit = ExitCode::PARTIAL.unless(accepted.result.undecided().next().is_none());
+    let text = ui.text(|| text_of(&accepted) + &shown_by(&accepted, &ui.knowing(context)));
+    let is_undecided = request.uncommitted == accept::Uncommitted::Prompt
+        && !accepted.result.changed_work.is_empty();
+    let exit = if is_undecided {
+        // As without --dry-run.
+        ExitCode::REFUSED
+    } else {
+        ExitCode::PARTIAL.unless(accepted.result.undecided().next().is_none())
+    };
     Ok(Reply::new(accepted, text).exit(exit))
 }
 
@@ -136,6 +143,33 @@ fn below(context: &Context, path: &Path) -> Result<RepoPath> {
             .as_os_str()
             .as_bytes(),
     ))
+}
+
+/// The command that shows what was committed.
+fn shown_by(accepted: &accept::Accepted, ui: &Ui) -> String {
+    let made: Vec<_> = accepted.result.commits.iter().collect();
+    let show = match made[..] {
+        [one] => one
+            .commit
+            .as_ref()
+            .map(|commit| Hint::git(["show", commit.short()])),
+        [first, .., last] => {
+            first
+                .commit
+                .as_ref()
+                .zip(last.commit.as_ref())
+                .map(|(first, last)| {
+                    Hint::git([
+                        "log",
+                        "-p",
+                        &format!("{}^..{}", first.short(), last.short()),
+                    ])
+                })
+        }
+        [] => None,
+    };
+    show.map(|show| format!("Shown by: {}\n", ui.command(&show)))
+        .unwrap_or_default()
 }
 
 fn text_of(accepted: &accept::Accepted) -> String {
@@ -214,10 +248,23 @@ fn told(accepted: &accept::AcceptResult, all: bool) -> String {
             escape(kept)
         ));
     }
-    if !accepted.hand_edits.is_empty() {
+    let is_of_run = |path: &&RepoPath| accepted.of_runs.iter().any(|one| one.path == **path);
+    let edited: Vec<_> = accepted
+        .hand_edits
+        .iter()
+        .filter(|path| !is_of_run(path))
+        .collect();
+    if !edited.is_empty() {
         text.push_str("  edited since the run, and still uncommitted:\n");
-        for path in &accepted.hand_edits {
+        for path in edited {
             text.push_str(&format!("    {}\n", escape(&path.to_lossy())));
+        }
+    }
+    if !accepted.of_runs.is_empty() {
+        text.push_str("  left in the work tree by runs, and still uncommitted:\n");
+        for one in &accepted.of_runs {
+            let (path, run) = (escape(&one.path.to_lossy()), escape(&one.reason));
+            text.push_str(&format!("    {path}  (of run {run})\n"));
         }
     }
     text

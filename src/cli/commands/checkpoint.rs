@@ -186,8 +186,14 @@ fn shown_patch<'a>(patch: &'a str, ui: &Ui) -> Cow<'a, str> {
 
 fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let from = chosen(context, ui, args.from.as_ref(), &["checkpoint", "diff"])?;
-    let both = (&from, args.to.as_ref());
+    // Without a word it is what the run changed.
+    let whole = args.from.is_none() && !ui.interactive;
+    let from = match &args.from {
+        None if whole => Selector::Initial,
+        from => chosen(context, ui, from.as_ref(), &["checkpoint", "diff"])?,
+    };
+    let latest = whole.then_some(Selector::Latest(0));
+    let both = (&from, args.to.as_ref().or(latest.as_ref()));
     let difference = inspect::diff_named(context, both, &args.path, args.patch)?;
     if let Some(patch) = &difference.patch {
         return Ok(Reply::new(&difference, shown_patch(patch, ui))

@@ -40,7 +40,7 @@ pub(super) fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
         });
     }
     if log.lines.is_empty() {
-        text.push_str("Nothing has been recorded.\n");
+        text.push_str("Nothing has been recorded: recover run begins a run.\n");
     }
     Ok(Reply::new(log, text).paged(Paged::Text("log")))
 }

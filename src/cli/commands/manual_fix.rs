@@ -135,6 +135,9 @@ fn text(context: &Context, fix: &manual_fix::Fix, ui: &Ui) -> String {
             escape(&change.path.to_lossy())
         );
     }
+    if session.detected_changes.is_empty() && session.status == ManualFixStatus::Active {
+        text.push_str("  no changes yet\n");
+    }
     if let Some(at) = session.last_detected_at {
         let ago = render::when(at, context.clock.now());
         let _ = writeln!(text, "Last detected: {ago}");

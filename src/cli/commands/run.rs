@@ -27,7 +27,9 @@ pub(super) fn run(context: &mut Context, args: &RunArgs, ui: &Ui) -> Result<Repl
     if let Some(series) = context.naming().series.clone() {
         match series::next(context, &series)? {
             series::Next::Begin(id) => {
-                context.note(format!("series {series}: this is run {id}"));
+                if context.dry_run() {
+                    context.note(series::begins(&series, &id));
+                }
                 context.name_run(id);
             }
             series::Next::Resume(id) => {
@@ -39,7 +41,6 @@ pub(super) fn run(context: &mut Context, args: &RunArgs, ui: &Ui) -> Result<Repl
             }
         }
     }
-    let context = &*context;
     let mut request = run::Request {
         iterations: args.iterations,
         until: args.until.clone(),
@@ -81,17 +82,19 @@ pub(super) fn run(context: &mut Context, args: &RunArgs, ui: &Ui) -> Result<Repl
     } else {
         Watch::start(context, ui)
     };
-    let driven = run::run(
-        context,
-        spec,
-        &run::DriveOptions {
-            no_wait: args.no_wait,
-            unattended: !ui.stderr_terminal,
-            show,
-            longest_wait: args.wait.and_then(clock::WaitLimit::longest),
-            digest: digest(ui, args.raw),
-        },
-    )?;
+    let options = run::DriveOptions {
+        no_wait: args.no_wait,
+        unattended: !ui.stderr_terminal,
+        show,
+        longest_wait: args.wait.and_then(clock::WaitLimit::longest),
+        digest: digest(ui, args.raw),
+    };
+    let mut driven = run::run(context, spec.clone(), &options);
+    while let Some(id) = series::taken_meanwhile(context, &driven)? {
+        context.name_run(id);
+        driven = run::run(context, spec.clone(), &options);
+    }
+    let driven = driven?;
     watch.end(context, Some(&driven.run.key));
     let exit = match driven.child_exit_code.filter(|_| args.passthrough) {
         Some(code) => ExitCode::other(code),

@@ -54,8 +54,15 @@ pub(super) fn close_chosen(context: &Context, chosen: &runs::Chosen) -> Result<R
     for run in &closed.runs {
         text.push_str(&format!("{verb} run {}.\n", run.key));
     }
-    if text.is_empty() {
+    if text.is_empty() && closed.left_open.is_empty() {
         text.push_str("Nothing to close.\n");
+    }
+    if !closed.left_open.is_empty() {
+        let keys = closed.left_open.iter().map(|run| run.key.to_string());
+        text.push_str(&format!(
+            "Left open, as their work is not accepted or discarded: {}; recover close --all-ended --yes closes them too.\n",
+            keys.collect::<Vec<_>>().join(", ")
+        ));
     }
     Ok(Reply::new(closed, text))
 }
@@ -105,7 +112,8 @@ const ERROR_LENGTH: usize = 60;
 /// Runs, newest first; a `*` marks the default run of commands that name none.
 pub(crate) fn runs_table(ui: &Ui, listed: &[runs::Listed], now: Timestamp) -> String {
     if listed.is_empty() {
-        return "No runs.\n".to_owned();
+        return "No runs; recover run begins one, recover runs --all lists accepted and closed ones.\n"
+            .to_owned();
     }
     // Where they are of one work tree alone, its name says nothing.
     let several = listed.iter().any(|one| one.worktree != listed[0].worktree);

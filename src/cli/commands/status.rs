@@ -28,14 +28,14 @@ pub(super) fn status(context: &Context, args: &StatusArgs, ui: &Ui) -> Result<Re
 /// Where the run stands now.
 fn once(context: &Context, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let status = engine::status(context)?;
+    let status = engine::status_anywhere(context)?;
     let now = context.clock.now();
     let text = ui.text(|| render::status_text(&ui.knowing(context), &status, now));
     Ok(Reply::new(status.document(context), text))
 }
 
-/// `recover` alone: what became of the runs that ended since the last look, in all work trees of the repository, newest first,
-/// else where the run stands; `None` where nothing is recorded. A look is what a person sees on a terminal.
+/// `recover` alone: where the run stands that `status` shows, then the other runs that ended since the last look, in all work
+/// trees of the repository, newest first; `None` where nothing is recorded. A look is what a person sees on a terminal.
 pub(crate) fn overview(context: &Context, ui: &Ui) -> Result<Option<Reply>> {
     if !context.store().exists() {
         return Ok(None);
@@ -48,20 +48,8 @@ pub(crate) fn overview(context: &Context, ui: &Ui) -> Result<Option<Reply>> {
         let is_own = |one: &engine::EndedRun| {
             one.run.key == status.run.key && one.run.worktree == status.run.worktree
         };
-        let is_newest = ended.first().is_none_or(is_own);
-        let own = ended.iter().any(is_own);
-        // A run that goes on comes first.
-        let (first, rest) = match ended.split_first() {
-            Some((newest, rest)) if own && !is_newest => {
-                (render::ended_in_short(ui, newest), rest.iter().collect())
-            }
-            _ => {
-                let others = ended.iter().filter(|one| !is_own(one));
-                (render::status_text(ui, &status, now), others.collect())
-            }
-        };
-        let rest: Vec<&engine::EndedRun> = rest;
-        first + &render::ended_text(ui, &rest)
+        let others = ended.iter().filter(|one| !is_own(one)).collect::<Vec<_>>();
+        render::status_text(ui, &status, now) + &render::ended_text(ui, &others)
     });
     if ui.width.is_some() && !ui.json {
         engine::note_look(context);

@@ -248,9 +248,10 @@ pub(crate) fn restore_text(ui: &Ui, restore: &rollback::Restore, dry_run: bool) 
         };
         let _ = writeln!(
             text,
-            "{verb} from {} to {}",
+            "{verb} from {} to {}{}",
             name(&result.head.before),
-            name(&result.head.after)
+            name(&result.head.after),
+            result.leaving("; ")
         );
     }
     if let Some(over) = superseded_text(result) {

@@ -43,7 +43,7 @@ fn said(ui: &Ui, event: &Event, line: &str, run: &str) -> String {
 
 /// What an event says, in a few words: which iteration, what came of it, which checkpoint, why.
 fn about(ui: &Ui, payload: &Value) -> String {
-    const FIELDS: [&str; 16] = [
+    const FIELDS: [&str; 17] = [
         "/name",
         "/status",
         "/outcome",
@@ -57,6 +57,7 @@ fn about(ui: &Ui, payload: &Value) -> String {
         "/reason",
         "/error",
         "/failure/message",
+        "/limit/message",
         "/checkpoint/description",
         "/note",
         "/label",

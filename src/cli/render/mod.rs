@@ -24,7 +24,7 @@ pub(super) use checkpoints::{
     unchanged_text,
 };
 pub(super) use events::{event_line, event_line_of_run};
-pub(super) use night::{ended_in_short, ended_text};
+pub(super) use night::ended_text;
 pub(super) use status::{actions, manual_steps_text, retry_text, status_text, whole_text};
 
 /// Blanks beside a column.

@@ -7,7 +7,7 @@ use crate::engine::status;
 use crate::model::hint::{Hint, Place};
 use crate::model::id::RunKey;
 use crate::model::run::Run;
-use crate::policy::report::{LookAtKind, Night, ToLookAt};
+use crate::policy::report::{LeftInTree, LookAtKind, Night, ToLookAt};
 use crate::policy::text::beginning;
 
 /// How much of what is to look at is listed.
@@ -39,7 +39,10 @@ pub(super) fn look_at_text(ui: &Ui, all: &[ToLookAt]) -> String {
 
 /// A command with no more of its run and its place than it needs here.
 pub(super) fn named(command: &Hint, run: Option<&RunKey>, place: Option<&Place>) -> Hint {
-    let hint = Hint::recover(command.last_words()).run(run);
+    let words = command.last_words();
+    // One that names another run is about that.
+    let names_other = matches!(words[..], ["accept", _]);
+    let hint = Hint::recover(words).run(run.filter(|_| !names_other));
     match place {
         Some(place) => hint.at(place.clone()),
         None => hint,
@@ -80,12 +83,14 @@ pub(crate) fn in_short(
         let larger = usize::from(room[1] >= room[0] || room[0] == 1);
         room[larger] = room[larger].saturating_sub(1);
     }
-    if let Some(files) = night.files {
-        let files = match files.changed {
-            0 => "nothing".to_owned(),
-            _ => files.told(),
-        };
-        lines.push(format!("Changed:    {files}"));
+    let files = night.files.map(|files| match files.changed {
+        0 => "nothing".to_owned(),
+        _ => files.told(),
+    });
+    let left = night.left.map(LeftInTree::told);
+    let changed: Vec<String> = files.into_iter().chain(left).collect();
+    if !changed.is_empty() {
+        lines.push(format!("Changed:    {}", changed.join("; ")));
     }
     let width = ui.width.map_or(LONGEST, usize::from);
     let rest = |all: usize, shown: usize| match all.saturating_sub(shown) {
@@ -137,7 +142,13 @@ pub(crate) fn ended_text(ui: &Ui, ended: &[&status::EndedRun]) -> String {
     if ended.is_empty() {
         return String::new();
     }
-    let mut text = "\nAlso ended since you last looked:\n".to_owned();
+    let since = if ui.width.is_some() {
+        " since you last looked"
+    } else {
+        // A look is what a person sees on a terminal.
+        ", not accepted or closed yet"
+    };
+    let mut text = format!("\nAlso ended{since}:\n");
     for one in ended {
         let next = one.night.commands.iter().find(|next| next.recommended);
         let next = next.map(|next| {
@@ -155,11 +166,4 @@ pub(crate) fn ended_text(ui: &Ui, ended: &[&status::EndedRun]) -> String {
         );
     }
     text
-}
-
-/// What became of a run that is of another work tree maybe, whose commands name it.
-pub(crate) fn ended_in_short(ui: &Ui, one: &status::EndedRun) -> String {
-    in_short(ui, &one.run, &one.night, "", "", &|command| {
-        named(command, Some(&one.run.key), one.elsewhere.as_ref())
-    })
 }

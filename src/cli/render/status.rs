@@ -21,6 +21,9 @@ use crate::policy::report::{is_over, run_state};
 use crate::policy::retry::{OptionCode, next_command};
 use crate::policy::text::{count, size};
 
+/// What is said of a wait that nobody is there to end.
+const NOT_RUNNING: &str = "Note: recover is not running";
+
 /// How many attempts `status` lists: with the failure and the options it fits a small terminal.
 const ATTEMPTS_SHOWN: usize = 8;
 
@@ -31,7 +34,7 @@ const DETAIL_LINES: usize = 6;
 pub(crate) fn status_text(ui: &Ui, status: &status::Status, now: Timestamp) -> String {
     match &status.night {
         Some(night) if !ui.verbose => {
-            let (first, more) = standing(status, now);
+            let (first, more) = standing(ui, status, now);
             let run = shown_run(status);
             in_short(ui, &status.run, night, &first, &more, &|command| {
                 named(command, run, status.elsewhere.as_ref())
@@ -60,7 +63,7 @@ fn in_the_way(status: &status::Status) -> String {
 }
 
 /// What else there is to say of a state, and lines of what is going on or in the way.
-fn standing(status: &status::Status, now: Timestamp) -> (String, String) {
+fn standing(ui: &Ui, status: &status::Status, now: Timestamp) -> (String, String) {
     let run = &status.run;
     let mut more = in_the_way(status);
     if let Some(step) = status.manual_steps.first() {
@@ -77,6 +80,10 @@ fn standing(status: &status::Status, now: Timestamp) -> (String, String) {
             activity_text(activity, run.parked.as_ref(), now)
         );
         return (String::new(), more);
+    }
+    if status.retry.is_abandoned() {
+        let way = next(status, false).map(|next| format!(": {} continues it", ui.command(&next)));
+        let _ = writeln!(more, "{NOT_RUNNING}{}", way.unwrap_or_default());
     }
     let reason = match (status.retry.standing, &run.parked) {
         (Standing::Wait(until), Some(parked)) => Some(parked_text(parked, until, now)),
@@ -510,13 +517,20 @@ fn standing_text(retry: &status::Retry, now: Timestamp) -> String {
             Some(reason) => format!("It stopped: {reason}."),
             None => "An attempt is allowed now.".to_owned(),
         },
-        Standing::Wait(until) => match retry.run.as_ref().and_then(|run| run.parked.as_ref()) {
-            Some(parked) => format!("Wait: waiting {}.", parked_text(parked, until, now)),
-            None => format!(
-                "Wait: the next attempt is allowed at {}.",
-                moment(until, now)
-            ),
-        },
+        Standing::Wait(until) => {
+            let parked = retry.run.as_ref().and_then(|run| run.parked.as_ref());
+            let wait = match parked {
+                Some(parked) => format!("Wait: waiting {}.", parked_text(parked, until, now)),
+                None => format!(
+                    "Wait: the next attempt is allowed at {}.",
+                    moment(until, now)
+                ),
+            };
+            let gone = retry
+                .is_abandoned()
+                .then(|| format!("\n{NOT_RUNNING}: recover resume --wait continues it."));
+            wait + &gone.unwrap_or_default()
+        }
         Standing::Exhausted => "No attempt is left.".to_owned(),
         Standing::NeedsPerson => "A person is needed.".to_owned(),
     }

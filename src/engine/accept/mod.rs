@@ -142,6 +142,9 @@ pub(crate) struct AcceptResult {
     pub left_out: Vec<PathReason>,
     /// Files that were edited since the run's last good checkpoint; the edits stay uncommitted.
     pub hand_edits: BTreeSet<RepoPath>,
+    /// Those of them that are as another run left them, or this one in an iteration that was given up; `reason` is the run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub of_runs: Vec<PathReason>,
     /// Files with uncommitted changes of before the run that it changed.
     pub changed_work: BTreeSet<RepoPath>,
     /// The run's versions of those, where the changes were put back.

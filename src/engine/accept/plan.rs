@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::choice::{Choice, Chooser, IGNORED, OUTPUT, UNCOMMITTED};
 use super::{AcceptResult, EMPTY_TREE, Request, Uncommitted, reasons};
+use crate::engine::attempt::of_runs::{left_before, left_since, oldest_to_accept};
 use crate::engine::attempt::run_summary::{changed_work, outside_of};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
@@ -123,7 +124,7 @@ pub(super) fn plan<'a>(
         by_hand,
     } = edited(context, between, (run, &own), request)?;
     let since = commits_since(context, begun, head, &began_at(run))?;
-    let mut notes = to_look_at(context, run, &own, &since)?;
+    let mut notes = to_look_at((context, state), run, &own, &since)?;
     notes.extend(left_by_run(context, between, &as_committed)?);
     let (base, folded) = if request.per_iteration {
         (head.commit.clone(), Vec::new())
@@ -151,6 +152,8 @@ pub(super) fn plan<'a>(
     // What was committed since is as the run found it.
     let work = repo.unlike_stored(between.0, base.as_ref(), &work, context.dry_run())?;
     let changed_work = repo.unlike_on_disk(between.0, &work)?;
+    let earlier = left_before((context, state), run, between.0, &changed_work)?;
+    refuse_unaccepted(oldest_to_accept(state, run), &earlier, request)?;
     refuse_undecided(run, &changed_work, request)?;
     for path in work
         .into_iter()
@@ -166,6 +169,8 @@ pub(super) fn plan<'a>(
     let newest = folded.first();
     planned.kept = newest.map(|newest| CheckpointRef::kept(&run.key.run_id, newest).name);
     planned.result.left_out = left_out;
+    let (_, good) = ends(state, run)?;
+    planned.result.of_runs = left_since((context, state), (run, good), &by_hand)?;
     planned.result.hand_edits = by_hand;
     planned.result.changed_work = changed_work;
     planned.result.look_at = notes;
@@ -412,6 +417,30 @@ fn edited(
         .hint(back))
 }
 
+/// Refuses where the run went on with work of runs that are not accepted, and nobody said that it is committed with this one's.
+fn refuse_unaccepted(
+    first: Option<&Run>,
+    earlier: &[(&Run, BTreeSet<RepoPath>)],
+    request: &Request,
+) -> Result<()> {
+    let (Some((other, _)), Some(first), Uncommitted::Refuse) =
+        (earlier.first(), first, request.uncommitted)
+    else {
+        return Ok(());
+    };
+    let message = format!(
+        "the run went on with work of run {} that is not accepted yet: accept run {} first; --uncommitted replace commits both \
+         with this one",
+        other.key, first.key
+    );
+    let paths = earlier
+        .iter()
+        .flat_map(|(run, paths)| reasons(paths.clone(), &format!("of run {}", run.key)));
+    Err(Error::new(ErrorKind::Conflicts, message)
+        .paths(paths.collect())
+        .hint(Hint::recover(["accept"]).run(&first.key)))
+}
+
 /// Refuses where the run changed a person's own work and nobody said which of the two counts.
 fn refuse_undecided(run: &Run, paths: &BTreeSet<RepoPath>, request: &Request) -> Result<()> {
     if paths.is_empty() || request.uncommitted != Uncommitted::Refuse {
@@ -532,14 +561,14 @@ fn commits_since(
 
 /// What a person must look at before the run is accepted.
 fn to_look_at(
-    context: &Context,
+    (context, state): (&Context, &State),
     run: &Run,
     own: &OwnCommits<'_>,
     since: &[ObjectId],
 ) -> Result<Vec<String>> {
     let all = to_look_at_in(run)
         .into_iter()
-        .chain(outside_of(context, own, since)?.to_look_at);
+        .chain(outside_of((context, state), own, since)?.to_look_at);
     Ok(unfinished(run)
         .into_iter()
         .chain(all.map(|one| one.text.to_string()))

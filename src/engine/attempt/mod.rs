@@ -23,6 +23,7 @@ use crate::store::{Exclusive, NewEvent};
 use conditions::Detected;
 
 pub(crate) mod conditions;
+pub(in crate::engine) mod of_runs;
 pub(crate) mod preconditions;
 pub(crate) mod run_summary;
 
@@ -161,6 +162,14 @@ pub(in crate::engine) fn judge(
         .as_mut()
         .map(|failure| decide_for(context, state, run, failure, about, &found));
     let (decision, charged) = decided.unzip();
+    let waits = |limit: &mut Box<Failure>| {
+        let (decision, _) = decide_for(context, state, run, limit, (started, ending), spread);
+        decision.has(Action::Park).then_some(decision)
+    };
+    let total = run.spec.iterations_total;
+    let is_last = total.is_some_and(|total| started.iteration >= total);
+    let mut limit = ending.end.limit.clone().filter(|_| !is_last);
+    let decision = decision.or_else(|| limit.as_mut().and_then(waits));
     let end = &mut ending.end;
     end.iteration = started.iteration;
     end.attempt = started.attempt;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use super::of_runs::{left_before, oldest_to_accept};
 use super::preconditions::reconsider;
 use crate::durable::Sync;
 use crate::engine::base::runs::{self, driver};
@@ -16,13 +17,14 @@ use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::{Objects, TreeLookup};
 use crate::model::decision::BudgetScope;
+use crate::model::hint::Advice;
 use crate::model::{
     Action, Change, Checkpoint, Entry, EntryKind, Hint, Named, ObjectId, RepoPath, Run, RunKey,
     RunStatus, Standing, State, Timestamp, Verdict,
 };
 use crate::policy::report::{
-    Around, AttemptChanges, ChangedFiles, Night, Outside, Report, Source, Span, Stuck, ToLookAt,
-    is_over, markdown, report, spans,
+    Around, AttemptChanges, ChangedFiles, LeftInTree, LookAtKind, Night, Outside, Report, Source,
+    Span, Stuck, ToLookAt, is_over, markdown, report, spans,
 };
 use crate::policy::restore::Selection;
 use crate::policy::retry::{Outlook, RetryStatus, ToAccept, is_from_the_future, retry_status};
@@ -63,6 +65,9 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
         .unwrap_or_default();
     outside.to_look_at.extend(left_behind(context, run));
     outside.to_look_at.extend(ToLookAt::left_out(&latest));
+    let lost = lost_work(context, state, run)
+        .inspect_err(unknown)
+        .unwrap_or_default();
     let around = Around {
         outside,
         files: changed.map(|changed| changed.files),
@@ -70,20 +75,51 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
         waits: goes_on
             && run.live.is_none()
             && waits_until(run).is_some_and(|until| until > context.clock.now()),
-        uncommitted: lost_work(context, state, run)
+        uncommitted: lost.to_look_at,
+        left: left_in_tree(context, state, run)
             .inspect_err(unknown)
             .ok()
-            .flatten(),
+            .flatten()
+            .filter(|_| !goes_on),
     };
     let mut night = Night::new(run, around);
+    for one in &mut night.to_look_at {
+        name_work(context, run, one);
+    }
     night.to_accept = to_accept(context, run, changed);
     let can_keep =
         context.has_git() && !goes_on && changed.is_some_and(|changed| changed.files.changed > 0);
     let outlook = outlook(context, state, run, Some(&night));
-    night.go_on(run, outlook, can_keep, &|words| {
-        context.hint_about(run, words)
+    night.go_on(run, outlook, can_keep, &|words| match lost.accept_first {
+        // What it built upon comes first.
+        Some(first) if words == ["accept"] => accept_of(context, first),
+        _ => context.hint_about(run, words),
     });
     Some(night)
+}
+
+/// Names the commands that show the work of an iteration that was given up, and bring it back.
+fn name_work(context: &Context, run: &Run, given_up: &mut ToLookAt) {
+    let iteration = given_up
+        .iteration
+        .filter(|_| given_up.kind == LookAtKind::GivenUp)
+        .and_then(|number| run.iterations.get(number));
+    let attempts = iteration.map_or(&[][..], |iteration| iteration.attempts.as_slice());
+    let last = attempts.iter().rev();
+    let Some(id) = last.filter_map(|one| one.checkpoint_id.as_ref()).next() else {
+        return;
+    };
+    let show = Hint::recover(["checkpoint", "show", id.as_str(), "--patch"]).run(&run.key);
+    given_up.text = Advice::with(
+        format!("{}; ", given_up.text),
+        context.placed(show),
+        format!(" shows its work, recover checkpoint restore {id} brings it back"),
+    );
+}
+
+/// The command that accepts a run, in any folder.
+fn accept_of(context: &Context, run: &Run) -> Hint {
+    context.placed(Hint::recover(["accept", run.key.run_id.as_str()]))
 }
 
 /// When the next attempt is allowed, where that is known.
@@ -149,19 +185,25 @@ fn outside(context: &Context, state: &State, run: &Run) -> Result<Outside> {
         return Ok(Outside::default());
     }
     outside_of(
-        context,
+        (context, state),
         &OwnCommits::of(context, state, Some(run), &now)?,
         &repo.commits_between(begun, head)?,
     )
 }
 
-/// Those of these commits, newest first, that are none of the run's own.
+/// Those of these commits, newest first, that are none of the run's own, and none that a person accepted another run as.
 pub(in crate::engine) fn outside_of(
-    context: &Context,
+    (context, state): (&Context, &State),
     own: &OwnCommits<'_>,
     commits: &[ObjectId],
 ) -> Result<Outside> {
-    let others: Vec<&ObjectId> = commits.iter().filter(|commit| !own.has(commit)).collect();
+    let accepted: Vec<&Run> = state.runs.iter().filter(|run| run.was_accepted()).collect();
+    let is_accepted =
+        |commit: &ObjectId| accepted.iter().any(|run| run.own_commits.contains(commit));
+    let others: Vec<&ObjectId> = commits
+        .iter()
+        .filter(|commit| !own.has(commit) && !is_accepted(commit))
+        .collect();
     let (read, counted) = others.split_at(others.len().min(OUTSIDE_OF));
     let told = |commit: &&ObjectId| {
         Ok(ToLookAt::commit(
@@ -194,23 +236,78 @@ fn left_behind(context: &Context, run: &Run) -> Option<ToLookAt> {
     ToLookAt::left_behind(&paths.filter(is_there).collect())
 }
 
-/// What a person's own work a run changed is to be looked at for; `None` once that was decided.
-fn lost_work(context: &Context, state: &State, run: &Run) -> Result<Option<ToLookAt>> {
+/// What was uncommitted before a run, and is not as it was.
+#[derive(Default)]
+struct LostWork<'s> {
+    /// What of it a person must look at.
+    to_look_at: Vec<ToLookAt>,
+    /// The run to accept first, where it is the work of one.
+    accept_first: Option<&'s Run>,
+}
+
+/// What of a person's own work, or of other runs' that is not accepted, a run changed; nothing once that was decided.
+fn lost_work<'s>(context: &Context, state: &'s State, run: &Run) -> Result<LostWork<'s>> {
     let is_decided =
         matches!(run.status, RunStatus::Accepted | RunStatus::Closed) || run.live.is_some();
     let Some((first, good)) = first_and_good(state, run).filter(|_| !is_decided) else {
-        return Ok(None);
+        return Ok(LostWork::default());
     };
     if !context.has_git() || run.worktree != context.worktree_id() || first.tree == good.tree {
-        return Ok(None);
+        return Ok(LostWork::default());
     }
     let (initial, good) = load_both(context, first, good)?;
     let work = changed_work(context, &initial, &good, true)?;
-    let lost = context.repo()?.unlike_on_disk(&initial, &work)?;
-    Ok(ToLookAt::uncommitted(
-        &lost,
-        context.placed(own_work_back(&run.key, &lost)),
-    ))
+    let mut lost = context.repo()?.unlike_on_disk(&initial, &work)?;
+    let of_runs = left_before((context, state), run, &initial, &lost)?;
+    for (_, paths) in &of_runs {
+        lost = &lost - paths;
+    }
+    let accept_first = oldest_to_accept(state, run).filter(|_| !of_runs.is_empty());
+    let back = context.placed(own_work_back(&run.key, &lost));
+    let own = ToLookAt::uncommitted(&lost, back);
+    let of_run = |(other, paths): &(&Run, BTreeSet<RepoPath>)| {
+        let (command, what) = match accept_first {
+            Some(first) => (accept_of(context, first), " commits that first"),
+            None => {
+                let both = Hint::recover(["accept", "--uncommitted", "replace"]).run(&run.key);
+                (context.placed(both), " commits both")
+            }
+        };
+        ToLookAt::of_run(&other.key, paths, command, what)
+    };
+    Ok(LostWork {
+        to_look_at: own.into_iter().chain(of_runs.iter().map(of_run)).collect(),
+        accept_first,
+    })
+}
+
+/// What attempts that failed left in the work tree since the last good checkpoint, or since the run began; `None` while it may
+/// go on by itself, once a person decided on it, and where all of it was changed since.
+fn left_in_tree(context: &Context, state: &State, run: &Run) -> Result<Option<LeftInTree>> {
+    use RunStatus::{Blocked, Cancelled, Complete, Escalated, Failed};
+    let is_over = matches!(
+        run.status,
+        Blocked | Cancelled | Complete | Escalated | Failed
+    );
+    let good = first_and_good(state, run).map(|(_, good)| good);
+    let known = good.or_else(|| state.initial(&run.key).and_then(Named::kept));
+    let (Some(known), Some(latest)) = (known, state.latest(&run.key)) else {
+        return Ok(None);
+    };
+    let is_here = context.has_git() && run.worktree == context.worktree_id();
+    if !is_over || !is_here || latest.seq <= known.seq || latest.tree == known.tree {
+        return Ok(None);
+    }
+    let repo = context.repo()?;
+    let (before, after) = load_both(context, known, latest)?;
+    let changes = changes_between(repo, &before, &after)?;
+    let paths = changes.into_iter().map(|change| change.path).collect();
+    // What is there only in `after` is new.
+    let there = &paths - &repo.unlike_on_disk(&after, &paths)?;
+    Ok((!there.is_empty()).then(|| LeftInTree {
+        iteration: latest.after_iteration,
+        files: there.len(),
+    }))
 }
 
 /// What was uncommitted when a run began, and is otherwise in its last good checkpoint.
@@ -540,11 +637,21 @@ pub(crate) struct Retry {
     pub max_attempts: u32,
     /// The `recover` that makes an attempt of it now, by its process id: no other one is allowed meanwhile.
     pub under_way: Option<u32>,
+    /// Whether a `recover` drives the run, and begins the next attempt by itself.
+    pub is_driven: bool,
 }
 
 impl Retry {
     /// Whether an attempt is allowed now.
     pub(crate) fn is_allowed(&self) -> bool {
         self.standing == Standing::Allowed && self.under_way.is_none()
+    }
+
+    /// Whether a run that `recover` started waits, and no `recover` is there to go on when the wait is over.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        let is_supervised = |run: &Run| !run.spec.command.is_empty();
+        matches!(self.standing, Standing::Wait(_))
+            && !self.is_driven
+            && self.run.as_ref().is_some_and(is_supervised)
     }
 }

@@ -351,6 +351,7 @@ fn held_views(context: &Context, state: &State) -> Vec<(PathBuf, Retry)> {
                 status: Some(status),
                 max_attempts: max_attempts(&settings_of(context, run).retry),
                 under_way: None,
+                is_driven: false,
             };
             all.push((path.clone(), held));
         }

@@ -13,7 +13,8 @@ use crate::model::import::ForeignCheckpoint;
 use crate::model::run::NONE;
 use crate::model::state::SelectionError;
 use crate::model::{
-    Checkpoint, Hint, ObjectId, Payload, Run, RunId, RunKey, RunSpec, RunStatus, Selector, State,
+    Checkpoint, Hint, ObjectId, OperationKind, Payload, Run, RunId, RunKey, RunSpec, RunStatus,
+    Selector, State,
 };
 use crate::store::NewEvent;
 
@@ -94,7 +95,7 @@ fn say_which(context: &Context, naming: &Naming, state: &State, (taken, status):
         return;
     }
     let others = candidates(naming, &context.worktree_id(), state)
-        .filter(|run| run.key != *taken)
+        .filter(|run| run.key != *taken && run.status != RunStatus::Accepted)
         .count();
     if others > 0 {
         let others = if others == 1 {
@@ -143,16 +144,40 @@ pub(crate) fn find_open<'a>(context: &Context, state: &'a State) -> Result<Optio
 /// Like [`find`], and an error where there is none.
 pub(crate) fn require<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
     find(context, state)?.ok_or_else(|| {
-        let (known, hint) = if state.runs.is_empty() {
-            (
-                "nothing has been recorded yet; recover run begins one",
+        let closed = state.runs_of(&context.worktree_id()).rev();
+        let closed = closed.filter(|run| run.status == RunStatus::Closed).next();
+        let (known, hint) = match closed {
+            _ if state.runs.is_empty() => (
+                "nothing has been recorded yet; recover run begins one".to_owned(),
                 Hint::recover(["run", "--help"]),
-            )
-        } else {
-            ("none in this work tree", Hint::recover(["log"]))
+            ),
+            Some(run) => (
+                format!(
+                    "{}, the latest one here, {}",
+                    run.key,
+                    ended_by(context, state, run)
+                ),
+                Hint::recover(["resume", run.key.run_id.as_str()]),
+            ),
+            None => ("none in this work tree".to_owned(), Hint::recover(["log"])),
         };
         Error::new(ErrorKind::RunNotFound, format!("no run: {known}")).hint(hint)
     })
+}
+
+/// How a run was closed, and what takes it up again.
+fn ended_by(context: &Context, state: &State, run: &Run) -> String {
+    let here = state.worktrees.get(&context.worktree_id());
+    let last = here.and_then(|known| known.undo.last());
+    let is_discarded = last.is_some_and(|last| {
+        last.kind == OperationKind::Discard && last.run.as_ref() == Some(&run.key)
+    });
+    let id = &run.key.run_id;
+    if is_discarded {
+        format!("was discarded: recover undo brings it back, recover resume {id} begins it again")
+    } else {
+        format!("is closed: recover resume {id} takes it up")
+    }
 }
 
 /// The checkpoint that a selector names, seen from the run that a command works on.

@@ -20,8 +20,8 @@ use crate::git::restore::IndexPlan;
 use crate::git::tree::{TreeIgnores, TreeLookup};
 use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::{
-    Checkpoint, CheckpointId, EntryKind, HeadMove, Hint, OperationKind, PathReason, RepoPath,
-    Scope, Snapshot, State,
+    Checkpoint, CheckpointId, EntryKind, HeadMove, Hint, ObjectId, OperationKind, PathReason,
+    RepoPath, Scope, Snapshot, State,
 };
 use crate::policy::restore::{
     Baseline, EDITED_BY_HAND, Edits, PlanInput, RestorePlan, Selection, plan as plan_files,
@@ -51,6 +51,8 @@ pub(crate) struct Planned {
     pub memory_root: RepoPath,
     /// What is done to HEAD.
     pub head: HeadPlan,
+    /// The commits that HEAD, and its branch, then has no more, newest first.
+    pub commits_left: Vec<ObjectId>,
     /// What is done to the index.
     pub index: IndexPlan,
 }
@@ -69,6 +71,7 @@ impl Planned {
             memory: MemoryPlan::default(),
             memory_root: memory::named_root(context),
             head: HeadPlan::Stay,
+            commits_left: Vec::new(),
             index: IndexPlan::default(),
         }
     }
@@ -126,6 +129,7 @@ impl Planned {
                 kept: self.index.kept,
             },
             head: HeadMove { before, after },
+            commits_left: self.commits_left.clone(),
             verified,
             crossed: Vec::new(),
             compensated: Vec::new(),
@@ -194,6 +198,9 @@ pub(crate) fn plan(
             Some(switched) => switched,
             None => head::plan_head(repo, &whose, now, then, request, before_lane)?,
         };
+        if let (HeadPlan::Move(to), Some(now)) = (&planned.head, &now.commit) {
+            planned.commits_left = repo.commits_between(to.as_ref(), now)?;
+        }
     }
     if context.has_git() && (restore_index || selection.is_all()) {
         let around = (&planned.head, &last_index);

@@ -7,8 +7,8 @@ use strum::IntoStaticStr;
 use crate::engine::base::{Error, ErrorKind, Result};
 use crate::model::operation::{Reposition, UndoEntry};
 use crate::model::{
-    Checkpoint, CheckpointId, HeadMove, Hint, OperationKind, PathReason, RepoPath, Run, RunKey,
-    Scope, State, StorageType, ToldStep,
+    Checkpoint, CheckpointId, HeadMove, Hint, ObjectId, OperationKind, PathReason, RepoPath, Run,
+    RunKey, Scope, State, StorageType, ToldStep,
 };
 use crate::policy::restore::Edits;
 use crate::policy::settings::RollbackSettings;
@@ -219,6 +219,9 @@ pub(crate) struct RestoreResult {
     pub index: IndexOutcome,
     /// HEAD before and after.
     pub head: HeadMove,
+    /// The commits that leave the branch by that, newest first; an undo brings them back.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commits_left: Vec<ObjectId>,
     /// Whether what was written was read again and found to be the checkpoint's.
     pub verified: bool,
     /// Steps that it went back past while their effects outside the work tree stayed.

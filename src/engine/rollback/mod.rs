@@ -138,11 +138,12 @@ pub(crate) fn discard(context: &Context, options: &Options) -> Result<Restore> {
                 ", with the edits made since"
             };
             let message = format!(
-                "discard takes run {} back ({} to write, {} to delete{edited}) and closes it; --yes goes on, and recover undo \
-                 reverts it",
+                "discard takes run {} back ({} to write, {} to delete{edited}{}) and closes it; --yes goes on, and recover \
+                 undo reverts it",
                 run.key,
                 count(result.written.len(), "path"),
-                count(result.deleted.len(), "path")
+                count(result.deleted.len(), "path"),
+                head_moves(&result)
             );
             return Err(Error::new(ErrorKind::ConfirmationNeeded, message)
                 .paths(result.edited)
@@ -181,6 +182,33 @@ pub(crate) fn settings_follow(context: &Context, done: &Restore, which: Changes)
             context.git().map_or_else(String::new, |repo| repo.common_dir().join("hooks").display().to_string())
         )
     });
+}
+
+/// `, HEAD moves from 1234567890 to 0987654321 and 1 commit leaves the branch`; nothing where HEAD stays.
+fn head_moves(result: &RestoreResult) -> String {
+    let (Some(before), Some(after)) = (&result.head.before, &result.head.after) else {
+        return String::new();
+    };
+    if before == after {
+        return String::new();
+    }
+    format!(
+        ", HEAD moves from {} to {}{}",
+        before.short(),
+        after.short(),
+        result.leaving(" and ")
+    )
+}
+
+impl RestoreResult {
+    /// `2 commits leave the branch` behind this word; nothing where none does.
+    pub(crate) fn leaving(&self, before: &str) -> String {
+        match self.commits_left.len() {
+            0 => String::new(),
+            1 => format!("{before}1 commit leaves the branch"),
+            many => format!("{before}{many} commits leave the branch"),
+        }
+    }
 }
 
 impl Target {

@@ -95,7 +95,6 @@ fn drive_held(
         unstartable: None,
         stopped: None,
         has_attempted: false,
-        limited_until: None,
         parked_since: None,
         waited: Duration::ZERO,
         session,
@@ -125,8 +124,6 @@ struct Driver<'a> {
     stopped: Option<Error>,
     /// Whether it has made an attempt.
     has_attempted: bool,
-    /// When the limit resets with which the latest attempt ended, which passed.
-    limited_until: Option<Timestamp>,
     /// When the wait began that a user was notified of.
     parked_since: Option<Timestamp>,
     /// How long it has waited in all.
@@ -203,7 +200,6 @@ impl Driver<'_> {
         self.has_attempted = true;
         self.interrupted = executed.interrupted;
         self.child_exit_code = executed.child_exit_code;
-        self.limited_until = executed.limited_until;
         let ended = self.end(&started, executed.ending)?;
         if self.interrupted.is_none() && !is_stopped {
             self.unstartable = self.still_missing(&ended);
@@ -327,9 +323,7 @@ impl Driver<'_> {
         {
             return Err(Halt::At(ended));
         }
-        let total = run.spec.iterations_total;
-        let is_left = total.is_none_or(|total| run.current_iteration <= total);
-        if is_left && !run.is_out_of_iterations() {
+        if run.has_iterations_left() {
             return Ok(());
         }
         let is_missed = until.is_some() && ended == Outcome::Complete;
@@ -354,17 +348,7 @@ impl Driver<'_> {
     fn wait(&mut self, run: &Run) -> Step {
         let state = self.context.load()?.state;
         match self.status(&state, run).standing {
-            Standing::Allowed => {
-                // Where it is not waited for, or is too far ahead, the next attempt finds out.
-                let until = self.limited_until.take().filter(|_| !self.options.no_wait);
-                let longest = settings_of(self.context, run).retry.max_park;
-                let ahead = until.map(|until| until.since(self.context.clock.now()));
-                match until.filter(|_| ahead.is_some_and(|wait| !wait.is_zero() && wait <= longest))
-                {
-                    Some(until) => self.wait_until(run, until),
-                    None => Ok(()),
-                }
-            }
+            Standing::Allowed => Ok(()),
             Standing::Exhausted => Err(Halt::At(Outcome::Failed)),
             Standing::NeedsPerson => Err(Halt::At(Outcome::Escalated)),
             Standing::Wait(until) if self.context.progress.skips_wait(until) => Ok(()),

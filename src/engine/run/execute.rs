@@ -37,7 +37,7 @@ use crate::model::agent_record::{AgentKind, AgentRecord, Usage};
 use crate::model::run::Leftover;
 use crate::model::spec::{Launch, PromptMode};
 use crate::model::{
-    AttemptEnd, CheckKind, Failure, FolderId, Payload, ProcessId, Run, RunKey, State, Timestamp,
+    AttemptEnd, Cause, CheckKind, Failure, FolderId, Payload, ProcessId, Run, RunKey, State, Timestamp,
 };
 use crate::os::own_program;
 use crate::policy::classify::{self, classify, stage_of_command};
@@ -60,8 +60,6 @@ pub(super) struct Executed {
     pub interrupted: Option<i32>,
     /// Exit code of the child.
     pub child_exit_code: Option<i32>,
-    /// When the limit resets with which an attempt ended that passed.
-    pub limited_until: Option<Timestamp>,
 }
 
 /// How an attempt ends that was not even run: as cancelled, so that nothing is charged for it.
@@ -224,7 +222,6 @@ pub(super) fn execute(
         ending,
         interrupted: exit_signal,
         child_exit_code,
-        limited_until: None,
     };
     let ending = &mut executed.ending;
     if !failure.as_ref().is_none_or(is_judged) {
@@ -247,11 +244,13 @@ pub(super) fn execute(
         if report.first_failure.is_some() {
             ending.end.failure = Some(failure);
         } else {
-            context.note(format!(
-                "the agent ended with \"{}\", but what it left passes its checks",
-                failure.message
-            ));
-            executed.limited_until = failure.retry_after;
+            let message = &failure.message;
+            let note =
+                format!("the agent ended with \"{message}\", but what it left passes its checks");
+            context.note(note.clone());
+            ending.end.notes.push(note);
+            let is_limit = failure.cause == Cause::RateLimited;
+            ending.end.limit = is_limit.then(|| Box::new(failure));
         }
     } else if let Some((feedback, evidence)) = report.first_failure {
         let (rules, now) = (&context.settings().rules, context.clock.now());

@@ -219,11 +219,15 @@ pub(crate) fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) 
     if options.unattended && spec.within.is_none() && context.naming().task.is_none() {
         spec.repeats = series::repeated(context, ledger.state(), &spec, &prepared.capture)?;
     }
+    let series = spec.series.clone();
     let (key, events) = new_run(context, ledger.state(), spec)?;
     // Before anything is recorded of a run that is refused.
     let _worktree = claim_worktree(context, ledger.state(), &key)?;
     let driving = Driving::take(context, &key)?;
     ledger.append(context.clock.now(), events)?;
+    if let Some(series) = series {
+        context.note(series::begins(&series, &key.run_id));
+    }
     let beginning = lane::of_beginning(ledger.state(), &key);
     let request = storage::Request {
         trigger: trigger::INITIAL.to_owned(),

@@ -48,6 +48,7 @@ fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
             standing: Standing::Allowed,
             max_attempts: max_attempts(&context.settings().retry),
             under_way: None,
+            is_driven: false,
         };
     };
     reconsider(context, &mut run);
@@ -57,10 +58,11 @@ fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
     let may_begin = standing == Standing::Allowed && !run.status.has_ended();
     Retry {
         max_attempts: max_attempts(&settings_of(context, &run).retry),
-        under_way: others.filter(|_| may_begin).map(|driver| driver.pid),
+        under_way: others.as_ref().filter(|_| may_begin).map(|driver| driver.pid),
         run: Some(run),
         status: Some(status),
         standing,
+        is_driven: others.is_some(),
     }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! A command that a loop runs again and again: where it fails with nothing changed, its runs are one task.
 
-use crate::engine::base::runs::latest_of_series;
+use crate::engine::base::runs::{Naming, latest_of_series};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::changes_since;
 use crate::engine::record::stored::baseline;
 use crate::engine::record::liveness::is_driven;
 use crate::engine::recovery;
 use crate::engine::remote::Server;
+use crate::engine::run::Driven;
 use crate::engine::runs::refuse_driven;
 use crate::git::capture::Capture;
 use crate::model::{Hint, Run, RunId, RunSpec, RunStatus, State};
@@ -71,6 +72,27 @@ pub(crate) fn next(context: &Context, series: &str) -> Result<Next> {
         )
     })?;
     Ok(Next::Begin(next))
+}
+
+/// What is said of a run that a series begins.
+pub(crate) fn begins(series: &str, id: &RunId) -> String {
+    format!("series {series}: this is run {id}")
+}
+
+/// The next name of the series, where the one that was chosen was taken meanwhile, in another work tree for example.
+///
+/// # Errors
+/// As [`next`].
+pub(crate) fn taken_meanwhile(context: &Context, driven: &Result<Driven>) -> Result<Option<RunId>> {
+    let Naming { series, run_id, .. } = context.naming();
+    let is_taken = matches!(driven, Err(error) if error.kind == ErrorKind::AlreadyExists);
+    let Some(series) = series.as_ref().filter(|_| is_taken) else {
+        return Ok(None);
+    };
+    Ok(match next(context, series)? {
+        Next::Begin(id) if run_id.as_ref() != Some(&id) => Some(id),
+        _ => None,
+    })
 }
 
 /// The first of the runs that a new one repeats: of this command, here, the latest of which did not end well within a day, with

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::durable::Root;
 use crate::engine::attempt::preconditions::reconsider;
+use crate::engine::attempt::run_summary::night;
 use crate::engine::base::context::place::is_part_of_attempt;
 use crate::engine::base::runs::{self, run_of};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
@@ -22,7 +23,8 @@ use crate::model::{
     Checkpoint, Hint, IterationStatus, ManualFixStatus, Payload, Run, RunId, RunKey, RunLine,
     RunStatus, State, Timestamp,
 };
-use crate::policy::report::run_state;
+use crate::policy::report::{Night, run_state};
+use crate::policy::retry::ToAccept;
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
@@ -274,12 +276,21 @@ pub(crate) struct Planned {
 pub(crate) struct Closed {
     changed: bool,
     pub runs: Vec<RunLine>,
+    /// Those that have ended and stay open: a person has not decided on their work.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_open: Vec<RunLine>,
     /// In a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<Planned>,
 }
 
-/// Closes runs; in a dry run only says which.
+/// Whether a run's work waits for a person: it can be accepted, or what failed is still there.
+fn holds_work(context: &Context, state: &State, run: &Run) -> bool {
+    let is_undecided = |night: Night| night.to_accept != ToAccept::Nothing || night.left.is_some();
+    run.status != RunStatus::Accepted && night(context, state, run).is_some_and(is_undecided)
+}
+
+/// Closes runs; of all that have ended, those whose work waits for a person stay open unless it is confirmed. in a dry run only says which.
 ///
 /// # Errors
 /// There is no such run (4); a `recover` is at work on one of them (11): then none is closed.
@@ -300,17 +311,23 @@ pub(crate) fn close(context: &Context, chosen: &Chosen) -> Result<Closed> {
             .filter(|run| run.status != RunStatus::Closed)
             .collect())
     };
-    let planned = open(&state)?;
+    let is_asked = !matches!(chosen, Chosen::Ended) || context.says_yes();
+    let (left, planned): (Vec<Run>, Vec<Run>) = open(&state)?
+        .into_iter()
+        .partition(|run| !is_asked && holds_work(context, &state, run));
+    let left_open: Vec<RunLine> = left.iter().map(RunLine::from).collect();
     if context.dry_run() || planned.is_empty() {
         let changed = !planned.is_empty();
         return Ok(Closed {
             changed: false,
             runs: planned.iter().map(RunLine::from).collect(),
+            left_open,
             plan: context.dry_run().then_some(Planned { changed }),
         });
     }
     let mut ledger = context.store().lock()?;
-    let to_close = open(ledger.state())?;
+    let mut to_close = open(ledger.state())?;
+    to_close.retain(|run| left.iter().all(|left| left.key != run.key));
     let mut events = Vec::new();
     for run in &to_close {
         let fix = run
@@ -339,6 +356,7 @@ pub(crate) fn close(context: &Context, chosen: &Chosen) -> Result<Closed> {
     Ok(Closed {
         changed: true,
         runs: closed.iter().map(RunLine::from).collect(),
+        left_open,
         plan: None,
     })
 }

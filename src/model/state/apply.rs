@@ -413,6 +413,12 @@ fn apply_to_run(run: &mut Run, event: &Event) {
             run.stopped_for =
                 Some(reason.clone()).filter(|reason| stands && *reason != status.unexplained());
             run.baseline_supervisor = None;
+            let is_through = matches!(status, RunStatus::Complete | RunStatus::Escalated);
+            if is_through && run.parked.take().is_some() {
+                // No iteration comes that would wait.
+                run.decision = None;
+                run.cooldown_until = None;
+            }
             if *status == RunStatus::Escalated && run.failure.is_none() {
                 stand_at_given_up(run);
             }

@@ -21,7 +21,7 @@ pub(crate) use commit_message::pull_request;
 pub(crate) use data::{AttemptRef, CheckpointLine, Checkpoints, Report, RunLine, Stuck, Work};
 pub(crate) use html::html;
 pub(crate) use markdown::markdown;
-pub(crate) use night::{Around, ChangedFiles, Night, summary_of, unfinished};
+pub(crate) use night::{Around, ChangedFiles, LeftInTree, Night, summary_of, unfinished};
 pub(crate) use otlp::otlp;
 pub(crate) use summary::{Span, run_line, spans};
 pub(crate) use to_look_at::{LookAtKind, Outside, ToLookAt, to_look_at};

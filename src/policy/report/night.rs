@@ -37,6 +37,9 @@ pub(crate) struct Night {
     pub tokens: Option<Tokens>,
     /// What differs between its first and its last good checkpoint; `None` where one of them is not there.
     pub files: Option<ChangedFiles>,
+    /// What its last attempts left in the work tree on top of that, and was not rolled back.
+    #[serde(rename = "not_rolled_back", skip_serializing_if = "Option::is_none")]
+    pub left: Option<LeftInTree>,
     /// All of that in one line.
     pub summary: String,
     /// The command to go on with, which works from any folder.
@@ -64,6 +67,8 @@ pub(crate) struct IterationSummary {
 #[strum(serialize_all = "snake_case", const_into_str)]
 #[schemars(rename = "next_command_purpose")]
 pub(crate) enum Purpose {
+    /// Shows what it made, where tests were changed.
+    Review,
     /// Commits what it made.
     Keep,
     /// Has what failed made good, by a person or by another attempt.
@@ -104,6 +109,16 @@ pub(crate) struct NightIterations {
     pub cancelled: usize,
     /// Not over yet.
     pub under_way: usize,
+}
+
+/// What failed attempts left in the work tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "left_in_tree")]
+pub(crate) struct LeftInTree {
+    /// The last iteration that left something.
+    pub iteration: u32,
+    /// How many files are not as in the last good checkpoint, or as the run began.
+    pub files: usize,
 }
 
 /// Paths and lines; binary content has no lines.
@@ -174,6 +189,12 @@ fn commands(
         recommended: false,
     };
     let keep = can_keep.then(|| way(Purpose::Keep, &["accept"]));
+    // Whoever changed the tests has passed them by that, maybe.
+    let is_to_review = is_kept && run.weakened_attempts().next().is_some();
+    let review = keep
+        .as_ref()
+        .filter(|_| is_to_review)
+        .map(|_| way(Purpose::Review, &["diff", "initial", "good", "--patch"]));
     let on = match &next {
         Some(words) if !is_kept && (words::needs_person(run) || run.is_being_fixed()) => {
             Some(way(Purpose::Fix, words))
@@ -196,7 +217,10 @@ fn commands(
     } else {
         (on, keep)
     };
-    let mut all: Vec<NextCommand> = [first, second, discard].into_iter().flatten().collect();
+    let mut all: Vec<NextCommand> = [review, first, second, discard]
+        .into_iter()
+        .flatten()
+        .collect();
     if let Some(first) = all.first_mut().filter(|_| next.is_some()) {
         first.recommended = true;
     }
@@ -260,8 +284,10 @@ pub(crate) struct Around {
     pub now: Option<Timestamp>,
     /// Whether another attempt begins later by itself.
     pub waits: bool,
-    /// A person's own work that it changed.
-    pub uncommitted: Option<ToLookAt>,
+    /// Work of a person, or of runs that are not accepted, that it changed.
+    pub uncommitted: Vec<ToLookAt>,
+    /// What failed attempts left in the work tree.
+    pub left: Option<LeftInTree>,
 }
 
 impl Night {
@@ -316,6 +342,7 @@ impl Night {
             cost_usd: run.usage().cost_usd(),
             tokens: run.usage().tokens,
             files: around.files,
+            left: around.left,
             summary: String::new(),
             next: None,
             commands: Vec::new(),
@@ -392,6 +419,14 @@ impl Night {
     }
 }
 
+impl LeftInTree {
+    /// `not rolled back: 2 files of iteration 2`.
+    pub(crate) fn told(self) -> String {
+        let files = words::count(self.files, "file");
+        format!("not rolled back: {files} of iteration {}", self.iteration)
+    }
+}
+
 impl ChangedFiles {
     /// `84 files +1,204 −300`.
     pub(crate) fn told(self) -> String {
@@ -455,6 +490,7 @@ mod tests {
                 added: Some(1_204),
                 deleted: Some(300),
             }),
+            left: None,
             summary: String::new(),
             next: None,
             commands: Vec::new(),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::model::hint::Advice;
 use crate::model::path::TOO_MANY;
 use crate::model::{
-    Failure, Hint, IterationStatus, ObjectId, PathReason, RepoPath, Run, RunStatus,
+    Failure, Hint, IterationStatus, ObjectId, PathReason, RepoPath, Run, RunKey, RunStatus,
 };
 use crate::policy::changes::tampering_text;
 
@@ -85,6 +85,20 @@ impl ToLookAt {
         let what = format!("the run changed or removed uncommitted changes of yours: {names}; ");
         let text = Advice::with(what, command, " brings them back");
         (!paths.is_empty()).then(|| Self::new(LookAtKind::Uncommitted, text))
+    }
+
+    /// Work of another run that it built upon; `command` does what is said `after` it.
+    pub(crate) fn of_run(
+        run: &RunKey,
+        paths: &BTreeSet<RepoPath>,
+        command: Hint,
+        after: &str,
+    ) -> Self {
+        let names = first_of(paths.iter().map(RepoPath::to_lossy));
+        let what =
+            format!("the run went on with work of run {run} that is not accepted yet: {names}; ");
+        let text = Advice::with(what, command, after);
+        Self::new(LookAtKind::Uncommitted, text)
     }
 
     /// What rollbacks of its attempts could not remove or replace.

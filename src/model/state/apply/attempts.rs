@@ -161,6 +161,7 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
             run.current_iteration = run.iteration_after(end.iteration);
             // Another iteration is another task.
             run.fresh_session = true;
+            passed_at_a_limit(run, end);
         }
         AttemptOutcome::Cancelled => run.status = RunStatus::Cancelled,
         AttemptOutcome::Failed => failed(run, end, at),
@@ -237,6 +238,7 @@ fn note_end(attempt: &mut Attempt, end: &AttemptEnd, seq: u64) {
     let new = end.git_changes.iter().filter(|one| !known.contains(one));
     attempt.git_changes.extend(new.cloned());
     attempt.preconditions.clone_from(&end.preconditions);
+    attempt.limit.clone_from(&end.limit);
 }
 
 /// The agent works in this session from now on.
@@ -246,6 +248,21 @@ pub(super) fn session_seen(run: &mut Run, session: &str) {
         run.agent_session_usage = Usage::default();
     }
     run.fresh_session = false;
+}
+
+/// The next iteration waits for the limit that the agent of this one ended with.
+fn passed_at_a_limit(run: &mut Run, end: &AttemptEnd) {
+    if !run.has_iterations_left() {
+        run.decision = None;
+    }
+    let Some(decision) = run.decision.clone() else {
+        return;
+    };
+    run.cooldown_until = decision.not_before;
+    run.parked = parked(run, end, &decision);
+    if run.parked.is_some() {
+        run.status = RunStatus::Parked;
+    }
 }
 
 fn failed(run: &mut Run, end: &AttemptEnd, at: Timestamp) {
@@ -290,7 +307,7 @@ fn failed(run: &mut Run, end: &AttemptEnd, at: Timestamp) {
 /// The wait that was decided on.
 fn parked(run: &Run, end: &AttemptEnd, decision: &Decision) -> Option<Parked> {
     let until = decision.not_before.filter(|_| decision.has(Action::Park))?;
-    let failure = end.failure.as_ref()?;
+    let failure = end.failure.as_ref().or(end.limit.as_deref())?;
     let waits = run.waits(end.iteration);
     Some(Parked {
         until,

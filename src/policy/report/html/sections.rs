@@ -472,6 +472,7 @@ fn tone_of(status: IterationStatus) -> &'static str {
 
 fn purpose(purpose: Purpose) -> &'static str {
     match purpose {
+        Purpose::Review => "Read what it made",
         Purpose::Keep => "Keep what it made",
         Purpose::Fix => "Have what failed fixed",
         Purpose::Resume => "Go on",

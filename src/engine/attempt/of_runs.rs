@@ -1,0 +1,108 @@
+//! Whose work the files of a work tree are that no commit has: that of other runs which nobody has decided on, or a person's own.
+
+use std::collections::BTreeSet;
+
+use crate::engine::base::{Context, Result};
+use crate::git::Repo;
+use crate::git::checkpoint::StoredCheckpoint;
+use crate::git::tree::TreeLookup;
+use crate::model::{Checkpoint, Named, PathReason, RepoPath, Run, RunStatus, State};
+
+/// Whether work of a run may be in the work tree that a person has neither accepted nor closed.
+fn is_undecided(run: &Run) -> bool {
+    !matches!(run.status, RunStatus::Accepted | RunStatus::Closed)
+        && run.iterations.count_attempts() > 0
+}
+
+/// Those of `paths` that other runs left as `initial` has them, which `run` began with; the latest of these runs first.
+pub(in crate::engine) fn left_before<'s>(
+    (context, state): (&Context, &'s State),
+    run: &Run,
+    initial: &StoredCheckpoint,
+    paths: &BTreeSet<RepoPath>,
+) -> Result<Vec<(&'s Run, BTreeSet<RepoPath>)>> {
+    let (mut unknown, mut found) = (paths.clone(), Vec::new());
+    let Some(first) = state.initial(&run.key).and_then(Named::kept) else {
+        return Ok(found);
+    };
+    let others = state.runs_of(&run.worktree).rev();
+    for other in others.filter(|other| other.key != run.key && is_undecided(other)) {
+        let Some((began, latest)) = span(state, other).filter(|(_, latest)| latest.seq < first.seq)
+        else {
+            continue;
+        };
+        if unknown.is_empty() {
+            break;
+        }
+        let repo = context.repo()?;
+        let (began, latest) = (
+            repo.load_checkpoint(&began.commit)?,
+            repo.load_checkpoint(&latest.commit)?,
+        );
+        let made = &unknown & &unlike(repo, &began, &latest)?;
+        let own = &made - &unlike(repo, &latest, initial)?;
+        unknown = &unknown - &own;
+        if !own.is_empty() {
+            found.push((other, own));
+        }
+    }
+    Ok(found)
+}
+
+/// Those of `paths` that are in the work tree as a run left them after `good`, the last good checkpoint of `run`: a later run, or an
+/// iteration of this one that was given up. The reason is the run's id.
+pub(in crate::engine) fn left_since(
+    (context, state): (&Context, &State),
+    (run, good): (&Run, &Checkpoint),
+    paths: &BTreeSet<RepoPath>,
+) -> Result<Vec<PathReason>> {
+    let (mut unknown, mut found) = (paths.clone(), Vec::new());
+    for other in state.runs_of(&run.worktree).rev() {
+        let is_own = other.key == run.key;
+        let Some((began, latest)) = span(state, other).filter(|(_, latest)| latest.seq > good.seq)
+        else {
+            continue;
+        };
+        if unknown.is_empty() || !(is_own || is_undecided(other)) {
+            continue;
+        }
+        let repo = context.repo()?;
+        let began = repo.load_checkpoint(if is_own { &good.commit } else { &began.commit })?;
+        let latest = repo.load_checkpoint(&latest.commit)?;
+        let made = &unknown & &unlike(repo, &began, &latest)?;
+        let own = &made - &repo.unlike_on_disk(&latest, &made)?;
+        unknown = &unknown - &own;
+        let id = other.key.run_id.as_str();
+        found.extend(own.into_iter().map(|path| PathReason::new(path, id)));
+    }
+    Ok(found)
+}
+
+/// The oldest other run of the work tree whose work a person can accept and has not decided on.
+pub(in crate::engine) fn oldest_to_accept<'s>(state: &'s State, run: &Run) -> Option<&'s Run> {
+    let can_be_accepted = |other: &&Run| {
+        let good = state.last_good(&other.key);
+        other.key != run.key
+            && is_undecided(other)
+            && span(state, other).is_some_and(|(began, _)| {
+                good.is_some_and(|good| good.id != began.id && good.tree != began.tree)
+            })
+    };
+    state.runs_of(&run.worktree).find(can_be_accepted)
+}
+
+/// The checkpoint that a run began with, and its latest one.
+fn span<'s>(state: &'s State, run: &Run) -> Option<(&'s Checkpoint, &'s Checkpoint)> {
+    let began = state.initial(&run.key).and_then(Named::kept)?;
+    Some((began, state.latest(&run.key)?))
+}
+
+/// The paths that differ between two checkpoints.
+fn unlike(
+    repo: &Repo,
+    one: &StoredCheckpoint,
+    other: &StoredCheckpoint,
+) -> Result<BTreeSet<RepoPath>> {
+    let (one, other) = TreeLookup::stored(repo)?.diff(one.view(), other.view())?;
+    Ok(one.unlike(&other).map(|(path, ..)| path.clone()).collect())
+}
