@@ -72,6 +72,7 @@ mod night;
 mod night_line;
 mod notify;
 mod odd;
+mod otel;
 mod output;
 mod pager;
 mod people;
