@@ -77,6 +77,7 @@ mod output;
 mod pager;
 mod people;
 mod places;
+mod plugin;
 mod prune;
 mod pty_run;
 mod rebuild;

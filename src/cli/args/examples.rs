@@ -746,6 +746,37 @@ const ALL: &[(&str, &[Example])] = &[
         )],
     ),
     (
+        "plugin",
+        &[(
+            "recover plugin install claude",
+            "/recover:undo and more in Claude Code",
+        )],
+    ),
+    (
+        "plugin install",
+        &[
+            ("recover plugin install codex", "in the project's settings"),
+            (
+                "recover plugin install gemini --user --dry-run",
+                "what would be written to yours",
+            ),
+        ],
+    ),
+    (
+        "plugin uninstall",
+        &[(
+            "recover plugin uninstall codex",
+            "from the project's settings",
+        )],
+    ),
+    (
+        "plugin status",
+        &[(
+            "recover plugin status --json",
+            "which files of it are current, outdated, edited or missing",
+        )],
+    ),
+    (
         "mcp",
         &[(
             "recover mcp",
