@@ -29,6 +29,7 @@ enum Files {
 const FILES: &[(&str, Files)] = &[
     ("agent", Files::Both),
     ("notify", Files::Both),
+    ("otel", Files::User),
     ("redact", Files::Both),
     // Where something is sent to, what of it, and whose word is taken is never a project's to say.
     ("remote", Files::User),

@@ -14,7 +14,8 @@ use serde::Serialize;
 use crate::durable::{Root, Sync};
 use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
-use crate::engine::hook::install::{FileChange, Place, Task, carry_out, settings_file};
+use crate::engine::hook::install::{FileChange, carry_out, settings_file};
+use crate::engine::hook::plan::{Called, Part, Place, Setup, Task};
 use crate::engine::record::{nested, seed_json, storage};
 use crate::engine::runs::{Chosen, Planned, refuse_driven};
 use crate::engine::{recovery, trust};
@@ -318,13 +319,28 @@ fn own_configuration(context: &Context) -> Option<PathBuf> {
 
 const PLACES: [Place; 2] = [Place::Project, Place::Local];
 
+/// The hook, and the plugin where that can be installed too.
+fn all_of(agent: HookAgent, place: Place) -> Setup {
+    let part = if place == Place::Project {
+        Part::Plugin
+    } else {
+        Part::Hook
+    };
+    Setup {
+        part,
+        agent,
+        place,
+        program: Called::by_name(),
+    }
+}
+
 /// The settings that have lines of ours.
 fn hook_files(context: &Context) -> Vec<PathBuf> {
     let Ok(rehearsal) = context.rehearsal() else {
         return Vec::new();
     };
     let changes = |agent, place| {
-        carry_out(&rehearsal, Task::Uninstall, agent, place, OWN).unwrap_or_default()
+        carry_out(&rehearsal, Task::Uninstall, &all_of(agent, place)).unwrap_or_default()
     };
     let all = HookAgent::ALL
         .iter()
@@ -401,7 +417,7 @@ fn remove_hooks(context: &Context) {
     for &agent in HookAgent::ALL {
         for place in PLACES {
             // Not every agent has every place.
-            let Ok(files) = carry_out(context, Task::Uninstall, agent, place, OWN) else {
+            let Ok(files) = carry_out(context, Task::Uninstall, &all_of(agent, place)) else {
                 continue;
             };
             if settings_file(agent, place).is_none() {

@@ -13,16 +13,16 @@ use crate::agents::{Agent as _, PROMPT, Place, Start, each};
 use crate::stub::Answer;
 
 /// How an agent is set up here.
-struct Hooked {
+pub struct Hooked {
     /// Where its project's settings are, and what somebody put there; `None` where they are all the hook's own.
     settings: Option<(&'static str, &'static str)>,
     /// The folder that is made for the hook.
     folder: &'static str,
     /// The program, free to run commands.
-    line: &'static str,
+    pub line: &'static str,
 }
 
-fn hooked(agent: AgentKind) -> Hooked {
+pub fn hooked(agent: AgentKind) -> Hooked {
     match agent {
         AgentKind::Claude => Hooked {
             settings: Some((
@@ -57,7 +57,7 @@ fn hooked(agent: AgentKind) -> Hooked {
 }
 
 /// What an agent wants to know of a folder before it takes its settings for granted.
-fn trust(place: &Place) {
+pub fn trust(place: &Place) {
     let (work, home) = (
         place.env.work().display().to_string(),
         place.env.root().join("home"),
@@ -82,7 +82,7 @@ fn trust(place: &Place) {
 
 /// Every file of the work tree with what it holds; what is git's, npm's and recover's own aside, and what opencode puts
 /// beside its plugins for itself.
-fn files(place: &Place) -> BTreeMap<String, String> {
+pub fn files(place: &Place) -> BTreeMap<String, String> {
     let own = "-path ./.git -o -name node_modules -o -name .ultraplan -o -path './.opencode/[!p]*' -o -path './.opencode/package*'";
     let listed = place
         .env
@@ -114,7 +114,7 @@ fn status(place: &Place) -> Value {
 }
 
 /// A file is written, another edited and a folder removed by the agent's own tools.
-fn place(agent: AgentKind, folder: &Path) -> Place {
+pub fn place(agent: AgentKind, folder: &Path) -> Place {
     Place::new(agent, folder, |env| {
         if let Some((path, odd)) = hooked(agent).settings {
             env.write(path, odd);
@@ -246,7 +246,7 @@ fn calls_its_hooks(agent: AgentKind, folder: &Path) {
     );
 }
 
-const HOOKED: [AgentKind; 4] = [
+pub const HOOKED: [AgentKind; 4] = [
     AgentKind::Claude,
     AgentKind::Codex,
     AgentKind::Gemini,

@@ -10,6 +10,7 @@ mod hooks;
 mod mcp;
 mod night;
 mod others;
+mod plugin;
 mod stopped;
 mod stub;
 mod taken_back;

@@ -207,6 +207,19 @@ fn bash_completes_them() {
         completed(&env, "recover resume --strategy rol"),
         ["rollback_and_retry"]
     );
+    // The value of --feedback goes on behind its name.
+    env.script("checks/all.sh", "true");
+    for line in ["--feedback test=./ch", "--feedback=test=./ch"] {
+        assert_eq!(
+            completed(&env, &format!("recover run {line}")),
+            ["./checks/"]
+        );
+    }
+    assert_eq!(
+        completed(&env, "recover run --feedback test=./checks/"),
+        ["./checks/all.sh"]
+    );
+    assert_eq!(completed(&env, "recover run --feedback ty"), ["typecheck="]);
     // Everything else is clap's.
     assert_eq!(completed(&env, "recover rollb"), ["rollback"]);
     assert!(completed(&env, "recover resume --str").contains(&"--strategy".to_owned()));
@@ -241,6 +254,17 @@ fn bash_completes_them_at_a_terminal() {
     for (line, becomes) in [
         ("recover roll", "recover rollback"),
         ("recover resume r", r"recover resume r\ 1"),
+        // A command behind --, then files.
+        ("recover run -- uniq", "recover run -- uniq"),
+        ("recover run -- cat a.t", "recover run -- cat a.txt"),
+        (
+            "recover run --feedback test=./a.t",
+            "recover run --feedback test=./a.txt",
+        ),
+        (
+            "recover run --feedback=test=./a.t",
+            "recover run --feedback=test=./a.txt",
+        ),
         ("recover resume 'r", "recover resume 'r 1'"),
         (r"recover resume r\ ", r"recover resume r\ 1"),
         ("recover --run=r", r"recover --run=r\ 1"),
@@ -260,6 +284,11 @@ fn bash_completes_them_at_a_terminal() {
     ] {
         assert_eq!(shell.becomes(line), becomes, "{line}");
     }
+    // What is listed says what each is.
+    shell
+        .terminal
+        .press("\u{15}bind 'set show-all-if-ambiguous on'\n");
+    shell.shows("recover --run 'r 1' rollback --to ", "(before the run)");
     shell.end();
     assert!(!env.exists("PWNED"));
 }
@@ -301,6 +330,11 @@ fn zsh_completes_them_at_a_terminal() {
         (
             r"recover resume \$",
             r"recover resume \$\(touch\$\{IFS\}PWNED\)\`touch\ PWNED\`\;touch\ PWNED",
+        ),
+        ("recover run -- cat a.t", "recover run -- cat a.txt"),
+        (
+            "recover run --feedback test=./a.t",
+            "recover run --feedback test=./a.txt",
         ),
         // The command that is run is completed as any other, and only behind its --.
         (
@@ -388,6 +422,8 @@ fn fish_completes_them() {
             "rollback_and_retry\tUndo the changes of iteration 2, ",
         ),
         ("recover resume ", ODD),
+        ("recover run --feedback test=./a.t", "test=./a.txt\n"),
+        ("recover run -- cat a.t", "a.txt\n"),
     ] {
         let said = with(&path, line);
         assert!(said.contains(offered), "{line}: {said}");

@@ -80,6 +80,8 @@ const COMMANDS: &[&[&str]] = &[
     &["hook", "install", "claude"],
     &["hook", "install", "git"],
     &["hook", "uninstall", "git"],
+    &["plugin", "install", "codex"],
+    &["plugin", "uninstall", "codex"],
     &["sync"],
     &["report", "-o", "report.md"],
 ];

@@ -223,6 +223,7 @@ fn what_decides_about_the_run_is_refused_inside_its_attempt() {
         "doctor --repair",
         "doctor --rebuild",
         "hook uninstall",
+        "plugin uninstall",
         "rollback --to initial",
         "rollback --to initial --run other",
         "--rollback --to initial",

@@ -1,12 +1,13 @@
-//! Arguments of the commands for loops and agents of your own: `attempt`, `hook`, and the evidence that `classify` takes too.
+//! Arguments of the commands for loops and agents of your own: `attempt`, `hook`, `plugin`, and the evidence that `classify` takes too.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, builder::PossibleValuesParser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::{duration, number};
-use crate::engine::hook::install;
+use crate::engine::hook::{plan, plugin};
 use crate::model::agent_record::AgentKind;
 use crate::model::feedback::CheckKind;
 use crate::model::hook::HookAgent;
@@ -219,7 +220,7 @@ pub(crate) struct PlaceArgs {
     pub user: bool,
 }
 
-impl From<PlaceArgs> for install::Place {
+impl From<PlaceArgs> for plan::Place {
     fn from(args: PlaceArgs) -> Self {
         match args {
             PlaceArgs { user: true, .. } => Self::User,
@@ -249,4 +250,70 @@ pub(crate) struct HookRunArgs {
     /// Six times as long for the first checkpoint of a session.
     #[arg(long, value_name = "DUR", value_parser = duration, default_value = "10s")]
     pub deadline: Duration,
+}
+
+/// Install commands, a skill and an MCP server beside the hook.
+///
+/// The commands /recover:undo, /recover:status and /recover:checkpoint, a skill that explains checkpoints to the agent, the entry of
+/// recover mcp, and the hook of recover hook install.
+#[derive(Args, Debug)]
+pub(crate) struct PluginArgs {
+    #[command(subcommand)]
+    pub command: PluginCommand,
+}
+
+/// What to do about plugins.
+#[derive(Debug, Subcommand)]
+#[command(defer = true)]
+pub(crate) enum PluginCommand {
+    Install(PluginInstallArgs),
+    Uninstall(PluginUninstallArgs),
+    Status(PluginStatusArgs),
+}
+
+/// Install the plugin in the agent's settings.
+///
+/// Existing settings are preserved; installing twice changes nothing. A file of the plugin that you have edited is left alone.
+#[derive(Args, Debug)]
+pub(crate) struct PluginInstallArgs {
+    /// Agent to configure
+    #[arg(value_parser = plugin_agent())]
+    pub agent: HookAgent,
+
+    /// Use your own settings for all projects
+    #[arg(long)]
+    pub user: bool,
+
+    /// Command that calls recover [default: its name or path]
+    #[arg(long, value_name = "P")]
+    pub program: Option<String>,
+}
+
+/// Remove the plugin with its hook, and nothing else.
+#[derive(Args, Debug)]
+pub(crate) struct PluginUninstallArgs {
+    /// Agent to remove it from [default: all]
+    #[arg(value_parser = plugin_agent())]
+    pub agent: Option<HookAgent>,
+
+    /// Use your own settings for all projects
+    #[arg(long)]
+    pub user: bool,
+}
+
+/// Show what of the plugin is installed.
+#[derive(Args, Debug)]
+pub(crate) struct PluginStatusArgs {
+    /// Agent to show [default: all]
+    #[arg(value_parser = plugin_agent())]
+    pub agent: Option<HookAgent>,
+}
+
+/// Reads an agent that has a plugin.
+fn plugin_agent() -> impl TypedValueParser<Value = HookAgent> {
+    let words = plugin::AGENTS
+        .iter()
+        .filter_map(ValueEnum::to_possible_value);
+    PossibleValuesParser::new(words)
+        .try_map(|name| <HookAgent as ValueEnum>::from_str(&name, false))
 }

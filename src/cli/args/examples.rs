@@ -307,6 +307,20 @@ const ALL: &[(&str, &[Example])] = examples! {
     "hook run" {
         "recover hook run claude < event.json" => "what the agent's settings call",
     }
+    "plugin" {
+        "recover plugin install claude" => "/recover:undo and more in Claude Code",
+    }
+    "plugin install" {
+        "recover plugin install codex" => "in the project's settings",
+        "recover plugin install gemini --user --dry-run" => "what would be written to yours",
+    }
+    "plugin uninstall" {
+        "recover plugin uninstall codex" => "from the project's settings",
+    }
+    "plugin status" {
+        "recover plugin status --json"
+            => "which files of it are current, outdated, edited or missing",
+    }
     "mcp" {
         "recover mcp" => "for an agent's settings: claude mcp add recover -- recover mcp",
     }

@@ -49,7 +49,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
     (
         "Loops and scripts",
-        &["attempt", "step", "hook", "mcp", "classify"],
+        &["attempt", "step", "hook", "plugin", "mcp", "classify"],
     ),
     (
         "Plumbing",

@@ -49,7 +49,7 @@ use crate::policy::settings::ColorWhen;
 use crate::model::lane::STAGES;
 pub(crate) use attempt::{
     AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, EvidenceArgs,
-    HookArgs, HookCommand, HookRunArgs, PlaceArgs,
+    HookArgs, HookCommand, HookRunArgs, PlaceArgs, PluginArgs, PluginCommand,
 };
 pub(crate) use checkpoint::{
     CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PruneArgs,
@@ -248,6 +248,7 @@ pub(crate) enum Command {
     #[command(after_long_help = inspect::AGENTS_HELP)]
     Agents,
     Hook(HookArgs),
+    Plugin(PluginArgs),
     /// Serve agents over the Model Context Protocol.
     ///
     /// On stdin and stdout, for an agent's settings to start. The tools status, explain, diff, checkpoint and preview_rollback are commands of

@@ -1,11 +1,13 @@
-//! Runs `hook`.
+//! Runs `hook` and `plugin`.
 
 use comfy_table::Cell;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::super::args::{GlobalArgs, HookArgs, HookCommand, HookRunArgs, PlaceArgs};
+use super::super::args::{
+    GlobalArgs, HookArgs, HookCommand, HookRunArgs, PlaceArgs, PluginArgs, PluginCommand,
+};
 use super::super::render::{Table, column, date_time, when, words};
 use super::super::replies::ExitCode;
 use super::super::ui::{Form, Reply, Ui, escape};
@@ -37,11 +39,22 @@ pub(super) fn execute(context: &Context, args: &HookArgs, ui: &Ui) -> Result<Rep
         }
         HookCommand::Install(args) => {
             let (place, program) = (args.place.into(), args.program.as_deref());
-            let changes = hook::install::install(context, args.agent, place, program)?;
+            let changes = hook::install::install(
+                context,
+                hook::plan::Part::Hook,
+                args.agent,
+                place,
+                program,
+            )?;
             Ok(changed(context, &changes))
         }
         HookCommand::Uninstall(args) => {
-            let changes = hook::install::uninstall(context, args.agent, args.place.into())?;
+            let changes = hook::install::uninstall(
+                context,
+                hook::plan::Part::Hook,
+                args.agent,
+                args.place.into(),
+            )?;
             Ok(changed(context, &changes))
         }
         HookCommand::Status => {
@@ -56,9 +69,71 @@ pub(super) fn execute(context: &Context, args: &HookArgs, ui: &Ui) -> Result<Rep
     }
 }
 
+/// Runs `plugin`.
+pub(super) fn execute_plugin(context: &Context, args: &PluginArgs, ui: &Ui) -> Result<Reply> {
+    let place = |user: bool| {
+        if user {
+            hook::plan::Place::User
+        } else {
+            hook::plan::Place::Project
+        }
+    };
+    match &args.command {
+        PluginCommand::Install(args) => {
+            let (place, program) = (place(args.user), args.program.as_deref());
+            let changes = hook::install::install(
+                context,
+                hook::plan::Part::Plugin,
+                args.agent,
+                place,
+                program,
+            )?;
+            Ok(changed(context, &changes))
+        }
+        PluginCommand::Uninstall(args) => {
+            let place = place(args.user);
+            let changes =
+                hook::install::uninstall(context, hook::plan::Part::Plugin, args.agent, place)?;
+            Ok(changed(context, &changes))
+        }
+        PluginCommand::Status(args) => {
+            let status = hook::plugin_status::status(context, args.agent);
+            let text = ui.text(|| plugins_text(&status.plugins));
+            Ok(Reply::new(status, text))
+        }
+    }
+}
+
+/// A line a place that has something of a plugin, and one for each file of it that is not current.
+fn plugins_text(plugins: &[hook::plugin_status::PluginStatus]) -> String {
+    let mut text = String::new();
+    for plugin in plugins {
+        let state = match &plugin.note {
+            Some(note) => escape(note),
+            None if plugin.complete => "installed".to_owned(),
+            None if plugin.installed => "installed in part".to_owned(),
+            None => "not installed".to_owned(),
+        };
+        let (agent, place) = (plugin.agent, plugin.place);
+        text.push_str(&format!("{agent} ({place}): {state}\n"));
+        let other = plugin.files.iter().filter(|file| file.state != "current");
+        for file in other.filter(|_| plugin.installed) {
+            let path = escape(&file.path.to_string_lossy());
+            text.push_str(&format!("  {path}: {}\n", file.state));
+        }
+    }
+    text
+}
+
 /// Installs an agent's hook in the project's settings.
 pub(super) fn install_for(context: &Context, agent: HookAgent) -> Result<Reply> {
-    let changes = hook::install::install(context, agent, PlaceArgs::default().into(), None)?;
+    let changes = hook::install::install(
+        context,
+        hook::plan::Part::Hook,
+        agent,
+        PlaceArgs::default().into(),
+        None,
+    )?;
     Ok(changed(context, &changes))
 }
 
@@ -78,7 +153,7 @@ fn changed(context: &Context, changes: &hook::install::Changes) -> Reply {
         text.push_str(&format!("{path}: {would}{}\n", file.change));
     }
     if text.is_empty() {
-        text.push_str("The hook is nowhere here.\n");
+        text.push_str("It is nowhere here.\n");
     }
     for note in &changes.notes {
         text.push_str(&format!("note: {}\n", escape(note)));

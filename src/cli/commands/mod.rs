@@ -21,7 +21,7 @@ mod trust;
 
 use super::args::{
     AttemptCommand, CheckpointArgs, CheckpointCommand, CloseArgs, Command, GlobalArgs, HookCommand,
-    ManualFixCommand, RemoteCommand,
+    ManualFixCommand, PluginCommand, RemoteCommand,
 };
 use super::ui::{Reply, Ui};
 use crate::engine::runs::Chosen;
@@ -127,6 +127,10 @@ pub(super) fn properties(command: &Command) -> &'static [Property] {
             HookCommand::Uninstall(_) => &[Decides(Record)],
             HookCommand::Status => &[Reads],
             HookCommand::Install(_) | HookCommand::Run(_) => &[],
+        },
+        Command::Plugin(args) => match args.command {
+            PluginCommand::Uninstall(_) => &[Decides(Record)],
+            PluginCommand::Install(_) | PluginCommand::Status(_) => &[],
         },
         Command::Init(_)
         | Command::Completions(_)
@@ -278,6 +282,7 @@ fn call(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
         Command::Doctor(args) => inspect::doctor(context, args, ui),
         Command::Agents => inspect::agents(context, ui),
         Command::Hook(args) => hook::execute(context, args, ui),
+        Command::Plugin(args) => hook::execute_plugin(context, args, ui),
         Command::Completions(_) | Command::Schema(_) | Command::Man(_) | Command::Mcp => {
             unreachable!("it runs without a context")
         }

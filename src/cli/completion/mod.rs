@@ -9,18 +9,18 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
 
-use clap::{CommandFactory, FromArgMatches};
-use clap_complete::engine::complete;
+use clap::{CommandFactory, FromArgMatches, ValueEnum as _};
+use clap_complete::engine::{PathCompleter, ValueCompleter as _, complete};
 use clap_complete::env::{CompleteEnv, Elvish, EnvCompleter, Powershell, Shells};
 use clap_complete::{ArgValueCompleter, CompletionCandidate};
 
 use crate::engine::{Context, ErrorKind, Result, rollback, status};
 use crate::model::hint::quote;
-use crate::model::{Selector, Strategy};
+use crate::model::{CheckKind, Selector, Strategy};
 use crate::policy::report::run_state;
 use crate::policy::retry::label;
 
-use super::args::{Cli, GlobalArgs, expand_aliases};
+use super::args::{Cli, GlobalArgs, expand_aliases, word_of};
 use super::generate::command;
 use super::render::when;
 use super::setup::context;
@@ -61,6 +61,7 @@ fn with_candidates(tree: clap::Command) -> clap::Command {
         let value = arg.get_value_parser().type_id();
         let known: Known = match arg.get_id().as_str() {
             "run" | "run_id" => runs,
+            "feedback" => return arg.add(ArgValueCompleter::new(feedback)),
             "series" => series,
             "agent" if value == TypeId::of::<String>() => agents,
             _ if value == TypeId::of::<Selector>() => checkpoints,
@@ -140,10 +141,7 @@ impl EnvCompleter for OwnScript {
                 .map(ToString::to_string)
                 .unwrap_or_default();
             let help = help.lines().next().unwrap_or_default();
-            match self.shell {
-                "bash" => writeln!(out, "{word}")?,
-                _ => writeln!(out, "{word}\t{help}")?,
-            }
+            writeln!(out, "{word}\t{help}")?;
         }
         Ok(())
     }
@@ -159,6 +157,21 @@ type Word = (String, String);
 
 /// What there is of one kind.
 type Known = fn(&Context) -> Result<Vec<Word>>;
+
+/// The name of a check, and behind `NAME=` the files that may be its command.
+fn feedback(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    if let Some((name, command)) = typed.split_once('=') {
+        let files = PathCompleter::any().complete(OsStr::new(command));
+        let candidate = |file: CompletionCandidate| file.add_prefix(format!("{name}="));
+        return files.into_iter().map(candidate).collect();
+    }
+    let kinds = CheckKind::value_variants().iter().skip(1).map(word_of);
+    let fitting = kinds.filter(|kind| kind.starts_with(&*typed));
+    fitting
+        .map(|kind| CompletionCandidate::new(format!("{kind}=")))
+        .collect()
+}
 
 fn offered(typed: &OsStr, known: Known) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();

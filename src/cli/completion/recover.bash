@@ -13,8 +13,8 @@ _recover_unquote() {
 }
 
 _recover() {
-    local at word plain last prefix="" cur="${COMP_WORDS[COMP_CWORD]}"
-    local -a words=()
+    local at word plain last help width=0 prefix="" cur="${COMP_WORDS[COMP_CWORD]}"
+    local -a words=() helps=()
     COMPREPLY=()
     for ((at = 0; at <= COMP_CWORD; at++)); do
         word="${COMP_WORDS[at]}"
@@ -22,13 +22,19 @@ _recover() {
         if [[ "$word" == -- && at -lt COMP_CWORD ]]; then
             # The command that is run is completed as on a line of its own, where that can be had.
             for word in _comp_command_offset _command_offset; do
-                declare -F "$word" > /dev/null && "$word" $((at + 1)) && break
+                declare -F "$word" > /dev/null && { "$word" $((at + 1)); return 0; }
             done
+            # Else a command by its name; its arguments are files, as by default.
+            if ((at + 1 == COMP_CWORD)); then
+                while IFS= read -r word; do
+                    COMPREPLY+=("$word")
+                done < <(compgen -A command -- "$cur")
+            fi
             return 0
         fi
         _recover_unquote "$word"
-        # --flag=value is three words here.
-        if [[ "$word" == "=" && "${words[last]}" == --* ]]; then
+        # --flag=value is three words here, and so is --feedback's NAME=CMD.
+        if [[ "$word" == "=" && ("${words[last]}" == --* || "${words[last - 1]}" == --feedback) ]]; then
             words[last]+="="
             prefix="${words[last]}"
         elif [[ -n "$prefix" && "${words[last]}" == "$prefix" ]]; then
@@ -38,8 +44,9 @@ _recover() {
             words+=("$plain")
         fi
     done
-    while IFS= read -r word; do
+    while IFS=$'\t' read -r word help; do
         word="${word#"$prefix"}"
+        helps+=("$help")
         case "$cur" in
             # Bash closes what is quoted.
             [\'\"]*) COMPREPLY+=("$word") ;;
@@ -49,6 +56,19 @@ _recover() {
     case "${COMPREPLY[*]}" in
         *[=/]) compopt -o nospace 2> /dev/null ;;
     esac
+    # A list (?, ! and @) shows what each is; nothing of that gets into the line, for the words differ before it.
+    case "$COMP_TYPE" in
+        63 | 33 | 64) [[ "${#COMPREPLY[@]}" -gt 1 ]] || return 0 ;;
+        *) return 0 ;;
+    esac
+    for word in "${COMPREPLY[@]}"; do
+        ((${#word} > width)) && width=${#word}
+    done
+    for at in "${!COMPREPLY[@]}"; do
+        [[ -n "${helps[at]}" ]] || continue
+        printf -v word '%-*s  (%s)' "$width" "${COMPREPLY[at]}" "${helps[at]}"
+        COMPREPLY[at]="${word:0:${COLUMNS:-80}-1}"
+    done
 }
 
 if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERSINFO[0]}" -gt 4 ]]; then

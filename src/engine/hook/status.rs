@@ -10,7 +10,8 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::install::{Installed, Place, installed_in};
+use super::install::{Installed, installed_in};
+use super::plan::Place;
 use crate::agent::detect;
 use crate::durable::{Root, Sync};
 use crate::engine::base::{Context, Result};

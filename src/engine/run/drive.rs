@@ -9,6 +9,7 @@ use anyhow::Context as _;
 
 use super::execute::{begin_of, execute};
 use super::notify::{Happened, notify, notify_of_error};
+use super::otel;
 use super::{DriveOptions, Driven, Outcome, between_attempts, commands, execute, feedback, retry};
 use crate::engine::attempt;
 use crate::engine::attempt::run_summary::{self, night, outlook};
@@ -655,6 +656,9 @@ impl Driver<'_> {
         let stands = self.status(&state, &run);
         let decision = stands.decision.filter(|_| outcome != Outcome::Complete);
         self.notify_of_end(outcome, &run, decision.as_ref(), report.as_deref());
+        if status.is_over() {
+            otel::send(self.context, &run);
+        }
         let night = night(self.context, &state, &run);
         Ok(Driven {
             outcome,

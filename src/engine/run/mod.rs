@@ -8,6 +8,7 @@ mod execute;
 mod feedback;
 pub(crate) mod fix_session;
 pub(crate) mod notify;
+mod otel;
 pub(crate) mod own_loop;
 mod request;
 pub(crate) mod retry;

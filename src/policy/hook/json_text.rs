@@ -88,8 +88,32 @@ pub(super) fn without_item(text: &str, span: &Range<usize>, index: usize) -> Str
     spliced(text, taken, "")
 }
 
+/// The text without the innermost item that is not alone in what was made for it; `outwards` are what holds the items, from
+/// the inside outwards, each with the item's number. Without all of it, `None` is a file that was made for it.
+pub(super) fn without_innermost(text: &str, outwards: &[&(Range<usize>, usize)]) -> Remainder {
+    let taken = outwards
+        .iter()
+        .find(|(span, _)| !is_made_for_one(text, span));
+    if let Some((span, index)) = taken {
+        return Remainder::Text(without_item(text, span, *index));
+    }
+    let root = root(text);
+    let around = (&text[..root.start], &text[root.end..]);
+    let left = Some(around).filter(|around| *around != ("", "\n"));
+    Remainder::Whole(left.map(|(before, after)| before.to_owned() + after))
+}
+
+/// What is left of a file.
+#[derive(Debug)]
+pub(super) enum Remainder {
+    /// Its text without an item.
+    Text(String),
+    /// What was around all that it held; `None` where there was no file before.
+    Whole(Option<String>),
+}
+
 /// Whether the object or list at `span` holds one item and nothing else, and was made for it.
-pub(super) fn is_made_for_one(text: &str, span: &Range<usize>) -> bool {
+fn is_made_for_one(text: &str, span: &Range<usize>) -> bool {
     let is_blank = |range: Range<usize>| {
         text.get(range)
             .is_some_and(|between| between.trim().is_empty())

@@ -3,6 +3,7 @@
 //! Rules as data: one too many costs a scan of the work tree, one too few a chance to go back.
 
 mod json_text;
+pub(crate) mod plugin;
 pub(crate) mod settings;
 
 use std::sync::LazyLock;

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 
-use super::json_text::{self, Item, is_made_for_one, items};
+use super::json_text::{self, Item, Remainder, items, without_innermost};
 use crate::model::hook::HookAgent;
 
 /// What calls the hook. Nothing that it does may stand in an agent's way: whatever becomes of it, the answer is 0.
@@ -109,7 +109,7 @@ pub(crate) fn settings(agent: HookAgent, program: &str) -> Value {
 /// A file that does not look as the agent's settings must; says what is wrong.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{0}")]
-pub(crate) struct NotSettings(String);
+pub(crate) struct NotSettings(pub(super) String);
 
 /// The text of the settings with ours in them: added at the end of each event's list, in place of what an earlier version
 /// put there. All other bytes stay. `None` is a file that is not there; one that was and held nothing ends without a line
@@ -134,25 +134,30 @@ pub(crate) fn with_ours(
         return Ok(text + &pretty(&ours, indent));
     }
     for (event, groups) in ours["hooks"].as_object().into_iter().flatten() {
-        let root = json_text::root(&text);
-        let hooks = member(&text, &root, "hooks");
-        let list = hooks
-            .as_ref()
-            .and_then(|hooks| member(&text, &hooks.value, event));
-        let (span, item) = match (hooks, list) {
-            (_, Some(list)) => (list.value, pretty(&groups[0], indent)),
-            (Some(hooks), None) => (
-                hooks.value,
-                format!("\"{event}\": {}", pretty(groups, indent)),
-            ),
-            (None, _) => {
-                let hooks = json!({ event.as_str(): groups });
-                (root, format!("\"hooks\": {}", pretty(&hooks, indent)))
-            }
+        let hooks = member(&text, &json_text::root(&text), "hooks");
+        let list = hooks.and_then(|hooks| member(&text, &hooks.value, event));
+        text = match list {
+            Some(list) => json_text::with_item(&text, &list.value, &pretty(&groups[0], indent)),
+            None => with_member(&text, "hooks", event, groups),
         };
-        text = json_text::with_item(&text, &span, &item);
     }
     Ok(text)
+}
+
+/// The text with one more member in its object `outer`, which is made where it is missing.
+pub(super) fn with_member(text: &str, outer: &str, name: &str, value: &Value) -> String {
+    let (root, indent) = (json_text::root(text), indent_of(text));
+    let (span, item) = match member(text, &root, outer) {
+        Some(outer) => (
+            outer.value,
+            format!("\"{name}\": {}", pretty(value, indent)),
+        ),
+        None => {
+            let object = json!({ name: value });
+            (root, format!("\"{outer}\": {}", pretty(&object, indent)))
+        }
+    };
+    json_text::with_item(text, &span, &item)
 }
 
 /// The text of the settings without ours; what was made for them goes too. `None` where that is the whole file.
@@ -164,22 +169,14 @@ pub(crate) fn without_ours(text: &str, agent: HookAgent) -> Option<String> {
     while let Some(way) = first_of_ours(&text, agent) {
         let [root, events, groups, _, hooks] = &way;
         // From the hook outwards, as long as what it is in holds nothing else. A group is made for the hooks in it.
-        let taken = if items(&text, &hooks.0).len() > 1 {
-            hooks
-        } else {
-            let outer = [groups, events, root];
-            let Some(outermost) = outer
-                .into_iter()
-                .find(|(span, _)| !is_made_for_one(&text, span))
-            else {
-                let around = (&text[..root.0.start], &text[root.0.end..]);
-                return Some(around)
-                    .filter(|around| *around != ("", "\n"))
-                    .map(|(before, after)| before.to_owned() + after);
-            };
-            outermost
-        };
-        text = json_text::without_item(&text, &taken.0, taken.1);
+        if items(&text, &hooks.0).len() > 1 {
+            text = json_text::without_item(&text, &hooks.0, hooks.1);
+            continue;
+        }
+        match without_innermost(&text, &[groups, events, root]) {
+            Remainder::Text(left) => text = left,
+            Remainder::Whole(left) => return left,
+        }
     }
     Some(text)
 }
@@ -251,7 +248,7 @@ fn check(text: &str, agent: HookAgent) -> Result<(), NotSettings> {
     Ok(())
 }
 
-fn member(text: &str, span: &Range<usize>, name: &str) -> Option<Item> {
+pub(super) fn member(text: &str, span: &Range<usize>, name: &str) -> Option<Item> {
     items(text, span)
         .into_iter()
         .find(|item| item.key.as_deref() == Some(name))
@@ -432,8 +429,8 @@ fn plugin_line(plugin: &str) -> Option<String> {
 const BEFORE_LINE: &str = "spawn(\"sh\", [\"-c\", ";
 
 /// opencode's plugin: it calls the hook in the words of the other agents. A session that failed is reported as idle too:
-/// that is no turn that ended well.
-pub(crate) fn opencode_plugin(program: &str) -> String {
+/// that is no turn that ended well. `config` is what it has to add to opencode's configuration, in lines of their own.
+pub(crate) fn opencode_plugin(program: &str, config: &str) -> String {
     let line = serde_json::Value::from(command(program, HookAgent::Opencode)).to_string();
     format!(
         r#"{PLUGIN_MARK}; `recover hook uninstall opencode` removes it.
@@ -452,7 +449,7 @@ export const Recover = async ({{ directory, worktree }}) => {{
       child.stdin.on("error", () => {{}})
       child.stdin.end(JSON.stringify({{ cwd, ...event }}))
     }})
-  return {{
+  return {{{config}
     "tool.execute.before": async (input, output) => {{
       await tell({{
         hook_event_name: "PreToolUse",

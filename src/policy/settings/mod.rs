@@ -14,9 +14,9 @@ pub(crate) use retry::{
 pub(crate) use run::{
     AUTO, AcceptSettings, AgentProfile, CaptureSettings, CheckpointSettings, ChecksSettings,
     ColorWhen, CommandLine, CooldownSettings, DEFAULT_LANE_FILE, FilteredFiles, Leftovers,
-    ManualFixSettings, MemorySettings, NotifyEvent, NotifySettings, OnRunFailure, RemoteMode,
-    RemoteSettings, RetentionSettings, RollbackSettings, RunSettings, RunnerSettings, SafeMode,
-    UiSettings,
+    ManualFixSettings, MemorySettings, NotifyEvent, NotifySettings, OnRunFailure, OtelSettings,
+    RemoteMode, RemoteSettings, RetentionSettings, RollbackSettings, RunSettings, RunnerSettings,
+    SafeMode, UiSettings,
 };
 
 use std::borrow::Cow;
@@ -77,6 +77,8 @@ pub struct Settings {
     pub notify: NotifySettings,
     /// The git remote that keeps a run beyond this machine.
     pub remote: RemoteSettings,
+    /// Where the trace of a run is sent when it has ended.
+    pub otel: OtelSettings,
     /// How text looks.
     pub ui: UiSettings,
 }

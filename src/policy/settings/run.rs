@@ -603,6 +603,17 @@ pub enum ColorWhen {
     Never,
 }
 
+/// Where the trace of a run is sent when it has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OtelSettings {
+    /// The URL of an OTLP/HTTP receiver (JSON), to which /v1/traces is added; https needs curl.
+    #[schemars(example = "http://localhost:4318")]
+    pub endpoint: Option<String>,
+    /// Headers of the request, each NAME: VALUE.
+    #[schemars(example = ["Authorization: Bearer TOKEN"])]
+    pub headers: Vec<String>,
+}
+
 /// How text looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UiSettings {
