@@ -213,6 +213,7 @@ const ROOMS: [(&str, &[&str]); 2] = [
             "restore",
             "program",
             "remote",
+            "vault",
         ],
     ),
 ];

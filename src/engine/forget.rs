@@ -15,7 +15,7 @@ use crate::durable::{Root, Sync};
 use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::hook::install::{FileChange, Place, Task, carry_out, settings_file};
-use crate::engine::record::{nested, seed_json, storage};
+use crate::engine::record::{nested, seed_json, storage, vault};
 use crate::engine::runs::{Chosen, Planned, refuse_driven};
 use crate::engine::{recovery, trust};
 use crate::git::repo::CheckpointRef;
@@ -114,6 +114,7 @@ pub(crate) fn forget(context: &Context, chosen: Option<&Chosen>) -> Result<Forgo
     }
     if chosen.is_some() {
         forget_runs(context, &planned)?;
+        vault::drop_gone(context, &context.load()?.state)?;
     } else {
         let commits = begin(context)?;
         remove_everything(context, &commits)?;
@@ -270,6 +271,7 @@ fn traces(context: &Context) -> Vec<PathBuf> {
     all.extend(others.iter().filter_map(own_configuration));
     all.extend(git_folders(context));
     all.extend(context.trust_record().path());
+    all.extend(vault::folder(context));
     all.retain(|path| path.symlink_metadata().is_ok());
     let with_hooks: BTreeSet<PathBuf> = others
         .iter()
@@ -361,6 +363,7 @@ fn remove_everything(context: &Context, commits: &[ObjectId]) -> Result<()> {
         remove(root, &ignore)?;
     }
     remove(root, &store.ledger_path())?;
+    vault::remove(context)?;
     // One that cannot be read stays known, which is no harm.
     let id = store.id().unwrap_or_default();
     remove(root, &store.private_dir())?;

@@ -19,7 +19,7 @@ use crate::engine::base::progress::{ProgressEvent, WakeReason};
 use crate::engine::base::runs::run_of;
 use crate::engine::record::attempt_record::{Ended, Ending, Started};
 use crate::engine::record::liveness::Driving;
-use crate::engine::record::{git_state, run_settings};
+use crate::engine::record::{git_state, run_settings, vault};
 use crate::engine::remote::{Session, release};
 use crate::engine::rollback::{refuse_mixed, restore_checkpoint, rollback_target};
 use crate::engine::run::fix_session;
@@ -70,6 +70,7 @@ pub(crate) fn drive(
             .longest_wait
             .map_or(WaitLimit::Forever, WaitLimit::AtMost)
     });
+    vault::begin(context);
     let session = Session::begin(context, key, wait);
     let driven = session.and_then(|session| drive_held(context, key, session.as_ref(), options));
     let is_hurried = match &driven {
@@ -78,6 +79,7 @@ pub(crate) fn drive(
     };
     // Whatever became of it: nobody has to wait for a claim that is unused.
     release(context, key, is_hurried);
+    vault::follow_whole(context);
     driven
 }
 
