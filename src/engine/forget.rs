@@ -48,6 +48,20 @@ pub(crate) struct Forgotten {
     pub plan: Option<Planned>,
 }
 
+impl Forgotten {
+    /// A vault, which was removed, or would be.
+    pub(crate) fn of_vault(context: &Context, folder: &Path) -> Self {
+        Self {
+            changed: !context.dry_run(),
+            all: false,
+            runs: Vec::new(),
+            checkpoints: 0,
+            removed: vec![folder.to_string_lossy().into_owned()],
+            plan: context.dry_run().then_some(Planned { changed: true }),
+        }
+    }
+}
+
 /// What would be removed: these runs, or everything.
 ///
 /// # Errors

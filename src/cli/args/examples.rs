@@ -501,6 +501,23 @@ const ALL: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "restore-project",
+        &[
+            (
+                "recover restore-project",
+                "list the projects that can be brought back",
+            ),
+            (
+                "recover restore-project ~/src/shop",
+                "bring a removed project back",
+            ),
+            (
+                "recover restore-project ~/src/shop --into ~/src/shop-2",
+                "bring it back beside what is there now",
+            ),
+        ],
+    ),
+    (
         "remote",
         &[
             (

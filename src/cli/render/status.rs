@@ -56,6 +56,18 @@ fn standing(status: &status::Status, now: Timestamp) -> (String, String) {
             "A {unfinished} was interrupted: recover doctor --repair finishes it."
         );
     }
+    if let Some(off) = status
+        .vault
+        .off
+        .as_ref()
+        .filter(|off| !off.starts_with('['))
+    {
+        let _ = writeln!(
+            more,
+            "No copy of the repository is kept outside of it: {}.",
+            escape(off)
+        );
+    }
     if let Some(locked) = &status.git_locked {
         let _ = writeln!(
             more,

@@ -100,6 +100,9 @@ fn try_follow(context: &Context, has_earlier: bool, whole: bool) -> Result<()> {
     };
     vault.follow(repo, whole || is_new)?;
     context.store().follow_in_vault(vault.ledger());
+    if whole {
+        vault.sync()?;
+    }
     Ok(())
 }
 
@@ -141,7 +144,8 @@ fn about(context: &Context, repo: &Repo, id: String) -> Result<About> {
     Ok(About {
         id,
         path: FolderId::of(&context.project()),
-        git_dir: FolderId::of(repo.common_dir()),
+        // Without the slash at its end.
+        git_dir: FolderId::of(&repo.common_dir().components().collect::<PathBuf>()),
         state_dir: context.state_dir_id(),
         state_id: state_id.map_err(|error| Error::io("cannot read the state's id", error))?,
         private: repo.is_private(),

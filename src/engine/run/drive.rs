@@ -565,6 +565,7 @@ impl Driver<'_> {
     /// What follows an attempt: another one, or the end.
     fn follow(&mut self, ended: &Ended, started: &Started) -> Step {
         let stop = |outcome| Err(Halt::At(outcome));
+        self.take_back_removal(ended)?;
         if self.interrupted.is_some() {
             return stop(Outcome::Cancelled);
         }
@@ -654,6 +655,22 @@ impl Driver<'_> {
         });
         let restored = restore_checkpoint(self.context, self.key, target, Edits::Keep)?;
         refuse_mixed(self.context, run, target, &restored)
+    }
+
+    /// After an attempt that removed the repository, everything goes back to what it was before it.
+    fn take_back_removal(&self, ended: &Ended) -> Result<()> {
+        if !ended.end.conditions.contains(&Condition::RepositoryRemoved) {
+            return Ok(());
+        }
+        let state = self.context.load()?.state;
+        let Some(target) = rollback_target(&state, self.key, Some(Cause::Crashed)) else {
+            return Ok(());
+        };
+        self.context.emit(ProgressEvent::RollingBack {
+            checkpoint: &target.id,
+        });
+        let restored = restore_checkpoint(self.context, self.key, target, Edits::Keep)?;
+        refuse_mixed(self.context, &ended.run, target, &restored)
     }
 
     fn stand(&self, status: RunStatus) -> Result<()> {

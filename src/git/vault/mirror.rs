@@ -136,7 +136,7 @@ impl<'a> Mirror<'a> {
                 self.fixed(&from, &to)?;
             }
         }
-        self.names(from, to, &here, |mirror, name| {
+        self.names(from, to, here.iter(), |mirror, name| {
             if name.ends_with(b".lock") || is_temporary(name) {
                 return Ok(());
             }
@@ -179,7 +179,7 @@ impl<'a> Mirror<'a> {
                 self.loose(&from, &to)?;
             }
         }
-        self.names(from, to, &here, |mirror, name| {
+        self.names(from, to, here.iter(), |mirror, name| {
             if name.len() >= 38 && name.iter().all(u8::is_ascii_hexdigit) {
                 mirror.linked(from, to, name)
             } else {
@@ -192,33 +192,34 @@ impl<'a> Mirror<'a> {
     fn packs(&mut self, from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
         let mut here = Listing::default();
         here.read(&reopened(from)?)?;
-        let is_index = |name: &[u8]| name.ends_with(b".idx");
-        for indexes in [false, true] {
-            self.names(from, to, &here, |mirror, name| {
+        let (indexes, others): (Vec<_>, Vec<_>) =
+            here.iter().partition(|(name, _)| name.ends_with(b".idx"));
+        self.names(
+            from,
+            to,
+            others.into_iter().chain(indexes),
+            |mirror, name| {
                 let text = String::from_utf8_lossy(name);
-                let Some((pack, ending)) = text.split_once('.') else {
-                    return Ok(());
-                };
-                let is_part = matches!(ending, "pack" | "idx" | "rev" | "bitmap" | "mtimes");
-                if !is_part || is_index(name) != indexes {
-                    return Ok(());
+                match text.split_once('.') {
+                    Some((pack, "pack" | "idx" | "rev" | "bitmap" | "mtimes")) => {
+                        if mirror.own_packs.contains(pack) {
+                            mirror.file(from, to, name)
+                        } else {
+                            mirror.linked(from, to, name)
+                        }
+                    }
+                    _ => Ok(()),
                 }
-                if mirror.own_packs.contains(pack) {
-                    mirror.file(from, to, name)
-                } else {
-                    mirror.linked(from, to, name)
-                }
-            })?;
-        }
-        Ok(())
+            },
+        )
     }
 
     /// Calls `add` for each name that the copy of the folder lacks; then it has the folder's time.
-    fn names(
+    fn names<'n>(
         &mut self,
         from: &OwnedFd,
         to: &OwnedFd,
-        here: &Listing,
+        here: impl Iterator<Item = (&'n [u8], FileType)>,
         add: impl Fn(&mut Self, &[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         let found = openat::stat_open(from)?;
@@ -227,7 +228,7 @@ impl<'a> Mirror<'a> {
         }
         let mut there = Listing::default();
         there.read(&reopened(to)?)?;
-        for (name, kind) in here.iter().filter(|(name, _)| !there.has(name)) {
+        for (name, kind) in here.filter(|(name, _)| !there.has(name)) {
             if known(from, name, kind)? == Some(FileType::RegularFile) {
                 vanished(add(self, name))?;
             }

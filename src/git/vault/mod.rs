@@ -24,10 +24,11 @@ use serde::{Deserialize, Serialize};
 use self::mirror::Mirror;
 use crate::durable::{FileLock, Root, Sync, is_temporary, present, temporary_prefix};
 use crate::git::base::error::{At as _, Error, Result};
-use crate::git::base::openat;
+use crate::git::base::openat::{self, FileStat, whole_is_cheaper};
 use crate::git::odb::owned_objects;
 use crate::git::repo::repository::{OWN, Repo};
 use crate::model::{CheckpointId, FolderId, ObjectId, Timestamp};
+use crate::os::{sync_file, sync_file_system};
 use crate::policy::secrets::redact;
 
 /// The repository's git folder, in a vault.
@@ -44,6 +45,8 @@ const GONE: &str = "gone";
 const UNFINISHED: &str = "repository";
 /// Objects of a pack that are looked up to find out whether they are elsewhere.
 const SAMPLE: usize = 64;
+/// Files that are open at once at most, before they are synced.
+const MOST_OPEN: usize = 200;
 /// How long another process may be at work in a vault.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -116,8 +119,10 @@ impl Vault {
             .at(root.path())?;
         let vault = Self { root, about };
         vault.write_about()?;
-        repo.recover_dir()?;
         let marker = marker(repo.common_dir());
+        repo.shared()
+            .create_dir_all(&repo.shared_folder())
+            .at(&marker)?;
         let id = format!("{}\n", vault.about.id);
         repo.shared()
             .write(&marker, id.as_bytes(), Sync::All)
@@ -164,8 +169,7 @@ impl Vault {
         Self::id_in(&self.about.git_dir.path()).as_ref() == Some(&self.about.id)
     }
 
-    /// Makes it follow the repository; with `whole` in everything, on disk when this returns. One that lacks what makes it a
-    /// repository is not followed.
+    /// Makes it follow the repository; with `whole` in everything. One that lacks what makes it a repository is not followed.
     pub(crate) fn follow(&self, repo: &Repo, whole: bool) -> Result<()> {
         let _lock = self.lock()?;
         let from = openat::open_root(repo.common_dir())?;
@@ -198,11 +202,15 @@ impl Vault {
         mirror.folder(&from, &to, b"").at(self.folder())?;
         if whole {
             self.note_own(own)?;
-            let since = self.begun();
-            self.write_about()?;
-            sync_since(&openat::open_root(self.folder())?, since).at(self.folder())?;
         }
         Ok(())
+    }
+
+    /// Makes everything durable that was written since the last time.
+    pub(crate) fn sync(&self) -> Result<()> {
+        let since = self.begun();
+        self.write_about()?;
+        sync_since(&openat::open_root(self.folder())?, since).at(self.folder())
     }
 
     fn lock(&self) -> Result<FileLock> {
@@ -272,7 +280,9 @@ impl Vault {
         let _lock = self.lock()?;
         let mut is_whole = true;
         for (folder, name, commit) in self.checkpoints() {
-            if known(&name.to_string_lossy()) {
+            // Another state directory of the repository may know it.
+            let reference = folder.strip_prefix(GIT).unwrap_or(&folder).join(&name);
+            if known(&name.to_string_lossy()) || repo.ref_exists(&reference.to_string_lossy()) {
                 is_whole &= commit.is_some_and(|commit| repo.has_object(&commit));
             } else {
                 let path = folder.join(name);
@@ -457,24 +467,40 @@ fn indexed(bytes: &[u8], most: usize) -> Vec<Oid> {
         .collect()
 }
 
-/// Makes what was written since a moment durable, files with another name elsewhere aside.
+/// Makes what was written since a moment durable; what has another name elsewhere was there before.
 fn sync_since(dir: &OwnedFd, since: i64) -> io::Result<()> {
-    let mut has_new = false;
+    let mut new = Vec::new();
+    written_since(dir, since, &mut new)?;
+    if whole_is_cheaper(new.len()) {
+        return Ok(sync_file_system(dir)?);
+    }
+    Ok(new.iter().try_for_each(sync_file)?)
+}
+
+/// The files that were written since, and the folders that they are in.
+fn written_since(dir: &OwnedFd, since: i64, new: &mut Vec<OwnedFd>) -> io::Result<()> {
+    let before = new.len();
     for name in openat::names(&openat::open_folder(dir, b".")?)? {
-        let Some(found) = openat::stat(dir, &name)? else {
-            continue;
-        };
-        match found.kind() {
-            FileType::Directory => sync_since(&openat::open_folder(dir, &name)?, since)?,
-            FileType::RegularFile if found.ctime >= since => {
-                crate::os::sync_file(openat::open_file(dir, &name)?)?;
-                has_new = true;
+        let found = rustix::fs::statat(dir, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW)?;
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::Directory => {
+                written_since(&openat::open_folder(dir, &name)?, since, new)?;
+            }
+            FileType::RegularFile
+                if found.st_nlink == 1 && FileStat::from(found).ctime >= since =>
+            {
+                new.push(openat::open_file(dir, &name)?.into());
             }
             _ => {}
         }
+        if new.len() >= MOST_OPEN {
+            // Many are synced at once anyway.
+            new.drain(before.min(MOST_OPEN / 2)..)
+                .try_for_each(|file| sync_file(&file))?;
+        }
     }
-    if has_new {
-        crate::os::sync_file(dir)?;
+    if new.len() > before {
+        new.push(dir.try_clone()?);
     }
     Ok(())
 }
@@ -484,6 +510,8 @@ fn size(dir: &OwnedFd) -> io::Result<u64> {
     for name in openat::names(&openat::open_folder(dir, b".")?)? {
         let found = rustix::fs::statat(dir, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW)?;
         match FileType::from_raw_mode(found.st_mode) {
+            // Single objects are links.
+            FileType::Directory if name.len() == 2 => {}
             FileType::Directory => bytes += size(&openat::open_folder(dir, &name)?)?,
             _ if found.st_nlink == 1 => bytes += u64::try_from(found.st_blocks).unwrap_or(0) * 512,
             _ => {}

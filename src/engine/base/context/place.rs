@@ -369,7 +369,7 @@ impl Context {
             let back = self.line(Hint::recover(["doctor", "--repair"]));
             let on = self.line(Hint::recover(["trust", "--state"]));
             return Ok(Some(format!(
-                "{what}: a copy of it is in {}, and `{back}` puts it back; if that was on purpose, `{on}`",
+                "{what}: `{back}` puts it back from its copy in {}, `{on}` says that this was on purpose",
                 vault.folder().display()
             )));
         }
