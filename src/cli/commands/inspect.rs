@@ -149,7 +149,9 @@ pub(super) fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Resul
     } else {
         None
     };
-    context.require_something()?;
+    if context.lost_vault().is_none() {
+        context.require_something()?;
+    }
     let mut report = doctor::doctor(context, args.repair && !context.dry_run(), args.rebuild)?;
     report.repaired.splice(..0, mended);
     let mut text = String::new();
