@@ -62,7 +62,7 @@ const CLOCKS: [&str; 2] = ["SystemTime", "Instant"];
 
 /// Files outside of `durable` that open files by their path, and whose those are. Everything of ours goes through
 /// `durable::Root`, which follows nothing that somebody put in its place.
-const BY_PATH: [(&str, &str); 47] = [
+const BY_PATH: [(&str, &str); 48] = [
     (
         "cli/commands/attempt.rs",
         "a log or a prompt that the user names, a pipe maybe",
@@ -87,6 +87,7 @@ const BY_PATH: [(&str, &str); 47] = [
     ),
     ("engine/exchange/import.rs", "files that the user names"),
     ("engine/inspect.rs", "a file that the user names"),
+    ("engine/vault.rs", "a folder that the user names"),
     ("git/checkpoint/branch_commit.rs", "git's objects"),
     (
         "git/checkpoint/bundle.rs",
@@ -213,6 +214,7 @@ const ROOMS: [(&str, &[&str]); 2] = [
             "restore",
             "program",
             "remote",
+            "vault",
         ],
     ),
 ];

@@ -17,7 +17,7 @@ use super::replies::{
 use crate::engine::run::{self, own_loop};
 use crate::engine::{
     accept, answers, bisect, checkpoint, doctor, exchange, forget, hook as engine_hook, init,
-    inspect, manual_fix, remote, runs, status, step, trust,
+    inspect, manual_fix, remote, runs, status, step, trust, vault,
 };
 use crate::model::failure::Failure;
 use crate::store::views::AttemptHistory;
@@ -72,6 +72,7 @@ const DOCUMENTS: &[(&str, &[Fields])] = documents! {
     "bisect" => bisect::Found;
     "close" => runs::Closed;
     "forget" => forget::Forgotten;
+    "restore-project" => vault::Vaults, vault::RestoredProject;
     "remote status" => remote::RemoteReport;
     "remote push" => remote::RemoteReport;
     "remote fetch" => remote::RemoteReport;

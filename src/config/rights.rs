@@ -35,6 +35,8 @@ const FILES: &[(&str, Files)] = &[
     ("remote", Files::User),
     ("skip_permissions", Files::Both),
     ("ui", Files::User),
+    // A project's file must not write elsewhere, nor keep from being copied what it comes with.
+    ("vault", Files::User),
 ];
 
 /// Where the user's word goes before the project's.

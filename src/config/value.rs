@@ -80,7 +80,7 @@ impl PartialEq for TextKind {
 }
 
 /// The kinds of texts, the plain one first.
-static TEXTS: [TextKind; 8] = [
+static TEXTS: [TextKind; 9] = [
     TextKind {
         name: "text",
         one: "a text that is not empty",
@@ -135,6 +135,12 @@ static TEXTS: [TextKind; 8] = [
         one: "a folder of the project, relative to it (\"crates/core\")",
         list: "",
         read: |text| folder(text).ok_or(None),
+    },
+    TextKind {
+        name: "place",
+        one: "an absolute path, or one in your home folder (\"~/vaults\")",
+        list: "",
+        read: |text| accept_if(text, text.starts_with('/') || text.starts_with("~/")),
     },
 ];
 

@@ -12,11 +12,11 @@ use serde::Serialize;
 
 use crate::durable::{Lack, lack};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
-use crate::engine::hook;
 use crate::engine::hook::status::HookStatus;
 use crate::engine::record::stored::mark_suspect;
 use crate::engine::record::{git_state, liveness, nested, seed_json, select};
 use crate::engine::recovery::{self, lost, rebuild};
+use crate::engine::{hook, vault};
 use crate::git::base::RepositoryState;
 use crate::git::repo::CheckpointRef;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
@@ -169,6 +169,9 @@ pub(crate) fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<R
         let message = "checkpoints were taken before this folder was a git repository: any other command takes them over";
         report.error("private_checkpoints", context.worktree(), message, true);
     } else {
+        if repair {
+            report.repaired.extend(vault::give_back(context)?);
+        }
         checkpoints(context, repair, &mut report)?;
     }
     let state = context.load()?.state;
@@ -229,9 +232,10 @@ fn repository(context: &Context, report: &mut Report) -> Result<()> {
         RepositoryState::Replaced => "repository_replaced",
         RepositoryState::Unsupported => "repository_unsupported",
     };
-    let repairable = context
-        .unusable()
-        .is_some_and(|unusable| unusable.repair().is_some());
+    let repairable = context.lost_vault().is_some()
+        || context
+            .unusable()
+            .is_some_and(|unusable| unusable.repair().is_some());
     let message = context.repository_problem()?.unwrap_or_default();
     report.error(code, context.worktree(), message, repairable);
     Ok(())

@@ -16,7 +16,7 @@ use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::hook::install::{FileChange, carry_out, settings_file};
 use crate::engine::hook::plan::{Called, Part, Place, Setup, Task};
-use crate::engine::record::{nested, seed_json, storage};
+use crate::engine::record::{nested, seed_json, storage, vault};
 use crate::engine::runs::{Chosen, Planned, refuse_driven};
 use crate::engine::{recovery, trust};
 use crate::git::repo::CheckpointRef;
@@ -47,6 +47,20 @@ pub(crate) struct Forgotten {
     /// In a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Planned>,
+}
+
+impl Forgotten {
+    /// A vault, which was removed, or would be.
+    pub(crate) fn of_vault(context: &Context, folder: &Path) -> Self {
+        Self {
+            changed: !context.dry_run(),
+            all: false,
+            runs: Vec::new(),
+            checkpoints: 0,
+            removed: vec![folder.to_string_lossy().into_owned()],
+            plan: context.dry_run().then_some(Planned { changed: true }),
+        }
+    }
 }
 
 /// What would be removed: these runs, or everything.
@@ -115,6 +129,7 @@ pub(crate) fn forget(context: &Context, chosen: Option<&Chosen>) -> Result<Forgo
     }
     if chosen.is_some() {
         forget_runs(context, &planned)?;
+        vault::drop_gone(context, &context.load()?.state)?;
     } else {
         let commits = begin(context)?;
         remove_everything(context, &commits)?;
@@ -271,6 +286,7 @@ fn traces(context: &Context) -> Vec<PathBuf> {
     all.extend(others.iter().filter_map(own_configuration));
     all.extend(git_folders(context));
     all.extend(context.trust_record().path());
+    all.extend(vault::folder(context));
     all.retain(|path| path.symlink_metadata().is_ok());
     let with_hooks: BTreeSet<PathBuf> = others
         .iter()
@@ -377,6 +393,7 @@ fn remove_everything(context: &Context, commits: &[ObjectId]) -> Result<()> {
         remove(root, &ignore)?;
     }
     remove(root, &store.ledger_path())?;
+    vault::remove(context)?;
     // One that cannot be read stays known, which is no harm.
     let id = store.id().unwrap_or_default();
     remove(root, &store.private_dir())?;

@@ -34,6 +34,7 @@ pub(crate) mod runs;
 pub(crate) mod status;
 pub(crate) mod step;
 pub(crate) mod trust;
+pub(crate) mod vault;
 
 pub(crate) use base::context::Context;
 pub(crate) use base::error::{Error, ErrorKind, Result};

@@ -20,6 +20,7 @@ use crate::engine::base::{Context, ErrorKind, Result, runs};
 use crate::engine::exchange::views;
 use crate::engine::record::lane::Hints;
 use crate::engine::record::run_settings::{attempt_folder, log_name, loops_of};
+use crate::engine::record::vault::{self, VaultStatus};
 use crate::engine::record::{git_state, liveness, select};
 use crate::engine::recovery;
 use crate::engine::remote::{RunRemote, run_remotes};
@@ -82,6 +83,8 @@ pub(crate) struct Status {
     pub remotes: Vec<RunRemote>,
     /// The runs that ended since the last look, where they are asked for.
     pub ended: Vec<EndedRun>,
+    /// The copy of the repository outside of it.
+    pub vault: VaultStatus,
 }
 
 impl Status {
@@ -180,6 +183,8 @@ pub(crate) struct StatusDocument<'a> {
     /// The latest 20.
     iterations: Vec<IterationLine<'a>>,
     steps: Vec<ToldStep>,
+    /// The copy of the repository outside of it.
+    vault: &'a VaultStatus,
     /// The runs that ended since the last look, of all work trees of the repository: of `recover` without a command.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     ended: &'a [EndedRun],
@@ -238,6 +243,7 @@ impl<'a> StatusDocument<'a> {
                 .map(IterationLine::from)
                 .collect(),
             steps: run.steps.iter().map(|step| step.told(&run.key)).collect(),
+            vault: &status.vault,
             ended: &status.ended,
             hints: Hints::of(context, run, None),
         }
@@ -377,6 +383,7 @@ fn look(
     let ends_by = run.is_being_fixed().then(|| end_of_fix(outlook.unchecked));
     let unrecoverable = run.failure.as_ref().filter(|failure| !failure.recoverable);
     Ok(Status {
+        vault: vault::status(context),
         options: if activity.is_some() {
             Vec::new()
         } else {

@@ -3,7 +3,7 @@
 //! Each room is a folder, and imports point one way: a room knows those before it, never one after it.
 //!
 //! ```text
-//! base ← repo ← odb ← history ← index ← worktree ← tree ← capture ← checkpoint ← prune ← restore ← program ← remote
+//! base ← repo ← odb ← history ← index ← worktree ← tree ← capture ← checkpoint ← prune ← restore ← program ← remote ← vault
 //! ```
 //!
 //! - [`base`] is what knows no repository: errors, files by descriptors, names, threads.
@@ -18,6 +18,7 @@
 //! - [`restore`] carries out a plan of [`crate::policy::restore`], verifies it, and keeps a journal meanwhile.
 //! - [`program`] makes commits with the user's own `git`, which runs filters and signs.
 //! - [`remote`] talks to git servers with it.
+//! - [`vault`] is a copy of a repository outside of its work tree.
 //!
 //! Nothing here reads a clock for a decision, a configuration of ours, or the ledger: the caller gives what is needed.
 
@@ -33,6 +34,7 @@ pub(crate) mod remote;
 pub(crate) mod repo;
 pub(crate) mod restore;
 pub(crate) mod tree;
+pub(crate) mod vault;
 pub(crate) mod worktree;
 
 pub use base::{Error, Result};

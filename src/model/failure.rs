@@ -223,6 +223,8 @@ pub enum Condition {
     Productive,
     /// Credit or a plan's monthly quota is used up.
     Quota,
+    /// The attempt removed the git repository, or put another one in its place.
+    RepositoryRemoved,
 }
 
 /// What a person would do about a failure (B1).

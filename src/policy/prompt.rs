@@ -384,6 +384,10 @@ fn remarks(attempt: &Attempt) -> Vec<String> {
         Condition::BaselineFailing => {
             Some("this check was already failing before the first attempt".to_owned())
         }
+        Condition::RepositoryRemoved => Some(
+            "it removed the git repository, and everything it did was taken back; leave .git alone"
+                .to_owned(),
+        ),
         Condition::Productive => Some("it was changing files when its time was up".to_owned()),
         _ => None,
     };

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::durable::{FileLock, Root, Sync};
@@ -57,6 +57,8 @@ pub struct Store {
     /// The root of the lane records, where their place is configured.
     lane_root: Option<Root>,
     copy: Option<SecondCopy>,
+    /// Another copy in a vault, once one is followed.
+    vault: Arc<OnceLock<SecondCopy>>,
     /// What of the second copy may not be on disk yet.
     unsynced: Arc<Unsynced>,
     registry: Registry,
@@ -238,6 +240,7 @@ impl Store {
             lane_file,
             lane_root: None,
             copy: None,
+            vault: Arc::default(),
             unsynced: Arc::default(),
             registry: Registry::default(),
             origin: Origin::Ours,
@@ -289,6 +292,45 @@ impl Store {
             copy: Some(copy),
             ..self
         }
+    }
+
+    /// From now on another copy, which is no one's but the vault's, follows the ledger. It is never read here.
+    pub fn follow_in_vault(&self, copy: PathBuf) {
+        let copy = self.vault.get_or_init(|| SecondCopy::elsewhere(copy));
+        self.vault_follows(|| copy.follow(&self.root, &self.ledger_path()));
+    }
+
+    fn vault_follows(&self, follow: impl FnOnce() -> io::Result<()>) {
+        if let Err(error) = follow() {
+            tracing::warn!(%error, "the copy of the ledger in the vault could not be written");
+        }
+    }
+
+    /// Puts a ledger from a vault into a state directory that has none, or only its beginning, with the directory's id.
+    pub fn put_back(&self, ledger: &[u8], id: Option<&str>) -> Result<(), StoreError> {
+        let path = self.ledger_path();
+        let is_beginning = match self.root.read_present(&path).map_err(self.io("read"))? {
+            None => true,
+            Some(present) => present.len() < ledger.len() && ledger.starts_with(&present),
+        };
+        if !is_beginning {
+            return Ok(());
+        }
+        let private = self.private_dir();
+        let failed = StoreError::io("put back", &path);
+        let put = || {
+            self.root.create_dir_all(&private)?;
+            self.root.write(&path, ledger, Sync::All)?;
+            let identity = private.join(identity::FILE);
+            match id {
+                Some(id) if self.root.kind(&identity)?.is_none() => {
+                    self.root
+                        .write(&identity, format!("{id}\n").as_bytes(), Sync::All)
+                }
+                _ => Ok(()),
+            }
+        };
+        put().map_err(failed)
     }
 
     /// The state directory.
@@ -369,6 +411,9 @@ impl Store {
             && let Err(error) = copy.follow(&self.root, &self.ledger_path())
         {
             tracing::warn!(%error, copy = %copy.path().display(), "the ledger's second copy could not be written");
+        }
+        if let Some(copy) = self.vault.get() {
+            self.vault_follows(|| copy.follow(&self.root, &self.ledger_path()));
         }
     }
 

@@ -7,7 +7,7 @@
 //! a kill leaves the copy an earlier part of the ledger, never the other way round. So a copy that has more is right.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -26,6 +26,8 @@ const PART: u64 = 512 << 10;
 pub(super) struct SecondCopy {
     root: Root,
     path: PathBuf,
+    /// Whether it is on disk whenever the ledger is.
+    synced: bool,
 }
 
 /// How a copy and its ledger stand to each other, as far as their lengths and the copy's end show.
@@ -53,6 +55,7 @@ impl SecondCopy {
         Self {
             root: Root::with_own(repository, "recover"),
             path: repository.join("recover").join(name),
+            synced: true,
         }
     }
 
@@ -61,6 +64,7 @@ impl SecondCopy {
         Self {
             root: root.clone(),
             path: private.join("ledger-copy.jsonl"),
+            synced: true,
         }
     }
 
@@ -106,18 +110,44 @@ impl SecondCopy {
             })
     }
 
+    /// A third copy, in a file of this name elsewhere.
+    pub(super) fn elsewhere(path: PathBuf) -> Self {
+        Self {
+            root: Root::own(path.parent().unwrap_or(&path)),
+            path,
+            synced: false,
+        }
+    }
+
+    /// Appends what the ledger got from `offset` on, without a sync; a copy that does not end there follows it.
+    pub(super) fn trail(
+        &self,
+        (root, ledger): (&Root, &Path),
+        offset: u64,
+        lines: &[u8],
+    ) -> io::Result<()> {
+        match present(self.root.open_to_append(&self.path))? {
+            Some(file) if append(&file, offset, lines)? => Ok(()),
+            _ => self.follow(root, ledger),
+        }
+    }
+
     /// Makes the copy hold what `ledger` holds, which is whole and on disk. The caller holds the ledger's lock.
     pub(super) fn follow(&self, root: &Root, ledger: &Path) -> io::Result<()> {
         let copy = present(self.root.open(&self.path))?;
         match standing(copy.as_ref(), present(root.open(ledger))?.as_ref())? {
             Standing::Level => Ok(()),
             Standing::Behind(from) => {
-                let missing = root
-                    .read(ledger)?
-                    .split_off(usize::try_from(from).map_err(io::Error::other)?);
+                let (mut source, mut missing) = (root.open(ledger)?, Vec::new());
+                source.seek(SeekFrom::Start(from))?;
+                source.read_to_end(&mut missing)?;
                 let mut file = self.root.open_to_append(&self.path)?;
                 file.write_all(&missing)?;
-                file.sync_data()
+                if self.synced {
+                    file.sync_data()
+                } else {
+                    Ok(())
+                }
             }
             Standing::Alone if root.kind(ledger)?.is_none() => Ok(()),
             Standing::Alone | Standing::Doubtful => self.replace(&root.read(ledger)?),
@@ -129,7 +159,12 @@ impl SecondCopy {
         let folder = self.path.parent().unwrap_or_else(|| Path::new("."));
         self.root.create_dir_all(folder)?;
         self.root.reap(folder);
-        self.root.write(&self.path, lines, Sync::All)?;
+        let sync = if self.synced {
+            Sync::All
+        } else {
+            Sync::Nothing
+        };
+        self.root.write(&self.path, lines, sync)?;
         present(self.root.remove_file(&self.set_aside_path())).map(drop)
     }
 

@@ -133,6 +133,8 @@ impl TestEnv {
             .env("LC_ALL", "C.UTF-8")
             // A delay that is spread at random may be next to nothing, and a test that expects a wait would fail.
             .env("RECOVER_TEST_SEED", "1")
+            // Where the place for temporary files is in memory, too.
+            .env("RECOVER_TEST_VAULT", "1")
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_AUTHOR_NAME", "A Tester")
             .env("GIT_AUTHOR_EMAIL", "tester@example.com")

@@ -118,6 +118,7 @@ mod undo;
 #[cfg(target_os = "linux")]
 mod upgrade;
 mod user_config;
+mod vault;
 mod views;
 mod watch;
 mod ways_on;

@@ -209,6 +209,12 @@ const ALL: &[(&str, &[Example])] = examples! {
         "recover forget night-1 --yes" => "remove one run without a question",
         "recover forget --all" => "leave the repository as it was before recover",
     }
+    "restore-project" {
+        "recover restore-project" => "list the projects that can be brought back",
+        "recover restore-project ~/src/shop" => "bring a removed project back",
+        "recover restore-project ~/src/shop --into ~/src/shop-2"
+            => "bring it back beside what is there now",
+    }
     "remote" {
         "git remote add recover-state git@example.com:me/recover-state.git"
             => "a repository of its own for runs",

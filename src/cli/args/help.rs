@@ -59,6 +59,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "trust",
             "doctor",
             "forget",
+            "restore-project",
             "import",
             "sync",
             "remote",

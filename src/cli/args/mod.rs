@@ -63,7 +63,8 @@ pub(crate) use inspect::{
 pub(crate) use restore::{BisectArgs, DiscardArgs, How, RollbackArgs, UndoArgs};
 pub(crate) use run::{ManualFixArgs, ManualFixCommand, ResumeArgs, RunArgs, StepArgs};
 pub(crate) use runs::{
-    AcceptArgs, CloseArgs, ForgetArgs, RemoteArgs, RemoteCheckArgs, RemoteCommand, RunsArgs,
+    AcceptArgs, CloseArgs, ForgetArgs, RemoteArgs, RemoteCheckArgs, RemoteCommand,
+    RestoreProjectArgs, RunsArgs,
 };
 
 /// The flight recorder and undo button for unattended coding runs.
@@ -232,6 +233,7 @@ pub(crate) enum Command {
     Bisect(BisectArgs),
     Close(CloseArgs),
     Forget(ForgetArgs),
+    RestoreProject(RestoreProjectArgs),
     Remote(RemoteArgs),
     Log(LogArgs),
     Report(ReportArgs),

@@ -49,12 +49,38 @@ pub(crate) struct CloseArgs {
 #[derive(Args, Debug)]
 pub(crate) struct ForgetArgs {
     /// Runs to remove
-    #[arg(value_name = "RUN", value_parser = name, required_unless_present = "all")]
+    #[arg(value_name = "RUN", value_parser = name, required_unless_present_any = ["all", "vault"])]
     pub run_id: Vec<String>,
 
     /// Remove every trace of recover in this repository
     #[arg(long, conflicts_with = "run_id")]
     pub all: bool,
+
+    /// Remove the vault with this id, or of the project in this folder
+    ///
+    /// From any folder; recover restore-project lists them.
+    #[arg(long, value_name = "ID|PATH", conflicts_with_all = ["run_id", "all"])]
+    pub vault: Option<String>,
+}
+
+/// List vaults, or bring a removed project back.
+///
+/// A vault is a copy of a repository outside of its work tree, from which it comes back when the whole folder was removed:
+/// repository, branches, index, ledger, and the files of a checkpoint. Where only .git was removed or replaced, recover doctor
+/// --repair brings it back. Without a project the vaults are listed. Passwords in git's configuration are not in it.
+#[derive(Args, Debug, Default)]
+pub(crate) struct RestoreProjectArgs {
+    /// The vault's id, or the folder where the project was
+    #[arg(value_name = "ID|PATH")]
+    pub vault: Option<String>,
+
+    /// Restore into this folder, which is empty or not there
+    #[arg(long, value_name = "DIR", requires = "vault", value_hint = clap::ValueHint::DirPath)]
+    pub into: Option<std::path::PathBuf>,
+
+    /// Restore the files of this checkpoint [default: the latest]
+    #[arg(long, value_name = "CHECKPOINT", requires = "vault")]
+    pub to: Option<String>,
 }
 
 /// Commit what a run did

@@ -13,7 +13,7 @@ use super::super::screens::agrees;
 use super::super::ui::{Form, Reply, Ui, escape};
 use super::super::{generate, schema};
 use crate::engine::run::retry;
-use crate::engine::{Context, Error, ErrorKind, Result, doctor, hook, init as engine_init};
+use crate::engine::{Context, Error, ErrorKind, Result, doctor, hook, init as engine_init, vault};
 use crate::model::{Hint, HookAgent};
 use crate::policy::text::count;
 
@@ -149,7 +149,9 @@ pub(super) fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Resul
     } else {
         None
     };
-    context.require_something()?;
+    if context.lost_vault().is_none() {
+        context.require_something()?;
+    }
     let mut report = doctor::doctor(context, args.repair && !context.dry_run(), args.rebuild)?;
     report.repaired.splice(..0, mended);
     let mut text = String::new();
@@ -195,26 +197,41 @@ pub(super) fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Resul
 /// Mends what keeps git from opening the repository, where that is certain and still the user's to allow. Returns
 /// what was done.
 fn mend_repository(context: &mut Context, ui: &Ui) -> Result<Option<String>> {
-    let Some((unusable, what)) = context
+    let unusable = context
         .unusable()
-        .and_then(|unusable| Some((unusable, unusable.repair()?)))
-    else {
+        .map(|unusable| (unusable.to_string(), unusable.repair()));
+    let lost = || {
+        Some((
+            context.repository_problem().ok()??,
+            vault::repair_of(context),
+        ))
+    };
+    let is_lost = context.lost_vault().is_some();
+    let found = if is_lost { lost() } else { unusable };
+    let Some((problem, Some(what))) = found else {
         return Ok(None);
     };
     if context.dry_run() {
         context.note(format!("would {what}"));
         return Ok(None);
     }
-    let asks = || agrees(context, ui, &format!("{unusable}."), &format!("{what}?"));
+    let asks = || agrees(context, ui, &format!("{problem}."), &format!("{what}?"));
     let may = context.says_yes() || ui.interactive && asks()?;
     if !may {
-        let message = format!("{unusable}: --yes allows recover to {what}");
+        let message = format!("{problem}: --yes allows recover to {what}");
         let hint = Hint::recover(["doctor", "--repair", "--yes"]);
         return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(hint));
     }
-    unusable.mend()?;
+    let done = if is_lost {
+        vault::put_back(context)?
+    } else {
+        context
+            .unusable()
+            .map_or(Ok(()), |unusable| unusable.mend())?;
+        Some(what)
+    };
     *context = context.reopened()?;
-    Ok(Some(what))
+    Ok(done)
 }
 
 fn rebuilt_text(rebuilt: &doctor::RebuildReport, planned: bool) -> String {

@@ -109,7 +109,10 @@ pub(super) fn properties(command: &Command) -> &'static [Property] {
         Command::Accept(_) => &[Config, Writes, Supervises, Claims, Decides(Record)],
         Command::Bisect(_) => &[Config, Supervises],
         Command::Close(_) => &[Config, Writes, Claims, Decides(Record)],
+        Command::Forget(args) if args.vault.is_some() => &[Anywhere, Decides(Record)],
         Command::Forget(_) => &[Decides(Record)],
+        Command::RestoreProject(args) if args.vault.is_none() => &[Anywhere],
+        Command::RestoreProject(_) => &[Anywhere, Decides(Tree)],
         Command::Remote(args) => match args.command {
             RemoteCommand::Status(_) | RemoteCommand::Fetch(_) => &[UserConfig, Config, Supervises],
             RemoteCommand::Push(_)
@@ -270,6 +273,7 @@ fn call(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
         Command::Bisect(args) => restore::bisect(context, args, ui),
         Command::Close(args) => runs::close(context, args),
         Command::Forget(args) => runs::forget(context, args, ui),
+        Command::RestoreProject(args) => runs::restore_project(context, args, ui),
         Command::Remote(args) => remote::execute(context, args, ui),
         Command::Log(args) => log::log(context, args, ui),
         Command::Report(args) => log::report(context, args, ui),

@@ -2,12 +2,12 @@
 
 use comfy_table::Cell;
 
-use super::super::args::{CloseArgs, ForgetArgs, RunsArgs};
+use super::super::args::{CloseArgs, ForgetArgs, RestoreProjectArgs, RunsArgs};
 use super::super::render::{Table, column, toned, when, words};
 use super::super::screens::{self, require_yes};
 use super::super::ui::{Paged, Reply, Ui, verb};
 use super::{chosen, ids};
-use crate::engine::{Context, Result, forget, remote, runs};
+use crate::engine::{Context, Result, forget, remote, runs, vault};
 use crate::model::Timestamp;
 use crate::model::agent_record::short_count;
 use crate::policy::text::{beginning, count, escape, size};
@@ -19,6 +19,7 @@ pub(super) fn runs(context: &Context, args: &RunsArgs, ui: &Ui) -> Result<Reply>
         let runs = remote::runs(context, args.all, args.limit)?;
         runs::Runs {
             runs: runs.iter().map(Into::into).collect(),
+            vault: None,
         }
     } else {
         runs::list(context, args.all, args.limit)?
@@ -69,6 +70,9 @@ pub(super) fn close_chosen(context: &Context, chosen: &runs::Chosen) -> Result<R
 
 /// `recover forget`.
 pub(super) fn forget(context: &mut Context, args: &ForgetArgs, ui: &Ui) -> Result<Reply> {
+    if let Some(wanted) = &args.vault {
+        return forget_vault(context, wanted, ui);
+    }
     context.require_something()?;
     let chosen = (!args.all).then(|| runs::Chosen::Ids(ids(&args.run_id)));
     if ui.interactive && !context.says_yes() && !context.dry_run() {
@@ -88,6 +92,72 @@ pub(super) fn forget(context: &mut Context, args: &ForgetArgs, ui: &Ui) -> Resul
         _ => "Nothing to remove.\n".to_owned(),
     };
     Ok(Reply::new(forgotten, text))
+}
+
+fn forget_vault(context: &mut Context, wanted: &str, ui: &Ui) -> Result<Reply> {
+    if ui.interactive && !context.says_yes() && !context.dry_run() {
+        let folder = vault::find(context, wanted)?.folder().display().to_string();
+        let question = "Remove it for good? This cannot be undone.";
+        require_yes(context, ui, &format!("{}\n", escape(&folder)), question)?;
+    }
+    let folder = vault::forget(context, wanted)?;
+    let forgotten = forget::Forgotten::of_vault(context, &folder);
+    let verb = verb(context, "Would remove", "Removed");
+    let text = format!("{verb} for good: {}\n", escape(&folder.to_string_lossy()));
+    Ok(Reply::new(forgotten, text))
+}
+
+/// `recover restore-project`.
+pub(super) fn restore_project(
+    context: &Context,
+    args: &RestoreProjectArgs,
+    ui: &Ui,
+) -> Result<Reply> {
+    let Some(wanted) = &args.vault else {
+        let listed = vault::list(context)?;
+        let text = ui.text(|| vaults_table(ui, &listed, context.clock.now()));
+        return Ok(Reply::new(listed, text));
+    };
+    let restored =
+        vault::restore_project(context, wanted, args.into.as_deref(), args.to.as_deref())?;
+    let verb = verb(context, "Would restore", "Restored");
+    let files = match &restored.checkpoint_id {
+        Some(id) => format!("its files as in {id}"),
+        None => "no files: no checkpoint is known".to_owned(),
+    };
+    let text = format!(
+        "{verb} {} in {}, {files}.\n",
+        escape(&restored.vault.path),
+        escape(&restored.into)
+    );
+    Ok(Reply::new(restored, text))
+}
+
+fn vaults_table(ui: &Ui, listed: &vault::Vaults, now: Timestamp) -> String {
+    if listed.vaults.is_empty() {
+        return format!("No vaults in {}.\n", escape(&listed.folder));
+    }
+    let columns = [
+        column("ID", 0),
+        column("PROJECT", 0),
+        column("STATE", 0),
+        column("WRITTEN", 2),
+        column("LATEST CHECKPOINT", 1),
+        column("SIZE", 3),
+    ];
+    let mut table = Table::new(ui, &columns);
+    for one in &listed.vaults {
+        let latest = one.latest_checkpoint.as_ref();
+        table.add_row([
+            Cell::new(one.id.get(..12).unwrap_or(&one.id)),
+            Cell::new(escape(&one.path)),
+            Cell::new(one.state.replace('_', " ")),
+            Cell::new(when(one.written_at, now)),
+            Cell::new(latest.map_or("-", |id| id.as_str())),
+            Cell::new(size(one.size_bytes)),
+        ]);
+    }
+    table.text()
 }
 
 /// What goes, for people.

@@ -59,7 +59,12 @@ fn in_the_way(status: &status::Status) -> String {
         let why = escape(why);
         format!("Note: {why}; recover doctor says what to do.\n")
     });
-    unfinished.chain(locked).collect()
+    let off = status.vault.off.iter().filter(|off| !off.starts_with('['));
+    let off = off.map(|why| {
+        let why = escape(why);
+        format!("No copy of the repository is kept outside of it: {why}.\n")
+    });
+    unfinished.chain(off).chain(locked).collect()
 }
 
 /// What else there is to say of a state, and lines of what is going on or in the way.

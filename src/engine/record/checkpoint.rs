@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::nested::NestedCapture;
 use super::storage::{Changes, Prepared, Request};
 use super::stored::{baseline, message};
-use super::{liveness, memory, nested, seed_json, storage};
+use super::{liveness, memory, nested, seed_json, storage, vault};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::git;
 use crate::git::capture::Capture;
@@ -297,6 +297,7 @@ pub(crate) fn record_with(
     }
     capture.write_cache(&reference, &checkpoint.commit);
     storage::note_size(context, &checkpoint.id, capture.added_bytes());
+    vault::follow(context, !state.checkpoints.is_empty());
     Ok(checkpoint)
 }
 

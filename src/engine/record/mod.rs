@@ -16,3 +16,4 @@ pub(crate) mod seed_json;
 pub(crate) mod select;
 pub(crate) mod storage;
 pub(crate) mod stored;
+pub(crate) mod vault;

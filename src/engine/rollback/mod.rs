@@ -12,7 +12,8 @@ pub(crate) mod on_request;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use on_request::{restore, restore_with};
+pub(crate) use on_request::restore;
+use on_request::restore_with;
 
 use crate::engine::base::context::plain_path;
 use crate::engine::base::{Context, Error, ErrorKind, Result};

@@ -20,7 +20,7 @@ use crate::engine::record::attempt_record::{Ended, Ending, Started};
 use crate::engine::record::events::resumed;
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::run_settings::{max_attempts, settings_of};
-use crate::engine::record::{git_state, run_settings};
+use crate::engine::record::{git_state, run_settings, vault};
 use crate::engine::remote::{Session, release};
 use crate::engine::rollback::{refuse_mixed, restore_checkpoint, rollback_target};
 use crate::engine::run::fix_session;
@@ -68,6 +68,7 @@ pub(crate) fn drive(
             .longest_wait
             .map_or(WaitLimit::Forever, WaitLimit::AtMost)
     });
+    vault::begin(context);
     let session = Session::begin(context, key, wait);
     let driven = session.and_then(|session| drive_held(context, key, session.as_ref(), options));
     let is_hurried = match &driven {
@@ -76,6 +77,7 @@ pub(crate) fn drive(
     };
     // Whatever became of it: nobody has to wait for a claim that is unused.
     release(context, key, is_hurried);
+    vault::follow_whole(context);
     driven
 }
 
@@ -510,6 +512,7 @@ impl Driver<'_> {
     /// What follows an attempt: another one, or the end.
     fn follow(&mut self, ended: &Ended, started: &Started) -> Step {
         let stop = |outcome| Err(Halt::At(outcome));
+        self.take_back_removal(ended)?;
         if self.interrupted.is_some() {
             return stop(Outcome::Cancelled);
         }
@@ -599,6 +602,22 @@ impl Driver<'_> {
         });
         let restored = restore_checkpoint(self.context, self.key, target, Edits::Keep)?;
         refuse_mixed(self.context, run, target, &restored)
+    }
+
+    /// After an attempt that removed the repository, everything goes back to what it was before it.
+    fn take_back_removal(&self, ended: &Ended) -> Result<()> {
+        if !ended.end.conditions.contains(&Condition::RepositoryRemoved) {
+            return Ok(());
+        }
+        let state = self.context.load()?.state;
+        let Some(target) = rollback_target(&state, self.key, Some(Cause::Crashed)) else {
+            return Ok(());
+        };
+        self.context.emit(ProgressEvent::RollingBack {
+            checkpoint: &target.id,
+        });
+        let restored = restore_checkpoint(self.context, self.key, target, Edits::Keep)?;
+        refuse_mixed(self.context, &ended.run, target, &restored)
     }
 
     fn ensure_status(&self, status: RunStatus) -> Result<()> {

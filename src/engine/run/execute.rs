@@ -31,7 +31,7 @@ use crate::engine::record::run_settings::{attempt_folder, identity, loops_of, st
 use crate::engine::record::{git_state, lane};
 use crate::engine::recovery::lost;
 use crate::engine::remote::Session;
-use crate::engine::trust;
+use crate::engine::{trust, vault};
 use crate::git::repo::ForeignLock;
 use crate::model::agent_record::{AgentKind, AgentRecord, Usage};
 use crate::model::run::Leftover;
@@ -152,6 +152,9 @@ pub(super) fn execute(
         return Err(Error::new(ErrorKind::Usage, message));
     }
     let exit_signal = exit.cancelled.map(Signal::exit_code);
+    if let Some(executed) = removed_repository(context, &mark, &exit, &log)? {
+        return Ok(executed);
+    }
     // What an atomic step left that was killed within the attempt is no part of its result.
     let settled = lost::recover_steps(context).inspect_err(
         |error| tracing::warn!(%error, "a step of the attempt was interrupted and is not resolved"),
@@ -263,6 +266,42 @@ pub(super) fn execute(
     }
     ending.end.feedback_results = report.results;
     Ok(executed)
+}
+
+/// How an attempt ended that removed the repository, which is put back before anything else happens.
+fn removed_repository(
+    context: &Context,
+    mark: &Mark,
+    exit: &Exit,
+    log: &Path,
+) -> Result<Option<Executed>> {
+    let mut leftovers = Vec::new();
+    if !vault::is_removed(context)? {
+        return Ok(None);
+    }
+    // Nothing of it makes another one meanwhile.
+    settle_strays(context, mark, &mut leftovers);
+    let Some(message) = vault::put_back_removed(context)? else {
+        return Ok(None);
+    };
+    let end = AttemptEnd {
+        duration_ms: millis(exit.duration),
+        exit_code: exit.exit_code,
+        signal: exit.signal.clone(),
+        timed_out: exit.timed_out,
+        log_path: Some(log.to_string_lossy().into_owned()),
+        failure: Some(classify::repository_removed(message)),
+        leftovers,
+        ..AttemptEnd::default()
+    };
+    Ok(Some(Executed {
+        ending: Ending {
+            end,
+            ..Ending::default()
+        },
+        interrupted: exit.cancelled.map(Signal::exit_code),
+        child_exit_code: exit.exit_code,
+    }))
 }
 
 /// The log of an attempt that was cut off stays beside that of the probe which takes its place.

@@ -16,6 +16,7 @@ use crate::engine::attempt::run_summary::night;
 use crate::engine::base::context::place::is_part_of_attempt;
 use crate::engine::base::runs::{self, run_of};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::engine::record::vault::{self, VaultStatus};
 use crate::engine::record::{select, storage};
 use crate::engine::recovery;
 use crate::model::agent_record::UsageFields;
@@ -32,6 +33,9 @@ use crate::store::views::write_views;
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Runs {
     pub runs: Vec<Listed>,
+    /// The copy of the repository outside of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vault: Option<VaultStatus>,
 }
 
 /// A run in a list.
@@ -131,6 +135,7 @@ pub(crate) fn list(context: &Context, all: bool, limit: Option<usize>) -> Result
     };
     Ok(Runs {
         runs: shown.into_iter().map(listed).collect(),
+        vault: Some(vault::status(context)),
     })
 }
 

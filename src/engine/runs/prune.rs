@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::added_bytes;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::exchange::{Archived, archive, archive_age};
-use crate::engine::record::{nested, seed_json, select, storage};
+use crate::engine::record::{nested, seed_json, select, storage, vault};
 use crate::engine::recovery;
 use crate::git::WorktreeLock;
 use crate::git::repo::CheckpointRef;
@@ -218,6 +218,7 @@ fn remove(
     let commits: Vec<_> = doomed.into_iter().map(|gone| gone.commit).collect();
     let discarded = repo.discard_objects(&lock, &commits);
     storage::forget_sizes(context);
+    vault::drop_gone(context, &context.load()?.state)?;
     Ok(Pruned {
         changed: true,
         kept: plan.kept,

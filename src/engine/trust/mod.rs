@@ -27,6 +27,7 @@ use crate::config::Guarded;
 use crate::engine::base::context::place::attempt_numbers;
 use crate::engine::base::heartbeat::is_alive;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::engine::record::vault;
 use crate::engine::recovery::{self, rebuild};
 use crate::engine::runs::Planned;
 use crate::model::hint::join;
@@ -449,11 +450,22 @@ fn commands_of(run: &Run) -> Vec<RecordedCommand> {
 /// There is no state (10).
 pub(crate) fn take_over_state(context: &Context) -> Result<Trusted> {
     let store = context.store();
-    if !store.has_content() {
+    let lost = context.lost_vault().filter(|_| !context.dry_run());
+    if lost.is_some() {
+        vault::detach(context)?;
+    }
+    if !store.has_content() && lost.is_none() {
         let message = format!("there is no state in {}", store.dir().display());
         return Err(Error::new(ErrorKind::NoRepository, message).hint(Hint::recover(["status"])));
     }
     let state = look_at_state(context)?;
+    if !store.has_content() {
+        return Ok(Trusted {
+            changed: true,
+            state,
+            plan: None,
+        });
+    }
     let changed = state.foreign || state.id.is_none();
     if !changed || context.dry_run() {
         return Ok(Trusted {

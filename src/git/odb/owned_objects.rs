@@ -17,16 +17,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::{File, TryLockError};
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use git2::Oid;
 
 use super::publish::Published;
-use crate::durable::{Root, Sync, has_no_locks};
+use crate::durable::{self, Root, Sync, has_no_locks};
 use crate::git::base::{At as _, Error, Result, present, sync_folder};
-use crate::git::repo::repository::Repo;
+use crate::git::repo::repository::{OWN, Repo};
 
 const HEAD: &str = "recover-written 1";
 const GONE: &str = ".gone";
@@ -265,6 +265,16 @@ pub(super) fn small(repo: &Repo) -> Result<Vec<(String, u64)>> {
         small.push((pack.to_owned(), at.unwrap_or(0)));
     }
     Ok(small)
+}
+
+/// The names of the small packs that are noted in a git folder, wherever that is.
+pub(in crate::git) fn small_packs(git_dir: &Path) -> io::Result<BTreeSet<String>> {
+    let lists = Path::new(OWN).join("written");
+    let names = durable::present(Root::with_own(git_dir, OWN).list(&lists))?.unwrap_or_default();
+    let small = names
+        .iter()
+        .filter_map(|(name, _)| name.to_str()?.strip_prefix(SMALL));
+    Ok(small.map(str::to_owned).collect())
 }
 
 /// Forgets that a pack is a small one.

@@ -175,6 +175,16 @@ pub(crate) fn network_file_system(path: &Path) -> Option<&'static str> {
     network_name(magic(&rustix::fs::statfs(path).ok()?))
 }
 
+/// Where a file system keeps its files that lose them with the machine, or with the container.
+pub(crate) fn passing_file_system(path: &Path) -> Option<&'static str> {
+    match magic(&rustix::fs::statfs(path).ok()?) {
+        // tmpfs and ramfs.
+        0x0102_1994 | 0x8584_58f6 => Some("in memory"),
+        0x794c_7630 => Some("in an overlay"),
+        _ => None,
+    }
+}
+
 fn network_name(magic: u32) -> Option<&'static str> {
     Some(match magic {
         0x6969 => "NFS",

@@ -139,6 +139,11 @@ pub(crate) fn keeps_folder_times(_dir: &OwnedFd) -> bool {
     false
 }
 
+/// None is known here.
+pub(crate) fn passing_file_system(_path: &Path) -> Option<&'static str> {
+    None
+}
+
 /// The system's watcher knows by itself.
 pub(crate) fn network_file_system(_path: &Path) -> Option<&'static str> {
     None

@@ -31,7 +31,7 @@ use super::settings::UserRule;
 use super::text::Text;
 use crate::model::agent_record::{AgentKind, AgentRecord};
 use crate::model::failure::{
-    Cause, CauseDetail, Evidence, EvidenceSource, Failure, FailureEvidence, FailureType,
+    Cause, CauseDetail, Condition, Evidence, EvidenceSource, Failure, FailureEvidence, FailureType,
     SuggestedAction,
 };
 use crate::model::feedback::CheckKind;
@@ -300,6 +300,30 @@ const SUPERVISOR_LOST: &str = "recover was killed in the middle of the attempt";
 /// The attempt was stopped by whoever ran it.
 pub(crate) fn cancelled() -> Failure {
     process::cancelled().into_failure_without_output()
+}
+
+/// The attempt removed the repository, which was put back, as `message` says: the same may be tried once more.
+pub(crate) fn repository_removed(message: String) -> Failure {
+    let evidence = Evidence {
+        rule: "process.repository-removed".to_owned(),
+        source: EvidenceSource::Process,
+        line: None,
+        text: message.clone(),
+    };
+    Failure {
+        signature: evidence.rule.clone(),
+        evidence: vec![evidence],
+        kind: FailureType::SystemError,
+        severity: FailureType::SystemError.severity(),
+        cause: Cause::Unknown,
+        conditions: vec![Condition::RepositoryRemoved],
+        details: Some(message.clone()),
+        message,
+        retryable: true,
+        recoverable: true,
+        suggested_action: SuggestedAction::RetryIteration,
+        ..cancelled()
+    }
 }
 
 /// The `recover` that supervised the attempt was killed: the same may be tried again from where it was.

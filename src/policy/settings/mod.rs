@@ -16,7 +16,7 @@ pub(crate) use run::{
     ColorWhen, CommandLine, CooldownSettings, DEFAULT_LANE_FILE, FilteredFiles, Leftovers,
     ManualFixSettings, MemorySettings, NotifyEvent, NotifySettings, OnRunFailure, OtelSettings,
     RemoteMode, RemoteSettings, RetentionSettings, RollbackSettings, RunSettings, RunnerSettings,
-    SafeMode, UiSettings,
+    SafeMode, UiSettings, VaultSettings,
 };
 
 use std::borrow::Cow;
@@ -81,6 +81,8 @@ pub struct Settings {
     pub otel: OtelSettings,
     /// How text looks.
     pub ui: UiSettings,
+    /// The copy of the repository outside of it, for when an agent removes the folder. Only in your own configuration.
+    pub vault: VaultSettings,
 }
 
 /// The types of failures by name; one has a second name.

@@ -373,6 +373,29 @@ impl Default for CaptureSettings {
     }
 }
 
+/// The copy of the repository outside of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VaultSettings {
+    /// Keep one; there is none where CI is set, or where its folder would be in memory or in an overlay.
+    pub enabled: bool,
+    /// The folder of all vaults, by default vault in $XDG_STATE_HOME/recover.
+    #[schemars(extend("kind" = "place"))]
+    pub dir: Option<String>,
+    /// How long a vault stays whose repository is gone.
+    #[serde(with = "super::DurationText")]
+    pub keep_gone: Duration,
+}
+
+impl Default for VaultSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            dir: None,
+            keep_gone: Duration::from_secs(30 * 24 * 3600),
+        }
+    }
+}
+
 impl CheckpointSettings {
     /// The storage that `storage` and `auto_commit` amount to: with `auto_commit`, a snapshot is a commit as well.
     pub fn effective_storage(&self) -> StorageType {

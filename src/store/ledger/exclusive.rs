@@ -172,6 +172,11 @@ impl Exclusive {
                 Ok(None) | Err(_) => self.store.copy_follows(),
             }
         }
+        if let Some(copy) = self.store.vault.get() {
+            let ledger = (&self.store.root, path.as_path());
+            self.store
+                .vault_follows(|| copy.trail(ledger, offset, bytes));
+        }
         Ok(())
     }
 

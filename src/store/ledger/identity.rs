@@ -13,7 +13,7 @@ use super::super::registry::{ID_BYTES, Origin, Registry, new_id, unless_absent};
 use super::Store;
 
 /// The name of the file in the state directory's private folder that holds its id.
-const FILE: &str = "identity";
+pub(super) const FILE: &str = "identity";
 
 /// The right to add to a state directory: it is ours, it is there, and it has its id.
 #[derive(Debug)]

@@ -19,6 +19,7 @@ use super::runs::{Naming, of_series};
 use super::trust::TrustRecord;
 use crate::config::{Around, Config, ConfigError, Guarded, UserConfig, is_mask};
 use crate::durable::Root;
+use crate::git::vault::Vault;
 use crate::git::{Error as GitError, Repo};
 use crate::model::{CaptureRules, FolderId, Hint, ProcessId, RunId, RunKey, Timestamp};
 use crate::policy::settings::{DEFAULT_LANE_FILE, SafeMode, Settings};
@@ -30,6 +31,7 @@ pub(in crate::engine) use place::plain_path;
 
 mod hint;
 pub(in crate::engine) mod place;
+mod vault;
 
 /// What happens where the project's configuration is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +116,8 @@ pub(crate) struct Context {
     is_rehearsal: bool,
     /// Of a process that supervises something.
     heartbeat: OnceCell<Option<Heartbeat>>,
+    /// Of the repository that was here, once it was asked for.
+    lost_vault: OnceCell<Option<Vault>>,
 }
 
 /// What is set.
@@ -282,6 +286,7 @@ impl Context {
             progress: Progress::default(),
             is_rehearsal: false,
             heartbeat: OnceCell::new(),
+            lost_vault: OnceCell::new(),
         })
     }
 
@@ -303,6 +308,7 @@ impl Context {
         let state_dir = &self.setup.state_dir;
         self.derived(Setup {
             cwd: folder.to_owned(),
+            settings_only: false,
             state_dir: state_dir.as_ref().map(|_| self.store().dir().to_owned()),
             ..self.setup.clone()
         })
@@ -507,7 +513,7 @@ impl Context {
                 "the project's [redact] masks nothing until it is trusted: {way}"
             ));
         }
-        let problem = if self.setup.reads {
+        let problem = if self.setup.reads || self.lost_vault().is_some() {
             self.repository_problem().unwrap_or_default()
         } else {
             None
@@ -602,10 +608,11 @@ impl Context {
             include: settings.include.clone(),
             exclude: settings.exclude.clone(),
             editor_temp_globs: Vec::new(),
-            excluded_dirs: vec![
-                self.store().dir().to_owned(),
-                self.store().lane_file().to_owned(),
-            ],
+            excluded_dirs: [self.store().dir(), self.store().lane_file()]
+                .map(Path::to_owned)
+                .into_iter()
+                .chain(self.vault_in(self.worktree()))
+                .collect(),
             publish_incrementally: false,
             tracked_only: self.setup.allow_home,
             before: None,

@@ -348,14 +348,34 @@ impl Context {
             {
                 RepositoryState::Missing
             }
-            _ => RepositoryState::Ok,
+            _ if self.lost_vault().is_none() => RepositoryState::Ok,
+            true => RepositoryState::Replaced,
+            false => RepositoryState::Missing,
         })
     }
 
     /// Says what is wrong with the repository that holds what is recorded here, and what helps.
     pub(crate) fn repository_problem(&self) -> Result<Option<String>> {
         let place = self.worktree().display();
-        Ok(match (self.repository_state()?, &self.location.unusable) {
+        let state = self.repository_state()?;
+        if let Some(vault) = self.lost_vault() {
+            let what = match (state, vault.about.private) {
+                (RepositoryState::Missing, true) => format!("what was recorded of {place} is gone"),
+                (RepositoryState::Missing, false) => {
+                    format!("the git repository of {place} is gone")
+                }
+                _ => format!(
+                    "the git repository of {place} is not the one in which its runs were recorded"
+                ),
+            };
+            let back = self.line(Hint::recover(["doctor", "--repair"]));
+            let on = self.line(Hint::recover(["trust", "--state"]));
+            return Ok(Some(format!(
+                "{what}: `{back}` puts it back from its copy in {}, `{on}` says that this was on purpose",
+                vault.folder().display()
+            )));
+        }
+        Ok(match (state, &self.location.unusable) {
             (RepositoryState::Missing, None) => Some(format!(
                 "the git repository of {place} is gone, and its checkpoints with it"
             )),

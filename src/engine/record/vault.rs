@@ -1,0 +1,200 @@
+//! Keeps the vault of a repository: a copy of it outside of its work tree, for when an agent removes the folder.
+//!
+//! Written at each checkpoint, as far as something changed, and as a whole, synced, at the begin and the end of a run. Nothing of it
+//! fails a checkpoint: what could not be written is said.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::engine::base::{Context, Error, Result};
+use crate::git::Repo;
+use crate::git::vault::{About, Vault};
+use crate::model::{FolderId, State, Timestamp};
+use crate::store::{Origin, new_id};
+
+/// The vault of a repository.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "vault")]
+pub(crate) struct VaultStatus {
+    /// Its id; `null` while nothing was written.
+    pub id: Option<String>,
+    /// Why nothing is written; `null` where it is.
+    pub off: Option<String>,
+    /// Bytes that it takes beside the repository.
+    pub size_bytes: u64,
+}
+
+/// Whether there is one, and how large it is.
+pub(crate) fn status(context: &Context) -> VaultStatus {
+    let vault = its_vault(context);
+    VaultStatus {
+        off: context.vaults().err(),
+        size_bytes: vault.as_ref().map_or(0, Vault::size),
+        id: vault.map(|vault| vault.about.id),
+    }
+}
+
+/// Has the vault follow the repository after a checkpoint's reference was set; `has_earlier` where others were recorded before.
+pub(crate) fn follow(context: &Context, has_earlier: bool) {
+    say(context, try_follow(context, has_earlier, false));
+}
+
+/// Has it follow in everything, and forgets what is not needed any more: at the begin and the end of a run.
+pub(crate) fn follow_whole(context: &Context) {
+    let whole = || {
+        try_follow(context, true, true)?;
+        drop_gone(context, &context.load()?.state)
+    };
+    say(context, whole());
+}
+
+/// [`follow_whole`] at a run's begin, when vaults go whose repository has been gone for long.
+pub(crate) fn begin(context: &Context) {
+    follow_whole(context);
+    if let Err(error) = expire(context) {
+        context.warn(format!(
+            "vaults of projects that are gone stay: {}",
+            error.explained()
+        ));
+    }
+}
+
+fn expire(context: &Context) -> Result<()> {
+    let Ok(home) = context.vaults() else {
+        return Ok(());
+    };
+    let kept = context.settings().vault.keep_gone;
+    for vault in Vault::all(&home) {
+        let since = vault
+            .gone_since()?
+            .map(|nanos| Timestamp::from_millis(nanos / 1_000_000));
+        if since.is_some_and(|since| context.clock.now().since(since) > kept) {
+            vault.remove()?;
+        }
+    }
+    Ok(())
+}
+
+fn say(context: &Context, done: Result<()>) {
+    if let Err(error) = done {
+        context.warn(format!(
+            "the copy outside of the project is not complete: {}",
+            error.explained()
+        ));
+    }
+}
+
+fn try_follow(context: &Context, has_earlier: bool, whole: bool) -> Result<()> {
+    let Ok(home) = context.vaults() else {
+        return Ok(());
+    };
+    if context.dry_run() || context.store().origin() != Origin::Ours {
+        return Ok(());
+    }
+    let repo = context.repo()?;
+    let Some((vault, is_new)) = vault_of(context, &home, repo, has_earlier)? else {
+        return Ok(());
+    };
+    vault.follow(repo, whole || is_new)?;
+    context.store().follow_in_vault(vault.ledger());
+    if whole {
+        vault.sync()?;
+    }
+    Ok(())
+}
+
+/// The vault of the repository, made where there is none. `None` where it may be that another repository is in its place.
+fn vault_of(
+    context: &Context,
+    home: &Path,
+    repo: &Repo,
+    has_earlier: bool,
+) -> Result<Option<(Vault, bool)>> {
+    let known = Vault::id_in(repo.common_dir()).and_then(|id| Vault::open(home, &id));
+    if let Some(mut vault) = known {
+        let about = about(context, repo, vault.about.id.clone())?;
+        if vault.about == about {
+            return Ok(Some((vault, false)));
+        }
+        let is_moved = vault.about.git_dir == about.git_dir || !vault.has_repository();
+        if is_moved {
+            vault.set_about(about)?;
+            return Ok(Some((vault, true)));
+        }
+        // A copy of a project that is still there has a vault of its own.
+    } else if let Some(vault) = Vault::at(home, &context.project()) {
+        if vault.is_of(repo) {
+            let about = about(context, repo, vault.about.id)?;
+            return Ok(Some((Vault::make(home, repo, about)?, true)));
+        }
+        if has_earlier {
+            return Ok(None);
+        }
+    }
+    let id = new_id().map_err(|error| Error::io("cannot make an id", error))?;
+    let about = about(context, repo, id)?;
+    Ok(Some((Vault::make(home, repo, about)?, true)))
+}
+
+fn about(context: &Context, repo: &Repo, id: String) -> Result<About> {
+    let state_id = context.store().id();
+    Ok(About {
+        id,
+        path: FolderId::of(&context.project()),
+        // Without the slash at its end.
+        git_dir: FolderId::of(&repo.common_dir().components().collect::<PathBuf>()),
+        state_dir: context.state_dir_id(),
+        state_id: state_id.map_err(|error| Error::io("cannot read the state's id", error))?,
+        private: repo.is_private(),
+        detached: false,
+    })
+}
+
+fn its_vault(context: &Context) -> Option<Vault> {
+    let home = context.all_vaults()?;
+    let its = Vault::id_in(&context.git_folder()).and_then(|id| Vault::open(&home, &id));
+    its.or_else(|| context.lost_vault().cloned())
+}
+
+/// The folder of the vault of this project, where it has one.
+pub(crate) fn folder(context: &Context) -> Option<PathBuf> {
+    its_vault(context).map(|vault| vault.folder().to_owned())
+}
+
+/// Removes the vault of this project for good.
+pub(crate) fn remove(context: &Context) -> Result<()> {
+    its_vault(context).map_or(Ok(()), |vault| Ok(vault.remove()?))
+}
+
+/// The repository that the vault misses was removed on purpose.
+pub(crate) fn detach(context: &Context) -> Result<()> {
+    let Some(mut vault) = context.lost_vault().cloned() else {
+        return Ok(());
+    };
+    let about = About {
+        detached: true,
+        ..vault.about.clone()
+    };
+    Ok(vault.set_about(about)?)
+}
+
+/// Removes from the vault what was only of checkpoints that are gone on purpose, and packs that git replaced.
+pub(crate) fn drop_gone(context: &Context, state: &State) -> Result<()> {
+    let Ok(home) = context.vaults() else {
+        return Ok(());
+    };
+    let repo = context.repo()?;
+    let vault = Vault::id_in(repo.common_dir()).and_then(|id| Vault::open(&home, &id));
+    if let Some(vault) = vault.filter(|_| !context.dry_run()) {
+        let known: BTreeSet<&str> = state
+            .checkpoints
+            .values()
+            .map(|checkpoint| checkpoint.id.as_str())
+            .collect();
+        vault.drop_gone(repo, |id| known.contains(id))?;
+    }
+    Ok(())
+}

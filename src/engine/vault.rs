@@ -1,0 +1,347 @@
+//! Bringing a repository back from its vault: the folder of git, or a whole project.
+//!
+//! Only the folder of git goes back where it is all that is gone; what lies in its place then is moved into it, never removed. A
+//! project is made in a folder that is empty: repository, ledger, and the work tree of one of its checkpoints.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::engine::base::context::plain_path;
+use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::engine::restore::request::{Commits, Options, RestoreRequest};
+use crate::engine::rollback::restore;
+use crate::engine::runs::Planned;
+use crate::git::Repo;
+use crate::git::vault::Vault;
+use crate::model::{CheckpointId, Hint, OperationKind, Timestamp};
+use crate::policy::restore::Edits;
+use crate::store::Store;
+
+/// The user's vaults.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Vaults {
+    /// The folder that they are in, absolute.
+    pub folder: String,
+    pub vaults: Vec<VaultLine>,
+}
+
+/// A vault in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "listed_vault")]
+pub(crate) struct VaultLine {
+    pub id: String,
+    /// The root of the project, absolute.
+    pub path: String,
+    /// `there`; `gone`: its repository is not where it was; `given_up`: likewise, and `recover trust --state` said so.
+    #[schemars(extend("enum" = ["there", "gone", "given_up"]))]
+    pub state: &'static str,
+    /// When it was written last as a whole.
+    pub written_at: Timestamp,
+    pub latest_checkpoint: Option<CheckpointId>,
+    /// Bytes that it takes beside the repository.
+    pub size_bytes: u64,
+}
+
+impl From<&Vault> for VaultLine {
+    fn from(vault: &Vault) -> Self {
+        Self {
+            id: vault.about.id.clone(),
+            path: vault.about.path.to_string(),
+            state: match vault.about.detached {
+                true => "given_up",
+                false if vault.has_repository() => "there",
+                false => "gone",
+            },
+            written_at: Timestamp::from_millis(vault.begun() / 1_000_000),
+            latest_checkpoint: vault.latest(),
+            size_bytes: vault.size(),
+        }
+    }
+}
+
+fn home(context: &Context) -> Result<PathBuf> {
+    let none = || {
+        Error::new(
+            ErrorKind::VaultNotFound,
+            "there is no home folder, and no vault",
+        )
+    };
+    context.all_vaults().ok_or_else(none)
+}
+
+/// The vaults, latest first.
+pub(crate) fn list(context: &Context) -> Result<Vaults> {
+    let folder = home(context)?;
+    let mut vaults: Vec<VaultLine> = Vault::all(&folder).iter().map(VaultLine::from).collect();
+    vaults.sort_by_key(|vault| std::cmp::Reverse(vault.written_at));
+    Ok(Vaults {
+        folder: folder.to_string_lossy().into_owned(),
+        vaults,
+    })
+}
+
+/// The vault with this id, or its beginning, or of the project at this path.
+///
+/// # Errors
+/// There is none, or several ids begin so (4).
+pub(crate) fn find(context: &Context, wanted: &str) -> Result<Vault> {
+    let home = home(context)?;
+    if let Some(vault) = Vault::at(&home, &plain_path(&context.cwd().join(wanted))) {
+        return Ok(vault);
+    }
+    let mut found = Vault::all(&home);
+    found.retain(|vault| !wanted.is_empty() && vault.about.id.starts_with(wanted));
+    let (kind, what) = match found.len() {
+        1 => return Ok(found.remove(0)),
+        0 => (
+            ErrorKind::VaultNotFound,
+            "no vault has this id or is of a project in",
+        ),
+        _ => (
+            ErrorKind::Ambiguous,
+            "several vaults have an id that begins with",
+        ),
+    };
+    let hint = Hint::recover(["restore-project"]);
+    Err(Error::new(kind, format!("{what} {wanted}")).hint(hint))
+}
+
+/// Removes a vault for good; in a dry run only says which.
+///
+/// # Errors
+/// As [`find`]; nobody said yes (13).
+pub(crate) fn forget(context: &Context, wanted: &str) -> Result<PathBuf> {
+    let vault = find(context, wanted)?;
+    let folder = vault.folder().to_owned();
+    if context.dry_run() {
+        return Ok(folder);
+    }
+    if !context.says_yes() {
+        let message = format!(
+            "this would remove the copy of {} for good, which cannot be undone: --yes does it",
+            vault.about.path
+        );
+        return Err(
+            Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--dry-run"]))
+        );
+    }
+    vault.remove()?;
+    Ok(folder)
+}
+
+/// What `doctor --repair` would do, where the repository is gone or another one is in its place.
+pub(crate) fn repair_of(context: &Context) -> Option<String> {
+    let vault = context.lost_vault()?;
+    Some(format!(
+        "put {} back from its copy of {}",
+        vault.about.git_dir,
+        said(vault)
+    ))
+}
+
+fn said(vault: &Vault) -> Timestamp {
+    Timestamp::from_millis(vault.begun() / 1_000_000)
+}
+
+/// Does it. Returns what was done.
+pub(crate) fn put_back(context: &Context) -> Result<Option<String>> {
+    let Some(vault) = context.lost_vault() else {
+        return Ok(None);
+    };
+    let git_dir = vault.about.git_dir.path();
+    let store = Store::new(vault.about.state_dir.path(), context.lock_timeout());
+    put(vault, (&git_dir, &store), context.clock.now()).map(Some)
+}
+
+/// Puts repository and ledger in place. Returns what was done.
+fn put(vault: &Vault, (git_dir, store): (&Path, &Store), now: Timestamp) -> Result<String> {
+    let replaced = vault.put_back(git_dir, now)?;
+    if let Some(ledger) = vault.read_ledger()? {
+        store.put_back(&ledger, vault.about.state_id.as_deref())?;
+    }
+    let mut text = format!("put {} back", git_dir.display());
+    if let Some(replaced) = replaced {
+        text.push_str(&format!("; what was there is in {}", replaced.display()));
+    }
+    Ok(text)
+}
+
+/// The vault of the repository that an attempt of this process's run removed, or put another one in place of. One from which
+/// only our own folder was removed is noted again.
+fn removed(context: &Context) -> Result<Option<Vault>> {
+    let Ok(home) = context.vaults() else {
+        return Ok(None);
+    };
+    let git_dir = context.repo()?.common_dir();
+    if Vault::id_in(git_dir).is_some() {
+        return Ok(None);
+    }
+    let Some(vault) = Vault::at(&home, &context.project()) else {
+        return Ok(None);
+    };
+    if vault.about.git_dir.path() != git_dir {
+        return Ok(None);
+    }
+    // What this process has open of the former one is no proof.
+    let now = Repo::discover(context.worktree(), context.home());
+    match now
+        .ok()
+        .filter(|now| now.common_dir() == git_dir && vault.is_of(now))
+    {
+        Some(repo) => Vault::make(&home, &repo, vault.about)
+            .map(|_| None)
+            .map_err(Error::from),
+        None => Ok(Some(vault)),
+    }
+}
+
+/// Whether an attempt of this process's run removed the repository, or put another one in its place.
+pub(crate) fn is_removed(context: &Context) -> Result<bool> {
+    Ok(removed(context)?.is_some())
+}
+
+/// Puts the repository back at an attempt's end that removed it, or put another one in its place. Says what the attempt did.
+pub(crate) fn put_back_removed(context: &Context) -> Result<Option<String>> {
+    let Some(vault) = removed(context)? else {
+        return Ok(None);
+    };
+    let git_dir = vault.about.git_dir.path();
+    let what = if git_dir.exists() {
+        "put another git repository in the place of this one"
+    } else {
+        "removed the git repository"
+    };
+    let done = put(&vault, (&git_dir, context.store()), context.clock.now())?;
+    vault.give_objects(context.repo()?)?;
+    context.warn(format!("the attempt {what}: recover {done}"));
+    Ok(Some(format!("the attempt {what}; recover {done}")))
+}
+
+/// Gives the repository objects of checkpoints that it lost. Returns what was done.
+pub(crate) fn give_back(context: &Context) -> Result<Option<String>> {
+    let Some(home) = context.all_vaults() else {
+        return Ok(None);
+    };
+    let repo = context.repo()?;
+    let vault = Vault::id_in(repo.common_dir()).and_then(|id| Vault::open(&home, &id));
+    let Some(vault) = vault else {
+        return Ok(None);
+    };
+    let lost = |repo: &Repo| {
+        let all = vault.references();
+        all.iter()
+            .filter(|(_, commit)| !repo.has_object(commit))
+            .count()
+    };
+    let before = lost(repo);
+    if before == 0 {
+        return Ok(None);
+    }
+    vault.give_objects(repo)?;
+    let found = before - lost(repo);
+    Ok((found > 0).then(|| {
+        format!(
+            "brought the objects of {found} checkpoints back from {}",
+            vault.folder().display()
+        )
+    }))
+}
+
+/// A project that was made again, or would be.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RestoredProject {
+    pub changed: bool,
+    pub vault: VaultLine,
+    /// The folder that it is in now, absolute.
+    pub into: String,
+    /// The checkpoint whose files are in its work tree; `null` where there is none.
+    pub checkpoint_id: Option<CheckpointId>,
+    /// In a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Planned>,
+}
+
+/// Makes a project again in a folder that is empty, or not there: its own, or another one. Its work tree is that of the
+/// latest checkpoint, or of the one `to`.
+///
+/// # Errors
+/// No such vault or checkpoint (4); something is in the folder (13).
+pub(crate) fn restore_project(
+    context: &Context,
+    wanted: &str,
+    into: Option<&Path>,
+    to: Option<&str>,
+) -> Result<RestoredProject> {
+    let vault = find(context, wanted)?;
+    let into = into.map_or_else(
+        || vault.about.path.path(),
+        |into| plain_path(&context.cwd().join(into)),
+    );
+    let references = vault.references();
+    let is_known = |id: &str| {
+        references
+            .iter()
+            .any(|(name, _)| name.ends_with(&format!("/{id}")))
+    };
+    if let Some(id) = to.filter(|id| !is_known(id)) {
+        let message = format!(
+            "No checkpoint available: the copy of {} has no {id}",
+            vault.about.path
+        );
+        return Err(Error::new(ErrorKind::NoCheckpoint, message));
+    }
+    if std::fs::read_dir(&into).is_ok_and(|mut inside| inside.next().is_some()) || into.is_file() {
+        let message = format!("{} is not empty", into.display());
+        let hint = Hint::recover(["restore-project", &vault.about.id, "--into", "DIR"]);
+        return Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint));
+    }
+    let id = to
+        .map(|id| CheckpointId::from(id.to_owned()))
+        .or_else(|| vault.latest());
+    let mut restored = RestoredProject {
+        changed: !context.dry_run(),
+        vault: VaultLine::from(&vault),
+        into: into.to_string_lossy().into_owned(),
+        checkpoint_id: id,
+        plan: context.dry_run().then_some(Planned { changed: true }),
+    };
+    if context.dry_run() {
+        return Ok(restored);
+    }
+    context.check_writes("making a project again")?;
+    std::fs::create_dir_all(&into).map_err(|error| Error::cannot("create", &into, error))?;
+    let below = |place: PathBuf| match place.strip_prefix(vault.about.path.path()) {
+        Ok(below) => Some(into.join(below)),
+        Err(_) => None,
+    };
+    let git_dir = below(vault.about.git_dir.path()).unwrap_or_else(|| into.join(".git"));
+    let state_dir = below(vault.about.state_dir.path()).unwrap_or(vault.about.state_dir.path());
+    let store = Store::new(state_dir, context.lock_timeout());
+    put(&vault, (&git_dir, &store), context.clock.now())?;
+    let project = context.at(&into)?;
+    restored.checkpoint_id = put_files(&project, restored.checkpoint_id.as_ref())?;
+    Ok(restored)
+}
+
+/// The files of a checkpoint, with its index.
+fn put_files(project: &Context, id: Option<&CheckpointId>) -> Result<Option<CheckpointId>> {
+    let state = project.load()?.state;
+    let Some(checkpoint) = id.and_then(|id| state.checkpoint(id)) else {
+        return Ok(None);
+    };
+    let options = Options {
+        commits: Commits::Keep,
+        edits: Edits::Discard,
+        restore_index: true,
+        nested: true,
+        here: true,
+        ..Options::default()
+    };
+    restore(
+        project,
+        &RestoreRequest::new(OperationKind::Restore, checkpoint, options),
+    )?;
+    Ok(Some(checkpoint.id.clone()))
+}

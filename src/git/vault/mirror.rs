@@ -1,0 +1,381 @@
+//! Makes one git folder a copy of another, as far as they differ.
+//!
+//! Both are walked by descriptors, without following links. What never changes under its name (objects, references of
+//! checkpoints) is compared by name alone, and a folder of such only where its time says that a name was added; everything else by
+//! size and time, which a copy has of its original. A copied file is put in place by a rename.
+
+use std::collections::BTreeSet;
+use std::fs::{File, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
+use rustix::io::Errno;
+
+use crate::durable::{cannot_link, is_temporary, temporary_prefix};
+use crate::git::base::openat::{self, FileStat, Listing};
+
+/// Bytes of objects that are copied to another file system at most.
+const MOST_COPIED: u64 = 1 << 30;
+/// In nanoseconds: a folder that changed within that time may get another name without a new time of its own.
+const FRESH: i64 = 1_000_000_000;
+
+/// One folder follows another.
+#[derive(Clone, Debug)]
+pub(super) struct Mirror<'a> {
+    /// Names of packs that are copied; others are linked where that can be.
+    pub own_packs: &'a BTreeSet<String>,
+    /// What is large or seldom changes is followed too: submodules' databases, and what is noted beside the checkpoints.
+    pub whole: bool,
+    /// Bytes that were copied for want of a link.
+    pub copied: u64,
+}
+
+/// How the files of a folder are compared with their copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// By size and time. What is gone here goes there.
+    Changing,
+    /// By name, as they never change. They stay where they are gone here.
+    Fixed,
+    /// Likewise, and linked.
+    Objects,
+    /// Not at all.
+    Left,
+}
+
+impl<'a> Mirror<'a> {
+    /// It follows in everything.
+    pub(super) fn whole(own_packs: &'a BTreeSet<String>) -> Self {
+        Self {
+            own_packs,
+            whole: true,
+            copied: 0,
+        }
+    }
+
+    /// What holds for a folder or file at this path below a git folder.
+    fn rule(&self, path: &[u8]) -> Rule {
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let parts: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
+        if name.ends_with(b".lock") || is_temporary(name) || name == b"gc.pid" {
+            return Rule::Left;
+        }
+        match parts.as_slice() {
+            [b"objects"] | [b"modules", .., b"objects"] | [b"lfs", b"objects"] => Rule::Objects,
+            [b"refs", b"recover"] => Rule::Fixed,
+            [b"logs", b"refs", b"recover"] => Rule::Left,
+            [b"modules" | b"lfs" | b"recover"] if !self.whole => Rule::Left,
+            [b"recover"]
+            | [
+                b"recover",
+                b"states" | b"vault" | b"precious" | b"written",
+                ..,
+            ] => Rule::Changing,
+            [b"recover", ..] | [b"worktrees", _, b"recover", ..] => Rule::Left,
+            _ => Rule::Changing,
+        }
+    }
+
+    /// Makes `to` follow `from`; `path` is where they are below the git folder.
+    pub(super) fn folder(&mut self, from: &OwnedFd, to: &OwnedFd, path: &[u8]) -> io::Result<()> {
+        let (mut here, mut there) = (Listing::default(), Listing::default());
+        here.read(&reopened(from)?)?;
+        there.read(&reopened(to)?)?;
+        for (name, kind) in here.iter() {
+            let below = join(path, name);
+            let rule = self.rule(&below);
+            if rule == Rule::Left {
+                continue;
+            }
+            let kind = known(from, name, kind)?;
+            let done = match kind {
+                Some(FileType::Directory) => self.inside(from, to, name, &below, rule),
+                Some(FileType::RegularFile) => self.file(from, to, name),
+                Some(FileType::Symlink) => link(from, to, name),
+                _ => Ok(()),
+            };
+            vanished(done)?;
+        }
+        for (name, kind) in there.iter().filter(|(name, _)| !here.has(name)) {
+            let below = join(path, name);
+            if self.rule(&below) == Rule::Changing {
+                remove(to, name, known(to, name, kind)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn inside(
+        &mut self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        name: &[u8],
+        path: &[u8],
+        rule: Rule,
+    ) -> io::Result<()> {
+        let from = openat::open_folder(from, name)?;
+        let to = made(to, name)?;
+        match rule {
+            Rule::Changing => self.folder(&from, &to, path),
+            Rule::Fixed => self.fixed(&from, &to),
+            Rule::Objects => self.objects(&from, &to),
+            Rule::Left => Ok(()),
+        }
+    }
+
+    /// Files that never change, in folders at any depth.
+    fn fixed(&mut self, from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
+        let mut here = Listing::default();
+        here.read(&reopened(from)?)?;
+        for (name, kind) in here.iter() {
+            if known(from, name, kind)? == Some(FileType::Directory) {
+                let (from, to) = (openat::open_folder(from, name)?, made(to, name)?);
+                self.fixed(&from, &to)?;
+            }
+        }
+        self.names(from, to, here.iter(), |mirror, name| {
+            if name.ends_with(b".lock") || is_temporary(name) {
+                return Ok(());
+            }
+            mirror.file(from, to, name)
+        })
+    }
+
+    /// An object database.
+    pub(super) fn objects(&mut self, from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
+        for name in openat::names(&reopened(from)?)? {
+            let is_loose = name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit);
+            let is_other = name == b"pack" || name == b"info";
+            // LFS has two more levels.
+            if !is_loose && !is_other || is_followed(from, to, &name)? {
+                continue;
+            }
+            let Ok(inner) = openat::open_folder(from, &name) else {
+                continue;
+            };
+            let copy = made(to, &name)?;
+            match name.as_slice() {
+                b"pack" => self.packs(&inner, &copy)?,
+                b"info" => {
+                    if openat::stat(&inner, b"alternates")?.is_some() {
+                        self.file(&inner, &copy, b"alternates")?;
+                    }
+                }
+                _ => self.loose(&inner, &copy)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn loose(&mut self, from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
+        let mut here = Listing::default();
+        here.read(&reopened(from)?)?;
+        for (name, kind) in here.iter() {
+            if known(from, name, kind)? == Some(FileType::Directory) {
+                let (from, to) = (openat::open_folder(from, name)?, made(to, name)?);
+                self.loose(&from, &to)?;
+            }
+        }
+        self.names(from, to, here.iter(), |mirror, name| {
+            if name.len() >= 38 && name.iter().all(u8::is_ascii_hexdigit) {
+                mirror.linked(from, to, name)
+            } else {
+                Ok(())
+            }
+        })
+    }
+
+    /// Packs: an index comes last, as git takes it for the whole.
+    fn packs(&mut self, from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
+        let mut here = Listing::default();
+        here.read(&reopened(from)?)?;
+        let (indexes, others): (Vec<_>, Vec<_>) =
+            here.iter().partition(|(name, _)| name.ends_with(b".idx"));
+        self.names(
+            from,
+            to,
+            others.into_iter().chain(indexes),
+            |mirror, name| {
+                let text = String::from_utf8_lossy(name);
+                match text.split_once('.') {
+                    Some((pack, "pack" | "idx" | "rev" | "bitmap" | "mtimes")) => {
+                        if mirror.own_packs.contains(pack) {
+                            mirror.file(from, to, name)
+                        } else {
+                            mirror.linked(from, to, name)
+                        }
+                    }
+                    _ => Ok(()),
+                }
+            },
+        )
+    }
+
+    /// Calls `add` for each name that the copy of the folder lacks; then it has the folder's time.
+    fn names<'n>(
+        &mut self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        here: impl Iterator<Item = (&'n [u8], FileType)>,
+        add: impl Fn(&mut Self, &[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let found = openat::stat_open(from)?;
+        if openat::stat_open(to)?.mtime == found.mtime {
+            return Ok(());
+        }
+        let mut there = Listing::default();
+        there.read(&reopened(to)?)?;
+        for (name, kind) in here.filter(|(name, _)| !there.has(name)) {
+            if known(from, name, kind)? == Some(FileType::RegularFile) {
+                vanished(add(self, name))?;
+            }
+        }
+        if now().saturating_sub(found.mtime) > FRESH {
+            rustix::fs::futimens(to, &times(&found))?;
+        }
+        Ok(())
+    }
+
+    /// Links a file that never changes, or copies it where that cannot be.
+    fn linked(&mut self, from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> io::Result<()> {
+        match rustix::fs::linkat(from, name, to, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(error) if error == Errno::XDEV || cannot_link(&error.into()) => {
+                self.copied += openat::stat(from, name)?.map_or(0, |found| found.size);
+                if self.copied > MOST_COPIED {
+                    let message =
+                        "the repository is on another file system and has more than 1 GiB";
+                    return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+                }
+                self.file(from, to, name)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Copies a file that is another one than its copy.
+    fn file(&mut self, from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> io::Result<()> {
+        let is_config = name == b"config" || name == b"config.worktree";
+        let Some(found) = openat::stat(from, name)? else {
+            return Ok(());
+        };
+        let is_same =
+            |copy: &FileStat| copy.mtime == found.mtime && (is_config || copy.size == found.size);
+        if openat::stat(to, name)?.as_ref().is_some_and(is_same) {
+            return Ok(());
+        }
+        let mut source = openat::open_file(from, name)?;
+        let temporary = temporary_prefix() + "copy";
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut copy: File =
+            rustix::fs::openat(to, temporary.as_str(), flags, Mode::from_raw_mode(0o600))?.into();
+        let mut write = || {
+            if is_config {
+                let mut text = Vec::new();
+                source.read_to_end(&mut text)?;
+                copy.write_all(&super::without_credentials(&text))?;
+            } else {
+                io::copy(&mut source, &mut copy)?;
+            }
+            copy.set_permissions(Permissions::from_mode(found.permissions()))?;
+            rustix::fs::futimens(&copy, &times(&found))?;
+            Ok(rustix::fs::renameat(to, temporary.as_str(), to, name)?)
+        };
+        write().inspect_err(|_: &io::Error| {
+            // What cannot be removed now is removed when it is copied again.
+            let _ = rustix::fs::unlinkat(to, temporary.as_str(), AtFlags::empty());
+        })
+    }
+}
+
+/// Whether the copy of a folder of objects has the folder's time: no name was added since.
+fn is_followed(from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> io::Result<bool> {
+    let (Some(found), Some(copy)) = (openat::stat(from, name)?, openat::stat(to, name)?) else {
+        return Ok(false);
+    };
+    Ok(found.mtime == copy.mtime && name != b"info")
+}
+
+/// A listing reads a descriptor to its end.
+fn reopened(dir: &OwnedFd) -> io::Result<OwnedFd> {
+    openat::open_folder(dir, b".")
+}
+
+/// The folder, made where it is missing.
+fn made(dir: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
+    match rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(0o777)) {
+        Ok(()) | Err(Errno::EXIST) => openat::open_folder(dir, name),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What a name is, where the folder does not know it.
+fn known(dir: &OwnedFd, name: &[u8], kind: FileType) -> io::Result<Option<FileType>> {
+    if kind != FileType::Unknown {
+        return Ok(Some(kind));
+    }
+    Ok(openat::stat(dir, name)?.map(|found| found.kind()))
+}
+
+/// What went away while it was followed is no error.
+fn vanished(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+fn link(from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> io::Result<()> {
+    let target = openat::read_link(from, name)?;
+    if openat::read_link(to, name).is_ok_and(|copy| copy == target) {
+        return Ok(());
+    }
+    if let Some(found) = openat::stat(to, name)? {
+        remove(to, name, Some(found.kind()))?;
+    }
+    Ok(rustix::fs::symlinkat(target, to, name)?)
+}
+
+fn remove(dir: &OwnedFd, name: &[u8], kind: Option<FileType>) -> io::Result<()> {
+    if kind != Some(FileType::Directory) {
+        return vanished(
+            rustix::fs::unlinkat(dir, name, AtFlags::empty()).map_err(io::Error::from),
+        );
+    }
+    let inner = openat::open_folder(dir, name)?;
+    for below in openat::names(&reopened(&inner)?)? {
+        let kind = openat::stat(&inner, &below)?.map(|found| found.kind());
+        remove(&inner, &below, kind)?;
+    }
+    Ok(rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)?)
+}
+
+fn join(path: &[u8], name: &[u8]) -> Vec<u8> {
+    if path.is_empty() {
+        name.to_vec()
+    } else {
+        [path, b"/", name].concat()
+    }
+}
+
+fn times(found: &FileStat) -> Timestamps {
+    let time = Timespec {
+        tv_sec: found.mtime.div_euclid(1_000_000_000),
+        tv_nsec: found.mtime.rem_euclid(1_000_000_000),
+    };
+    Timestamps {
+        last_access: time,
+        last_modification: time,
+    }
+}
+
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+    })
+}
