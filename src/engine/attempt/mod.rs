@@ -163,7 +163,7 @@ pub(in crate::engine) fn judge(
         .map(|failure| decide_for(context, state, run, failure, about, &found));
     let (decision, charged) = decided.unzip();
     let waits = |limit: &mut Box<Failure>| {
-        let (decision, _) = decide_for(context, state, run, limit, (started, ending), spread);
+        let (decision, _) = decide_for(context, state, run, limit, about, &found);
         decision.has(Action::Park).then_some(decision)
     };
     let total = run.spec.iterations_total;

@@ -334,7 +334,8 @@ impl From<SelectionError> for Error {
                 (none, format!("No checkpoint available: {error}; {number}"))
             }
             SelectionError::NotFound { selector, .. } if selector == "HEAD" => {
-                let ours = "that is git's; latest is the newest one, initial what the run began with";
+                let ours =
+                    "that is git's; latest is the newest one, initial what the run began with";
                 (none, format!("No checkpoint available: {error}, {ours}"))
             }
             _ => (none, format!("No checkpoint available: {error}")),

@@ -37,7 +37,7 @@ use crate::model::agent_record::{AgentKind, AgentRecord, Usage};
 use crate::model::run::Leftover;
 use crate::model::spec::{Launch, PromptMode};
 use crate::model::{
-    AttemptEnd, Cause, CheckKind, Failure, FolderId, Payload, ProcessId, Run, RunKey, State, Timestamp,
+    AttemptEnd, Cause, CheckKind, Failure, FolderId, Payload, ProcessId, Run, RunKey, State,
 };
 use crate::os::own_program;
 use crate::policy::classify::{self, classify, stage_of_command};

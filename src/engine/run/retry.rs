@@ -58,11 +58,14 @@ fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
     let may_begin = standing == Standing::Allowed && !run.status.has_ended();
     Retry {
         max_attempts: max_attempts(&settings_of(context, &run).retry),
-        under_way: others.as_ref().filter(|_| may_begin).map(|driver| driver.pid),
+        under_way: others
+            .as_ref()
+            .filter(|_| may_begin)
+            .map(|driver| driver.pid),
+        is_driven: others.is_some(),
         run: Some(run),
         status: Some(status),
         standing,
-        is_driven: others.is_some(),
     }
 }
 

@@ -5,8 +5,8 @@
 use crate::engine::base::runs::{Naming, latest_of_series};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::changes_since;
-use crate::engine::record::stored::baseline;
 use crate::engine::record::liveness::is_driven;
+use crate::engine::record::stored::baseline;
 use crate::engine::recovery;
 use crate::engine::remote::Server;
 use crate::engine::run::Driven;

@@ -74,7 +74,7 @@ pub struct Filter {
 
 /// What leaves of a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Leaving {
+pub(crate) struct Leaving {
     /// What stays here, with the reason.
     pub withheld: Vec<PathReason>,
     /// Files that git itself would not send, with their sizes; those of `previous` aside.
