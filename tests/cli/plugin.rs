@@ -189,7 +189,7 @@ fn a_users_edits_survive() {
     assert!(env.exists(skill));
     env.json(0, &["plugin", "uninstall", "claude"]);
     assert_eq!(env.read(undo), edited);
-    assert_eq!(env.read(".claude/settings.json"), "{\"mine\": 1}\n");
+    assert_eq!(env.read(".claude/settings.json"), "{\"mine\": 1\n}\n");
     assert!(!env.exists(skill) && !env.exists(".mcp.json"));
 }
 

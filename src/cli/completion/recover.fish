@@ -3,7 +3,8 @@ function __recover_complete
     set -l words (commandline -opc | string replace -r '^~/' (string escape -- $HOME/) | string unescape)
     if set -l dashes (contains -i -- -- $words)
         # The command that is run is completed as on a line of its own.
-        __fish_complete_subcommand --fcs-skip=$dashes
+        set -l first (math $dashes + 1)
+        complete -C (string join ' ' -- (string escape -- $words[$first..-1]) (commandline -ct))
         return
     end
     # Else the terminal would be told that there is no such command.
