@@ -152,6 +152,17 @@ pub struct RunPosition {
     pub accepted_as: AcceptedAs,
 }
 
+/// Which of a run's changes of git's settings and hooks to put back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GitChanges {
+    /// Those of its latest iteration, for good.
+    OfIteration,
+    /// All of its attempts.
+    OfRun,
+    /// Those that [`Self::OfRun`] put back are made again.
+    PutBack,
+}
+
 /// How many paths an operation names.
 pub(crate) const MAX_CHANGED_PATHS: usize = 20;
 

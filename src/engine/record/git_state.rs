@@ -11,7 +11,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::engine::base::{Context, Result, runs};
 use crate::git::Repo;
-use crate::git::repo::{Changes, ForeignLock};
+use crate::git::repo::ForeignLock;
+use crate::model::operation::GitChanges;
 use crate::model::time::spoken_duration;
 use crate::model::{Attempt, Run, RunKey, State, Timestamp};
 use crate::os::boot_time;
@@ -178,13 +179,13 @@ pub(crate) fn changed_settings(context: &Context, key: &RunKey, iteration: u32) 
 pub(crate) fn put_settings_back(context: &Context, key: &RunKey) -> Option<Vec<u8>> {
     let repo = context.git().filter(|_| !context.dry_run())?;
     let before = repo.own_ignore_rules();
-    put_back(context, key, Changes::OfIteration);
+    put_back(context, key, GitChanges::OfIteration);
     let now = repo.own_ignore_rules();
     before.filter(|before| now.as_ref() != Some(before))
 }
 
 /// Puts back what a run changed of them and returns it. All work trees share them: nothing is done while another run is at work.
-pub(crate) fn put_back(context: &Context, key: &RunKey, which: Changes) -> Vec<String> {
+pub(crate) fn put_back(context: &Context, key: &RunKey, which: GitChanges) -> Vec<String> {
     let is_other = |run: &&Run| {
         run.key != *key && !run.status.has_ended() && runs::driver(context.store(), run).is_some()
     };
@@ -195,8 +196,8 @@ pub(crate) fn put_back(context: &Context, key: &RunKey, which: Changes) -> Vec<S
         Ok(context.repo()?.put_settings_back(&key.to_string(), which)?)
     };
     let who = match which {
-        Changes::OfIteration => "the attempt",
-        Changes::OfRun | Changes::PutBack => "the run",
+        GitChanges::OfIteration => "the attempt",
+        GitChanges::OfRun | GitChanges::PutBack => "the run",
     };
     let done = put_all().unwrap_or_else(|error| {
         context.warn(format!(
@@ -205,7 +206,7 @@ pub(crate) fn put_back(context: &Context, key: &RunKey, which: Changes) -> Vec<S
         Vec::new()
     });
     if !done.is_empty() {
-        let how = if which == Changes::PutBack {
+        let how = if which == GitChanges::PutBack {
             "as it left them"
         } else {
             "as before"

@@ -22,9 +22,8 @@ use crate::engine::recovery;
 use crate::engine::restore::automatic::mixed;
 use crate::engine::restore::request::{Initiator, RestoreRequest};
 use crate::engine::runs::refuse_driven;
-use crate::git::repo::Changes;
 use crate::model::checkpoint::trigger;
-use crate::model::operation::Reposition;
+use crate::model::operation::{GitChanges, Reposition};
 use crate::model::{
     Cause, Checkpoint, CheckpointId, FolderId, Hint, Iteration, Named, OperationKind, PathReason,
     Run, RunKey, RunStatus, Selector, State,
@@ -152,12 +151,12 @@ pub(crate) fn discard(context: &Context, options: &Options) -> Result<Restore> {
         }
     }
     let done = rollback(context, &target, options)?;
-    settings_follow(context, &done, Changes::OfRun);
+    settings_follow(context, &done, GitChanges::OfRun);
     Ok(done)
 }
 
 /// Puts git's settings and hooks back as a run that is discarded found them, or as it left them where that is undone.
-pub(crate) fn settings_follow(context: &Context, done: &Restore, which: Changes) {
+pub(crate) fn settings_follow(context: &Context, done: &Restore, which: GitChanges) {
     let Some(run) = done.run.as_ref().filter(|_| done.changed) else {
         return;
     };
@@ -170,7 +169,7 @@ pub(crate) fn settings_follow(context: &Context, done: &Restore, which: Changes)
     // HEAD is the restore's own.
     let others = changed.filter(|name| *name != "HEAD" && !back.contains(name));
     let others: BTreeSet<&str> = others.map(String::as_str).collect();
-    if others.is_empty() || which == Changes::PutBack {
+    if others.is_empty() || which == GitChanges::PutBack {
         return;
     }
     let names = escape(&others.into_iter().collect::<Vec<_>>().join(", "));

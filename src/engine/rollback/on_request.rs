@@ -23,8 +23,7 @@ use crate::engine::restore::request::{
 };
 use crate::engine::step::{Crossing, compensate, is_ancestor_step};
 use crate::git::checkpoint::PreciousFile;
-use crate::git::repo::Changes;
-use crate::model::operation::UndoEntry;
+use crate::model::operation::{GitChanges, UndoEntry};
 use crate::model::step::StepRef;
 use crate::model::{
     Checkpoint, CheckpointId, Hint, ObjectId, OperationKind, PathReason, ProcessId, RepoPath, Run,
@@ -431,9 +430,9 @@ fn step(context: &Context, kind: OperationKind, how: &Options, of_run: bool) -> 
     let command = done.result.operation.as_ref().map(|one| one.command);
     if command == Some(OperationKind::Discard.as_str()) {
         let which = if kind == OperationKind::Undo {
-            Changes::PutBack
+            GitChanges::PutBack
         } else {
-            Changes::OfRun
+            GitChanges::OfRun
         };
         settings_follow(context, &done, which);
     }

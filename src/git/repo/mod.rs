@@ -18,4 +18,3 @@ pub(in crate::git) use nested::Outer;
 pub use refs::{CheckpointRef, resolve};
 pub(in crate::git) use repository::IDENTITY;
 pub use repository::Repo;
-pub(crate) use settings::Changes;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::repository::Repo;
 use crate::durable::Sync;
 use crate::git::base::error::{At as _, Error, Result};
+use crate::model::operation::GitChanges;
 use crate::os;
 
 const FILE: &str = "settings.json";
@@ -74,17 +75,6 @@ enum Backup {
     File { mode: u32, content: String },
 }
 
-/// Which changes of a run to put back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Changes {
-    /// Those of its latest iteration, for good.
-    OfIteration,
-    /// All of its attempts.
-    OfRun,
-    /// Those that [`Self::OfRun`] put back are made again.
-    PutBack,
-}
-
 #[derive(Debug, Serialize, Deserialize)]
 struct Change {
     #[serde(default)]
@@ -141,16 +131,16 @@ impl Repo {
     }
 
     /// Puts back changes of a run where all is still as they left it. Returns what was put back.
-    pub(crate) fn put_settings_back(&self, run: &str, which: Changes) -> Result<Vec<String>> {
+    pub(crate) fn put_settings_back(&self, run: &str, which: GitChanges) -> Result<Vec<String>> {
         let Some(mut stored) =
             load(self).filter(|stored| stored.run == run && !stored.changes.is_empty())
         else {
             return Ok(Vec::new());
         };
         let is_meant = |change: &Change| match which {
-            Changes::OfIteration => !change.reverse && change.iteration == stored.iteration,
-            Changes::OfRun => !change.reverse,
-            Changes::PutBack => change.reverse,
+            GitChanges::OfIteration => !change.reverse && change.iteration == stored.iteration,
+            GitChanges::OfRun => !change.reverse,
+            GitChanges::PutBack => change.reverse,
         };
         let all = std::mem::take(&mut stored.changes).into_iter();
         let meant: Vec<Change>;
@@ -160,7 +150,7 @@ impl Repo {
             let now = read(self, &stored.salt);
             if now.entries.get(&change.name) == change.after.as_ref() && put_back(self, &change)? {
                 done.push(shown(&change.name));
-                if which != Changes::OfIteration {
+                if which != GitChanges::OfIteration {
                     stored.changes.push(change.inverted());
                 }
             }
