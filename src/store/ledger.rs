@@ -297,13 +297,7 @@ impl Store {
     /// From now on another copy, which is no one's but the vault's, follows the ledger. It is never read here.
     pub fn follow_in_vault(&self, copy: PathBuf) {
         let copy = self.vault.get_or_init(|| SecondCopy::elsewhere(copy));
-        self.vault_follows(|| copy.follow(&self.root, &self.ledger_path()));
-    }
-
-    fn vault_follows(&self, follow: impl FnOnce() -> io::Result<()>) {
-        if let Err(error) = follow() {
-            tracing::warn!(%error, "the copy of the ledger in the vault could not be written");
-        }
+        vault_follows(|| copy.follow(&self.root, &self.ledger_path()));
     }
 
     /// Puts a ledger from a vault into a state directory that has none, or only its beginning, with the directory's id.
@@ -413,7 +407,7 @@ impl Store {
             tracing::warn!(%error, copy = %copy.path().display(), "the ledger's second copy could not be written");
         }
         if let Some(copy) = self.vault.get() {
-            self.vault_follows(|| copy.follow(&self.root, &self.ledger_path()));
+            vault_follows(|| copy.follow(&self.root, &self.ledger_path()));
         }
     }
 
@@ -682,6 +676,13 @@ pub(super) fn plain(c: char) -> char {
         c
     } else {
         '_'
+    }
+}
+
+/// Has the vault's copy follow; where that fails, the ledger itself is whole.
+fn vault_follows(follow: impl FnOnce() -> io::Result<()>) {
+    if let Err(error) = follow() {
+        tracing::warn!(%error, "the copy of the ledger in the vault could not be written");
     }
 }
 

@@ -28,7 +28,7 @@ fn home(place: &Place) -> BTreeMap<String, String> {
         (name.to_owned(), text)
     };
     [".codex/config.toml", ".gemini/settings.json"]
-        .map(|name| read(name))
+        .map(read)
         .into()
 }
 

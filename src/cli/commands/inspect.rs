@@ -225,9 +225,9 @@ fn mend_repository(context: &mut Context, ui: &Ui) -> Result<Option<String>> {
     let done = if is_lost {
         vault::put_back(context)?
     } else {
-        context
-            .unusable()
-            .map_or(Ok(()), |unusable| unusable.mend())?;
+        if let Some(unusable) = context.unusable() {
+            unusable.mend()?;
+        }
         Some(what)
     };
     *context = context.reopened()?;

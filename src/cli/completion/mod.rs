@@ -65,7 +65,7 @@ fn with_candidates(tree: clap::Command) -> clap::Command {
             "series" => series,
             "agent" if value == TypeId::of::<String>() => agents,
             _ if value == TypeId::of::<Selector>() => checkpoints,
-            _ if value == TypeId::of::<Strategy>() => strategies,
+            _ if value == TypeId::of::<Strategy>() => |context| Ok(strategies(context)),
             _ => return arg,
         };
         arg.add(ArgValueCompleter::new(move |typed: &OsStr| {
@@ -289,18 +289,18 @@ fn checkpoints(context: &Context) -> Result<Vec<Word>> {
 }
 
 /// Strategies that the run may be resumed with; all where it is not known which run.
-fn strategies(context: &Context) -> Result<Vec<Word>> {
+fn strategies(context: &Context) -> Vec<Word> {
     let options = status::status(context)
         .map(|status| status.options)
         .unwrap_or_default();
     if options.is_empty() {
         let all = Strategy::ALL.into_iter();
-        return Ok(all
+        return all
             .map(|strategy| (strategy.as_str().to_owned(), label(strategy).to_owned()))
-            .collect());
+            .collect();
     }
     let possible = options.into_iter().filter(|option| option.available);
-    Ok(possible
+    possible
         .map(|option| (option.strategy.as_str().to_owned(), option.description))
-        .collect())
+        .collect()
 }

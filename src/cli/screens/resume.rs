@@ -315,7 +315,9 @@ mod tests {
                 standing: Standing::Allowed,
                 max_attempts: 3,
                 under_way: None,
+                is_driven: false,
             },
+            vault: <_>::default(),
             run,
         }
     }

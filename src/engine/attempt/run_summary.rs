@@ -105,8 +105,8 @@ fn name_work(context: &Context, run: &Run, given_up: &mut ToLookAt) {
         .filter(|_| given_up.kind == LookAtKind::GivenUp)
         .and_then(|number| run.iterations.get(number));
     let attempts = iteration.map_or(&[][..], |iteration| iteration.attempts.as_slice());
-    let last = attempts.iter().rev();
-    let Some(id) = last.filter_map(|one| one.checkpoint_id.as_ref()).next() else {
+    let mut last = attempts.iter().rev();
+    let Some(id) = last.find_map(|one| one.checkpoint_id.as_ref()) else {
         return;
     };
     let show = Hint::recover(["checkpoint", "show", id.as_str(), "--patch"]).run(&run.key);
@@ -266,13 +266,11 @@ fn lost_work<'s>(context: &Context, state: &'s State, run: &Run) -> Result<LostW
     let back = context.placed(own_work_back(&run.key, &lost));
     let own = ToLookAt::uncommitted(&lost, back);
     let of_run = |(other, paths): &(&Run, BTreeSet<RepoPath>)| {
-        let (command, what) = match accept_first {
-            Some(first) => (accept_of(context, first), " commits that first"),
-            None => {
-                let both = Hint::recover(["accept", "--uncommitted", "replace"]).run(&run.key);
-                (context.placed(both), " commits both")
-            }
-        };
+        let both = Hint::recover(["accept", "--uncommitted", "replace"]).run(&run.key);
+        let (command, what) = accept_first.map_or_else(
+            || (context.placed(both), " commits both"),
+            |first| (accept_of(context, first), " commits that first"),
+        );
         ToLookAt::of_run(&other.key, paths, command, what)
     };
     Ok(LostWork {
@@ -304,7 +302,7 @@ fn left_in_tree(context: &Context, state: &State, run: &Run) -> Result<Option<Le
     let paths = changes.into_iter().map(|change| change.path).collect();
     // What is there only in `after` is new.
     let there = &paths - &repo.unlike_on_disk(&after, &paths)?;
-    Ok((!there.is_empty()).then(|| LeftInTree {
+    Ok((!there.is_empty()).then_some(LeftInTree {
         iteration: latest.after_iteration,
         files: there.len(),
     }))

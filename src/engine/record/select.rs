@@ -144,8 +144,8 @@ pub(crate) fn find_open<'a>(context: &Context, state: &'a State) -> Result<Optio
 /// Like [`find`], and an error where there is none.
 pub(crate) fn require<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
     find(context, state)?.ok_or_else(|| {
-        let closed = state.runs_of(&context.worktree_id()).rev();
-        let closed = closed.filter(|run| run.status == RunStatus::Closed).next();
+        let mut here = state.runs_of(&context.worktree_id()).rev();
+        let closed = here.find(|run| run.status == RunStatus::Closed);
         let (known, hint) = match closed {
             _ if state.runs.is_empty() => (
                 "nothing has been recorded yet; recover run begins one".to_owned(),

@@ -137,7 +137,7 @@ fn headline(request: &Request, checkpoint: &Checkpoint) -> String {
 }
 
 fn patch(context: &Context, prepared: &Prepared, checkpoint: &mut Checkpoint) -> Result<()> {
-    let path = write_patch_file(context, prepared.capture.objects(), checkpoint)?;
+    let path = write_patch_file(context, &prepared.capture.objects(), checkpoint)?;
     checkpoint.storage_type = StorageType::Patch;
     checkpoint.patch_path = Some(path.to_string_lossy().into_owned());
     Ok(())
@@ -145,7 +145,7 @@ fn patch(context: &Context, prepared: &Prepared, checkpoint: &mut Checkpoint) ->
 
 /// Writes the patch file of a checkpoint whose objects are stored again; for a state directory that was lost.
 pub(crate) fn write_patch_again(context: &Context, checkpoint: &Checkpoint) -> Result<()> {
-    write_patch_file(context, Objects::stored(context.repo()?), checkpoint).map(drop)
+    write_patch_file(context, &Objects::stored(context.repo()?), checkpoint).map(drop)
 }
 
 /// Where the patch file of a checkpoint is.
@@ -156,7 +156,7 @@ pub(crate) fn patch_file(context: &Context, key: &RunKey, id: &CheckpointId) -> 
 
 fn write_patch_file(
     context: &Context,
-    objects: Objects<'_>,
+    objects: &Objects<'_>,
     checkpoint: &Checkpoint,
 ) -> Result<PathBuf> {
     let path = patch_file(context, &checkpoint.run, &checkpoint.id);

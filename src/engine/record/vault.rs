@@ -16,7 +16,7 @@ use crate::model::{FolderId, State, Timestamp};
 use crate::store::{Origin, new_id};
 
 /// The vault of a repository.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "vault")]
 pub(crate) struct VaultStatus {
     /// Its id; `null` while nothing was written.

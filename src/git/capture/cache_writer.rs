@@ -58,8 +58,10 @@ impl CacheInTheMaking {
 
     /// The checkpoint is recorded.
     pub(super) fn store(&mut self, recorded: Header) {
-        // Where the thread is gone, it said why.
-        let _ = self.recorded.take().map(|told| told.send(recorded));
+        if let Some(thread) = self.recorded.take() {
+            // Where the thread is gone, it said why.
+            let _ = thread.send(recorded);
+        }
     }
 }
 

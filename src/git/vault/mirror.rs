@@ -66,7 +66,6 @@ impl<'a> Mirror<'a> {
         match parts.as_slice() {
             [b"objects"] | [b"modules", .., b"objects"] | [b"lfs", b"objects"] => Rule::Objects,
             [b"refs", b"recover"] => Rule::Fixed,
-            [b"logs", b"refs", b"recover"] => Rule::Left,
             [b"modules" | b"lfs" | b"recover"] if !self.whole => Rule::Left,
             [b"recover"]
             | [
@@ -74,7 +73,9 @@ impl<'a> Mirror<'a> {
                 b"states" | b"vault" | b"precious" | b"written",
                 ..,
             ] => Rule::Changing,
-            [b"recover", ..] | [b"worktrees", _, b"recover", ..] => Rule::Left,
+            [b"recover", ..]
+            | [b"worktrees", _, b"recover", ..]
+            | [b"logs", b"refs", b"recover"] => Rule::Left,
             _ => Rule::Changing,
         }
     }
@@ -93,7 +94,7 @@ impl<'a> Mirror<'a> {
             let kind = known(from, name, kind)?;
             let done = match kind {
                 Some(FileType::Directory) => self.inside(from, to, name, &below, rule),
-                Some(FileType::RegularFile) => self.file(from, to, name),
+                Some(FileType::RegularFile) => copy_changed(from, to, name),
                 Some(FileType::Symlink) => link(from, to, name),
                 _ => Ok(()),
             };
@@ -136,11 +137,11 @@ impl<'a> Mirror<'a> {
                 self.fixed(&from, &to)?;
             }
         }
-        self.names(from, to, here.iter(), |mirror, name| {
+        self.names(from, to, here.iter(), |_, name| {
             if name.ends_with(b".lock") || is_temporary(name) {
                 return Ok(());
             }
-            mirror.file(from, to, name)
+            copy_changed(from, to, name)
         })
     }
 
@@ -161,7 +162,7 @@ impl<'a> Mirror<'a> {
                 b"pack" => self.packs(&inner, &copy)?,
                 b"info" => {
                     if openat::stat(&inner, b"alternates")?.is_some() {
-                        self.file(&inner, &copy, b"alternates")?;
+                        copy_changed(&inner, &copy, b"alternates")?;
                     }
                 }
                 _ => self.loose(&inner, &copy)?,
@@ -203,7 +204,7 @@ impl<'a> Mirror<'a> {
                 match text.split_once('.') {
                     Some((pack, "pack" | "idx" | "rev" | "bitmap" | "mtimes")) => {
                         if mirror.own_packs.contains(pack) {
-                            mirror.file(from, to, name)
+                            copy_changed(from, to, name)
                         } else {
                             mirror.linked(from, to, name)
                         }
@@ -250,46 +251,46 @@ impl<'a> Mirror<'a> {
                         "the repository is on another file system and has more than 1 GiB";
                     return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
                 }
-                self.file(from, to, name)
+                copy_changed(from, to, name)
             }
             Err(error) => Err(error.into()),
         }
     }
+}
 
-    /// Copies a file that is another one than its copy.
-    fn file(&mut self, from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> io::Result<()> {
-        let is_config = name == b"config" || name == b"config.worktree";
-        let Some(found) = openat::stat(from, name)? else {
-            return Ok(());
-        };
-        let is_same =
-            |copy: &FileStat| copy.mtime == found.mtime && (is_config || copy.size == found.size);
-        if openat::stat(to, name)?.as_ref().is_some_and(is_same) {
-            return Ok(());
-        }
-        let mut source = openat::open_file(from, name)?;
-        let temporary = temporary_prefix() + "copy";
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut copy: File =
-            rustix::fs::openat(to, temporary.as_str(), flags, Mode::from_raw_mode(0o600))?.into();
-        let mut write = || {
-            if is_config {
-                let mut text = Vec::new();
-                source.read_to_end(&mut text)?;
-                copy.write_all(&super::without_credentials(&text))?;
-            } else {
-                io::copy(&mut source, &mut copy)?;
-            }
-            copy.set_permissions(Permissions::from_mode(found.permissions()))?;
-            rustix::fs::futimens(&copy, &times(&found))?;
-            Ok(rustix::fs::renameat(to, temporary.as_str(), to, name)?)
-        };
-        write().inspect_err(|_: &io::Error| {
-            // What cannot be removed now is removed when it is copied again.
-            let _ = rustix::fs::unlinkat(to, temporary.as_str(), AtFlags::empty());
-        })
+/// Copies a file that is another one than its copy.
+fn copy_changed(from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> io::Result<()> {
+    let is_config = name == b"config" || name == b"config.worktree";
+    let Some(found) = openat::stat(from, name)? else {
+        return Ok(());
+    };
+    let is_same =
+        |copy: &FileStat| copy.mtime == found.mtime && (is_config || copy.size == found.size);
+    if openat::stat(to, name)?.as_ref().is_some_and(is_same) {
+        return Ok(());
     }
+    let mut source = openat::open_file(from, name)?;
+    let temporary = temporary_prefix() + "copy";
+    let flags =
+        OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut copy: File =
+        rustix::fs::openat(to, temporary.as_str(), flags, Mode::from_raw_mode(0o600))?.into();
+    let mut write = || {
+        if is_config {
+            let mut text = Vec::new();
+            source.read_to_end(&mut text)?;
+            copy.write_all(&super::without_credentials(&text))?;
+        } else {
+            io::copy(&mut source, &mut copy)?;
+        }
+        copy.set_permissions(Permissions::from_mode(found.permissions()))?;
+        rustix::fs::futimens(&copy, &times(&found))?;
+        Ok(rustix::fs::renameat(to, temporary.as_str(), to, name)?)
+    };
+    write().inspect_err(|_: &io::Error| {
+        // What cannot be removed now is removed when it is copied again.
+        let _ = rustix::fs::unlinkat(to, temporary.as_str(), AtFlags::empty());
+    })
 }
 
 /// Whether the copy of a folder of objects has the folder's time: no name was added since.

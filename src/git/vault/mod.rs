@@ -226,7 +226,8 @@ impl Vault {
         if all.len() == before {
             return Ok(());
         }
-        let text: String = all.iter().map(|name| format!("{name}\n")).collect();
+        let lines = all.into_iter().map(|name| name + "\n");
+        let text: String = lines.collect();
         self.root
             .write(&path, text.as_bytes(), Sync::Content)
             .at(&path)

@@ -147,16 +147,10 @@ pub(crate) fn with_ours(
 /// The text with one more member in its object `outer`, which is made where it is missing.
 pub(super) fn with_member(text: &str, outer: &str, name: &str, value: &Value) -> String {
     let (root, indent) = (json_text::root(text), indent_of(text));
-    let (span, item) = match member(text, &root, outer) {
-        Some(outer) => (
-            outer.value,
-            format!("\"{name}\": {}", pretty(value, indent)),
-        ),
-        None => {
-            let object = json!({ name: value });
-            (root, format!("\"{outer}\": {}", pretty(&object, indent)))
-        }
-    };
+    let object = json!({ name: value });
+    let (span, name, value) = member(text, &root, outer)
+        .map_or((root, outer, &object), |found| (found.value, name, value));
+    let item = format!("\"{name}\": {}", pretty(value, indent));
     json_text::with_item(text, &span, &item)
 }
 

@@ -378,7 +378,7 @@ impl Default for CaptureSettings {
 pub struct VaultSettings {
     /// Keep one; there is none where CI is set, or where its folder would be in memory or in an overlay.
     pub enabled: bool,
-    /// The folder of all vaults, by default vault in $XDG_STATE_HOME/recover.
+    /// The folder of all vaults, by default `$XDG_STATE_HOME/recover/vault`.
     #[schemars(extend("kind" = "place"))]
     pub dir: Option<String>,
     /// How long a vault stays whose repository is gone.

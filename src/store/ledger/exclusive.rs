@@ -174,8 +174,7 @@ impl Exclusive {
         }
         if let Some(copy) = self.store.vault.get() {
             let ledger = (&self.store.root, path.as_path());
-            self.store
-                .vault_follows(|| copy.trail(ledger, offset, bytes));
+            super::vault_follows(|| copy.trail(ledger, offset, bytes));
         }
         Ok(())
     }

@@ -136,7 +136,9 @@ fn the_folder_is_generated() {
     });
     let stale: Vec<PathBuf> = stale.collect();
     if std::env::var_os("RECOVER_TEST_REFRESH").is_some() {
-        stale.iter().for_each(|path| fs::remove_file(path).unwrap());
+        for path in &stale {
+            fs::remove_file(path).unwrap();
+        }
         for (path, text) in expected {
             fs::create_dir_all(root.join(&path).parent().unwrap()).unwrap();
             fs::write(root.join(path), text).unwrap();
