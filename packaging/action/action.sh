@@ -85,6 +85,7 @@ save() {
 
 # What passed, as commits on a branch of its own at the server.
 push() {
+    [ -n "${INPUT_BRANCH-}" ] || return 0
     export GIT_AUTHOR_NAME=${GIT_AUTHOR_NAME-$GITHUB_ACTOR} GIT_COMMITTER_NAME=${GIT_COMMITTER_NAME-$GITHUB_ACTOR}
     export GIT_AUTHOR_EMAIL=${GIT_AUTHOR_EMAIL-$GITHUB_ACTOR@users.noreply.github.com}
     export GIT_COMMITTER_EMAIL=${GIT_COMMITTER_EMAIL-$GIT_AUTHOR_EMAIL}

@@ -1281,7 +1281,7 @@ fn a_limit_behind_a_pass_is_recorded() {
     let attempt = &ended["iterations"][0]["attempts"][0];
     assert_eq!(attempt["outcome"], "passed", "{ended:#}");
     let starts = || env.read("../starts").lines().count();
-    let status = env.json(6, &["retry-status"]);
+    let status = env.json(6, &["retry-status", "--check"]);
     assert_eq!(
         (&status["retry_after"], &status["parked"]["reason"]),
         (&ended["decision"]["not_before"], &json!("usage_limit")),
@@ -1332,7 +1332,7 @@ fn a_wait_behind_a_pass_is_seen() {
     until("it waits", || {
         status().contains("waiting for a usage limit")
     });
-    let retry = env.recover(&["retry-status"]).expect(6).stdout;
+    let retry = env.recover(&["retry-status", "--check"]).expect(6).stdout;
     assert!(
         retry.starts_with("Wait: waiting for a usage limit") && !retry.contains("not running"),
         "{retry}"
@@ -1344,7 +1344,7 @@ fn a_wait_behind_a_pass_is_seen() {
         shown.contains("Note: recover is not running: recover resume --wait continues it"),
         "{shown}"
     );
-    let retry = env.recover(&["retry-status"]).expect(6).stdout;
+    let retry = env.recover(&["retry-status", "--check"]).expect(6).stdout;
     assert!(retry.contains("recover is not running"), "{retry}");
     env.recover(&["resume"]).expect(6);
     assert_eq!(env.read("work"), "x\n");

@@ -348,7 +348,7 @@ fn zsh_completes_them_at_a_terminal() {
     for (line, shown) in [
         (
             "recover ",
-            "manual-fix    -- Fix a failed run by hand: edit, verify, continue",
+            "manual-fix       -- Fix a failed run by hand: edit, verify, continue",
         ),
         (
             "recover resume --",

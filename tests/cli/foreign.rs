@@ -526,7 +526,7 @@ fn trust_is_about_the_configuration_unless_the_state_is_named() {
     let env = TestEnv::repo();
     let ran = env.recover(&["trust"]).expect(0);
     assert!(
-        ran.stdout.contains("there is nothing to trust"),
+        ran.stdout.contains("nothing that needs trust"),
         "{}",
         ran.stdout
     );

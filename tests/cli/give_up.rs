@@ -265,7 +265,8 @@ fn edits_by_hand_meanwhile_stop_the_run_and_nothing_is_touched() {
         if until == "false" {
             // What is recommended says what becomes of the person's line, and how it comes again.
             assert!(
-                ran.stderr.contains("somebody else changed a.txt"),
+                ran.stderr
+                    .contains("a.txt changed from outside during the attempt"),
                 "{}",
                 ran.stderr
             );

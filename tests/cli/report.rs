@@ -547,7 +547,7 @@ fn a_report_is_written_to_a_file() {
     );
     assert_sound(&env.read("out.html"));
     for (name, begins) in [
-        ("out.md", "<!-- recover report -->\n# Esc"),
+        ("out.md", "<!-- recover report -->\n# Run report"),
         ("out.json", "{\n  \"schema_version\": 1"),
         ("out", "<!--"),
     ] {

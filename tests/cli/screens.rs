@@ -428,7 +428,7 @@ fn a_screen_fits_its_terminal() {
 #[test]
 fn without_a_terminal_the_missing_word_is_named() {
     let env = failed();
-    for what in ["show", "diff", "restore"] {
+    for what in ["show", "restore"] {
         let error = env.json(2, &["checkpoint", what]);
         assert_eq!(error["error"]["code"], "usage", "{error}");
         let hint = error["error"]["hint"].as_str().unwrap();
@@ -446,7 +446,7 @@ fn a_given_target_is_shown_and_asked_about_b11() {
     };
     terminal.expect("What will happen:");
     terminal.expect("- 2 files will be deleted: file3, file4");
-    terminal.expect("Continue? Enter or y yes, q leave everything as it is");
+    terminal.expect("Continue? Enter or y yes, q leaves everything as it is");
     terminal.press("n");
     let (code, said) = terminal.end();
     assert_eq!(code, 130, "{said}");

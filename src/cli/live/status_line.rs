@@ -255,8 +255,16 @@ mod tests {
     fn a_text_is_cut_behind_a_word() {
         for (text, width, expected) in [
             ("all of it", 9, "all of it"),
-            ("the state before the look", 24, "the state before ..."),
-            ("the state before the look", 20, "the state before ..."),
+            (
+                "the state before someone looked",
+                24,
+                "the state before ...",
+            ),
+            (
+                "the state before someone looked",
+                20,
+                "the state before ...",
+            ),
             ("averyveryverylongword", 12, "averyver ..."),
         ] {
             assert_eq!(cut_at_word(text, width), expected, "{width}");

@@ -109,11 +109,11 @@ fn name_work(context: &Context, run: &Run, given_up: &mut ToLookAt) {
     let Some(id) = last.find_map(|one| one.checkpoint_id.as_ref()) else {
         return;
     };
-    let show = Hint::recover(["checkpoint", "show", id.as_str(), "--patch"]).run(&run.key);
+    let show = context.hint_about(run, &["checkpoint", "show", id.as_str(), "--patch"]);
     given_up.text = Advice::with(
         format!("{}; ", given_up.text),
-        context.placed(show),
-        format!(" shows its work, recover checkpoint restore {id} brings it back"),
+        show,
+        " shows its work, checkpoint restore brings it back",
     );
 }
 

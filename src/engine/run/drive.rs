@@ -613,9 +613,6 @@ impl Driver<'_> {
         let Some(target) = rollback_target(&state, self.key, Some(Cause::Crashed)) else {
             return Ok(());
         };
-        self.context.emit(ProgressEvent::RollingBack {
-            checkpoint: &target.id,
-        });
         let restored = restore_checkpoint(self.context, self.key, target, Edits::Keep)?;
         refuse_mixed(self.context, &ended.run, target, &restored)
     }

@@ -272,9 +272,12 @@ fn new_run(context: &Context, state: &State, spec: RunSpec) -> Result<(RunKey, V
         Some(run) => {
             // An attempt has the name of its own run from the environment.
             trust::refuse_to_agent(context, "run", Reach::Run)?;
-            refuse_driven(context, run)?;
+            let is_here = run.worktree == context.worktree_id();
+            if is_here || naming.series.is_none() {
+                refuse_driven(context, run)?;
+            }
             // It was not there when its number was chosen.
-            if let Some(series) = &naming.series {
+            if let Some(series) = naming.series.as_ref().filter(|_| is_here) {
                 return Err(series::begun_meanwhile(series, run));
             }
             let status = run_state(run);

@@ -265,13 +265,15 @@ impl Vault {
         Some(CheckpointId::from(latest))
     }
 
-    /// Whether a repository is the one that it follows: it has the latest checkpoint.
+    /// Whether a repository is the one that it follows: it has the latest checkpoint, by its reference, as a clone may have
+    /// the objects.
     pub(crate) fn is_of(&self, repo: &Repo) -> bool {
-        let latest = self
-            .checkpoints()
-            .into_iter()
-            .max_by(|one, other| one.1.cmp(&other.1));
-        latest.is_none_or(|(.., commit)| commit.is_some_and(|commit| repo.has_object(&commit)))
+        let mut all = self.checkpoints();
+        all.sort_by(|one, other| one.1.cmp(&other.1));
+        all.pop().is_none_or(|(folder, name, _)| {
+            let reference = folder.strip_prefix(GIT).unwrap_or(&folder).join(name);
+            repo.ref_exists(&reference.to_string_lossy())
+        })
     }
 
     /// Removes what is not needed any more: references of checkpoints whose id is not `known`, and packs that the repository

@@ -219,8 +219,9 @@ fn details(out: &mut String, attempt: &AttemptLine, inset: &str) {
         }
     }
     let conditions = words::conditions(&attempt.conditions, &attempt.notes);
+    let title = words::conditions_title(&attempt.conditions);
     if !conditions.is_empty() {
-        line!(out, "{inset}- Conditions: {}", text(&conditions));
+        line!(out, "{inset}- {title}: {}", text(&conditions));
     }
     for feedback in &attempt.feedback {
         let verdict = if feedback.passed { "passed" } else { "failed" };

@@ -211,7 +211,7 @@ pub(crate) fn to_look_at(run: &Run) -> Vec<ToLookAt> {
         .iterations
         .with_git_changes()
         .map(|(iteration, attempt)| {
-            let names = first_of(attempt.git_changes.iter());
+            let names = words::line(&attempt.git_changes.join(", "));
             let text = format!(
                 "attempt {} of iteration {} changed git's settings: {names}",
                 attempt.number, iteration.number

@@ -200,8 +200,20 @@ pub(super) fn condition(condition: Condition) -> String {
     condition.as_str().replace('_', " ")
 }
 
-/// All that is true beside an outcome, and what that is about.
+/// The title of what [`conditions`] returns.
+pub(super) fn conditions_title(conditions: &[Condition]) -> &'static str {
+    if conditions.is_empty() {
+        "Notes"
+    } else {
+        "Conditions"
+    }
+}
+
+/// All that is true beside an outcome, and what that is about; only notes where there are no conditions.
 pub(super) fn conditions(conditions: &[Condition], notes: &[String]) -> String {
+    if conditions.is_empty() {
+        return notes.join("; ");
+    }
     let named: Vec<String> = conditions.iter().map(|one| condition(*one)).collect();
     let about = between(" (", &notes.join("; "), ")");
     between("", &named.join(", "), &about)

@@ -563,7 +563,7 @@ mod tests {
         assert_eq!(row(36, &names), "    attempt 1 failed test_sum +2");
         assert_eq!(
             row(44, &["test_the_total_of_the_whole_list"]),
-            "    attempt 1 failed test_the_total_of_t ..."
+            "    attempt 1      failed      test_the_ ..."
         );
         assert_eq!(
             row(48, &["Timed out after 3 seconds"]),

@@ -72,7 +72,8 @@ impl Context {
             return None;
         }
         let vault = Vault::at(&self.all_vaults()?, &self.project())?;
-        let is_there = |repo: &Repo| vault.is_of(repo);
+        // A folder without git that becomes a repository has lost nothing.
+        let is_there = |repo: &Repo| vault.about.private || vault.is_of(repo);
         (!self.git().is_some_and(is_there)).then_some(vault)
     }
 

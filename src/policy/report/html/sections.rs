@@ -270,7 +270,7 @@ impl Page<'_> {
         let conditions = words::conditions(&attempt.conditions, &attempt.notes);
         html! {
             @if let Some(failure) = &attempt.failure { (fact("Failure", Line(&cause(attempt, failure)))) }
-            @if !conditions.is_empty() { (fact("Conditions", Line(&conditions))) }
+            @if !conditions.is_empty() { (fact(words::conditions_title(&attempt.conditions), Line(&conditions))) }
             @if let Some(decision) = &attempt.decision {
                 @let decided = format!("{}: {}", words::actions(&decision.actions), decision.reason);
                 (fact("Decision", Line(&self.local_times(&decided))))
