@@ -25,6 +25,7 @@ pub(crate) mod spec;
 pub(crate) mod state;
 pub(crate) mod step;
 pub(crate) mod time;
+pub(crate) mod vault;
 
 pub(crate) use attempt::{
     Attempt, AttemptOutcome, Iteration, IterationStatus, ManualFixSession, ManualFixStatus,
@@ -54,6 +55,7 @@ pub(crate) use selector::Selector;
 pub(crate) use state::{Named, State};
 pub(crate) use step::{Step, StepEnd, StepStatus, ToldStep};
 pub(crate) use time::Timestamp;
+pub(crate) use vault::VaultRecord;
 
 /// The version of the documents: fields may be added, never renamed or removed without raising it.
 pub(crate) const SCHEMA_VERSION: u32 = 1;

@@ -13,7 +13,7 @@ mod faults;
 mod head;
 mod ignored;
 mod index;
-#[path = "../cli/loosen.rs"]
+#[path = "../cli/checkpoints/layout_0_1.rs"]
 mod loosen;
 mod packing;
 mod property;

@@ -80,14 +80,7 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
     }
     let accepted = accept::accept(context, &request)?;
     let text = ui.text(|| text_of(&accepted) + &shown_by(&accepted, &ui.knowing(context)));
-    let is_undecided = request.uncommitted == accept::Uncommitted::Prompt
-        && !accepted.result.changed_work.is_empty();
-    let exit = if is_undecided {
-        // As without --dry-run.
-        ExitCode::REFUSED
-    } else {
-        ExitCode::PARTIAL.unless(accepted.result.undecided().next().is_none())
-    };
+    let exit = ExitCode::PARTIAL.unless(accepted.result.undecided().next().is_none());
     Ok(Reply::new(accepted, text).exit(exit))
 }
 

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::engine::base::{Context, Error, Result};
 use crate::git::Repo;
-use crate::git::vault::{About, Vault};
-use crate::model::{FolderId, State, Timestamp};
+use crate::git::vault::Vault;
+use crate::model::{FolderId, State, Timestamp, VaultRecord};
 use crate::store::{Origin, new_id};
 
 /// The vault of a repository.
@@ -139,9 +139,9 @@ fn vault_of(
     Ok(Some((Vault::make(home, repo, about)?, true)))
 }
 
-fn about(context: &Context, repo: &Repo, id: String) -> Result<About> {
+fn about(context: &Context, repo: &Repo, id: String) -> Result<VaultRecord> {
     let state_id = context.store().id();
-    Ok(About {
+    Ok(VaultRecord {
         id,
         path: FolderId::of(&context.project()),
         // Without the slash at its end.
@@ -174,7 +174,7 @@ pub(crate) fn detach(context: &Context) -> Result<()> {
     let Some(mut vault) = context.lost_vault().cloned() else {
         return Ok(());
     };
-    let about = About {
+    let about = VaultRecord {
         detached: true,
         ..vault.about.clone()
     };

@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use git2::Oid;
 use rustix::fs::{AtFlags, FileType};
-use serde::{Deserialize, Serialize};
 
 use self::mirror::Mirror;
 use crate::durable::{FileLock, Root, Sync, is_temporary, present, temporary_prefix};
@@ -27,7 +26,7 @@ use crate::git::base::error::{At as _, Error, Result};
 use crate::git::base::openat::{self, FileStat, whole_is_cheaper};
 use crate::git::odb::owned_objects;
 use crate::git::repo::repository::{OWN, Repo};
-use crate::model::{CheckpointId, FolderId, ObjectId, Timestamp};
+use crate::model::{CheckpointId, FolderId, ObjectId, Timestamp, VaultRecord};
 use crate::os::{sync_file, sync_file_system};
 use crate::policy::secrets::redact;
 
@@ -50,29 +49,11 @@ const MOST_OPEN: usize = 200;
 /// How long another process may be at work in a vault.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Of which repository a vault is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct About {
-    pub id: String,
-    /// The root of the main work tree.
-    pub path: FolderId,
-    /// The git folder that its work trees share.
-    pub git_dir: FolderId,
-    pub state_dir: FolderId,
-    /// The id of the state directory.
-    pub state_id: Option<String>,
-    /// The repository is ours, of a folder without git.
-    pub private: bool,
-    /// It was removed on purpose: nothing misses it.
-    #[serde(default)]
-    pub detached: bool,
-}
-
 /// A vault.
 #[derive(Clone, Debug)]
 pub(crate) struct Vault {
     root: Root,
-    pub(crate) about: About,
+    pub(crate) about: VaultRecord,
 }
 
 impl Vault {
@@ -89,7 +70,7 @@ impl Vault {
     pub(crate) fn open(home: &Path, id: &str) -> Option<Self> {
         let root = Root::own(home.join(id));
         let bytes = root.read_present(Path::new(ABOUT)).ok()??;
-        let about: About = serde_json::from_slice(&bytes).ok()?;
+        let about: VaultRecord = serde_json::from_slice(&bytes).ok()?;
         (about.id == id).then_some(Self { root, about })
     }
 
@@ -113,7 +94,7 @@ impl Vault {
     }
 
     /// Makes a vault, and notes its id in the repository.
-    pub(crate) fn make(home: &Path, repo: &Repo, about: About) -> Result<Self> {
+    pub(crate) fn make(home: &Path, repo: &Repo, about: VaultRecord) -> Result<Self> {
         let root = Root::own(home.join(&about.id));
         root.create_dir_all(&root.path().join(GIT))
             .at(root.path())?;
@@ -131,7 +112,7 @@ impl Vault {
     }
 
     /// Changes what it says of its repository.
-    pub(crate) fn set_about(&mut self, about: About) -> Result<()> {
+    pub(crate) fn set_about(&mut self, about: VaultRecord) -> Result<()> {
         self.about = about;
         self.write_about()
     }

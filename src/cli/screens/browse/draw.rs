@@ -321,7 +321,7 @@ fn arranged(label: Label, names: usize, columns: usize) -> Pieces {
     } else {
         (0, 0)
     };
-    // Names of tests matter more than columns.
+    // Whole names of tests matter more than columns.
     let unaligned = Label {
         is_free: true,
         ..label.clone()
@@ -336,7 +336,10 @@ fn arranged(label: Label, names: usize, columns: usize) -> Pieces {
     let from = details.max(width(&row) + 1);
     let text = whole_names(&label.details, right.saturating_sub(from));
     if text.is_empty() && is_aligned && !unaligned.details.is_empty() {
-        return arranged(unaligned, names, columns);
+        let free = arranged(unaligned, names, columns);
+        if !free.iter().any(|(text, _)| text.ends_with(MORE)) {
+            return free;
+        }
     }
     if !text.is_empty() {
         pad(&mut row, from);

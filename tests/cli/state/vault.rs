@@ -1,0 +1,450 @@
+//! The copy of a repository outside of its work tree: what an agent removes comes back from it.
+
+use serde_json::Value;
+
+use crate::env::TestEnv;
+use crate::run::attempts::quick;
+use crate::seen::{Seen, checkpoint, seen, text};
+
+/// What git says of a repository: branches, index, what is staged, HEAD, reflog.
+fn of_git(env: &TestEnv) -> Vec<String> {
+    [
+        &["for-each-ref", "--format=%(refname) %(objectname)"][..],
+        &["ls-files", "--stage"],
+        &["diff", "--cached", "--name-status"],
+        &["symbolic-ref", "HEAD"],
+        &["reflog", "--format=%H %gs"],
+        &["stash", "list"],
+    ]
+    .iter()
+    .map(|args| env.git(args))
+    .collect()
+}
+
+/// A repository with a branch, something staged, something untracked and a stash, of which the last checkpoint has all.
+fn repository() -> (TestEnv, String) {
+    let env = TestEnv::repo();
+    env.write("b.txt", "stashed\n");
+    env.git(&["add", "b.txt"]);
+    env.git(&["stash", "-q"]);
+    env.git(&["branch", "other"]);
+    for number in 0..30 {
+        env.write(
+            &format!("src/{number}.rs"),
+            format!("fn f{number}() {{}}\n"),
+        );
+    }
+    checkpoint(&env);
+    env.write("staged.txt", "staged\n");
+    env.git(&["add", "staged.txt"]);
+    env.write("a.txt", "two\n");
+    let id = checkpoint(&env);
+    (env, id)
+}
+
+fn vaults(env: &TestEnv) -> Vec<Value> {
+    let listed = env.json(0, &["restore-project"]);
+    listed["vaults"].as_array().expect("a list").clone()
+}
+
+#[track_caller]
+fn assert_whole(env: &TestEnv, before: &[String], tree: &Seen) {
+    env.git(&["fsck", "--strict", "--no-dangling"]);
+    assert_eq!(of_git(env), before);
+    assert_eq!(seen(env.work()), *tree);
+    env.json(0, &["checkpoint", "verify"]);
+    assert_eq!(
+        env.json(0, &["doctor"])["problems"],
+        Value::Array(Vec::new())
+    );
+    // And it goes on.
+    env.write("after.txt", "more\n");
+    checkpoint(env);
+}
+
+#[test]
+fn a_removed_git_folder_is_put_back() {
+    for line in [
+        "rm -rf .git",
+        "rm -rf .git && git init -q && git add -A && git commit -qm other",
+        "rm -rf .git .ultraplan",
+        "rm -rf .git .ultraplan && git init -q",
+        "rm -rf .git && git clone -q --bare ../elsewhere .git && git config core.bare false",
+    ] {
+        let (env, _) = repository();
+        env.sh("git clone -q . ../elsewhere").expect(0);
+        let (before, tree) = (of_git(&env), seen(env.work()));
+        env.sh(line).expect(0);
+        let tree = if line.contains("ultraplan") {
+            seen(env.work())
+        } else {
+            tree
+        };
+
+        let said = env.recover(&["status"]);
+        assert!(
+            said.stderr.contains("doctor --repair"),
+            "{line}: {}{}",
+            said.stdout,
+            said.stderr
+        );
+        let refused = env.error(13, &["doctor", "--repair"]);
+        assert!(text(&refused["message"]).contains("--yes"), "{refused}");
+        let planned = env.json(12, &["--dry-run", "doctor", "--repair"]);
+        assert!(
+            planned["problems"][0]["repairable"]
+                .as_bool()
+                .expect("a word"),
+            "{planned}"
+        );
+
+        let repaired = env.json(0, &["doctor", "--repair", "--yes"]);
+        assert!(
+            repaired["repaired"].to_string().contains("put "),
+            "{line}: {repaired}"
+        );
+        let has_replaced = env.exists(".git/recover/replaced");
+        assert_eq!(
+            has_replaced,
+            line.contains("init") || line.contains("clone"),
+            "{line}"
+        );
+        assert_whole(&env, &before, &tree);
+    }
+}
+
+#[test]
+fn a_removed_project_is_made_again() {
+    let (env, id) = repository();
+    let (before, tree) = (of_git(&env), seen(env.work()));
+    let work = env.work().to_str().expect("text").to_owned();
+    let busy = env.error(13, &["restore-project", &work]);
+    assert_eq!(busy["code"], "already_exists", "{busy}");
+    std::fs::remove_dir_all(env.work()).expect("removed");
+    let root = env.root();
+    let recover = |args: &[&str]| {
+        let mut command = env.recover_command(args);
+        command.current_dir(&root);
+        crate::env::Ran::of(&command.output().expect("recover starts"))
+    };
+    let listed = recover(&["--json", "restore-project"]).expect(0).json();
+    let vault = &listed["vaults"][0];
+    assert_eq!(
+        (vault["path"].as_str(), vault["state"].as_str()),
+        (Some(&*work), Some("gone"))
+    );
+    assert_eq!(vault["latest_checkpoint"], id);
+    assert!(
+        vault["size_bytes"].as_u64().expect("a number") > 0,
+        "{vault}"
+    );
+    let table = recover(&["restore-project"]).expect(0).stdout;
+    assert!(
+        table.contains("PROJECT") && table.contains(&work),
+        "{table}"
+    );
+
+    recover(&["restore-project", "/no/such/project"]).expect(4);
+    recover(&["restore-project", &work, "--to", "ckpt_none"]).expect(4);
+    let planned = recover(&["--json", "--dry-run", "restore-project", &work])
+        .expect(0)
+        .json();
+    assert_eq!(planned["changed"], false);
+    assert!(!env.work().exists());
+    let restored = recover(&["--json", "restore-project", &work])
+        .expect(0)
+        .json();
+    assert_eq!(restored["checkpoint_id"], id);
+    // What the restore itself recorded is one more.
+    let now = of_git(&env);
+    assert_eq!(now[1..], before[1..]);
+    assert!(
+        before[0].lines().all(|line| now[0].contains(line)),
+        "{}",
+        now[0]
+    );
+    assert_eq!(seen(env.work()), tree);
+    env.git(&["fsck", "--strict", "--no-dangling"]);
+    assert_eq!(
+        env.json(0, &["doctor"])["problems"],
+        Value::Array(Vec::new())
+    );
+}
+
+#[test]
+fn a_project_is_made_again_elsewhere_at_an_earlier_checkpoint() {
+    let (env, _) = repository();
+    let all = env.json(0, &["checkpoint", "list"]);
+    let first = all["checkpoints"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|one| text(&one["id"]))
+        .min()
+        .expect("one");
+    let id = text(&vaults(&env)[0]["id"]);
+    env.json(
+        0,
+        &[
+            "restore-project",
+            &id[..8],
+            "--into",
+            "../second",
+            "--to",
+            &first,
+        ],
+    );
+    let second = env.root().join("second");
+    assert_eq!(
+        std::fs::read_to_string(second.join("a.txt")).expect("a file"),
+        "one\n"
+    );
+    assert!(!second.join("staged.txt").exists());
+    // The one that is there is not touched, and each has its own vault from then on.
+    assert_eq!(env.read("a.txt"), "two\n");
+    env.recover(&["-C", "../second", "checkpoint", "create"])
+        .expect(0);
+    checkpoint(&env);
+    let all = vaults(&env);
+    assert_eq!(all.len(), 2, "{all:?}");
+    assert_ne!(all[0]["id"], all[1]["id"]);
+    assert_ne!(all[0]["path"], all[1]["path"]);
+}
+
+#[test]
+fn without_git_the_same_holds() {
+    let env = TestEnv::plain();
+    env.write("a.txt", "one\n");
+    env.write("deep/er/b.bin", [0_u8, 255, 13, 10]);
+    let id = checkpoint(&env);
+    let tree = seen(env.work());
+    env.sh("rm -rf .ultraplan").expect(0);
+    let said = env.recover(&["status"]);
+    assert!(
+        said.stderr.contains("doctor --repair"),
+        "{}{}",
+        said.stdout,
+        said.stderr
+    );
+    env.json(0, &["doctor", "--repair", "--yes"]);
+    env.json(0, &["checkpoint", "verify"]);
+    env.write("a.txt", "spoiled\n");
+    env.json(0, &["rollback", "--to", &id, "--edits", "discard"]);
+    assert_eq!(seen(env.work()), tree);
+
+    let work = env.work().to_str().expect("text").to_owned();
+    std::fs::remove_dir_all(env.work()).expect("removed");
+    let mut command = env.recover_command(&["restore-project", &work, "--to", &id]);
+    command.current_dir(env.root());
+    crate::env::Ran::of(&command.output().expect("recover starts")).expect(0);
+    assert_eq!(seen(env.work()), tree);
+}
+
+#[test]
+fn objects_that_git_removed_come_back() {
+    let (env, id) = repository();
+    let tree = seen(env.work());
+    env.sh("rm -rf .git/refs/recover .git/recover/written; sed -i /recover/d .git/packed-refs; git gc -q --prune=now")
+        .expect(0);
+    env.json(0, &["doctor", "--repair", "--yes"]);
+    env.json(0, &["checkpoint", "verify"]);
+    env.write("a.txt", "spoiled\n");
+    env.remove("src/3.rs");
+    env.json(0, &["rollback", "--to", &id, "--edits", "discard"]);
+    assert_eq!(seen(env.work()), tree);
+}
+
+#[test]
+fn a_copy_of_a_project_has_a_vault_of_its_own_and_a_moved_one_keeps_it() {
+    let (env, _) = repository();
+    let id = text(&vaults(&env)[0]["id"]);
+    env.sh("cp -a . ../copy && mv ../copy ../moved-copy")
+        .expect(0);
+    env.recover(&["-C", "../moved-copy", "checkpoint", "create"])
+        .expect(0);
+    let all = vaults(&env);
+    assert_eq!(all.len(), 2, "{all:?}");
+    env.sh("rm -rf ../moved-copy/.git").expect(0);
+    // That it was recorded elsewhere is left to say.
+    env.recover(&["-C", "../moved-copy", "doctor", "--repair", "--yes"])
+        .expect(12);
+    let there = env.root().join("moved-copy/.git/recover/vault");
+    assert_ne!(std::fs::read_to_string(there).expect("an id").trim(), id);
+    assert_eq!(env.read(".git/recover/vault").trim(), id);
+
+    std::fs::rename(env.work(), env.root().join("moved")).expect("moved");
+    let mut command = env.recover_command(&["checkpoint", "create"]);
+    command.current_dir(env.root().join("moved"));
+    crate::env::Ran::of(&command.output().expect("recover starts")).expect(0);
+    let moved = std::fs::read_to_string(env.root().join("moved/.git/recover/vault"));
+    assert_eq!(moved.expect("an id").trim(), id);
+}
+
+#[test]
+fn what_is_removed_on_purpose_is_not_missed() {
+    let (env, _) = repository();
+    env.sh("rm -rf .git && git init -q && git add -A && git commit -qm mine")
+        .expect(0);
+    env.json(0, &["trust", "--state", "--yes"]);
+    let said = env.recover(&["status"]);
+    assert!(!said.stderr.contains("doctor --repair"), "{}", said.stderr);
+    checkpoint(&env);
+    assert_eq!(vaults(&env).len(), 2);
+
+    let id = text(
+        &vaults(&env)
+            .iter()
+            .find(|one| one["state"] == "given_up")
+            .expect("one")["id"],
+    );
+    env.error(13, &["forget", "--vault", &id]);
+    env.json(0, &["--dry-run", "forget", "--vault", &id]);
+    env.json(0, &["forget", "--vault", &id, "--yes"]);
+    env.error(4, &["forget", "--vault", &id, "--yes"]);
+    assert_eq!(vaults(&env).len(), 1);
+    let gone = env.json(0, &["forget", "--all", "--yes"]);
+    assert!(gone["removed"].to_string().contains("/vault/"), "{gone}");
+    assert_eq!(vaults(&env).len(), 0);
+    assert!(!env.root().join("home/.local/state/recover/vault").exists());
+}
+
+#[test]
+fn only_the_user_says_whether_and_where() {
+    let mut env = TestEnv::repo();
+    env.put(".ultraplan/recover.toml", "[vault]\nenabled = false\n");
+    env.error(2, &["config"]);
+    env.remove(".ultraplan/recover.toml");
+    let file = env.root().join("home/.config/recover/config.toml");
+    std::fs::create_dir_all(file.parent().expect("a folder")).expect("made");
+    std::fs::write(&file, "[vault]\nenabled = false\n").expect("written");
+    checkpoint(&env);
+    assert_eq!(vaults(&env).len(), 0);
+    assert_eq!(
+        env.json(0, &["runs"])["vault"]["off"],
+        "[vault] enabled = false"
+    );
+    // One in the project is no part of its checkpoints.
+    let dir = env.work().join("vaults");
+    std::fs::write(&file, format!("[vault]\ndir = {dir:?}\n")).expect("written");
+    checkpoint(&env);
+    assert_eq!(vaults(&env).len(), 1);
+    let line = "git ls-tree -r --name-only $(git for-each-ref --format='%(refname)' refs/recover | tail -1)";
+    assert_eq!(env.sh(line).expect(0).stdout, "a.txt\n");
+    assert!(
+        env.json(0, &["runs"])["vault"]["size_bytes"]
+            .as_u64()
+            .expect("bytes")
+            > 0
+    );
+    env.set("CI", "true");
+    let status = env.json(0, &["status"]);
+    assert_eq!(status["vault"]["off"], "CI is set");
+    assert!(env.recover(&["status"]).stdout.contains("CI is set"));
+}
+
+#[test]
+fn passwords_are_not_copied() {
+    let env = TestEnv::repo();
+    env.git(&[
+        "remote",
+        "add",
+        "origin",
+        "https://me:hunter22secret@git.example.com/x.git",
+    ]);
+    env.git(&[
+        "config",
+        "http.extraHeader",
+        "Authorization: basic c2VjcmV0",
+    ]);
+    checkpoint(&env);
+    let found = env.sh("grep -rlE 'hunter22secret|c2VjcmV0' ../home/.local/state/recover/vault");
+    assert_eq!(found.stdout, "");
+    env.sh("rm -rf .git").expect(0);
+    env.json(0, &["doctor", "--repair", "--yes"]);
+    assert_eq!(
+        env.git(&["remote", "get-url", "origin"]),
+        "https://git.example.com/x.git\n"
+    );
+}
+
+// In the middle of a night.
+#[test]
+fn an_attempt_that_replaces_the_repository_is_taken_back() {
+    let env = quick();
+    env.write("mine.txt", "uncommitted\n");
+    let (head, branches) = (env.git(&["rev-parse", "HEAD"]), env.git(&["branch"]));
+    let agent = "if [ $RECOVER_ATTEMPT = 1 ]; then rm -rf .git a.txt mine.txt && git init -q -b trunk && \
+                 echo wrong > wrong.txt && git add -A && git commit -qm wrong; else echo right > right.txt; fi";
+    let args = [
+        "run",
+        "--run",
+        "n",
+        "--iterations",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ];
+    let ran = env.recover(&args).expect(0);
+    assert!(
+        ran.stderr.contains("put another git repository"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(env.git(&["rev-parse", "HEAD"]), head);
+    assert_eq!(env.git(&["branch"]), branches);
+    assert_eq!(
+        (env.read("mine.txt"), env.read("right.txt")),
+        ("uncommitted\n".into(), "right\n".into())
+    );
+    assert!(!env.exists("wrong.txt"));
+    env.git(&["fsck", "--strict", "--no-dangling"]);
+    let report = env.json(0, &["status", "--run", "n"]);
+    let first = &report["iterations"][0]["attempts"][0];
+    assert_eq!(first["failure"]["type"], "system_error", "{first}");
+    assert_eq!(
+        first["failure"]["conditions"][0], "repository_removed",
+        "{first}"
+    );
+    // What the attempt committed is not lost.
+    let replaced = env
+        .sh("git --git-dir=$(ls -d .git/recover/replaced/*) log --format=%s")
+        .expect(0);
+    assert_eq!(replaced.stdout, "wrong\n");
+}
+
+#[test]
+fn an_attempt_that_removes_the_whole_folder_is_taken_back() {
+    let env = quick();
+    env.write("mine.txt", "uncommitted\n");
+    let head = env.git(&["rev-parse", "HEAD"]);
+    let agent = "[ $RECOVER_ATTEMPT = 2 ] || rm -rf $PWD/* $PWD/.git $PWD/.ultraplan; true";
+    let ran = env.recover(&[
+        "run",
+        "--run",
+        "n",
+        "--iterations",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ]);
+    let ran = ran.expect(0);
+    assert!(
+        ran.stderr.contains("removed the git repository"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(env.git(&["rev-parse", "HEAD"]), head);
+    assert_eq!(env.read("mine.txt"), "uncommitted\n");
+    let listed = env.json(0, &["status", "--run", "n"]);
+    assert_eq!(
+        listed["iterations"][0]["attempts"]
+            .as_array()
+            .expect("a list")
+            .len(),
+        2
+    );
+}
