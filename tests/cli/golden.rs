@@ -17,7 +17,7 @@ use regex::{Captures, Regex};
 use crate::env::{Ran, TestEnv};
 
 /// What differs from run to run, with its placeholder. The first group that matched is what is replaced.
-const VOLATILE: [(&str, &str); 9] = [
+const VOLATILE: [(&str, &str); 10] = [
     (r"\b([0-9a-f]{40})\b", "oid"),
     (
         r"(?:commit|index|[0-9a-f]{7}\.\.)\s*\b([0-9a-f]{7,12})\b",
@@ -30,6 +30,7 @@ const VOLATILE: [(&str, &str); 9] = [
     (r#""(?:mtime|last_detected_at)": "([^"]+)""#, "mtime"),
     (r"\b(\d+(?:\.\d+)? ?m?s)\b", "time"),
     (r"\bpid (\d+)", "pid"),
+    (r#"(?:vault/|"id": ")([0-9a-f]{32})\b"#, "vault"),
     // A column is as wide as the longest amount in it.
     (r"(SIZE {2,}|\b\d+(?:\.\d+)? (?:B|KiB|MiB) {2,})", "size"),
     (r"\b(\d+(?:\.\d+)? (?:B|bytes|KiB|MiB))\b", "size"),

@@ -28,6 +28,10 @@ impl Context {
         if self.env("CI").is_some() {
             return Err("CI is set".to_owned());
         }
+        let is_missing = |user: &PathBuf| home.starts_with(user) && !user.is_dir();
+        if self.setup.home.as_ref().is_some_and(is_missing) {
+            return Err("the home folder is missing".to_owned());
+        }
         // Whoever names a folder knows what it is.
         let passes = || {
             let there = home.ancestors().find(|folder| folder.is_dir())?;
