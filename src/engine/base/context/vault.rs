@@ -69,7 +69,7 @@ impl Context {
     }
 
     fn find_lost(&self) -> Option<Vault> {
-        if self.setup.settings_only || !self.settings().vault.enabled {
+        if self.setup.settings_only || self.vaults().is_err() {
             return None;
         }
         if Vault::id_in(&self.git_folder()).is_some() {
