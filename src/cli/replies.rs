@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::engine::{ErrorKind, run};
-use crate::git::base::RepositoryState;
+use crate::model::RepositoryState;
 use crate::model::decision::Standing;
 
 pub(super) use crate::model::SCHEMA_VERSION;

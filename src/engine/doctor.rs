@@ -17,11 +17,10 @@ use crate::engine::record::stored::mark_suspect;
 use crate::engine::record::{git_state, liveness, nested, seed_json, select};
 use crate::engine::recovery::{self, lost, rebuild};
 use crate::engine::{hook, vault};
-use crate::git::base::RepositoryState;
 use crate::git::repo::CheckpointRef;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::{DAMAGED, UNDAMAGED};
-use crate::model::{Checkpoint, CheckpointId, Payload, Selector};
+use crate::model::{Checkpoint, CheckpointId, Payload, RepositoryState, Selector};
 use crate::policy::text::count;
 use crate::store::views::rewrite_views;
 

@@ -83,8 +83,8 @@ pub(crate) struct Status {
     pub remotes: Vec<RunRemote>,
     /// The runs that ended since the last look, where they are asked for.
     pub ended: Vec<EndedRun>,
-    /// The copy of the repository outside of it.
-    pub vault: VaultStatus,
+    /// Why no copy of the repository is kept outside of it, where none is.
+    pub vault_off: Option<String>,
 }
 
 impl Status {
@@ -184,7 +184,7 @@ pub(crate) struct StatusDocument<'a> {
     iterations: Vec<IterationLine<'a>>,
     steps: Vec<ToldStep>,
     /// The copy of the repository outside of it.
-    vault: &'a VaultStatus,
+    vault: VaultStatus,
     /// The runs that ended since the last look, of all work trees of the repository: of `recover` without a command.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     ended: &'a [EndedRun],
@@ -243,7 +243,7 @@ impl<'a> StatusDocument<'a> {
                 .map(IterationLine::from)
                 .collect(),
             steps: run.steps.iter().map(|step| step.told(&run.key)).collect(),
-            vault: &status.vault,
+            vault: vault::status(context),
             ended: &status.ended,
             hints: Hints::of(context, run, None),
         }
@@ -383,7 +383,7 @@ fn look(
     let ends_by = run.is_being_fixed().then(|| end_of_fix(outlook.unchecked));
     let unrecoverable = run.failure.as_ref().filter(|failure| !failure.recoverable);
     Ok(Status {
-        vault: vault::status(context),
+        vault_off: context.vaults().err(),
         options: if activity.is_some() {
             Vec::new()
         } else {

@@ -3,6 +3,7 @@
 //! Only the folder of git goes back where it is all that is gone; what lies in its place then is moved into it, never removed. A
 //! project is made in a folder that is empty: repository, ledger, and the work tree of one of its checkpoints.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -34,8 +35,9 @@ pub(crate) struct VaultLine {
     pub id: String,
     /// The root of the project, absolute.
     pub path: String,
-    /// `there`; `gone`: its repository is not where it was; `given_up`: likewise, and `recover trust --state` said so.
-    #[schemars(extend("enum" = ["there", "gone", "given_up"]))]
+    /// `there`; `gone`: its repository is not where it was; `given_up`: likewise, and `recover trust --state` said so;
+    /// `incomplete`: the repository was never copied whole, and does not come back from it.
+    #[schemars(extend("enum" = ["there", "gone", "given_up", "incomplete"]))]
     pub state: &'static str,
     /// When it was written last as a whole.
     pub written_at: Timestamp,
@@ -49,12 +51,13 @@ impl From<&Vault> for VaultLine {
         Self {
             id: vault.about.id.clone(),
             path: vault.about.path.to_string(),
-            state: match vault.about.detached {
-                true => "given_up",
-                false if vault.has_repository() => "there",
-                false => "gone",
+            state: match (&vault.about, vault.has_repository()) {
+                (about, _) if about.detached => "given_up",
+                (about, _) if !about.complete => "incomplete",
+                (_, true) => "there",
+                (_, false) => "gone",
             },
-            written_at: Timestamp::from_millis(vault.begun() / 1_000_000),
+            written_at: vault.written_at(),
             latest_checkpoint: vault.latest(),
             size_bytes: vault.size(),
         }
@@ -137,15 +140,11 @@ pub(crate) fn repair_of(context: &Context) -> Option<String> {
     Some(format!(
         "put {} back from its copy of {}",
         vault.about.git_dir,
-        said(vault)
+        vault.written_at()
     ))
 }
 
-fn said(vault: &Vault) -> Timestamp {
-    Timestamp::from_millis(vault.begun() / 1_000_000)
-}
-
-/// Does it. Returns what was done.
+/// Does what [`repair_of`] says. Returns what was done.
 pub(crate) fn put_back(context: &Context) -> Result<Option<String>> {
     let Some(vault) = context.lost_vault() else {
         return Ok(None);
@@ -157,7 +156,12 @@ pub(crate) fn put_back(context: &Context) -> Result<Option<String>> {
 
 /// Puts repository and ledger in place. Returns what was done.
 fn put(vault: &Vault, (git_dir, store): (&Path, &Store), now: Timestamp) -> Result<String> {
-    let replaced = vault.put_back(git_dir, now)?;
+    let is_there = Vault::id_in(git_dir).as_ref() == Some(&vault.about.id);
+    let replaced = if is_there {
+        None
+    } else {
+        vault.put_back(git_dir, now)?
+    };
     if let Some(ledger) = vault.read_ledger()? {
         store.put_back(&ledger, vault.about.state_id.as_deref())?;
     }
@@ -181,7 +185,7 @@ fn removed(context: &Context) -> Result<Option<Vault>> {
     let Some(vault) = Vault::at(&home, &context.project()) else {
         return Ok(None);
     };
-    if vault.about.git_dir.path() != git_dir {
+    if vault.about.git_dir.path() != git_dir || !vault.about.complete {
         return Ok(None);
     }
     // What this process has open of the former one is no proof.
@@ -225,8 +229,7 @@ pub(crate) fn give_back(context: &Context) -> Result<Option<String>> {
         return Ok(None);
     };
     let repo = context.repo()?;
-    let vault = Vault::id_in(repo.common_dir()).and_then(|id| Vault::open(&home, &id));
-    let Some(vault) = vault else {
+    let Some(vault) = Vault::of(&home, repo.common_dir()) else {
         return Ok(None);
     };
     let lost = |repo: &Repo| {
@@ -264,10 +267,10 @@ pub(crate) struct RestoredProject {
 }
 
 /// Makes a project again in a folder that is empty, or not there: its own, or another one. Its work tree is that of the
-/// latest checkpoint, or of the one `to`.
+/// latest checkpoint, or of the one `to`. A call that was killed before it wrote files of the work tree is repeated.
 ///
 /// # Errors
-/// No such vault or checkpoint (4); something is in the folder (13).
+/// No such vault or checkpoint (4); something is in the folder, or the vault is not complete (13).
 pub(crate) fn restore_project(
     context: &Context,
     wanted: &str,
@@ -292,19 +295,18 @@ pub(crate) fn restore_project(
         );
         return Err(Error::new(ErrorKind::NoCheckpoint, message));
     }
-    if std::fs::read_dir(&into).is_ok_and(|mut inside| inside.next().is_some()) || into.is_file() {
-        let message = format!("{} is not empty", into.display());
-        let hint = Hint::recover(["restore-project", &vault.about.id, "--into", "DIR"]);
-        return Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint));
-    }
-    let id = to
-        .map(|id| CheckpointId::from(id.to_owned()))
-        .or_else(|| vault.latest());
+    let below = |place: PathBuf| match place.strip_prefix(vault.about.path.path()) {
+        Ok(below) => Some(into.join(below)),
+        Err(_) => None,
+    };
+    let git_dir = below(vault.about.git_dir.path()).unwrap_or_else(|| into.join(".git"));
+    refuse_used(&vault, &into, &git_dir)?;
+    let to = to.map(|id| CheckpointId::from(id.to_owned()));
     let mut restored = RestoredProject {
         changed: !context.dry_run(),
         vault: VaultLine::from(&vault),
         into: into.to_string_lossy().into_owned(),
-        checkpoint_id: id,
+        checkpoint_id: to.clone().or_else(|| vault.latest()),
         plan: context.dry_run().then_some(Planned { changed: true }),
     };
     if context.dry_run() {
@@ -312,25 +314,68 @@ pub(crate) fn restore_project(
     }
     context.check_writes("making a project again")?;
     std::fs::create_dir_all(&into).map_err(|error| Error::cannot("create", &into, error))?;
-    let below = |place: PathBuf| match place.strip_prefix(vault.about.path.path()) {
-        Ok(below) => Some(into.join(below)),
-        Err(_) => None,
-    };
-    let git_dir = below(vault.about.git_dir.path()).unwrap_or_else(|| into.join(".git"));
     let state_dir = below(vault.about.state_dir.path()).unwrap_or(vault.about.state_dir.path());
     let store = Store::new(state_dir, context.lock_timeout());
     put(&vault, (&git_dir, &store), context.clock.now())?;
     let project = context.at(&into)?;
-    restored.checkpoint_id = put_files(&project, restored.checkpoint_id.as_ref())?;
+    restored.checkpoint_id = put_files(&project, &vault, to)?;
     Ok(restored)
 }
 
-/// The files of a checkpoint, with its index.
-fn put_files(project: &Context, id: Option<&CheckpointId>) -> Result<Option<CheckpointId>> {
+/// Refuses (13) a vault that is not complete, and a folder with something in it but what an earlier call began.
+fn refuse_used(vault: &Vault, into: &Path, git_dir: &Path) -> Result<()> {
+    if !vault.about.complete {
+        let message = format!(
+            "the copy of {} is not complete: it was never written whole, and nothing comes back from it",
+            vault.about.path
+        );
+        let hint = Hint::recover(["restore-project"]);
+        return Err(Error::new(ErrorKind::Conflicts, message).hint(hint));
+    }
+    let is_begun = Vault::id_in(git_dir).as_ref() == Some(&vault.about.id);
+    let is_ours = |name: &OsStr| {
+        Vault::is_unfinished(name)
+            || is_begun && (git_dir.file_name() == Some(name) || name == ".ultraplan")
+    };
+    let mut inside = std::fs::read_dir(into).into_iter().flatten().flatten();
+    if !into.is_file() && inside.all(|one| is_ours(&one.file_name())) {
+        return Ok(());
+    }
+    let what = if is_begun {
+        "has this project already: doctor --repair there finishes what was cut off"
+    } else {
+        "is not empty"
+    };
+    let message = format!("{} {what}", into.display());
+    let hint = Hint::recover(["restore-project", &vault.about.id, "--into", "DIR"]);
+    Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint))
+}
+
+/// The files of a checkpoint, with its index: of the one `to`, or of what the work tree was last written from, which a safety
+/// checkpoint is not.
+fn put_files(
+    project: &Context,
+    vault: &Vault,
+    to: Option<CheckpointId>,
+) -> Result<Option<CheckpointId>> {
     let state = project.load()?.state;
-    let Some(checkpoint) = id.and_then(|id| state.checkpoint(id)) else {
+    let last = state.worktrees.get(&vault.about.path).and_then(|worktree| {
+        let mut whole = worktree.baseline.iter().rev();
+        whole.find(|layer| layer.paths.is_empty())
+    });
+    let last = last
+        .map(|layer| layer.checkpoint_id.clone())
+        .filter(|id| state.checkpoint(id).is_some());
+    let Some(id) = &to.or(last).or_else(|| vault.latest()) else {
         return Ok(None);
     };
+    let checkpoint = state.checkpoint(id).ok_or_else(|| {
+        let message = format!(
+            "No checkpoint available: the repository is back, but the ledger does not have {id}"
+        );
+        Error::new(ErrorKind::NoCheckpoint, message)
+            .hint(project.placed(Hint::recover(["doctor", "--rebuild"])))
+    })?;
     let options = Options {
         commits: Commits::Keep,
         edits: Edits::Discard,

@@ -55,7 +55,7 @@ pub(crate) use selector::Selector;
 pub(crate) use state::{Named, State};
 pub(crate) use step::{Step, StepEnd, StepStatus, ToldStep};
 pub(crate) use time::Timestamp;
-pub(crate) use vault::VaultRecord;
+pub(crate) use vault::{RepositoryState, VaultRecord};
 
 /// The version of the documents: fields may be added, never renamed or removed without raising it.
 pub(crate) const SCHEMA_VERSION: u32 = 1;

@@ -1,8 +1,27 @@
-//! What a vault records of the repository that it is a copy of.
+//! Whether a repository can be used, and what its vault, the copy outside of it, records.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::FolderId;
+
+/// Whether the repository that holds a project's checkpoints can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RepositoryState {
+    /// It can.
+    Ok,
+    /// `core.bare` is set, though it has a work tree.
+    Bare,
+    /// `core.worktree` names another folder.
+    Elsewhere,
+    /// There is none any more, or none that git finds.
+    Missing,
+    /// It is not the one in which the checkpoints were recorded.
+    Replaced,
+    /// Its format cannot be read.
+    Unsupported,
+}
 
 /// Of which repository a vault is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,4 +39,7 @@ pub(crate) struct VaultRecord {
     /// It was removed on purpose: nothing misses it.
     #[serde(default)]
     pub detached: bool,
+    /// All of the repository was copied once: what comes back is whole.
+    #[serde(default)]
+    pub complete: bool,
 }

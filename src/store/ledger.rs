@@ -303,26 +303,23 @@ impl Store {
     /// Puts a ledger from a vault into a state directory that has none, or only its beginning, with the directory's id.
     pub fn put_back(&self, ledger: &[u8], id: Option<&str>) -> Result<(), StoreError> {
         let path = self.ledger_path();
-        let is_beginning = match self.root.read_present(&path).map_err(self.io("read"))? {
-            None => true,
-            Some(present) => present.len() < ledger.len() && ledger.starts_with(&present),
-        };
-        if !is_beginning {
+        let present = self.root.read_present(&path).map_err(self.io("read"))?;
+        if present.is_some_and(|present| !ledger.starts_with(&present)) {
             return Ok(());
         }
         let private = self.private_dir();
         let failed = StoreError::io("put back", &path);
         let put = || {
             self.root.create_dir_all(&private)?;
-            self.root.write(&path, ledger, Sync::All)?;
             let identity = private.join(identity::FILE);
-            match id {
-                Some(id) if self.root.kind(&identity)?.is_none() => {
-                    self.root
-                        .write(&identity, format!("{id}\n").as_bytes(), Sync::All)
-                }
-                _ => Ok(()),
+            if let Some(id) = id
+                && self.root.kind(&identity)?.is_none()
+            {
+                let id = format!("{id}\n");
+                self.root.write(&identity, id.as_bytes(), Sync::All)?;
             }
+            // Last: a ledger without its id would be of another place.
+            self.root.write(&path, ledger, Sync::All)
         };
         put().map_err(failed)
     }

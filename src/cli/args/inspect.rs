@@ -261,7 +261,7 @@ pub(crate) struct TrustArgs {
 /// `checkpoint export --bundle` restores its checkpoint, pinned.
 #[derive(Args, Debug)]
 pub(crate) struct ImportArgs {
-    /// Files to import; a folder stands for the JSON files and bundles in it
+    /// Files to import; of a folder, the JSON files and bundles in it
     #[arg(value_name = "FILE", required = true, value_hint = clap::ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
 

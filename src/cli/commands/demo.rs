@@ -145,7 +145,7 @@ pub(super) fn demo(context: &Context, args: &DemoArgs, ui: &Ui) -> Result<Reply>
 
 impl Demo {
     fn new(path: PathBuf, changed: bool, (exit_code, asks): (Option<i32>, bool)) -> Self {
-        // Since an iteration was given up it asks where somebody can answer.
+        // Since an iteration was given up it prompts on a terminal.
         let yes = |words: &[&str]| (!asks && words == ["accept"]).then_some("--yes");
         let commands = MORNING.iter().map(|(description, words)| Step {
             description,

@@ -59,7 +59,7 @@ fn in_the_way(status: &status::Status) -> String {
         let why = escape(why);
         format!("Note: {why}; recover doctor says what to do.\n")
     });
-    let off = status.vault.off.iter().filter(|off| !off.starts_with('['));
+    let off = status.vault_off.iter().filter(|off| !off.starts_with('['));
     let off = off.map(|why| {
         let why = escape(why);
         format!("No copy of the repository is kept outside of it: {why}.\n")

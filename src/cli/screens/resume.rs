@@ -317,7 +317,7 @@ mod tests {
                 under_way: None,
                 is_driven: false,
             },
-            vault: <_>::default(),
+            vault_off: None,
             run,
         }
     }

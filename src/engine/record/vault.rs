@@ -12,11 +12,11 @@ use serde::Serialize;
 use crate::engine::base::{Context, Error, Result};
 use crate::git::Repo;
 use crate::git::vault::Vault;
-use crate::model::{FolderId, State, Timestamp, VaultRecord};
+use crate::model::{FolderId, State, VaultRecord};
 use crate::store::{Origin, new_id};
 
 /// The vault of a repository.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "vault")]
 pub(crate) struct VaultStatus {
     /// Its id; `null` while nothing was written.
@@ -39,7 +39,7 @@ pub(crate) fn status(context: &Context) -> VaultStatus {
 
 /// Has the vault follow the repository after a checkpoint's reference was set; `has_earlier` where others were recorded before.
 pub(crate) fn follow(context: &Context, has_earlier: bool) {
-    say(context, try_follow(context, has_earlier, false));
+    warn_of(context, try_follow(context, has_earlier, false));
 }
 
 /// Has it follow in everything, and forgets what is not needed any more: at the begin and the end of a run.
@@ -48,7 +48,7 @@ pub(crate) fn follow_whole(context: &Context) {
         try_follow(context, true, true)?;
         drop_gone(context, &context.load()?.state)
     };
-    say(context, whole());
+    warn_of(context, whole());
 }
 
 /// [`follow_whole`] at a run's begin, when vaults go whose repository has been gone for long.
@@ -68,17 +68,18 @@ fn expire(context: &Context) -> Result<()> {
     };
     let kept = context.settings().vault.keep_gone;
     for vault in Vault::all(&home) {
-        let since = vault
+        if vault
             .gone_since()?
-            .map(|nanos| Timestamp::from_millis(nanos / 1_000_000));
-        if since.is_some_and(|since| context.clock.now().since(since) > kept) {
+            .is_some_and(|since| context.clock.now().since(since) > kept)
+        {
             vault.remove()?;
         }
     }
     Ok(())
 }
 
-fn say(context: &Context, done: Result<()>) {
+/// A checkpoint or a run does not fail where its copy does.
+fn warn_of(context: &Context, done: Result<()>) {
     if let Err(error) = done {
         context.warn(format!(
             "the copy outside of the project is not complete: {}",
@@ -95,10 +96,17 @@ fn try_follow(context: &Context, has_earlier: bool, whole: bool) -> Result<()> {
         return Ok(());
     }
     let repo = context.repo()?;
-    let Some((vault, is_new)) = vault_of(context, &home, repo, has_earlier)? else {
+    let Some(mut vault) = vault_of(context, &home, repo, has_earlier)? else {
         return Ok(());
     };
-    vault.follow(repo, whole || is_new)?;
+    vault.follow(repo, whole || !vault.about.complete)?;
+    if !vault.about.complete {
+        let complete = true;
+        vault.set_about(VaultRecord {
+            complete,
+            ..vault.about.clone()
+        })?;
+    }
     context.store().follow_in_vault(vault.ledger());
     if whole {
         vault.sync()?;
@@ -112,23 +120,25 @@ fn vault_of(
     home: &Path,
     repo: &Repo,
     has_earlier: bool,
-) -> Result<Option<(Vault, bool)>> {
-    let known = Vault::id_in(repo.common_dir()).and_then(|id| Vault::open(home, &id));
-    if let Some(mut vault) = known {
-        let about = about(context, repo, vault.about.id.clone())?;
+) -> Result<Option<Vault>> {
+    if let Some(mut vault) = Vault::of(home, repo.common_dir()) {
+        let about = VaultRecord {
+            complete: vault.about.complete,
+            ..about(context, repo, vault.about.id.clone())?
+        };
         if vault.about == about {
-            return Ok(Some((vault, false)));
+            return Ok(Some(vault));
         }
         let is_moved = vault.about.git_dir == about.git_dir || !vault.has_repository();
         if is_moved {
             vault.set_about(about)?;
-            return Ok(Some((vault, true)));
+            return Ok(Some(vault));
         }
         // A copy of a project that is still there has a vault of its own.
     } else if let Some(vault) = Vault::at(home, &context.project()) {
         if vault.is_of(repo) {
             let about = about(context, repo, vault.about.id)?;
-            return Ok(Some((Vault::make(home, repo, about)?, true)));
+            return Ok(Some(Vault::make(home, repo, about)?));
         }
         if has_earlier {
             return Ok(None);
@@ -136,13 +146,15 @@ fn vault_of(
     }
     let id = new_id().map_err(|error| Error::io("cannot make an id", error))?;
     let about = about(context, repo, id)?;
-    Ok(Some((Vault::make(home, repo, about)?, true)))
+    Ok(Some(Vault::make(home, repo, about)?))
 }
 
+/// What a vault says of this repository before anything was copied.
 fn about(context: &Context, repo: &Repo, id: String) -> Result<VaultRecord> {
     let state_id = context.store().id();
     Ok(VaultRecord {
         id,
+        complete: false,
         path: FolderId::of(&context.project()),
         // Without the slash at its end.
         git_dir: FolderId::of(&repo.common_dir().components().collect::<PathBuf>()),
@@ -154,8 +166,7 @@ fn about(context: &Context, repo: &Repo, id: String) -> Result<VaultRecord> {
 }
 
 fn its_vault(context: &Context) -> Option<Vault> {
-    let home = context.all_vaults()?;
-    let its = Vault::id_in(&context.git_folder()).and_then(|id| Vault::open(&home, &id));
+    let its = Vault::of(&context.all_vaults()?, &context.git_folder());
     its.or_else(|| context.lost_vault().cloned())
 }
 
@@ -187,7 +198,7 @@ pub(crate) fn drop_gone(context: &Context, state: &State) -> Result<()> {
         return Ok(());
     };
     let repo = context.repo()?;
-    let vault = Vault::id_in(repo.common_dir()).and_then(|id| Vault::open(&home, &id));
+    let vault = Vault::of(&home, repo.common_dir());
     if let Some(vault) = vault.filter(|_| !context.dry_run()) {
         let known: BTreeSet<&str> = state
             .checkpoints

@@ -72,7 +72,7 @@ fn tell_if_moved(context: &Context, state: &State) {
     }
 }
 
-/// For commands that write. Finishes a restore and takes back an atomic step that was cut off, takes in checkpoints whose event was never written,
+/// For commands that write. Finishes a restore and takes back an atomic step that was cut off, imports checkpoints whose event was never written,
 /// and records attempts whose supervisor was killed. Nobody asked for that: a note says each thing that was done.
 pub(crate) fn recover(context: &Context) -> Result<()> {
     let mut done = Vec::new();
@@ -269,7 +269,7 @@ fn refuse_set_back(
 }
 
 /// The checkpoint that a reference names, with its record, where it is one of this state directory. Several of them may share
-/// one repository: each takes in its own work trees' checkpoints only.
+/// one repository: each imports its own work trees' checkpoints only.
 fn own_checkpoint(
     context: &Context,
     repo: &Repo,

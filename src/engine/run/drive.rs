@@ -10,7 +10,9 @@ use anyhow::Context as _;
 use super::execute::{begin_of, execute};
 use super::notify::{Happened, notify, notify_of_error};
 use super::otel;
-use super::{DriveOptions, Driven, Outcome, between_attempts, commands, execute, feedback, retry};
+use super::{
+    DriveOptions, Driven, Outcome, between_attempts, commands, execute, feedback, removal, retry,
+};
 use crate::engine::attempt;
 use crate::engine::attempt::run_summary::{self, night, outlook};
 use crate::engine::base::progress::{ProgressEvent, WakeReason};
@@ -512,7 +514,7 @@ impl Driver<'_> {
     /// What follows an attempt: another one, or the end.
     fn follow(&mut self, ended: &Ended, started: &Started) -> Step {
         let stop = |outcome| Err(Halt::At(outcome));
-        self.take_back_removal(ended)?;
+        removal::take_back(self.context, self.key, ended)?;
         if self.interrupted.is_some() {
             return stop(Outcome::Cancelled);
         }
@@ -602,19 +604,6 @@ impl Driver<'_> {
         });
         let restored = restore_checkpoint(self.context, self.key, target, Edits::Keep)?;
         refuse_mixed(self.context, run, target, &restored)
-    }
-
-    /// After an attempt that removed the repository, everything goes back to what it was before it.
-    fn take_back_removal(&self, ended: &Ended) -> Result<()> {
-        if !ended.end.conditions.contains(&Condition::RepositoryRemoved) {
-            return Ok(());
-        }
-        let state = self.context.load()?.state;
-        let Some(target) = rollback_target(&state, self.key, Some(Cause::Crashed)) else {
-            return Ok(());
-        };
-        let restored = restore_checkpoint(self.context, self.key, target, Edits::Keep)?;
-        refuse_mixed(self.context, &ended.run, target, &restored)
     }
 
     fn ensure_status(&self, status: RunStatus) -> Result<()> {

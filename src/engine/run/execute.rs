@@ -17,7 +17,7 @@ use anyhow::Context as _;
 
 use super::commands::{failure_of, has_changed, may_be_done};
 use super::feedback::{LoopSetting, evidence_of, log_file, run_loops};
-use super::{Digest, DriveOptions};
+use super::{Digest, DriveOptions, removal};
 use crate::agent;
 use crate::agent::Stream;
 use crate::durable::{Sync, present};
@@ -31,7 +31,7 @@ use crate::engine::record::run_settings::{attempt_folder, identity, loops_of, st
 use crate::engine::record::{git_state, lane};
 use crate::engine::recovery::lost;
 use crate::engine::remote::Session;
-use crate::engine::{trust, vault};
+use crate::engine::trust;
 use crate::git::repo::ForeignLock;
 use crate::model::agent_record::{AgentKind, AgentRecord, Usage};
 use crate::model::run::Leftover;
@@ -60,6 +60,19 @@ pub(super) struct Executed {
     pub interrupted: Option<i32>,
     /// Exit code of the child.
     pub child_exit_code: Option<i32>,
+}
+
+impl Executed {
+    fn new(end: AttemptEnd, exit: &Exit) -> Self {
+        Self {
+            ending: Ending {
+                end,
+                ..Ending::default()
+            },
+            interrupted: exit.cancelled.map(Signal::exit_code),
+            child_exit_code: exit.exit_code,
+        }
+    }
 }
 
 /// How an attempt ends that was not even run: as cancelled, so that nothing is charged for it.
@@ -151,9 +164,9 @@ pub(super) fn execute(
         let message = format!("cannot start the command: {}", error.message);
         return Err(Error::new(ErrorKind::Usage, message));
     }
-    let exit_signal = exit.cancelled.map(Signal::exit_code);
-    if let Some(executed) = removed_repository(context, &mark, &exit, &log)? {
-        return Ok(executed);
+    let settle = |leftovers: &mut Vec<_>| settle_strays(context, &mark, leftovers);
+    if let Some(end) = removal::ended_by(context, (&exit, &log), settle)? {
+        return Ok(Executed::new(end, &exit));
     }
     // What an atomic step left that was killed within the attempt is no part of its result.
     let settled = lost::recover_steps(context).inspect_err(
@@ -173,20 +186,18 @@ pub(super) fn execute(
     let mut leftovers = Vec::new();
     settle_strays(context, &mark, &mut leftovers);
     settle_locks(context, &locks);
-    let child_exit_code = exit.exit_code;
     let session = before.session_to_resume().filter(|_| !command.is_fallback);
-    let mut ending = Ending {
-        end: AttemptEnd {
-            duration_ms: millis(exit.duration),
-            exit_code: exit.exit_code,
-            signal: exit.signal.clone(),
-            timed_out: exit.timed_out,
-            log_path: Some(log.to_string_lossy().into_owned()),
-            ..AttemptEnd::default()
-        },
-        resumed: session.map(str::to_owned),
-        ..Ending::default()
+    let end = AttemptEnd {
+        duration_ms: millis(exit.duration),
+        exit_code: exit.exit_code,
+        signal: exit.signal.clone(),
+        timed_out: exit.timed_out,
+        log_path: Some(log.to_string_lossy().into_owned()),
+        ..AttemptEnd::default()
     };
+    let mut executed = Executed::new(end, &exit);
+    let ending = &mut executed.ending;
+    ending.resumed = session.map(str::to_owned);
     let stage = command.stage(before);
     let deadline = before.spec.timeout_ms.map(Duration::from_millis);
     let line = shlex::try_join(command.argv.iter().map(String::as_str));
@@ -201,7 +212,7 @@ pub(super) fn execute(
     ending.provider = command.provider(before, kind.is_some());
     let record = kind.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));
     if let Some(record) = &record {
-        take_record(&mut ending, record, before);
+        take_record(ending, record, before);
         if command.is_fallback {
             // Another agent maybe: the next attempt is the run's own command.
             ending.end.agent_session = None;
@@ -221,12 +232,6 @@ pub(super) fn execute(
     let is_judged = |failure: &Failure| {
         !loops.is_empty() && may_be_done(failure, (&evidence, record.as_ref()), &changed)
     };
-    let mut executed = Executed {
-        ending,
-        interrupted: exit_signal,
-        child_exit_code,
-    };
-    let ending = &mut executed.ending;
     if !failure.as_ref().is_none_or(is_judged) {
         ending.end.failure = failure;
         ending.end.leftovers = leftovers;
@@ -266,42 +271,6 @@ pub(super) fn execute(
     }
     ending.end.feedback_results = report.results;
     Ok(executed)
-}
-
-/// How an attempt ended that removed the repository, which is put back before anything else happens.
-fn removed_repository(
-    context: &Context,
-    mark: &Mark,
-    exit: &Exit,
-    log: &Path,
-) -> Result<Option<Executed>> {
-    let mut leftovers = Vec::new();
-    if !vault::is_removed(context)? {
-        return Ok(None);
-    }
-    // Nothing of it makes another one meanwhile.
-    settle_strays(context, mark, &mut leftovers);
-    let Some(message) = vault::put_back_removed(context)? else {
-        return Ok(None);
-    };
-    let end = AttemptEnd {
-        duration_ms: millis(exit.duration),
-        exit_code: exit.exit_code,
-        signal: exit.signal.clone(),
-        timed_out: exit.timed_out,
-        log_path: Some(log.to_string_lossy().into_owned()),
-        failure: Some(classify::repository_removed(message)),
-        leftovers,
-        ..AttemptEnd::default()
-    };
-    Ok(Some(Executed {
-        ending: Ending {
-            end,
-            ..Ending::default()
-        },
-        interrupted: exit.cancelled.map(Signal::exit_code),
-        child_exit_code: exit.exit_code,
-    }))
 }
 
 /// The log of an attempt that was cut off stays beside that of the probe which takes its place.

@@ -10,6 +10,7 @@ pub(crate) mod fix_session;
 pub(crate) mod notify;
 mod otel;
 pub(crate) mod own_loop;
+mod removal;
 mod request;
 pub(crate) mod retry;
 pub(crate) mod series;

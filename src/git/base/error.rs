@@ -3,10 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use crate::durable::{LockError, Refused};
+use crate::model::RepositoryState;
 use crate::model::path::{PathReason, RepoPath};
 
 /// Results of this module.
@@ -275,24 +273,6 @@ fn list(paths: &[PathReason]) -> String {
     text.join(", ")
 }
 
-/// Whether the repository that holds a project's checkpoints can be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RepositoryState {
-    /// It can.
-    Ok,
-    /// `core.bare` is set, though it has a work tree.
-    Bare,
-    /// `core.worktree` names another folder.
-    Elsewhere,
-    /// There is none any more, or none that git finds.
-    Missing,
-    /// It is not the one in which the checkpoints were recorded.
-    Replaced,
-    /// Its format cannot be read.
-    Unsupported,
-}
-
 /// Why a repository cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -350,7 +330,7 @@ impl Unusable {
     }
 
     /// What it is for a program that reads the answer.
-    pub fn state(&self) -> RepositoryState {
+    pub(crate) fn state(&self) -> RepositoryState {
         match self.reason {
             Reason::Bare => RepositoryState::Bare,
             Reason::Elsewhere(_) => RepositoryState::Elsewhere,

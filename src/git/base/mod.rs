@@ -6,9 +6,9 @@ pub(super) mod openat;
 pub(super) mod paths;
 pub(super) mod work_queue;
 
+pub(crate) use error::Unusable;
 pub(in crate::git) use error::{At, present};
 pub use error::{Error, Result};
-pub(crate) use error::{RepositoryState, Unusable};
 pub(in crate::git) use openat::{
     DirfdCache, FileStat, OnDisk, is_settled, margin, sync_folder, whole_is_cheaper,
 };

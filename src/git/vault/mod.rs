@@ -74,13 +74,18 @@ impl Vault {
         (about.id == id).then_some(Self { root, about })
     }
 
-    /// The vault of the repository that was at this place; of several, the one that was begun last.
+    /// The vault of the repository that was at this place; of several, the one that was written last.
     pub(crate) fn at(home: &Path, place: &Path) -> Option<Self> {
         let place = FolderId::of(place);
         let its = Self::all(home)
             .into_iter()
             .filter(|vault| vault.about.path == place && !vault.about.detached);
-        its.max_by_key(Self::begun)
+        its.max_by_key(Self::written_at)
+    }
+
+    /// The vault that a repository names, where it is there.
+    pub(crate) fn of(home: &Path, git_dir: &Path) -> Option<Self> {
+        Self::open(home, &Self::id_in(git_dir)?)
     }
 
     /// The id in a repository's git folder; `None` where there is none that can be read.
@@ -139,8 +144,13 @@ impl Vault {
         self.folder().join(GIT)
     }
 
-    /// When it was written last as a whole, in nanoseconds since the epoch.
-    pub(crate) fn begun(&self) -> i64 {
+    /// When it was written last as a whole.
+    pub(crate) fn written_at(&self) -> Timestamp {
+        from_nanos(self.record_time())
+    }
+
+    /// The time of its record, in nanoseconds since the epoch.
+    fn record_time(&self) -> i64 {
         let found = self.root.open(Path::new(ABOUT)).and_then(openat::stat_open);
         found.map_or(0, |found| found.mtime)
     }
@@ -189,7 +199,7 @@ impl Vault {
 
     /// Makes everything durable that was written since the last time.
     pub(crate) fn sync(&self) -> Result<()> {
-        let since = self.begun();
+        let since = self.record_time();
         self.write_about()?;
         sync_since(&openat::open_root(self.folder())?, since).at(self.folder())
     }
@@ -347,7 +357,7 @@ impl Vault {
         root.create_dir_all(parent).at(parent)?;
         let replaced = Path::new(OWN).join("replaced");
         for (name, _) in root.list(Path::new("")).at(parent)? {
-            if !is_unfinished(&name) {
+            if !Self::is_unfinished(&name) {
                 continue;
             }
             let left = parent.join(name);
@@ -385,6 +395,12 @@ impl Vault {
         Ok(aside)
     }
 
+    /// Whether a name is that of a repository that was not put in its place in the end.
+    pub(crate) fn is_unfinished(name: &OsStr) -> bool {
+        is_temporary(name.as_encoded_bytes())
+            && name.as_encoded_bytes().ends_with(UNFINISHED.as_bytes())
+    }
+
     /// Its copy of the ledger.
     pub(crate) fn read_ledger(&self) -> Result<Option<Vec<u8>>> {
         let path = self.ledger();
@@ -397,16 +413,15 @@ impl Vault {
         folder.map_or(0, |folder| size(&folder).unwrap_or(0))
     }
 
-    /// Since when its repository has been gone, in nanoseconds since the epoch; `None` while it is there. Whoever asks first
-    /// notes it.
-    pub(crate) fn gone_since(&self) -> Result<Option<i64>> {
+    /// Since when its repository has been gone; `None` while it is there. The first call that finds it gone notes the time.
+    pub(crate) fn gone_since(&self) -> Result<Option<Timestamp>> {
         let path = self.folder().join(GONE);
         if self.has_repository() && !self.about.detached {
             present(self.root.remove_file(&path)).at(&path)?;
             return Ok(None);
         }
         let file = self.root.open_or_create(&path).at(&path)?;
-        Ok(Some(openat::stat_open(&file).at(&path)?.mtime))
+        Ok(Some(from_nanos(openat::stat_open(&file).at(&path)?.mtime)))
     }
 
     /// Removes it for good.
@@ -427,15 +442,13 @@ impl Vault {
     }
 }
 
+fn from_nanos(nanos: i64) -> Timestamp {
+    Timestamp::from_millis(nanos / 1_000_000)
+}
+
 /// Where a repository has its vault's id.
 fn marker(git_dir: &Path) -> PathBuf {
     git_dir.join(OWN).join("vault")
-}
-
-/// Whether a name is that of a repository that was not put in its place in the end.
-fn is_unfinished(name: &OsStr) -> bool {
-    is_temporary(name.as_encoded_bytes())
-        && name.as_encoded_bytes().ends_with(UNFINISHED.as_bytes())
 }
 
 /// Some of the objects that an index of version 2 names, spread over it.

@@ -30,7 +30,7 @@ const COMMANDS: [Command; 3] = [
 
 const SKILL: &str = include_str!("../../../plugin/source/SKILL.md");
 
-/// What stands for the words behind a command, in Claude Code and opencode.
+/// The placeholder of a command's arguments in Claude Code and opencode.
 const ARGUMENTS: &str = "$ARGUMENTS";
 
 impl Command {
@@ -121,7 +121,7 @@ pub(crate) enum Owner {
     Ours,
     /// A user has edited it since.
     Edited,
-    /// Somebody else made it.
+    /// Another program or user made it.
     Theirs,
 }
 

@@ -57,7 +57,7 @@ fn subject(title: &str, after: &str) -> String {
 }
 
 /// Others' words as `plain` writes them, with what a forge would act on as code, which it leaves alone: what closes an issue,
-/// refers to one or calls somebody.
+/// refers to one or mentions a user.
 fn inert(words: &str, plain: &dyn Fn(&str) -> String) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut before: Vec<&str> = Vec::new();

@@ -193,7 +193,7 @@ fn a_users_edits_survive() {
     assert!(!env.exists(skill) && !env.exists(".mcp.json"));
 }
 
-// What is somebody else's is refused whole, with the way on; so is what there is no plugin for.
+// What another program made is refused whole, with the way on; so is what there is no plugin for.
 #[test]
 fn a_plugin_that_cannot_be_installed_changes_nothing() {
     let env = TestEnv::repo();

@@ -612,7 +612,7 @@ fn an_object_that_cannot_be_opened_is_not_damaged() {
         for errno in ["EACCES", "EMFILE"] {
             for command in ["checkpoint verify", "rollback --to @1 --edits discard"] {
                 let ran = env.sh(&format!(
-                    "strace -f -o /dev/null -P {} -e trace=openat -e inject=openat:error={errno} {recover} {command}",
+                    "strace -f -o /dev/null -P {} -e trace=open,openat -e inject=open,openat:error={errno} {recover} {command}",
                     file.display()
                 ));
                 assert_eq!(ran.code, 1, "{errno}: {command}: {ran:?}");

@@ -346,7 +346,7 @@ fn an_answer_that_cannot_be_written_is_no_success() {
     );
 }
 
-/// A word of somebody's that is like one of ours is not in colour.
+/// A word of another program that is like one of ours is not in colour.
 #[test]
 fn the_log_colours_only_what_is_its_own() {
     let env = TestEnv::repo();

@@ -423,7 +423,7 @@ fn gits_settings_and_hooks_go_back_with_it() {
     assert_eq!(env.mode(hook) & 0o777, 0o755);
     env.json(0, &["redo"]);
     assert_eq!(aliases(&env), "alias.old status\n");
-    // What somebody changed since stays.
+    // What a user changed since stays.
     env.json(0, &["undo"]);
     env.git(&["config", "alias.old", "diff"]);
     env.recover(&["discard", "--yes"]).expect(0);

@@ -59,6 +59,39 @@ fn commands_sync_what_has_to_be_durable_and_no_more() {
     assert_eq!(most, "");
 }
 
+// promise (the black box): the vault is synced where a run begins and ends, and nowhere else.
+#[test]
+fn a_checkpoint_waits_for_no_vault() {
+    let env = TestEnv::repo();
+    if env.sh("command -v strace").code != 0 {
+        return;
+    }
+    env.json(0, &["run", "--", "true"]);
+    env.json(0, &["checkpoint", "create", "--run", "m"]);
+    let synced = |args: &str| {
+        env.write("a.txt", args);
+        let recover = env!("CARGO_BIN_EXE_recover");
+        let calls = "fsync,fdatasync,syncfs,sync_file_range";
+        env.sh(&format!(
+            "strace -f -y -qq -o ../calls -e trace={calls} {recover} {args}"
+        ))
+        .expect(0);
+        let log = std::fs::read_to_string(env.root().join("calls")).expect("a log");
+        log.matches("/recover/vault/").count()
+    };
+    for args in [
+        "checkpoint create --run m",
+        "attempt start --run m",
+        "attempt fail --run m --message odd --no-rollback",
+        "status --run m",
+    ] {
+        assert_eq!(synced(args), 0, "{args}");
+    }
+    // At a run's begin and end each file that is new, with its folders.
+    let at_both_ends = synced("run -- true");
+    assert!((1..80).contains(&at_both_ends), "{at_both_ends}");
+}
+
 // speed: neither what is opened nor the run's view grows with the checkpoints.
 #[test]
 fn the_thousandth_checkpoint_costs_what_the_tenth_does() {

@@ -448,3 +448,93 @@ fn an_attempt_that_removes_the_whole_folder_is_taken_back() {
         2
     );
 }
+
+/// A first copy that cannot be written is none: nothing is brought back from it, and the next one completes it.
+#[test]
+fn an_incomplete_vault_is_not_believed() {
+    let env = TestEnv::repo();
+    let recover = env!("CARGO_BIN_EXE_recover");
+    // Only that file is larger than any may become.
+    let line = "head -c 3000000 /dev/zero > .git/info/large; ulimit -f 2000; trap '' XFSZ";
+    let said = env
+        .sh(&format!("{line}; {recover} checkpoint create"))
+        .expect(0);
+    assert!(said.stderr.contains("is not complete"), "{}", said.stderr);
+    let vault = vaults(&env)[0].clone();
+    assert_eq!(vault["state"], "incomplete", "{vault}");
+    let git = std::fs::read_dir(env.work().join(".git"))
+        .expect("listed")
+        .count();
+    env.sh("mv .git ../away").expect(0);
+    let into = env.root().join("again");
+    let restore = ["restore-project", &text(&vault["id"]), "--into"];
+    let refused = env.error(13, &[&restore[..], &[&into.to_string_lossy()]].concat());
+    assert!(
+        text(&refused["message"]).contains("not complete"),
+        "{refused}"
+    );
+    assert!(!into.exists());
+    let doctor = env.recover(&["doctor", "--repair", "--yes"]);
+    assert!(!doctor.stdout.contains("put "), "{}", doctor.stdout);
+    assert!(!env.exists(".git"));
+    env.sh("mv ../away .git").expect(0);
+    assert!(env.work().join(".git").read_dir().expect("listed").count() >= git);
+    env.write("a.txt", "two\n");
+    checkpoint(&env);
+    assert_eq!(vaults(&env)[0]["state"], "there");
+    let tree = seen(env.work());
+    env.sh("rm -rf .git").expect(0);
+    env.json(0, &["doctor", "--repair", "--yes"]);
+    assert_eq!(seen(env.work()), tree);
+    env.git(&["fsck", "--strict", "--no-dangling"]);
+}
+
+/// Killed at any step, it is repeated, or finished by `doctor --repair` once files were written.
+#[test]
+fn a_project_is_made_again_whatever_cuts_it_off() {
+    let (env, id) = repository();
+    if env.sh("command -v strace").code != 0 {
+        return;
+    }
+    let tree = seen(env.work());
+    let (place, recover) = (env.work().to_owned(), env!("CARGO_BIN_EXE_recover"));
+    let into = place.to_string_lossy().into_owned();
+    let calls = "rename,renameat,renameat2";
+    for step in [1, 2, 3, 4, 6, 9, 14, 22, 35] {
+        std::fs::remove_dir_all(&place).expect("removed");
+        let killed = format!(
+            "strace -f -qq -o /dev/null -e trace={calls} -e inject={calls}:signal=KILL:when={step} \
+             {recover} restore-project {into}"
+        );
+        let run = |line: &str| {
+            let mut command = env.command("sh");
+            command.args(["-c", line]).current_dir(env.root());
+            crate::env::Ran::of(&command.output().expect("sh starts"))
+        };
+        run(&killed);
+        let again = run(&format!("{recover} restore-project {into}"));
+        if again.code != 0 {
+            assert_eq!(again.code, 13, "{step}: {}", again.stderr);
+            assert!(
+                again.stderr.contains("has this project already")
+                    && again.stderr.contains("doctor --repair"),
+                "{step}: {}",
+                again.stderr
+            );
+            env.recover(&["doctor", "--repair", "--yes"]);
+            env.json(
+                0,
+                &[
+                    "checkpoint",
+                    "restore",
+                    &id,
+                    "--edits",
+                    "discard",
+                    "--restore-index",
+                ],
+            );
+        }
+        assert_eq!(seen(&place), tree, "{step}");
+        env.git(&["fsck", "--strict", "--no-dangling"]);
+    }
+}

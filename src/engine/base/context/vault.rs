@@ -76,6 +76,9 @@ impl Context {
             return None;
         }
         let vault = Vault::at(&self.all_vaults()?, &self.project())?;
+        if !vault.about.complete {
+            return None;
+        }
         // A folder without git that becomes a repository has lost nothing.
         let is_there = |repo: &Repo| vault.about.private || vault.is_of(repo);
         (!self.git().is_some_and(is_there)).then_some(vault)
