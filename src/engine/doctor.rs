@@ -404,6 +404,11 @@ fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<(
             continue;
         }
         let (code, message) = match found {
+            None if !repairable && (repair || checkpoint.damaged) => {
+                let why = "it has no reference, and its commit is gone";
+                damaged(context, repair, report, checkpoint, why)?;
+                continue;
+            }
             None => (
                 "missing_reference",
                 format!("{} has no reference", checkpoint.id),
@@ -432,6 +437,7 @@ fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<(
                 }
             },
         };
+        let repairable = repairable || found.is_none();
         report.error(code, checkpoint.id.as_str(), message, repairable);
     }
     // Reading every object takes too long to do it each time.

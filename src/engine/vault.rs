@@ -149,20 +149,26 @@ pub(crate) fn put_back(context: &Context) -> Result<Option<String>> {
     let Some(vault) = context.lost_vault() else {
         return Ok(None);
     };
-    let git_dir = vault.about.git_dir.path();
-    let store = Store::new(vault.about.state_dir.path(), context.lock_timeout());
-    put(vault, (&git_dir, &store), context.clock.now()).map(Some)
+    let place = (vault.about.git_dir.path(), vault.about.state_dir.path());
+    put(context, vault, place).map(Some)
 }
 
 /// Puts repository and ledger in place. Returns what was done.
-fn put(vault: &Vault, (git_dir, store): (&Path, &Store), now: Timestamp) -> Result<String> {
+fn put(
+    context: &Context,
+    vault: &Vault,
+    (git_dir, state_dir): (PathBuf, PathBuf),
+) -> Result<String> {
+    let git_dir = git_dir.as_path();
     let is_there = Vault::id_in(git_dir).as_ref() == Some(&vault.about.id);
     let replaced = if is_there {
         None
     } else {
-        vault.put_back(git_dir, now)?
+        vault.put_back(git_dir, context.clock.now())?
     };
     if let Some(ledger) = vault.read_ledger()? {
+        let store = Store::new(state_dir, context.lock_timeout())
+            .with_copy((!vault.about.private).then_some(git_dir));
         store.put_back(&ledger, vault.about.state_id.as_deref())?;
     }
     let mut text = format!("put {} back", git_dir.display());
@@ -217,7 +223,7 @@ pub(crate) fn put_back_removed(context: &Context) -> Result<Option<String>> {
     } else {
         "removed the git repository"
     };
-    let done = put(&vault, (&git_dir, context.store()), context.clock.now())?;
+    let done = put(context, &vault, (git_dir, context.store().dir().to_owned()))?;
     vault.give_objects(context.repo()?)?;
     context.warn(format!("the attempt {what}: recover {done}"));
     Ok(Some(format!("the attempt {what}; recover {done}")))
@@ -315,8 +321,7 @@ pub(crate) fn restore_project(
     context.check_writes("making a project again")?;
     std::fs::create_dir_all(&into).map_err(|error| Error::cannot("create", &into, error))?;
     let state_dir = below(vault.about.state_dir.path()).unwrap_or(vault.about.state_dir.path());
-    let store = Store::new(state_dir, context.lock_timeout());
-    put(&vault, (&git_dir, &store), context.clock.now())?;
+    put(context, &vault, (git_dir, state_dir))?;
     let project = context.at(&into)?;
     restored.checkpoint_id = put_files(&project, &vault, to)?;
     Ok(restored)

@@ -300,28 +300,34 @@ impl Store {
         vault_follows(|| copy.follow(&self.root, &self.ledger_path()));
     }
 
-    /// Puts a ledger from a vault into a state directory that has none, or only its beginning, with the directory's id.
+    /// Gives a state directory the ledger of a vault as its second copy, from which it is repaired like from any, and its id
+    /// where it has none. One with another id is of another place.
     pub fn put_back(&self, ledger: &[u8], id: Option<&str>) -> Result<(), StoreError> {
         let path = self.ledger_path();
-        let present = self.root.read_present(&path).map_err(self.io("read"))?;
-        if present.is_some_and(|present| !ledger.starts_with(&present)) {
+        let failed = || StoreError::io("put back", &path);
+        let own = self.id().map_err(failed())?;
+        let Some(copy) = self
+            .copy()
+            .filter(|_| own.is_none() || own.as_deref() == id)
+        else {
             return Ok(());
-        }
-        let private = self.private_dir();
-        let failed = StoreError::io("put back", &path);
-        let put = || {
-            self.root.create_dir_all(&private)?;
-            let identity = private.join(identity::FILE);
-            if let Some(id) = id
-                && self.root.kind(&identity)?.is_none()
-            {
-                let id = format!("{id}\n");
-                self.root.write(&identity, id.as_bytes(), Sync::All)?;
-            }
-            // Last: a ledger without its id would be of another place.
-            self.root.write(&path, ledger, Sync::All)
         };
-        put().map_err(failed)
+        let held = copy.root().read_present(copy.path()).map_err(failed())?;
+        if held.is_none_or(|held| ledger.starts_with(&held)) {
+            copy.replace(ledger).map_err(failed())?;
+        }
+        // Last: with its id, and without the copy, it would be new.
+        if let Some(id) = id.filter(|_| own.is_none()) {
+            let file = self.private_dir().join(identity::FILE);
+            let text = format!("{id}\n");
+            self.root
+                .create_dir_all(&self.private_dir())
+                .map_err(failed())?;
+            self.root
+                .write(&file, text.as_bytes(), Sync::All)
+                .map_err(failed())?;
+        }
+        Ok(())
     }
 
     /// The state directory.

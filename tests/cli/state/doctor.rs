@@ -258,6 +258,29 @@ fn missing_references_are_told() {
     env.json(0, &["checkpoint", "verify"]);
 }
 
+// A checkpoint whose commit is gone, too, is marked, and hinders nothing from then on.
+#[test]
+fn a_checkpoint_that_is_gone_is_marked_as_damaged() {
+    let env = recorded();
+    let name = env.git(&["for-each-ref", "--format=%(refname)", "refs/recover"]);
+    env.git(&["update-ref", "-d", name.lines().next().unwrap()]);
+    env.sh("rm -rf ~/.local/state/recover/vault; git gc -q --prune=now")
+        .expect(0);
+    let report = env.json(12, &["doctor"]);
+    assert_eq!(report["problems"][0]["code"], "missing_reference");
+    assert_eq!(report["problems"][0]["repairable"], true);
+    let repaired = env.recover(&["doctor", "--repair"]).expect(0);
+    assert!(
+        repaired.stdout.contains("as damaged"),
+        "{}",
+        repaired.stdout
+    );
+    let report = env.json(0, &["doctor"]);
+    assert_eq!(report["problems"][0]["code"], "damaged_checkpoint");
+    assert_eq!(report["problems"][0]["severity"], "warning");
+    env.json(0, &["checkpoint", "create"]);
+}
+
 // What cannot be cleared away is one finding, and hides none of the others.
 #[test]
 fn a_quarantine_that_cannot_be_cleared_hides_no_other_finding() {

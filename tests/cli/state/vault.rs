@@ -538,3 +538,31 @@ fn a_project_is_made_again_whatever_cuts_it_off() {
         env.git(&["fsck", "--strict", "--no-dangling"]);
     }
 }
+
+/// A write over `.git` and the ledger: the packs that were captured, and the ledger, are files of their own in the vault.
+#[test]
+fn a_ledger_that_was_written_over_comes_back_with_the_repository() {
+    let (env, _) = repository();
+    let before = env.json(0, &["status"]);
+    env.write("a.txt", "lost\n");
+    for file in [
+        ".git/HEAD",
+        ".git/recover/vault",
+        ".ultraplan/state/events.jsonl",
+        ".ultraplan/state/recover/identity",
+    ] {
+        env.write(file, "x\n");
+    }
+    let done = env.json(0, &["doctor", "--repair", "--yes"]);
+    assert!(text(&done["repaired"][0]).starts_with("put "), "{done}");
+    let after = env.json(0, &["status"]);
+    for field in ["run_id", "checkpoints", "status"] {
+        assert_eq!(after[field], before[field], "{field}");
+    }
+    env.json(
+        0,
+        &["checkpoint", "restore", "latest", "--edits", "discard"],
+    );
+    assert_ne!(env.read("a.txt"), "lost\n");
+    env.json(0, &["doctor"]);
+}
