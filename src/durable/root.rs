@@ -53,6 +53,8 @@ pub struct Root {
     anchor: PathBuf,
     /// Our own part, below the anchor.
     own: Option<PathBuf>,
+    /// Whether the anchor is made where it is missing.
+    made: bool,
 }
 
 impl Root {
@@ -61,15 +63,23 @@ impl Root {
         Self {
             anchor: folder.into(),
             own: Some(PathBuf::new()),
+            made: true,
         }
     }
 
-    /// A folder of which only the part `own` is ours.
+    /// A folder of which only the part `own` is ours. It is another program's: where it is missing, nothing makes it.
     pub fn with_own(folder: impl Into<PathBuf>, own: impl Into<PathBuf>) -> Self {
         Self {
             anchor: folder.into(),
             own: Some(own.into()),
+            made: false,
         }
+    }
+
+    /// The same folder, made where it is missing.
+    #[must_use]
+    pub fn made(self) -> Self {
+        Self { made: true, ..self }
     }
 
     /// A folder of which nothing is ours alone.
@@ -77,6 +87,7 @@ impl Root {
         Self {
             anchor: folder.into(),
             own: None,
+            made: true,
         }
     }
 
@@ -94,7 +105,7 @@ impl Root {
     pub fn inside(&self, folder: &Path) -> Self {
         Self {
             anchor: self.full(folder),
-            own: self.own.clone(),
+            ..self.clone()
         }
     }
 
@@ -282,7 +293,7 @@ impl Root {
     pub fn for_all(&self) -> Self {
         Self {
             own: None,
-            anchor: self.anchor.clone(),
+            ..self.clone()
         }
     }
 
@@ -351,7 +362,7 @@ impl Root {
         }
         let relative = self.relative(path)?;
         let mut dir = match self.open_anchor() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.made => {
                 self.create_anchor()?;
                 self.open_anchor()?
             }

@@ -218,7 +218,7 @@ pub(crate) fn put_back_removed(context: &Context) -> Result<Option<String>> {
         return Ok(None);
     };
     let git_dir = vault.about.git_dir.path();
-    let what = if git_dir.exists() {
+    let what = if git_dir.join("HEAD").exists() {
         "put another git repository in the place of this one"
     } else {
         "removed the git repository"

@@ -225,7 +225,7 @@ impl Store {
     pub fn of_project(project: &Path, lock_timeout: Duration) -> Self {
         let below = Path::new(".ultraplan").join("state");
         Self::at(
-            Root::with_own(project, below.clone()),
+            Root::with_own(project, below.clone()).made(),
             project.join(below),
             lock_timeout,
         )

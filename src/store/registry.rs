@@ -20,13 +20,12 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The folders in which `recover` has one of its own, the one for new ids first.
-    pub fn new(folders: impl IntoIterator<Item = PathBuf>) -> Self {
+    /// The folders in which `recover` has one of its own: a repository's, which is for new ids, and the user's.
+    pub fn new(repository: Option<&Path>, user: Option<PathBuf>) -> Self {
+        let repository = repository.map(|folder| Root::with_own(folder, OWN));
+        let user = user.map(|folder| Root::with_own(folder, OWN).made());
         Self {
-            places: folders
-                .into_iter()
-                .map(|folder| Root::with_own(folder, OWN))
-                .collect(),
+            places: repository.into_iter().chain(user).collect(),
         }
     }
 

@@ -173,3 +173,56 @@ fn a_run_in_another_process_space_is_left_to_work() {
         assert!(!log.contains("crash"), "{agent:?}: {log}");
     });
 }
+
+/// The folder of git, another repository in its place, all that git does not track, the whole project.
+#[test]
+fn what_an_agent_removed_is_back_before_the_next_attempt() {
+    let removals = [
+        ("rm -rf .git", true),
+        (
+            "rm -rf .git && git init -q && git add -A && git commit -q -m fresh",
+            true,
+        ),
+        ("git clean -q -f -d -x", false),
+        ("rm -rf \"$PWD\"", true),
+    ];
+    each(|agent, folder| {
+        for (removal, repository) in removals {
+            let answers = vec![
+                Answer::Runs(removal.to_owned()),
+                Answer::Says("I believe it is done."),
+                Answer::Runs("echo good > answer.txt".to_owned()),
+                Answer::Says("Now it is done."),
+            ];
+            let place = unrestricted(agent, folder, answers);
+            let env = &place.env;
+            env.git(&["branch", "other"]);
+            env.write("wip.txt", "hours of it\n");
+            let before = env.git(&["for-each-ref", "refs/heads"]);
+            let words = [
+                "--attempts",
+                "3",
+                "--on-failure",
+                "rollback",
+                "--feedback",
+                CHECK,
+            ];
+            let run = place.run(Start::Profile, 0, &options(agent, &words));
+            row(&place, Start::Profile, removal, &run);
+            let first = &run["iterations"][0]["attempts"][0]["failure"];
+            if repository {
+                assert_eq!(
+                    first["conditions"][0], "repository_removed",
+                    "{agent:?}: {run:#}"
+                );
+            }
+            assert_eq!(
+                env.git(&["for-each-ref", "refs/heads"]),
+                before,
+                "{agent:?}: {removal}"
+            );
+            assert_eq!(env.read("wip.txt"), "hours of it\n", "{agent:?}: {removal}");
+            env.git(&["fsck", "--strict", "--no-dangling"]);
+        }
+    });
+}

@@ -82,7 +82,7 @@ impl TrustRecord {
     pub(crate) fn new(home: Option<PathBuf>, subject: PathBuf, common: Option<&Path>) -> Self {
         let repository = common.map(|common| Root::with_own(common, OWN));
         Self {
-            root: home.map(|home| Root::with_own(home, OWN)),
+            root: home.map(|home| Root::with_own(home, OWN).made()),
             subject,
             repository,
         }

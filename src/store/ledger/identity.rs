@@ -157,7 +157,11 @@ mod tests {
     #[test]
     fn an_id_counts_only_where_it_is_known() {
         let folder = tempfile::tempdir().unwrap();
-        let registry = Registry::new(["ids", "older"].map(|name| folder.path().join(name)));
+        let registry = {
+            let ids = folder.path().join("ids");
+            std::fs::create_dir_all(&ids).unwrap();
+            Registry::new(Some(&ids), Some(folder.path().join("older")))
+        };
         let store =
             Store::new(folder.path().join("state"), Duration::ZERO).with_registry(registry.clone());
         assert!(!store.has_content() && !store.has_known_id().unwrap());

@@ -18,6 +18,11 @@ fn store() -> (tempfile::TempDir, Store) {
     (folder, store)
 }
 
+fn made(folder: &Path) -> PathBuf {
+    std::fs::create_dir_all(folder).unwrap();
+    folder.to_owned()
+}
+
 /// As each process opens it.
 fn open(dir: &Path) -> Store {
     Store::new(dir.to_owned(), Duration::from_secs(5))
@@ -235,7 +240,7 @@ fn run_folders_never_leave_the_state_directory() {
 fn a_ledger_that_is_set_back_from_outside_takes_no_budget_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("state");
-    let store = open(&dir).with_copy(Some(&folder.path().join("git")));
+    let store = open(&dir).with_copy(Some(&made(&folder.path().join("git"))));
     append(&store, vec![created("a")]);
     let early = fs::read(store.ledger_path()).unwrap();
     append(&store, vec![created("b")]);
@@ -472,7 +477,7 @@ fn bulk(name: &str, count: usize, bytes: usize) -> Vec<NewEvent> {
 fn a_long_ledger_compacts_itself_and_keeps_all_it_said() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("state");
-    let store = || open(&dir).with_copy(Some(&folder.path().join("git")));
+    let store = || open(&dir).with_copy(Some(&made(&folder.path().join("git"))));
     let small = created("first");
     append(&store(), vec![small]);
     let early = fs::read(store().ledger_path()).unwrap();

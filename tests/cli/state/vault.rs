@@ -373,7 +373,7 @@ fn an_attempt_that_replaces_the_repository_is_taken_back() {
     let env = quick();
     env.write("mine.txt", "uncommitted\n");
     let (head, branches) = (env.git(&["rev-parse", "HEAD"]), env.git(&["branch"]));
-    let agent = "if [ $RECOVER_ATTEMPT = 1 ]; then rm -rf .git a.txt mine.txt && git init -q -b trunk && \
+    let agent = "if [ $RECOVER_ATTEMPT = 1 ]; then until rm -rf .git a.txt mine.txt; do :; done; git init -q -b trunk && \
                  echo wrong > wrong.txt && git add -A && git commit -qm wrong; else echo right > right.txt; fi";
     let args = [
         "run",
@@ -565,4 +565,20 @@ fn a_ledger_that_was_written_over_comes_back_with_the_repository() {
     );
     assert_ne!(env.read("a.txt"), "lost\n");
     env.json(0, &["doctor"]);
+}
+
+/// Nothing of ours is written where the repository was, as if there were one.
+#[test]
+fn a_repository_that_an_attempt_moved_away_is_not_taken_for_another_one() {
+    let env = quick();
+    let agent = "[ $RECOVER_ATTEMPT = 2 ] || mv .git ../away.git";
+    let ran = env.recover(&["run", "--iterations", "1", "--", "sh", "-c", agent]);
+    let ran = ran.expect(0);
+    assert!(
+        ran.stderr.contains("removed the git repository"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!env.exists(".git/recover/replaced"));
+    env.git(&["fsck", "--strict", "--no-dangling"]);
 }

@@ -500,12 +500,7 @@ const OWN: [&str; 2] = ["events.jsonl", "recover"];
 /// Where the ids of our state directories are kept: in the folder that the work trees of a repository share, without one in
 /// the user's own. What was made before there was a repository stays known.
 pub(super) fn registry(common: Option<&Path>, setup: &Setup) -> Registry {
-    Registry::new(
-        common
-            .map(Path::to_owned)
-            .into_iter()
-            .chain(user_state_home(setup)),
-    )
+    Registry::new(common, user_state_home(setup))
 }
 
 /// `$XDG_STATE_HOME`, by default `~/.local/state`.

@@ -5,7 +5,8 @@ use super::*;
 /// A ledger of `count` events with its copy, and where those are.
 fn with_copy(count: usize) -> (tempfile::TempDir, Store, [PathBuf; 2]) {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(&folder.path().join("state")).with_copy(Some(&folder.path().join("git")));
+    let store =
+        open(&folder.path().join("state")).with_copy(Some(&made(&folder.path().join("git"))));
     for index in 0..count {
         append(&store, vec![created(&format!("run-{index}"))]);
     }
