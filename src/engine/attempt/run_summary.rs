@@ -416,7 +416,12 @@ fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed
     let added = changes.iter().filter_map(|change| change.added).sum();
     let deleted = changes.iter().filter_map(|change| change.deleted).sum();
     let (added, deleted) = (Some(added), Some(deleted));
-    Ok(Some(Changed::new(changes.len(), added, deleted, uncommitted)))
+    Ok(Some(Changed::new(
+        changes.len(),
+        added,
+        deleted,
+        uncommitted,
+    )))
 }
 
 /// The name of the report beside a run's logs.

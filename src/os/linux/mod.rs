@@ -9,9 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-use rustix::fs::{
-    AtFlags, FileType, OFlags, RawDir, RenameFlags, StatxAttributes, StatxFlags,
-};
+use rustix::fs::{AtFlags, FileType, OFlags, RawDir, RenameFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::pty::{OpenptFlags, openpt};
