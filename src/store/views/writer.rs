@@ -12,7 +12,7 @@ use crate::model::{Hint, RunKey, State};
 
 use super::super::error::StoreError;
 use super::super::ledger::{Exclusive, Store};
-use super::super::view_fingerprints::{ViewFingerprints, is_blank, is_damaged, print_of};
+use super::super::view_fingerprints::{ViewFingerprints, is_blank, is_damaged};
 use super::{View, of_run, shared};
 
 /// Gives the ledger's lock back and writes every view that events about `runs` may have changed. Returns what was recorded.
@@ -82,14 +82,15 @@ fn write(store: &Store, state: &State, views: Vec<View>) -> Result<Vec<PathBuf>,
             .as_ref()
             .is_ok_and(|present| present.as_ref() == Some(&view.content));
         if !path.starts_with(&private) {
-            shared.push((path.clone(), present, same, print_of(&view.content)));
+            let print = ViewFingerprints::print_of(&view.content);
+            shared.push((path.clone(), present, same, print));
         }
         if !same {
             outdated.push((path, view));
         }
     }
     if shared.iter().any(|(_, _, same, _)| !same) {
-        let mut written = ViewFingerprints::read(store.root(), &private);
+        let mut written = ViewFingerprints::read(store.root(), &store.fingerprints_path());
         for (path, present, same, print) in shared {
             let present = present.map_err(StoreError::io("read", &path))?;
             let place = place_of(store, &path);
@@ -100,7 +101,7 @@ fn write(store: &Store, state: &State, views: Vec<View>) -> Result<Vec<PathBuf>,
             }
             written.add(place, print);
         }
-        written.write(store.root(), &private);
+        written.write(store.root(), &store.fingerprints_path());
     }
     let mut written = Vec::new();
     for (path, view) in outdated {
