@@ -4,13 +4,12 @@ use std::ffi::OsString;
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt as _, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
-use super::refused::Refused;
 use super::root::{Root, create_in, kind_of, regular, stat};
 use super::temporary::temporary_prefix;
 use crate::os::sync_file;
@@ -31,28 +30,6 @@ impl Root {
     /// must exist.
     pub fn write(&self, path: &Path, content: &[u8], sync: Sync) -> io::Result<()> {
         self.put(path, content, None, sync, false)
-    }
-
-    /// Writes `content` over that of a file, which costs less than another file in its place: for caches that check
-    /// themselves when they are read, as a reader and whoever comes after a kill may find a part of each. A file with another
-    /// name somewhere is replaced, and so is one that is closed to this user.
-    pub fn overwrite(&self, path: &Path, content: &[u8]) -> io::Result<()> {
-        let file = match self.open_or_create(path) {
-            Err(error)
-                if Refused::of(&error).is_some()
-                    || error.kind() == io::ErrorKind::PermissionDenied =>
-            {
-                return self.write(path, content, Sync::Nothing);
-            }
-            opened => opened?,
-        };
-        file.write_all_at(content, 0)?;
-        let length = content.len() as u64;
-        if file.metadata()?.len() > length {
-            file.set_len(length)
-        } else {
-            Ok(())
-        }
     }
 
     /// Like [`Self::write`] with exactly these permission bits; at no instant has the content wider ones.

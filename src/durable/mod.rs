@@ -123,7 +123,6 @@ mod tests {
             is_refused(root.open_to_append(&at), &at);
             is_refused(root.create(&at), &at);
             is_refused(root.write(&at, b"x", Sync::All), &at);
-            is_refused(root.overwrite(&at, b"x"), &at);
             is_refused(root.check(Path::new(""), false), &at);
             is_refused(root.has(&at), &at);
             is_refused(root.create_dir_all(&at.join("deeper")), &at);
@@ -215,28 +214,6 @@ mod tests {
         let anew = Root::own(folder.path().join("new/state"));
         anew.create_dir_all(Path::new("")).unwrap();
         assert_eq!(mode("new/state"), 0o700);
-    }
-
-    #[test]
-    fn what_is_written_over_keeps_its_file_and_no_other_name() {
-        use std::os::unix::fs::MetadataExt as _;
-        let place = place();
-        let (cache, root) = (Path::new("cache"), &place.root);
-        root.overwrite(cache, b"the first, a long one").unwrap();
-        let file = place.inside.join(cache);
-        let inode = || file.metadata().unwrap().ino();
-        let first = inode();
-        for content in [&b"short"[..], b"", b"longer"] {
-            root.overwrite(cache, content).unwrap();
-            assert_eq!(
-                (root.read(cache).unwrap(), inode()),
-                (content.to_vec(), first)
-            );
-        }
-        std::fs::hard_link(&file, place.inside.join("elsewhere")).unwrap();
-        root.overwrite(cache, b"ours").unwrap();
-        assert_eq!(root.read(cache).unwrap(), b"ours");
-        assert_eq!(root.read(Path::new("elsewhere")).unwrap(), b"longer");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use rustix::{
 use super::refused::{Refused, Wanted};
 use super::sudo::{create_dir_all, give, give_to_sudo_caller};
 use crate::os;
-use crate::os::{open_without_links, rename_to_new, sync_file};
+use crate::os::{rename_to_new, sync_file};
 
 /// How a folder is opened, and a file that is nothing else.
 pub(crate) const FOLDER: OFlags = OFlags::RDONLY
@@ -144,16 +144,6 @@ impl Root {
     /// Opens a folder.
     pub(super) fn folder(&self, path: &Path) -> io::Result<OwnedFd> {
         let relative = self.relative(path)?;
-        if relative.as_os_str().is_empty() {
-            return self.open_anchor();
-        }
-        match open_without_links(&self.anchor.join(relative), FOLDER, Mode::empty()) {
-            Err(Errno::NOENT) => return Err(Errno::NOENT.into()),
-            Ok(open) => return Ok(open),
-            // A link above the root, an older kernel, a sandbox, or something on the way that is to be named: one folder
-            // after the other.
-            Err(_) => {}
-        }
         let mut dir = self.open_anchor()?;
         let mut at = self.anchor.clone();
         for name in relative {
@@ -184,60 +174,38 @@ impl Root {
         self.anchor.join(path)
     }
 
-    /// Opens a file that is there. `flags` say for what.
+    /// Opens a file from the descriptor of its folder; `flags` say for what. What is there and no file is not even opened.
     fn open_with(&self, path: &Path, flags: OFlags) -> io::Result<File> {
         let full = self.anchor.join(self.relative(path)?);
+        let (dir, name) = self.parent(path)?;
         let is_made = flags.contains(OFlags::CREATE);
+        let there = stat(&dir, name)?;
+        match &there {
+            None if is_made => {}
+            None => return Err(io::Error::from(io::ErrorKind::NotFound)),
+            Some(found) => regular(found, &full)?,
+        }
         let mode = if is_made {
             os::mode(self.file_mode(path))
         } else {
             Mode::empty()
         };
-        // A device is not even opened: what the path leads to now is either what is opened or refused there.
-        let there = rustix::fs::lstat(&full);
-        let is_new = is_made && there.as_ref().is_err_and(|error| *error == Errno::NOENT);
-        let is_usable = there.map_or(is_new, |found| kind_of(&found) == FileType::RegularFile);
-        let opened = if is_usable {
-            open_without_links(&full, flags | FILE, mode).ok()
-        } else {
-            None
-        };
-        let file = match opened {
-            Some(opened) => File::from(opened),
-            None => self.open_stepwise(path, &full, flags, mode)?,
-        };
+        let file = rustix::fs::openat(&dir, name, flags | FILE, mode)
+            .map(File::from)
+            .map_err(|error| match error {
+                // It was a file a moment ago.
+                Errno::LOOP => Refused::new(&full, FileType::Symlink, Wanted::File).into(),
+                error => io::Error::from(error),
+            })?;
         let found = rustix::fs::fstat(&file)?;
         regular(&found, &full)?;
-        if is_new {
-            give(self.parent(path)?.0, &file)?;
+        if there.is_none() {
+            give(&dir, &file)?;
         }
         if self.own.is_some() && found.st_size > SOLID && has_hole(&file, found.st_size)? {
             return Err(Refused::new(&full, FileType::RegularFile, Wanted::Solid).into());
         }
         Ok(file)
-    }
-
-    /// Opens a file from the descriptor of its folder: where it cannot be done in one call, or what is wrong is to be named.
-    fn open_stepwise(
-        &self,
-        path: &Path,
-        full: &Path,
-        flags: OFlags,
-        mode: Mode,
-    ) -> io::Result<File> {
-        let (dir, name) = self.parent(path)?;
-        match stat(&dir, name)? {
-            None if flags.contains(OFlags::CREATE) => {}
-            None => return Err(io::Error::from(io::ErrorKind::NotFound)),
-            Some(found) => regular(&found, full)?,
-        }
-        rustix::fs::openat(&dir, name, flags | FILE, mode)
-            .map(File::from)
-            .map_err(|error| match error {
-                // It was a file a moment ago.
-                Errno::LOOP => Refused::new(full, FileType::Symlink, Wanted::File).into(),
-                error => io::Error::from(error),
-            })
     }
 
     /// Whether `path` still names this open file. What is on the way is not asked about: the file was opened through it.

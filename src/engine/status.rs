@@ -3,13 +3,9 @@
 //! Noticing that something was recorded, by this process or another.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -38,7 +34,6 @@ use crate::policy::report::Night;
 use crate::policy::retry::{Outlook, ResumeOption, end_of_fix, manual_steps, resume_options};
 use crate::policy::secrets::redact;
 use crate::policy::text::escape;
-use crate::watch::Watcher;
 
 pub(crate) use crate::engine::attempt::run_summary::Retry;
 
@@ -526,8 +521,8 @@ pub(crate) fn note_look(context: &Context) {
     context.write_note(&seen(context), now.as_bytes());
 }
 
-/// How often the ledger is examined without a reason.
-const TICK: Duration = Duration::from_secs(1);
+/// How often the ledger is examined.
+const TICK: Duration = Duration::from_millis(100);
 
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -544,32 +539,14 @@ pub(crate) enum Noticed {
 #[derive(Debug)]
 pub(crate) struct Follow<'a> {
     context: &'a Context,
-    /// What the system reports of the state directory.
-    _watcher: Watcher,
-    wakes: Receiver<()>,
     length: u64,
 }
 
 impl<'a> Follow<'a> {
     /// Follows from now on.
-    pub(crate) fn new(context: &'a Context) -> Result<Self> {
-        let (sender, wakes) = channel();
-        let dir = context.store().dir();
-        let told = sender.clone();
-        let mut watcher = Watcher::new(dir, move || {
-            // Nobody listens any more at the very end.
-            let _ = told.send(());
-        });
-        watcher.follow(BTreeSet::from([dir.to_owned()]));
-        on_signal(context, move || {
-            let _ = sender.send(());
-        })?;
-        Ok(Self {
-            context,
-            _watcher: watcher,
-            wakes,
-            length: length(context),
-        })
+    pub(crate) fn new(context: &'a Context) -> Self {
+        let length = length(context);
+        Self { context, length }
     }
 
     /// Whether something was recorded since this was asked last, or a wait ended.
@@ -582,38 +559,20 @@ impl<'a> Follow<'a> {
     pub(crate) fn wait(&mut self, longest: Option<Duration>) -> Noticed {
         let begun = Instant::now();
         loop {
+            let left = longest.map_or(TICK, |longest| longest.saturating_sub(begun.elapsed()));
             if let Some(signal) = self.context.interrupts.pending() {
                 return Noticed::Stopped(signal.exit_code());
             }
             if self.has_changed() {
                 return Noticed::Recorded;
             }
-            let left = longest.map_or(TICK, |longest| longest.saturating_sub(begun.elapsed()));
             if left.is_zero() {
                 return Noticed::Nothing;
             }
-            // Woken up or not: the ledger says.
-            let _ = self.wakes.recv_timeout(left.min(TICK));
-            while self.wakes.try_recv().is_ok() {}
+            // A signal ends it, and is seen next.
+            let _ = self.context.interrupts.sleep(left.min(TICK));
         }
     }
-}
-
-/// Has `wake` called when a signal comes.
-pub(in crate::engine) fn on_signal(
-    context: &Context,
-    wake: impl FnOnce() + Send + 'static,
-) -> Result<()> {
-    let interrupts = context.interrupts.clone();
-    let wait = move || {
-        while interrupts.sleep(Duration::from_secs(3600)).is_ok() {}
-        wake();
-    };
-    let started = thread::Builder::new()
-        .name("on-signal".to_owned())
-        .spawn(wait);
-    started.context("cannot start a thread")?;
-    Ok(())
 }
 
 /// The length of the ledger; 0 where there is none.

@@ -386,11 +386,6 @@ impl Store {
         self.private_dir().join("views.lock")
     }
 
-    /// Up to which event they were written.
-    pub(super) fn views_mark_path(&self) -> PathBuf {
-        self.private_dir().join("views.mark")
-    }
-
     pub(super) fn lock_timeout(&self) -> Duration {
         self.lock_timeout
     }

@@ -22,4 +22,4 @@ pub use ledger::{NewEvent, Store};
 pub(crate) use masked::masked;
 pub use rebuild::salvage;
 pub(crate) use registry::{Foreign, Origin, Registry, new_id};
-pub(crate) use view_fingerprints::print_of;
+pub(crate) use view_fingerprints::ViewFingerprints;

@@ -16,26 +16,27 @@ const LONGEST_EMPTY: u64 = 4 << 10;
 /// The last contents of each place, the latest last. Two of them: a kill may come between the note and the view.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct ViewFingerprints {
+pub(crate) struct ViewFingerprints {
     by_place: BTreeMap<String, Vec<String>>,
 }
 
 impl ViewFingerprints {
-    fn file(private: &Path) -> PathBuf {
-        private.join("views.json")
-    }
-
-    /// What was noted in the private folder of a state directory. Without it every file counts as another system's: it is copied once too often.
-    pub(super) fn read(root: &Root, private: &Path) -> Self {
-        let read = root.read(&Self::file(private)).ok();
+    /// What was noted in this file. Without it every file counts as another system's: it is copied once too often.
+    pub(crate) fn read(root: &Root, file: &Path) -> Self {
+        let read = root.read(file).ok();
         read.and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default()
     }
 
+    /// What distinguishes two contents.
+    pub(crate) fn print_of(content: &[u8]) -> String {
+        format!("{:x}-{:08x}", content.len(), crc32fast::hash(content))
+    }
+
     /// Whether `content` is what was written there.
-    pub(super) fn is(&self, place: &Path, content: &[u8]) -> bool {
+    pub(crate) fn is(&self, place: &Path, content: &[u8]) -> bool {
         let known = self.by_place.get(&*place.to_string_lossy());
-        known.is_some_and(|known| known.contains(&print_of(content)))
+        known.is_some_and(|known| known.contains(&Self::print_of(content)))
     }
 
     /// The places, below the state directory or absolute.
@@ -48,8 +49,8 @@ impl ViewFingerprints {
         self.by_place.contains_key(&*place.to_string_lossy())
     }
 
-    /// What has this [`print_of`] is about to be written there.
-    pub(super) fn add(&mut self, place: &Path, print: String) {
+    /// What has this [`Self::print_of`] is about to be written there.
+    pub(crate) fn add(&mut self, place: &Path, print: String) {
         let known = self
             .by_place
             .entry(place.to_string_lossy().into_owned())
@@ -61,17 +62,24 @@ impl ViewFingerprints {
     }
 
     /// A note that a crash of the machine takes away costs a copy too many, not a view.
-    pub(super) fn write(&self, root: &Root, private: &Path) {
+    pub(crate) fn write(&self, root: &Root, file: &Path) {
         let written = serde_json::to_vec(self).map_err(io::Error::from);
-        if let Err(error) =
-            written.and_then(|bytes| root.write(&Self::file(private), &bytes, Sync::Nothing))
-        {
+        if let Err(error) = written.and_then(|bytes| root.write(file, &bytes, Sync::Nothing)) {
             tracing::debug!(%error, "what the views hold was not noted");
         }
     }
 }
 
 impl Store {
+    /// Where it is noted what was written in the places of the views.
+    pub(super) fn fingerprints_path(&self) -> PathBuf {
+        self.private_dir().join("views.json")
+    }
+
+    fn fingerprints(&self) -> ViewFingerprints {
+        ViewFingerprints::read(self.root(), &self.fingerprints_path())
+    }
+
     /// A view's content; `None` where there is none, or something that makes way for it and is not followed.
     pub fn view(&self, path: &Path) -> io::Result<Option<Vec<u8>>> {
         match self.root_of_view(path).read_present(path) {
@@ -113,15 +121,14 @@ impl Store {
             bytes.trim_ascii().is_empty()
                 || serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(bytes).is_ok()
         };
-        let is_ours =
-            || ViewFingerprints::read(self.root(), &self.private_dir()).knows(self.lane_file());
+        let is_ours = || self.fingerprints().knows(self.lane_file());
         let read = self.root_of_view(self.lane_file()).read(self.lane_file());
         read.is_ok_and(|bytes| !is_list(&bytes)) && !is_ours()
     }
 
     /// Files in the places of the views that are shared with other systems (L1, C1) which this program did not write.
     pub fn foreign_views(&self) -> Vec<PathBuf> {
-        let written = ViewFingerprints::read(self.root(), &self.private_dir());
+        let written = self.fingerprints();
         let is_foreign = |path: &PathBuf| {
             let place = path.strip_prefix(self.dir()).unwrap_or(path);
             let read = self.root_of_view(path).read(path);
@@ -135,7 +142,7 @@ impl Store {
 
     /// The views in places that other systems share which hold what was written there last.
     pub fn own_views(&self) -> Vec<PathBuf> {
-        let written = ViewFingerprints::read(self.root(), &self.private_dir());
+        let written = self.fingerprints();
         let is_own = |place: &PathBuf| {
             let path = self.dir().join(place);
             self.root_of_view(&path)
@@ -181,11 +188,6 @@ pub(super) fn is_damaged(content: &[u8]) -> bool {
     is_blank(content) || serde_json::from_slice::<serde::de::IgnoredAny>(content).is_err()
 }
 
-/// What distinguishes two contents.
-pub(crate) fn print_of(content: &[u8]) -> String {
-    format!("{:x}-{:08x}", content.len(), crc32fast::hash(content))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,13 +212,13 @@ mod tests {
     fn the_last_two_contents_are_ours() {
         let folder = tempfile::tempdir().unwrap();
         let place = Path::new("/a/recovery.json");
-        let root = Root::own(folder.path().to_owned());
-        let mut written = ViewFingerprints::read(&root, folder.path());
+        let (root, noted) = (Root::own(folder.path()), folder.path().join("views.json"));
+        let mut written = ViewFingerprints::read(&root, &noted);
         for content in [b"1", b"2", b"2", b"3"] {
-            written.add(place, print_of(content));
+            written.add(place, ViewFingerprints::print_of(content));
         }
-        written.write(&root, folder.path());
-        let written = ViewFingerprints::read(&root, folder.path());
+        written.write(&root, &noted);
+        let written = ViewFingerprints::read(&root, &noted);
         let ours = |content: &[u8]| written.is(place, content);
         assert_eq!((ours(b"1"), ours(b"2"), ours(b"3")), (false, true, true));
         assert!(!written.is(Path::new("/b/recovery.json"), b"3"));

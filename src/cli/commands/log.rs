@@ -47,7 +47,7 @@ pub(super) fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
 
 /// Tells events as they come, until a signal does; with `--json` one a line, as they are in the document of `log`.
 fn follow(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
-    let mut follow = status::Follow::new(context)?;
+    let mut follow = status::Follow::new(context);
     let mut tail = inspect::Tail::begin(context, args.limit)?;
     loop {
         match tell(context, &tail.lines, ui) {

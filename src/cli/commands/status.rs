@@ -69,7 +69,7 @@ fn watch(context: &Context, ui: &Ui) -> Result<Reply> {
         .hint(Hint::recover(["status", "--json"])));
     }
     let redraws = ui.width.is_some() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-    let mut follow = status::Follow::new(context)?;
+    let mut follow = status::Follow::new(context);
     let mut shown = None;
     loop {
         let text = once(context, ui)?.text;

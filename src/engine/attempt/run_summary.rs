@@ -38,11 +38,6 @@ const LINES_OF: usize = 5_000;
 /// This many commits from outside are read, the newest; the rest is counted.
 const OUTSIDE_OF: usize = 100;
 
-/// From so many changed files on what was found is noted: reading them again would take longer than all else that is shown.
-const NOTED_FROM: usize = 100;
-/// The same for files in all, by what checkpoints of them say beside their trees.
-const LARGE_FROM: u64 = 5_000;
-
 /// What came of a run; `None` where it has no attempts. What cannot be found out is left out.
 pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> Option<Night> {
     if run.iterations.count_attempts() == 0 {
@@ -400,9 +395,6 @@ fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed
     if first.id == good.id || first.tree == good.tree {
         return Ok(Some(Changed::new(0, Some(0), Some(0), ToAccept::Nothing)));
     }
-    if let Some(noted) = noted(context, run, (first, good)) {
-        return Ok(Some(noted));
-    }
     let repo = context.repo()?;
     let (before, after) = load_both(context, first, good)?;
     let is_output = outputs_of(&before, &after);
@@ -417,67 +409,19 @@ fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed
             uncommitted = ToAccept::Changes;
         }
     }
-    let found = if unlike > LINES_OF {
-        Changed::new(unlike, None, None, uncommitted)
-    } else {
-        let changes = changes_between(repo, &before, &after)?;
-        let added = changes.iter().filter_map(|change| change.added).sum();
-        let deleted = changes.iter().filter_map(|change| change.deleted).sum();
-        Changed::new(changes.len(), Some(added), Some(deleted), uncommitted)
-    };
-    if unlike >= NOTED_FROM || good.captured.files >= LARGE_FROM {
-        note(context, run, (first, good), found);
+    if unlike > LINES_OF {
+        return Ok(Some(Changed::new(unlike, None, None, uncommitted)));
     }
-    Ok(Some(found))
-}
-
-/// Where it is noted: a line with both checkpoints' trees, the numbers, and what there is to accept.
-fn path(context: &Context, run: &Run) -> PathBuf {
-    context.store().run_dir(&run.key).join("changed")
-}
-
-/// How what there is to accept is noted.
-const WORDS: [(ToAccept, &str); 2] = [
-    (ToAccept::Nothing, "nothing"),
-    (ToAccept::Changes, "changes"),
-];
-
-/// What was noted, where that is of these checkpoints.
-fn noted(
-    context: &Context,
-    run: &Run,
-    (first, good): (&Checkpoint, &Checkpoint),
-) -> Option<Changed> {
-    let bytes = context.store().root().read(&path(context, run)).ok()?;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    let numbers = text
-        .trim()
-        .strip_prefix(&format!("{} {} ", first.commit, good.commit))?;
-    let mut numbers = numbers.split(' ');
-    let changed = numbers.next()?.parse().ok()?;
-    let (added, deleted) = (numbers.next()?.parse().ok(), numbers.next()?.parse().ok());
-    let uncommitted = *WORDS
-        .iter()
-        .find(|(_, word)| numbers.clone().next() == Some(word))
-        .map(|(what, _)| what)?;
-    Some(Changed::new(changed, added, deleted, uncommitted))
-}
-
-fn note(context: &Context, run: &Run, (first, good): (&Checkpoint, &Checkpoint), found: Changed) {
-    let lines =
-        |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
-    let files = found.files;
-    let (added, deleted) = (lines(files.added), lines(files.deleted));
-    let mut words = WORDS.iter();
-    let uncommitted = words.find(|(what, _)| *what == found.uncommitted);
-    let text = format!(
-        "{} {} {} {added} {deleted} {}\n",
-        first.commit,
-        good.commit,
-        files.changed,
-        uncommitted.map_or("", |(_, word)| word)
-    );
-    context.write_note(&path(context, run), text.as_bytes());
+    let changes = changes_between(repo, &before, &after)?;
+    let added = changes.iter().filter_map(|change| change.added).sum();
+    let deleted = changes.iter().filter_map(|change| change.deleted).sum();
+    let (added, deleted) = (Some(added), Some(deleted));
+    Ok(Some(Changed::new(
+        changes.len(),
+        added,
+        deleted,
+        uncommitted,
+    )))
 }
 
 /// The name of the report beside a run's logs.

@@ -4,13 +4,13 @@
 //!
 //! Limits that another system's files in the places of our views impose until they are imported.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::import;
 use crate::durable::{Root, Sync};
@@ -27,7 +27,7 @@ use crate::store::views::{
     active_checkpoint, attempt_view, battle_of, battle_path, encode, has_lane_records,
     lane_records, recovery_state, rewrite_views,
 };
-use crate::store::{ACTIVE, ATTEMPTS, LANES, Origin, RECOVERY, print_of};
+use crate::store::{ACTIVE, ATTEMPTS, LANES, Origin, RECOVERY, ViewFingerprints};
 
 /// What was written, or would be.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
@@ -58,7 +58,9 @@ pub(crate) fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
     if let Some(to) = to {
         // The folder that was named is resolved; nothing is followed in it.
         let root = Root::shared(context.cwd().join(to));
-        let mut ours = Ours::read(context);
+        // What was written in other folders: it is written again, and what is another user's there is kept.
+        let noted = context.store().private_dir().join("synced.json");
+        let mut ours = ViewFingerprints::read(context.store().root(), &noted);
         for (path, content) in &views {
             let present = root.read_present(path);
             let present = present.with_context(|| format!("cannot read {}", path.display()))?;
@@ -74,11 +76,11 @@ pub(crate) fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
                     write(&root, path, content)?;
                 }
             }
-            ours.add(path, content);
+            ours.add(path, ViewFingerprints::print_of(content));
             tell(&mut synced, path, !same);
         }
         if !context.dry_run() {
-            ours.write(context)?;
+            ours.write(context.store().root(), &noted);
         }
         return Ok(synced);
     }
@@ -206,46 +208,6 @@ fn plain(whole: &str) -> String {
         format!("_{name}")
     } else {
         name
-    }
-}
-
-/// What other folders' files were written here, so that they are written again, and those of others are kept.
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-struct Ours {
-    by_path: BTreeMap<String, String>,
-}
-
-impl Ours {
-    fn place(context: &Context) -> PathBuf {
-        context.store().private_dir().join("synced.json")
-    }
-
-    /// Without it every file is another user's: kept once too often.
-    fn read(context: &Context) -> Self {
-        let read = context.store().root().read(&Self::place(context)).ok();
-        read.and_then(|bytes| serde_json::from_slice(&bytes).ok())
-            .unwrap_or_default()
-    }
-
-    fn is(&self, path: &Path, content: &[u8]) -> bool {
-        self.by_path.get(&*path.to_string_lossy()) == Some(&print_of(content))
-    }
-
-    fn add(&mut self, path: &Path, content: &[u8]) {
-        self.by_path
-            .insert(path.to_string_lossy().into_owned(), print_of(content));
-    }
-
-    fn write(&self, context: &Context) -> Result<()> {
-        if *self == Self::read(context) {
-            return Ok(());
-        }
-        write(
-            context.store().root(),
-            &Self::place(context),
-            &encode(self)?,
-        )
     }
 }
 

@@ -25,8 +25,8 @@ use crate::model::{Change, ManualFixSession, ObjectId, RunKey};
 use crate::process::{Interrupts, Show, Signal};
 use crate::watch::Watcher;
 
-/// How often other things are examined: whether the session is still open.
-const TICK: Duration = Duration::from_secs(1);
+/// How often other things are examined: whether the session is still open, and whether a signal came.
+const TICK: Duration = Duration::from_millis(200);
 /// What a watch reports.
 #[derive(Debug)]
 pub(crate) enum Step {
@@ -88,10 +88,6 @@ impl<'a> Watch<'a> {
             // Nobody listens any more at the very end.
             let _ = looks.send(Wake::Look);
         });
-        let signals = sender.clone();
-        status::on_signal(context, move || {
-            let _ = signals.send(Wake::Signal);
-        })?;
         let base = state
             .checkpoint(&session.checkpoint_id)
             .map(|base| base.tree.clone());
@@ -192,7 +188,6 @@ impl<'a> Watch<'a> {
             match wake {
                 Wake::Look => self.pace.report(now),
                 Wake::Asked(what) => self.told.push_back(Step::Asked(what)),
-                Wake::Signal => {}
             }
         }
     }
@@ -360,8 +355,6 @@ fn is_passing(error: &Error) -> bool {
 pub(crate) enum Wake {
     /// The system reported a change.
     Look,
-    /// A signal came.
-    Signal,
     /// A user asked.
     Asked(char),
 }

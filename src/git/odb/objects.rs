@@ -56,8 +56,6 @@ pub(in crate::git) struct ObjectWriter {
     large: Permits,
     /// Keeps the quarantine ours, and with it the worktree's lock.
     slot: Slot,
-    /// The file that packs are kept with, once there was one.
-    kept: PathBuf,
     /// When it began.
     begun: SystemTime,
     /// The names of the real packs when it began.
@@ -211,7 +209,6 @@ impl ObjectWriter {
         let doubts = others.has_damaged_pack || health::is_suspect(repo.own());
         Ok(Self {
             own: repo.own().clone(),
-            kept: own.join("keep"),
             quarantine,
             packs: pack::pack_names(&target),
             collected: AtomicBool::new(health::is_gc_announced(repo.common_dir())),

@@ -12,7 +12,7 @@ use git2::Oid;
 
 use super::format::{is_whole, loose_path};
 use super::pack::Pack;
-use crate::durable::{Kind, Root, Sync, cannot_link, create_dir_all, give_to_sudo_caller};
+use crate::durable::{Kind, Root, cannot_link, create_dir_all, give_to_sudo_caller};
 use crate::git::base::{
     At as _, Error, Result, WorkQueue, present, sync_folder, whole_is_cheaper, work_queue,
 };
@@ -221,26 +221,10 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
 /// What a file says that keeps a pack until a checkpoint refers to its objects.
 const KEEP: &str = "recover: until the checkpoint's reference is set";
 
-/// Gives a pack of the quarantine a file that keeps it; it becomes part of the database before the pack. It is a link to
-/// `kept` beneath `root`, which stays for the next: making a file costs more than giving one more name to it. What
-/// [`release_all`] would not know again is made anew.
-pub(super) fn write_keep(root: &Root, kept: &Path, pack: &mut Pack) -> Result<()> {
+/// Gives a pack of the quarantine a file that keeps it; it becomes part of the database before the pack.
+pub(super) fn write_keep(pack: &mut Pack) -> Result<()> {
     let keep = pack.file.with_extension("keep");
-    let text = format!("{KEEP}\n");
-    let link = || fs::hard_link(kept, &keep);
-    let is_whole = root
-        .read_if_possible(kept)
-        .is_ok_and(|found| found.is_some_and(|found| found == text.as_bytes()));
-    let linked = match is_whole.then(link) {
-        Some(Ok(())) => Ok(()),
-        _ => root
-            .write(kept, text.as_bytes(), Sync::Nothing)
-            .and_then(|()| link()),
-    };
-    if let Err(error) = linked {
-        tracing::debug!(%error, "a file that keeps a pack is not a link");
-        fs::write(&keep, text).at(&keep)?;
-    }
+    fs::write(&keep, format!("{KEEP}\n")).at(&keep)?;
     pack.keep = Some(keep);
     Ok(())
 }

@@ -33,6 +33,9 @@ pub(super) struct Mirror<'a> {
     pub copied: u64,
 }
 
+/// Copies the file of this name from a folder to another.
+type CopyFile<'a> = fn(&mut Mirror<'a>, &OwnedFd, &OwnedFd, &[u8]) -> io::Result<()>;
+
 /// How the files of a folder are compared with their copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
@@ -121,28 +124,42 @@ impl<'a> Mirror<'a> {
         let to = made(to, name)?;
         match rule {
             Rule::Changing => self.folder(&from, &to, path),
-            Rule::Fixed => self.fixed(&from, &to),
+            Rule::Fixed => self.deep(&from, &to, Self::fixed),
             Rule::Objects => self.objects(&from, &to),
             Rule::Left => Ok(()),
         }
     }
 
-    /// Files that never change, in folders at any depth.
-    fn fixed(&mut self, from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
+    /// Files in folders at any depth, each as `copy` has it.
+    fn deep(&mut self, from: &OwnedFd, to: &OwnedFd, copy: CopyFile<'a>) -> io::Result<()> {
         let mut here = Listing::default();
         here.read(&reopened(from)?)?;
         for (name, kind) in here.iter() {
             if known(from, name, kind)? == Some(FileType::Directory) {
                 let (from, to) = (openat::open_folder(from, name)?, made(to, name)?);
-                self.fixed(&from, &to)?;
+                self.deep(&from, &to, copy)?;
             }
         }
-        self.names(from, to, here.iter(), |_, name| {
-            if name.ends_with(b".lock") || is_temporary(name) {
-                return Ok(());
-            }
-            copy_changed(from, to, name)
+        self.names(from, to, here.iter(), |mirror, name| {
+            copy(mirror, from, to, name)
         })
+    }
+
+    /// A file that never changes.
+    fn fixed(_: &mut Self, from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> io::Result<()> {
+        if name.ends_with(b".lock") || is_temporary(name) {
+            return Ok(());
+        }
+        copy_changed(from, to, name)
+    }
+
+    /// A file of a loose object.
+    fn loose(&mut self, from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> io::Result<()> {
+        if name.len() >= 38 && name.iter().all(u8::is_ascii_hexdigit) {
+            self.linked(from, to, name)
+        } else {
+            Ok(())
+        }
     }
 
     /// An object database.
@@ -165,28 +182,10 @@ impl<'a> Mirror<'a> {
                         copy_changed(&inner, &copy, b"alternates")?;
                     }
                 }
-                _ => self.loose(&inner, &copy)?,
+                _ => self.deep(&inner, &copy, Self::loose)?,
             }
         }
         Ok(())
-    }
-
-    fn loose(&mut self, from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
-        let mut here = Listing::default();
-        here.read(&reopened(from)?)?;
-        for (name, kind) in here.iter() {
-            if known(from, name, kind)? == Some(FileType::Directory) {
-                let (from, to) = (openat::open_folder(from, name)?, made(to, name)?);
-                self.loose(&from, &to)?;
-            }
-        }
-        self.names(from, to, here.iter(), |mirror, name| {
-            if name.len() >= 38 && name.iter().all(u8::is_ascii_hexdigit) {
-                mirror.linked(from, to, name)
-            } else {
-                Ok(())
-            }
-        })
     }
 
     /// Packs: an index comes last, as git takes it for the whole.

@@ -201,8 +201,6 @@ pub(in crate::git) fn walk_order(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
 const MAGIC: &[u8; 8] = b"RCVCACH5";
 /// Bytes of an item beside its name.
 const ITEM: usize = 58;
-/// Up to so many bytes are written over what is there: what a kill may cost is soon read again.
-const SMALL: usize = 64 << 10;
 
 /// Bits of an item or folder.
 pub(in crate::git) mod flag {
@@ -418,12 +416,7 @@ impl Builder {
         put_length(&mut self.bytes, header.len());
         let checksum = crc32fast::hash(&self.bytes);
         self.bytes.extend_from_slice(&checksum.to_le_bytes());
-        let stored = if self.bytes.len() <= SMALL {
-            root.overwrite(file, &self.bytes)
-        } else {
-            root.write(file, &self.bytes, Sync::Nothing)
-        };
-        stored.at(file)
+        root.write(file, &self.bytes, Sync::Nothing).at(file)
     }
 }
 

@@ -9,9 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, StatxAttributes, StatxFlags,
-};
+use rustix::fs::{AtFlags, FileType, OFlags, RawDir, RenameFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::pty::{OpenptFlags, openpt};
@@ -67,17 +65,6 @@ pub(crate) fn enlarge_pipe(pipe: &OwnedFd) {
 /// How many bytes a pipe can hold.
 pub(crate) fn pipe_size(pipe: &OwnedFd) -> usize {
     rustix::pipe::fcntl_getpipe_size(pipe).unwrap_or(64 << 10)
-}
-
-/// Opens a path in one call in which the kernel follows no link.
-pub(crate) fn open_without_links(full: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
-    rustix::fs::openat2(
-        rustix::fs::CWD,
-        full,
-        flags,
-        mode,
-        ResolveFlags::NO_SYMLINKS,
-    )
 }
 
 /// Renames to a name that nothing may have yet; `Errno::EXIST` where something has it.

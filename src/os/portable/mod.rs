@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-use rustix::fs::{Dir, FileType, Mode, OFlags};
+use rustix::fs::{Dir, FileType, OFlags};
 use rustix::io::{Errno, FdFlags};
 use rustix::pty::{OpenptFlags, openpt};
 use rustix::time::ClockId;
@@ -59,11 +59,6 @@ pub(crate) fn enlarge_pipe(_pipe: &OwnedFd) {}
 /// How many bytes a pipe can hold.
 pub(crate) fn pipe_size(_pipe: &OwnedFd) -> usize {
     64 << 10
-}
-
-/// There is no such call here: `Errno::NOSYS`.
-pub(crate) fn open_without_links(_: &Path, _: OFlags, _: Mode) -> Result<OwnedFd, Errno> {
-    Err(Errno::NOSYS)
 }
 
 /// Renames to a name that nothing may have yet; `Errno::EXIST` where something has it.

@@ -1,10 +1,9 @@
 //! Writing views: one writer at a time, from what the ledger says when its turn comes.
 //!
 //! It is done without the ledger's lock, which others wait for to record something. Of several who wait for their turn the
-//! first writes what the events of all of them come to, and the others find nothing left to do.
+//! first writes what the events of all of them come to, and the others find it written.
 
 use std::io;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use crate::model::{Hint, RunKey, State};
 
 use super::super::error::StoreError;
 use super::super::ledger::{Exclusive, Store};
-use super::super::view_fingerprints::{ViewFingerprints, is_blank, is_damaged, print_of};
+use super::super::view_fingerprints::{ViewFingerprints, is_blank, is_damaged};
 use super::{View, of_run, shared};
 
 /// Gives the ledger's lock back and writes every view that events about `runs` may have changed. Returns what was recorded.
@@ -24,12 +23,6 @@ use super::{View, of_run, shared};
 /// an end: that is a warning.
 pub(crate) fn write_views(ledger: Exclusive, runs: &[&RunKey]) -> Result<Arc<State>, StoreError> {
     let (store, recorded) = ledger.release();
-    write_recorded(&store, recorded.last_seq, runs)?;
-    Ok(recorded)
-}
-
-/// [`write_views`] of what was recorded up to the event `seq`.
-fn write_recorded(store: &Store, seq: u64, runs: &[&RunKey]) -> Result<(), StoreError> {
     let _lock = match FileLock::acquire(
         store.root(),
         &store.views_lock_path(),
@@ -39,30 +32,22 @@ fn write_recorded(store: &Store, seq: u64, runs: &[&RunKey]) -> Result<(), Store
             tracing::warn!(
                 "what is written for others to read is not up to date: {holder} does not finish writing it"
             );
-            return Ok(());
+            return Ok(recorded);
         }
         lock => lock?,
     };
     let newest = store.load()?;
     // Who knows more of it writes it.
     if newest.newer.is_some() {
-        return Ok(());
+        return Ok(recorded);
     }
     let state = &newest.state;
-    let is_there = (seq..=state.last_seq).contains(&written_up_to(store));
-    let mut views = if is_there {
-        Vec::new()
-    } else {
-        shared(store, state)?
-    };
+    let mut views = shared(&store, state)?;
     for run in runs {
-        views.extend(of_run(store, state, run)?);
+        views.extend(of_run(&store, state, run)?);
     }
-    write(store, state, views)?;
-    if !is_there {
-        note_written(store, state.last_seq);
-    }
-    Ok(())
+    write(&store, state, views)?;
+    Ok(recorded)
 }
 
 /// Writes all views whatever was written before; returns those whose content changed.
@@ -74,28 +59,7 @@ pub(crate) fn rewrite_views(ledger: Exclusive) -> Result<Vec<PathBuf>, StoreErro
     for run in &state.runs {
         views.extend(of_run(&store, &state, &run.key)?);
     }
-    let written = write(&store, &state, views)?;
-    note_written(&store, state.last_seq);
-    Ok(written)
-}
-
-/// Up to which event the shared views were written last. Not synced, and no more than a hint: one that cannot be true is
-/// none.
-fn written_up_to(store: &Store) -> u64 {
-    let read = store.root().read(&store.views_mark_path()).ok();
-    let text = read.and_then(|bytes| String::from_utf8(bytes).ok());
-    // Earlier versions noted more than that in one line.
-    let line = text.as_deref().unwrap_or_default().lines().next();
-    line.and_then(|line| line.parse().ok()).unwrap_or(0)
-}
-
-/// In the place of the former one, which is as long: another file for it would cost more than all the rest of it.
-fn note_written(store: &Store, seq: u64) {
-    let file = store.root().open_or_create(&store.views_mark_path());
-    let text = format!("{seq:020}\n");
-    if let Err(error) = file.and_then(|file| file.write_all_at(text.as_bytes(), 0)) {
-        tracing::debug!(%error, "which views were written was not noted");
-    }
+    write(&store, &state, views)
 }
 
 /// Writes views but for those that hold exactly that already. What another system wrote in their places is copied to
@@ -118,14 +82,15 @@ fn write(store: &Store, state: &State, views: Vec<View>) -> Result<Vec<PathBuf>,
             .as_ref()
             .is_ok_and(|present| present.as_ref() == Some(&view.content));
         if !path.starts_with(&private) {
-            shared.push((path.clone(), present, same, print_of(&view.content)));
+            let print = ViewFingerprints::print_of(&view.content);
+            shared.push((path.clone(), present, same, print));
         }
         if !same {
             outdated.push((path, view));
         }
     }
     if shared.iter().any(|(_, _, same, _)| !same) {
-        let mut written = ViewFingerprints::read(store.root(), &private);
+        let mut written = ViewFingerprints::read(store.root(), &store.fingerprints_path());
         for (path, present, same, print) in shared {
             let present = present.map_err(StoreError::io("read", &path))?;
             let place = place_of(store, &path);
@@ -136,7 +101,7 @@ fn write(store: &Store, state: &State, views: Vec<View>) -> Result<Vec<PathBuf>,
             }
             written.add(place, print);
         }
-        written.write(store.root(), &private);
+        written.write(store.root(), &store.fingerprints_path());
     }
     let mut written = Vec::new();
     for (path, view) in outdated {
@@ -221,61 +186,4 @@ fn write_view(store: &Store, path: &Path, view: &View) -> Result<(), StoreError>
         root.replace(path, &view.content, view.sync)
     };
     write().map_err(StoreError::io("write", path))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::model::event::Payload;
-    use crate::model::run::RunSpec;
-    use crate::model::time::Timestamp;
-    use crate::store::NewEvent;
-
-    /// Records a run and its first attempt; the sequence of that.
-    fn record(store: &Store, id: &str) -> u64 {
-        let key = RunKey::new(id, None, None);
-        let (session, spec) = (id.to_owned(), Box::new(RunSpec::default()));
-        let created = Payload::RunCreated {
-            task_id: None,
-            session: id.to_owned(),
-            worktree: "/w".into(),
-            spec,
-        };
-        let started = Payload::AttemptStarted {
-            iteration: 1,
-            attempt: 1,
-            approach: None,
-            subtask: id.to_owned(),
-            session,
-            head: None,
-            supervisor: None,
-            log_path: None,
-            fallback: false,
-        };
-        let events = [created, started].map(|payload| NewEvent::about(&key, payload));
-        let mut ledger = store.lock().unwrap();
-        ledger
-            .append(Timestamp::from_millis(1_790_000_000_000), events.into())
-            .unwrap();
-        ledger.release().1.last_seq
-    }
-
-    // Of three processes the second writes for the first. When the first comes to its turn the third has recorded
-    // something and not written it yet: that there is nothing to do for the first does not mean so for the third.
-    #[test]
-    fn who_has_nothing_left_to_write_leaves_the_rest_to_others() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(folder.path().join("state"), Duration::from_secs(5));
-        let write = |seq| write_recorded(&store, seq, &[]).unwrap();
-        let (first, second) = (record(&store, "a"), record(&store, "b"));
-        write(second);
-        let third = record(&store, "c");
-        write(first);
-        write(third);
-        let history = std::fs::read(store.dir().join("attempt_history.json")).unwrap();
-        let history: serde_json::Value = serde_json::from_slice(&history).unwrap();
-        assert!(history["subtasks"]["c"].is_object(), "{history}");
-    }
 }

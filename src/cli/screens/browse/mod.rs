@@ -72,7 +72,7 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<Hint>> {
     let mut terminal = Ansi::enter()
         .and_then(Terminal::new)
         .context("cannot draw on the terminal")?;
-    let mut follow = status::Follow::new(context)?;
+    let mut follow = status::Follow::new(context);
     let mut made = Made::default();
     let (mut dirty, mut glanced) = (true, Instant::now());
     loop {

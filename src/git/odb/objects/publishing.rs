@@ -111,8 +111,7 @@ impl ObjectWriter {
             {
                 pack.is_small = owned_objects::note_small(root, folder, &pack.name());
             }
-            publish::write_keep(&self.own, &self.kept, pack)
-                .inspect_err(|error| state.give_up(error))?;
+            publish::write_keep(pack).inspect_err(|error| state.give_up(error))?;
             state.needs.keeps = true;
         }
         let published = self
@@ -143,7 +142,7 @@ impl ObjectWriter {
             self.state().staged.push(Staged::Pack(pack));
             return Ok(());
         }
-        publish::write_keep(&self.own, &self.kept, &mut pack)?;
+        publish::write_keep(&mut pack)?;
         let pack = Staged::Pack(pack);
         let published = self.place(std::slice::from_ref(&pack), None)?;
         let mut state = self.state();
@@ -253,7 +252,7 @@ impl ObjectWriter {
         }
         let result = self.make_pack(state).and_then(|mut pack| {
             if keep {
-                publish::write_keep(&self.own, &self.kept, &mut pack)?;
+                publish::write_keep(&mut pack)?;
                 state.needs.keeps = true;
             }
             self.place(&[Staged::Pack(pack)], None)

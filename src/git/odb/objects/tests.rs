@@ -617,24 +617,6 @@ fn a_pack_that_a_dead_process_kept_is_let_go_of() {
     assert!(packs.join("pack-2.keep").exists());
 }
 
-#[test]
-fn what_keeps_a_pack_is_known_again_whatever_was_left() {
-    let place = Place::new();
-    let kept = place.repo.recover_dir().unwrap().join("keep");
-    for (seed, left) in [(1, ""), (1000, "another's")] {
-        fs::write(&kept, left).unwrap();
-        let writer = place.writer();
-        write_all(&writer, &contents(seed, 3));
-        writer.publish().unwrap();
-        let keeps = place.packs(".keep");
-        let text = fs::read_to_string(&keeps[0]).unwrap();
-        assert!(
-            keeps.len() == 1 && text.starts_with("recover: until"),
-            "{left:?}: {keeps:?} {text:?}"
-        );
-    }
-}
-
 // snapshot.md (Speed): a capture that is stopped again and again comes to its end, as each one finds what those before it
 // have stored, but for the last portion.
 #[test]

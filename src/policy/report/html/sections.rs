@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use super::{Line, Lines, Page, badge, chart, command, fact, folded, mono, none, section, tone};
+use super::{Line, Lines, Page, badge, command, fact, folded, mono, none, section, tone};
 use crate::model::IterationStatus;
 use crate::model::agent_record::usage_text;
 use crate::model::decision::Budget;
@@ -29,7 +29,6 @@ impl Page<'_> {
             main {
                 (self.to_look_at())
                 (self.iterations())
-                (chart(self))
                 (self.files())
                 (self.other_actions())
                 (self.checkpoints())
