@@ -78,9 +78,9 @@ pub(crate) fn again(context: &Context, run: &Run, path: &Path) -> Result<TaskLis
 /// Reads a list; the file is named in errors as in `shown`.
 fn read(place: &Path, shown: &Path) -> std::result::Result<Listed, String> {
     let (root, name) = Root::of_file(place);
-    let bytes = root.read_at_most(Path::new(name), LARGEST);
-    let bytes =
-        bytes.map_err(|error| format!("cannot read the tasks of {}: {error}", shown.display()))?;
+    let read = present(root.read_at_most(Path::new(name), LARGEST));
+    let read = read.map_err(|error| format!("cannot read {}: {error}", shown.display()))?;
+    let bytes = read.ok_or_else(|| format!("there is no file {}", shown.display()))?;
     let text = str::from_utf8(&bytes).map_err(|error| {
         let line = line_at(&bytes, error.valid_up_to());
         format!("{}:{line}: this is no UTF-8", shown.display())

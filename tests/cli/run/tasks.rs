@@ -289,7 +289,8 @@ fn what_is_no_list_is_refused_with_its_line() {
     let large = refused("l.md", &"- [ ] a\n".repeat(200_000));
     assert!(large.contains("it has more than 1048576 bytes"), "{large}");
     assert!(refused("l.md", "x\n").contains("no open task"));
-    assert!(env.error(2, &["run", "--tasks", "none.md", "--", "true"])["message"].is_string());
+    let missing = env.error(2, &["run", "--tasks", "none.md", "--", "true"]);
+    assert_eq!(missing["message"], "there is no file none.md");
     assert_eq!(
         env.json(0, &["runs", "--all"])["runs"],
         serde_json::json!([])
