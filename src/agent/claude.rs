@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{count, document, error, items, objects, status, text, text_at};
-use crate::model::agent_record::{AgentError, AgentKind, AgentRecord, Tokens};
+use crate::model::Timestamp;
+use crate::model::agent_record::{AgentError, AgentKind, AgentRecord, LimitLeft, Tokens};
 
 /// Reads the result record; without one, the last API error that an assistant record carries.
 pub(super) fn read(stdout: &[u8]) -> AgentRecord {
@@ -228,4 +229,27 @@ fn rate_limit(record: &mut AgentRecord, object: &Value) {
     let rejected = text(info, "status") == Some("rejected");
     let resets_at = info.get("resetsAt").and_then(Value::as_i64);
     record.resets_at = if rejected { resets_at } else { None };
+    record.limit_left = info
+        .get("utilization")
+        .and_then(Value::as_f64)
+        .zip(resets_at)
+        .and_then(|(used, seconds)| left_of(used, seconds))
+        .into_iter()
+        // There are several limits.
+        .chain(record.limit_left)
+        .min_by_key(|limit| limit.percent);
+}
+
+/// What a limit has left of which this part is used; `None` where that is no part of it.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "between 0 and 100"
+)]
+fn left_of(used: f64, resets_at: i64) -> Option<LimitLeft> {
+    let left = (1.0 - used) * 100.0;
+    (0.0..=100.0).contains(&left).then(|| LimitLeft {
+        percent: left.round() as u8,
+        resets_at: Timestamp::from_millis(resets_at.saturating_mul(1000)),
+    })
 }

@@ -341,8 +341,10 @@ impl View {
                 self.usage = run.usage().text().unwrap_or_default();
                 self.doing = Some(Doing::now(What::Command { deadline }));
                 let iterations = of(run.spec.iterations_total);
+                let task = run.spec.task(iteration);
+                let task = task.map_or_else(String::new, |task| format!(" ({})", escape(&task.id)));
                 vec![format!(
-                    "Iteration {iteration}{iterations}, attempt {attempt}{}",
+                    "Iteration {iteration}{iterations}{task}, attempt {attempt}{}",
                     of(limit)
                 )]
             }

@@ -19,6 +19,7 @@ use crate::engine::run::fix_session::Fix;
 use crate::engine::run::{Driven, Outcome};
 use crate::model::decision::Wait;
 use crate::model::run_line::{IterationLine, iterations};
+use crate::model::tasks::TaskLine;
 use crate::model::{
     Checkpoint, CheckpointId, Condition, Decision, Failure, FeedbackResults, Hint,
     ManualFixSession, PathReason, Run, RunKey, RunLine, Standing, Strategy,
@@ -85,6 +86,9 @@ pub(crate) fn lane(context: &Context, key: Option<&RunKey>) -> Result<Option<Lan
 struct Course<'a> {
     baseline: Option<&'a FeedbackResults>,
     iterations: Vec<IterationLine<'a>>,
+    /// The tasks of a run that works through a list.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tasks: Vec<TaskLine>,
     decision: Option<&'a Decision>,
     #[serde(flatten)]
     wait: Wait,
@@ -107,6 +111,7 @@ impl<'a> Course<'a> {
         Self {
             baseline: run.baseline.as_ref(),
             iterations: iterations(run),
+            tasks: run.task_lines(),
             decision,
             wait: standing.wait(context.clock.now()),
             report_path: report.map(Path::to_string_lossy),

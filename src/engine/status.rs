@@ -26,6 +26,7 @@ use crate::model::agent_record::{Usage, UsageFields};
 use crate::model::decision::{Budget, Wait};
 use crate::model::run::{Parked, TermChange};
 use crate::model::run_line::{IterationLine, run_line};
+use crate::model::tasks::TaskLine;
 use crate::model::{
     CheckpointId, Decision, Failure, FeedbackLoop, FeedbackResults, ManualFixSession,
     ManualFixStatus, Place, ProcessId, Run, RunKey, RunLine, RunStatus, State, Timestamp, ToldStep,
@@ -177,6 +178,9 @@ pub(crate) struct StatusDocument<'a> {
     baseline: Option<&'a FeedbackResults>,
     /// The latest 20.
     iterations: Vec<IterationLine<'a>>,
+    /// The tasks of a run that works through a list.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tasks: Vec<TaskLine>,
     steps: Vec<ToldStep>,
     /// The copy of the repository outside of it.
     vault: VaultStatus,
@@ -237,6 +241,7 @@ impl<'a> StatusDocument<'a> {
                 .into_iter()
                 .map(IterationLine::from)
                 .collect(),
+            tasks: run.task_lines(),
             steps: run.steps.iter().map(|step| step.told(&run.key)).collect(),
             vault: vault::status(context),
             ended: &status.ended,

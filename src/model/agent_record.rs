@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
+use super::Timestamp;
 use super::failure::EvidenceSource;
 
 /// An agent program whose records are understood.
@@ -73,6 +74,15 @@ pub fn is_session_id(text: &str) -> bool {
         && text.bytes().all(is_plain)
 }
 
+/// What a usage limit of an account has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitLeft {
+    /// Percent of the limit.
+    pub percent: u8,
+    /// When it is whole again.
+    pub resets_at: Timestamp,
+}
+
 /// The error that ended an agent's run, in its own words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentError {
@@ -122,6 +132,8 @@ pub struct AgentRecord {
     pub retry_after_seconds: Option<u64>,
     /// When a usage limit resets, in seconds since the Unix epoch.
     pub resets_at: Option<i64>,
+    /// What the account's tightest limit has left by the last word on it.
+    pub limit_left: Option<LimitLeft>,
     /// Tools that the run was not allowed to use.
     pub permission_denials: Vec<String>,
     /// The last text of the run.
@@ -149,6 +161,7 @@ impl AgentRecord {
             turns: None,
             retry_after_seconds: None,
             resets_at: None,
+            limit_left: None,
             permission_denials: Vec::new(),
             final_text: None,
             tool_error: None,

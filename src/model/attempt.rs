@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::agent_record::{Tokens, Usage};
+use super::agent_record::{LimitLeft, Tokens, Usage};
 use super::decision::BudgetScope;
 use super::id::FixId;
 use super::{
@@ -209,6 +209,9 @@ pub struct Attempt {
     /// The usage limit that its agent ended with, where what it left passed all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Box<Failure>>,
+    /// What the account's tightest limit had left, where the agent's records say that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_left: Option<LimitLeft>,
 }
 
 impl Attempt {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::agent_record::{Tokens, Usage};
+use super::agent_record::{LimitLeft, Tokens, Usage};
 use super::attempt::Preconditions;
 use super::import::Imported;
 use super::run::Leftover;
@@ -419,6 +419,9 @@ pub struct AttemptEnd {
     /// The usage limit that its agent ended with, where what it left passed all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Box<Failure>>,
+    /// What the account's tightest limit had left, where the agent's records say that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_left: Option<LimitLeft>,
 }
 
 impl AttemptEnd {

@@ -24,6 +24,7 @@ pub(crate) mod selector;
 pub(crate) mod spec;
 pub(crate) mod state;
 pub(crate) mod step;
+pub(crate) mod tasks;
 pub(crate) mod time;
 pub(crate) mod vault;
 
@@ -52,6 +53,7 @@ pub(crate) use remote::Claim;
 pub(crate) use run::{Run, RunSpec, RunStatus};
 pub(crate) use run_line::RunLine;
 pub(crate) use selector::Selector;
+pub(crate) use spec::{Task, TaskList};
 pub(crate) use state::{Named, State};
 pub(crate) use step::{Step, StepEnd, StepStatus, ToldStep};
 pub(crate) use time::Timestamp;

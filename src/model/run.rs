@@ -600,6 +600,9 @@ impl Run {
 
     /// The iteration that comes after `number`: what is done or given up is not done again.
     pub fn iteration_after(&self, number: u32) -> u32 {
+        if let Some(list) = &self.spec.tasks {
+            return self.task_after(list, number);
+        }
         let is_over = |number: &u32| {
             let status = self.iterations.status(*number);
             matches!(

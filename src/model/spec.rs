@@ -1,5 +1,6 @@
 //! The settings that a run was started with: command, prompt, checks, limits; `resume` uses them again.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -23,6 +24,12 @@ pub struct RunSpec {
     /// The base prompt.
     #[serde(default)]
     pub prompt: Option<String>,
+    /// The tasks that are its iterations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<TaskList>,
+    /// Percent of the account's tightest limit that no other task is begun with less of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserve: Option<u8>,
     /// A shell command that ends the run when it passes.
     #[serde(default)]
     pub until: Option<String>,
@@ -150,6 +157,92 @@ impl RunSpec {
                     .map(|(what, _)| what.to_owned()),
             )
             .collect()
+    }
+}
+
+/// The tasks of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "task_list")]
+pub struct TaskList {
+    /// The file that has them: relative to the work tree where it is in it, else absolute.
+    pub file: FolderId,
+    /// In the order of their iterations: the first is iteration 1.
+    pub tasks: Vec<Task>,
+    /// Tasks that an attempt added to the file: none of them is run.
+    #[serde(default)]
+    pub to_review: Vec<String>,
+}
+
+/// A task, with the terms in which it differs from its run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "task")]
+pub struct Task {
+    /// Its name, one line; of an item of a Markdown list its text.
+    pub id: String,
+    /// What is added to the run's prompt.
+    pub prompt: String,
+    /// The tasks that have to pass before it begins.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// Its checks, in place of the run's of the same names or beside them.
+    #[serde(default)]
+    pub feedback: Vec<FeedbackLoop>,
+    /// Its attempts, the first included.
+    #[serde(default)]
+    pub attempts: Option<u32>,
+    /// The time limit of each attempt.
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+}
+
+impl TaskList {
+    /// How many tasks are run.
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.tasks.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The longest prompt that a task gets, with the run's in front.
+    pub fn longest_prompt(&self, prompt: Option<&str>) -> Option<String> {
+        let longest = self.tasks.iter().max_by_key(|task| task.prompt.len())?;
+        Some(joined(prompt, longest))
+    }
+
+    /// The iteration of a task.
+    pub(super) fn iteration_of(&self, id: &str) -> Option<u32> {
+        let at = self.tasks.iter().position(|task| task.id == id)?;
+        u32::try_from(at).ok()?.checked_add(1)
+    }
+}
+
+/// The prompt of a run with that of a task.
+fn joined(prompt: Option<&str>, task: &Task) -> String {
+    match prompt {
+        Some(prompt) => format!("{}\n\n{}", prompt.trim_end(), task.prompt),
+        None => task.prompt.clone(),
+    }
+}
+
+impl RunSpec {
+    /// The task of an iteration, where the run works through a list.
+    pub fn task(&self, iteration: u32) -> Option<&Task> {
+        let at = usize::try_from(iteration.checked_sub(1)?).ok()?;
+        self.tasks.as_ref()?.tasks.get(at)
+    }
+
+    /// The terms of an iteration: those of its task where it has its own, else the run's.
+    pub fn terms(&self, iteration: u32) -> Cow<'_, Self> {
+        let Some(task) = self.task(iteration) else {
+            return Cow::Borrowed(self);
+        };
+        let mut spec = self.clone();
+        spec.prompt = Some(joined(self.prompt.as_deref(), task));
+        for own in &task.feedback {
+            spec.feedback.retain(|known| known.name != own.name);
+            spec.feedback.push(own.clone());
+        }
+        spec.attempts = task.attempts.or(self.attempts);
+        spec.timeout_ms = task.timeout_ms.or(self.timeout_ms);
+        Cow::Owned(spec)
     }
 }
 

@@ -21,4 +21,5 @@ pub(crate) mod retention;
 pub(crate) mod retry;
 pub(crate) mod secrets;
 pub(crate) mod settings;
+pub(crate) mod tasks;
 pub(crate) mod text;

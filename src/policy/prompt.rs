@@ -40,7 +40,7 @@ pub(crate) struct PromptParts<'a> {
 /// The prompt; `None` when there is nothing at all to say.
 pub(crate) fn prompt(parts: &PromptParts<'_>) -> Option<String> {
     let mut sections = Vec::new();
-    if let Some(base) = parts.run.spec.prompt.as_deref() {
+    if let Some(base) = parts.run.terms().prompt.as_deref() {
         sections.push(base.trim_end().to_owned());
     }
     // What failed in an iteration that was given up is no error of this one; that of a later one, which the run went back
@@ -159,19 +159,13 @@ fn failed_context(parts: &PromptParts<'_>, failure: &Failure) -> String {
 fn failing_checks(parts: &PromptParts<'_>, failure: &Failure) -> Option<String> {
     let mut attempts = parts.run.iterations.attempts_on(parts.subtask).rev();
     let is_of = |attempt: &&Attempt| attempt.failure.as_ref() == Some(failure);
+    let terms = parts.run.terms();
     let failed = attempts
         .find_map(|(_, attempt)| Some(attempt).filter(is_of))?
         .feedback_results
         .iter()
         .filter(|(_, result)| !result.passed)
-        .filter_map(|(name, _)| {
-            parts
-                .run
-                .spec
-                .feedback
-                .iter()
-                .find(|check| check.name == *name)
-        });
+        .filter_map(|(name, _)| terms.feedback.iter().find(|check| check.name == *name));
     let lines: Vec<String> = failed
         .map(|check| format!("- {}: {}", check.name, check.command))
         .collect();

@@ -21,6 +21,8 @@ const ALL: &[(&str, &[Example])] = examples! {
             => "repeat a command until it exits with 0, five times at most",
         "recover run --until 'grep -q DONE plan.md' -- ./loop.sh"
             => "go on until another command passes",
+        "recover run --tasks TASKS.md --agent claude"
+            => "work through a checklist, each task with its own attempts",
         "recover run --wait=30m --agent claude --prompt-file task.md"
             => "in a job: wait for limits and outages half an hour in all",
         "recover run --series night --agent claude --prompt-file task.md"

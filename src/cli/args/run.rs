@@ -16,7 +16,7 @@ use crate::model::run::{OnFailure, SessionMode};
 /// Takes checkpoints, runs the checks, retries and rolls back, until the command is done or needs a person. Where no
 /// command is given or configured, --agent NAME starts the agent as its profile says, with leave to edit files.
 ///
-/// CMD gets RECOVER_RUN_ID, RECOVER_ITERATION, RECOVER_ATTEMPT, RECOVER_PROMPT_FILE, RECOVER_FAILURE_CONTEXT (a
+/// CMD gets RECOVER_RUN_ID, RECOVER_ITERATION, RECOVER_TASK (with --tasks), RECOVER_ATTEMPT, RECOVER_PROMPT_FILE, RECOVER_FAILURE_CONTEXT (a
 /// JSON file; absent at a first attempt) and RECOVER_AGENT_SESSION; of a run that lies on a remote also RECOVER_FENCING, a number
 /// that rises each time another machine takes the run over.
 #[derive(Args, Debug)]
@@ -60,6 +60,21 @@ pub(crate) struct RunArgs {
     /// Read the prompt from a file (- for stdin)
     #[arg(long, value_name = "F", hide_short_help = true, value_hint = clap::ValueHint::FilePath)]
     pub prompt_file: Option<PathBuf>,
+
+    /// Work through the tasks of a file, each in an iteration
+    ///
+    /// A Markdown checklist (- [ ] TEXT, with indented lines below), TOML ([[task]]) or JSON ({"tasks": [...]}), with id, prompt,
+    /// needs, feedback, attempts, timeout, done. CMD gets RECOVER_TASK, the task's id, and its prompt. A task begins once those
+    /// that it needs have passed. What you add to the file between attempts is done, too; accept ticks what passed.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["iterations", "until"])]
+    pub tasks: Option<PathBuf>,
+
+    /// Begin no other task with less of the account's limit left
+    ///
+    /// In percent of the tightest limit, as far as the agent's records say it (Claude Code's do as it gets tight): exits with 6,
+    /// and resume goes on after the reset.
+    #[arg(long, hide_short_help = true, value_name = "PERCENT", value_parser = percent, requires = "tasks")]
+    pub reserve: Option<u8>,
 
     /// Agent to start, or whose records CMD prints
     ///
@@ -145,6 +160,12 @@ pub(crate) struct RunArgs {
     /// Command to run [default: runner.command of the configuration]
     #[arg(last = true, value_name = "CMD", hide_short_help = true)]
     pub command: Vec<String>,
+}
+
+fn percent(text: &str) -> Result<u8, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse();
+    let number = number.ok().filter(|number| (1..=99).contains(number));
+    number.ok_or_else(|| format!("'{text}' is no percentage from 1% to 99%"))
 }
 
 fn feedback(text: &str) -> Result<(String, String), String> {
@@ -234,6 +255,12 @@ pub(crate) struct ResumeArgs {
     /// Prompt in place of the recorded one
     #[arg(long, hide_short_help = true, value_name = "TEXT")]
     pub prompt: Option<String>,
+
+    /// Also run the tasks of this file that the run does not have
+    ///
+    /// What an attempt added to the list, too; a complete run is taken up again.
+    #[arg(long, hide_short_help = true, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "iterations")]
+    pub tasks: Option<PathBuf>,
 
     #[command(flatten)]
     pub session: SessionArgs,

@@ -235,6 +235,12 @@ fn told(accepted: &accept::AcceptResult, all: bool) -> String {
             text.push_str(&format!("    {}\n", escape(&path.to_lossy())));
         }
     }
+    if !accepted.ticked.is_empty() {
+        text.push_str("  ticked in the list of tasks, which is left uncommitted:\n");
+        for id in &accepted.ticked {
+            text.push_str(&format!("    {}\n", escape(id)));
+        }
+    }
     if let Some(kept) = &accepted.kept_ref {
         text.push_str(&format!(
             "  the run's own commits are kept: {}\n",

@@ -48,6 +48,8 @@ pub(super) fn run(context: &mut Context, args: &RunArgs, ui: &Ui) -> Result<Repl
         timeout: args.timeout,
         feedback: args.feedback.clone(),
         prompt: None,
+        tasks: args.tasks.clone(),
+        reserve: args.reserve,
         agent: args.agent.clone(),
         yolo: args.yolo,
         session: args.session.mode(),
@@ -189,6 +191,8 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
         iterations: args.iterations,
         agent: args.agent.clone(),
         prompt: args.prompt.clone(),
+        tasks: args.tasks.clone(),
+        list: None,
     };
     // Who says to wait, or on which terms, has chosen.
     let asks = ui.interactive

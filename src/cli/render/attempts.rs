@@ -8,7 +8,7 @@ use std::time::Duration;
 use comfy_table::Cell;
 
 use super::super::ui::{Ui, escape};
-use super::night::in_short;
+use super::night::{in_short, tasks_text};
 use super::{Table, column, date_time, in_words, moment, toned, words};
 use crate::engine::base::clock;
 use crate::engine::{Context, answers, run};
@@ -263,7 +263,8 @@ pub(crate) fn driven_text(context: &Context, driven: &run::Driven, ui: &Ui) -> S
         let first = steps
             .first()
             .map_or_else(String::new, |step| format!("First:      {step}\n"));
-        return text + &in_short(ui, run, night, "", &first, &Hint::clone);
+        let more = tasks_text(run) + &first;
+        return text + &in_short(ui, run, night, "", &more, &Hint::clone);
     }
     let next = next_command(run, driven.outlook).unwrap_or_else(|| vec!["resume"]);
     let next = context.placed(Hint::recover(next).run(&run.key));

@@ -7,7 +7,8 @@ use crate::engine::status;
 use crate::model::hint::{Hint, Place};
 use crate::model::id::RunKey;
 use crate::model::run::Run;
-use crate::policy::report::{LeftInTree, LookAtKind, Night, ToLookAt};
+use crate::model::tasks::TaskStatus;
+use crate::policy::report::{LeftInTree, LookAtKind, Night, ToLookAt, task, tasks_counted};
 use crate::policy::text::beginning;
 
 /// How much of what is to look at is listed.
@@ -47,6 +48,31 @@ pub(super) fn named(command: &Hint, run: Option<&RunKey>, place: Option<&Place>)
         Some(place) => hint.at(place.clone()),
         None => hint,
     }
+}
+
+/// How many tasks are listed.
+const TASKS: usize = 12;
+
+/// The tasks of a run, a line each below what they amount to; where they are many, what passed is only counted.
+pub(super) fn tasks_text(run: &Run) -> String {
+    let mut tasks = run.task_lines();
+    if tasks.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("Tasks:      {}\n", tasks_counted(&tasks));
+    if tasks.len() > TASKS {
+        tasks.retain(|one| !matches!(one.status, TaskStatus::Done | TaskStatus::Pending));
+    }
+    for one in tasks.iter().take(TASKS) {
+        let _ = writeln!(text, "            {}", escape(&task(one)));
+    }
+    if let Some(more) = tasks.len().checked_sub(TASKS).filter(|more| *more > 0) {
+        let _ = writeln!(
+            text,
+            "            {more} more (recover status --json lists them)"
+        );
+    }
+    text
 }
 
 /// What became of a run: ten lines as a rule. `first` is more about its state, `more` are lines beside it.

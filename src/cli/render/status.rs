@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
-use super::night::{in_short, look_at_text, named};
+use super::night::{in_short, look_at_text, named, tasks_text};
 use super::{Table, column, moment, time_of_day, when, words};
 use crate::agent;
 use crate::engine::base::clock;
@@ -70,7 +70,7 @@ fn in_the_way(status: &status::Status) -> String {
 /// What else there is to say of a state, and lines of what is going on or in the way.
 fn standing(ui: &Ui, status: &status::Status, now: Timestamp) -> (String, String) {
     let run = &status.run;
-    let mut more = in_the_way(status);
+    let mut more = in_the_way(status) + &tasks_text(run);
     if let Some(step) = status.manual_steps.first() {
         let _ = writeln!(more, "First:      {step}");
     }
@@ -112,8 +112,8 @@ fn standing(ui: &Ui, status: &status::Status, now: Timestamp) -> (String, String
 
 /// All that is known. What matters most comes last, where a terminal stands still.
 pub(crate) fn whole_text(ui: &Ui, status: &status::Status, now: Timestamp) -> String {
-    let mut text = night_text(ui, status);
     let run = &status.run;
+    let mut text = night_text(ui, status) + &tasks_text(run);
     let iteration = if run.status.has_ended() {
         String::new()
     } else {

@@ -20,6 +20,7 @@ use crate::engine::record::checkpoint;
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::storage::Request as Captured;
 use crate::engine::recovery;
+use crate::engine::run::tasks;
 use crate::engine::runs::{Chosen, prune, refuse_driven};
 use crate::git::program::{CommitJournal, Saved, Staging};
 use crate::git::tree::Objects;
@@ -155,6 +156,9 @@ pub(crate) struct AcceptResult {
     pub kept_ref: Option<String>,
     /// What a person must look at.
     pub look_at: Vec<String>,
+    /// The tasks that were ticked in the run's list, which is left uncommitted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ticked: Vec<String>,
 }
 
 /// HEAD before and after.
@@ -318,7 +322,7 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
             return Ok(Accepted::new(context, run, false, result));
         }
         let run = recovery::record_empty(context, key)?;
-        tidy_up(context, &run);
+        result.ticked = tidy_up(context, &run);
         return Ok(Accepted::new(context, run, false, result));
     };
     let as_is = own_work.done.as_ref().unwrap_or(&safety);
@@ -330,7 +334,7 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     if let Err(error) = hooks::run(context, "post-commit", &[], &[]) {
         context.warn(error.to_string());
     }
-    tidy_up(context, &run);
+    result.ticked = tidy_up(context, &run);
     result.branch = repo.head()?.branch;
     result.commits = commits;
     result.head.after = journal.commits.last().cloned();
@@ -432,11 +436,16 @@ fn take(context: &Context, key: &RunKey, description: &str, trigger: &str) -> Re
     )
 }
 
-/// Cleans up what an accepted run holds; what cannot be removed now is tried again later on.
-fn tidy_up(context: &Context, run: &Run) {
+/// Cleans up what an accepted run holds; what cannot be removed now is tried again later on. Returns the tasks that it ticks
+/// in the run's list.
+fn tidy_up(context: &Context, run: &Run) -> Vec<String> {
     if let Err(error) = prune::tidy_up(context, &run.key) {
         tracing::warn!(%error, "the checkpoints of {} were not tidied up", run.key);
     }
+    tasks::tick(context, run).unwrap_or_else(|error| {
+        context.warn(format!("the tasks that passed are not ticked: {error}"));
+        Vec::new()
+    })
 }
 
 /// What the commits would be.

@@ -20,7 +20,7 @@ pub(crate) fn settings_of(context: &Context, run: &Run) -> Settings {
             }
         }
     }
-    if let Some(attempts) = run.spec.attempts {
+    if let Some(attempts) = run.terms().attempts {
         settings.retry.override_attempts = Some(attempts);
     }
     settings
@@ -71,7 +71,7 @@ pub(crate) fn loops_of(context: &Context, run: &Run) -> Vec<FeedbackLoop> {
         .as_ref()
         .map(|configured| &configured.feedback);
     let mut loops: Vec<FeedbackLoop> = configured.unwrap_or(&context.settings().feedback).clone();
-    for own in &run.spec.feedback {
+    for own in &run.terms().feedback {
         match loops.iter_mut().find(|known| known.name == own.name) {
             Some(known) => *known = own.clone(),
             None => loops.push(own.clone()),
@@ -131,6 +131,8 @@ pub(crate) fn identity(
         ("RECOVER_ITERATION".into(), iteration.to_string().into()),
         ("RECOVER_SESSION".into(), run.session.clone().into()),
     ];
+    let task = run.spec.task(iteration);
+    variables.extend(task.map(|task| ("RECOVER_TASK".into(), task.id.clone().into())));
     variables.extend(attempt.map(|number| ("RECOVER_ATTEMPT".into(), number.to_string().into())));
     variables
 }

@@ -202,6 +202,14 @@ pub(super) fn refuse(
     run: &Run,
     request: &ResumeRequest,
 ) -> Result<()> {
+    if run.spec.tasks.is_some() && request.terms.iterations.is_some() {
+        let message = format!(
+            "the iterations of run {} are the tasks of its list: add tasks to that",
+            run.key
+        );
+        let hint = Hint::recover(["status"]).run(&run.key);
+        return Err(Error::new(ErrorKind::Usage, message).hint(hint));
+    }
     if let Some(from) = request.from_iteration {
         reachable(state, run, request, from)?;
     }

@@ -21,7 +21,7 @@ use crate::engine::record::select;
 use crate::engine::recovery;
 use crate::engine::remote::{TakeOver, plan_take_over, release, take_over};
 use crate::engine::run::{
-    self, AgentChoice, DriveOptions, Driven, Outcome, drive, fix_session, prompt_of, retry,
+    self, AgentChoice, DriveOptions, Driven, Outcome, drive, fix_session, prompt_of, retry, tasks,
 };
 use crate::engine::trust;
 use crate::engine::trust::agreed::{self, note_agreed};
@@ -30,7 +30,7 @@ use crate::model::spec::Launch;
 use crate::model::time::format_duration;
 use crate::model::{
     Action, FeedbackLoop, FolderId, Hint, Payload, Run, RunId, RunKey, RunStatus, Standing, State,
-    Strategy,
+    Strategy, TaskList,
 };
 use crate::policy::retry::{Outlook, ToAccept, next_command};
 use crate::store::NewEvent;
@@ -91,6 +91,10 @@ pub(crate) struct Terms {
     pub agent: Option<String>,
     /// The prompt.
     pub prompt: Option<String>,
+    /// The file of a list of tasks, all of which are run that the run does not have yet.
+    pub tasks: Option<PathBuf>,
+    /// The list with those.
+    pub list: Option<TaskList>,
 }
 
 impl ResumeRequest {
@@ -101,7 +105,9 @@ impl ResumeRequest {
 
     /// Whether a complete run gets further iterations.
     fn extends(&self, run: &Run) -> bool {
-        run.status == RunStatus::Complete && self.terms.iterations > run.spec.iterations_total
+        let listed = self.terms.list.as_ref().map(TaskList::count);
+        run.status == RunStatus::Complete
+            && self.terms.iterations.max(listed) > run.spec.iterations_total
     }
 
     /// The command that is run, and where it starts.
@@ -132,6 +138,10 @@ impl ResumeRequest {
             ("--iterations", number(terms.iterations)),
             ("--agent", terms.agent.clone()),
             ("--prompt", terms.prompt.clone()),
+            (
+                "--tasks",
+                terms.tasks.as_ref().map(|file| file.display().to_string()),
+            ),
         ];
         let mut words = Vec::new();
         for (name, value) in flags {
@@ -484,7 +494,12 @@ fn resolved(context: &Context, run: &Run, request: &ResumeRequest) -> Result<Res
     if request.terms.timeout.is_none() && origin.is_some_and(is_new) {
         request.terms.timeout = context.settings().runner.timeout;
     }
-    let prompt = request.terms.prompt.as_ref().or(run.spec.prompt.as_ref());
+    let file = request.terms.tasks.as_ref();
+    request.terms.list = file
+        .map(|file| tasks::again(context, run, file))
+        .transpose()?;
+    let terms = run.terms();
+    let prompt = request.terms.prompt.as_ref().or(terms.prompt.as_ref());
     if let Some(name) = &request.terms.agent {
         trust::require(context, |key| {
             let rest = key.strip_prefix("agent.");

@@ -77,6 +77,9 @@ impl Way<'_> {
         if let Some(from) = self.request.from_iteration {
             return from;
         }
+        if let Some(next) = self.first_added() {
+            return next;
+        }
         let failed = run.failure.as_ref().and_then(|failure| failure.iteration);
         let at = match run.status {
             // All iterations are through: what was given up is what is left to do.
@@ -91,6 +94,17 @@ impl Way<'_> {
         } else {
             at
         }
+    }
+
+    /// The iteration of the first task that is added, where the run stands at none of its others.
+    fn first_added(&self) -> Option<u32> {
+        let list = self.request.terms.list.as_ref()?;
+        let mut run = self.run.clone();
+        if run.has_iterations_left() {
+            return None;
+        }
+        run.spec.tasks = Some(list.clone());
+        Some(run.iteration_after(0)).filter(|next| *next <= list.count())
     }
 
     /// Whether an attempt is granted and prepared, and nothing else is requested now: its files and its prompt stand.
@@ -235,7 +249,10 @@ impl Way<'_> {
         };
         events.extend(
             (run.current_iteration..iteration)
-                .filter(|left| !is_gone(left))
+                // Tasks that wait, or were not their turn, are not left behind.
+                .filter(|left| {
+                    !is_gone(left) && (run.spec.tasks.is_none() || *left == run.current_iteration)
+                })
                 .map(|left| Payload::IterationChanged {
                     iteration: left,
                     status: IterationStatus::Skipped,
@@ -271,6 +288,10 @@ pub(super) fn spec_of(run: &Run, request: &ResumeRequest, iteration: u32) -> Run
     }
     spec.attempts = terms.attempts.or(spec.attempts);
     spec.iterations_total = terms.iterations.or(spec.iterations_total);
+    if let Some(list) = &terms.list {
+        spec.iterations_total = Some(list.count());
+        spec.tasks = Some(list.clone());
+    }
     spec.agent = terms.agent.clone().or(spec.agent);
     spec.prompt = terms.prompt.clone().or(spec.prompt);
     for given in &request.feedback {

@@ -3,6 +3,7 @@
 //! Edits of others are never taken for the run's own work. The files of an iteration that was given up go back to what they were when
 //! it began; its work stays in its checkpoint.
 
+use super::tasks;
 use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::run_settings::settings_of;
@@ -174,7 +175,14 @@ fn try_roll_back(
             format!("No checkpoint available: {began}, with which it began, is gone"),
         )
     })?;
-    if let Some(found) = stored::since(context, state, target)?.first() {
+    let list = tasks::List::of(context, run);
+    let (of_list, others): (Vec<_>, Vec<_>) = stored::since(context, state, target)?
+        .into_iter()
+        .partition(|found| {
+            list.as_ref()
+                .is_some_and(|list| list.is_all_of(&found.paths))
+        });
+    if let Some(found) = others.first() {
         let Checkpoint { id, seq, .. } = found.checkpoint;
         let message = format!(
             "{} changed from outside during the attempt (checkpoint @{seq}, {id}); a rollback takes that back too, and {} \
@@ -186,6 +194,9 @@ fn try_roll_back(
         return Err(Error::new(ErrorKind::HandEdits, message).hint(hint));
     }
     let restored = restore_checkpoint(context, &run.key, target, Edits::Refuse)?;
+    if let Some(list) = list.filter(|_| !of_list.is_empty()) {
+        list.put_back()?;
+    }
     refuse_mixed(context, run, target, &restored)?;
     Ok(restored)
 }

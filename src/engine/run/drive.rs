@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use super::execute::{begin_of, execute};
 use super::notify::{Happened, notify, notify_of_error};
 use super::otel;
+use super::tasks::{self, ChangedBy};
 use super::{
     DriveOptions, Driven, Outcome, between_attempts, commands, execute, feedback, removal, retry,
 };
@@ -154,13 +155,17 @@ impl Driver<'_> {
 
     /// Makes one attempt, with what comes before and after it.
     fn go_on(&mut self) -> Step {
-        let run = self.load()?;
+        let run = tasks::before_attempt(self.context, self.load()?, self.has_attempted)?;
         // Nothing is complete, and nothing is rolled back, of which there is no checkpoint.
         let last = run.attempts().next_back();
         if last.is_some_and(|(_, attempt)| attempt.checkpoint_id.is_none()) {
             self.capture()?;
         }
         self.stop_if_done(&run)?;
+        if let Some(why) = tasks::is_reserved(self.context, &run) {
+            self.set_status(RunStatus::Paused, why)?;
+            return Err(Halt::At(Outcome::Paused));
+        }
         if let Some(why) = between_attempts::roll_back(self.context, &run)? {
             self.set_status(RunStatus::Escalated, why)?;
             return Err(Halt::At(Outcome::Escalated));
@@ -206,6 +211,7 @@ impl Driver<'_> {
         self.interrupted = executed.interrupted;
         self.child_exit_code = executed.child_exit_code;
         let ended = self.end(&started, executed.ending)?;
+        tasks::follow(self.context, ended.run.clone(), ChangedBy::Attempt)?;
         if self.interrupted.is_none() && !is_stopped {
             self.unstartable = self.still_missing(&ended);
         }
@@ -428,7 +434,10 @@ impl Driver<'_> {
             attempt: started.attempt,
             // One that was granted is beyond it.
             limit: (started.attempt <= limit).then_some(limit),
-            deadline: before.spec.timeout_ms.map(std::time::Duration::from_millis),
+            deadline: before
+                .terms()
+                .timeout_ms
+                .map(std::time::Duration::from_millis),
         });
         Ok(Some((before, started)))
     }

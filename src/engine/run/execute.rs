@@ -199,7 +199,7 @@ pub(super) fn execute(
     let ending = &mut executed.ending;
     ending.resumed = session.map(str::to_owned);
     let stage = command.stage(before);
-    let deadline = before.spec.timeout_ms.map(Duration::from_millis);
+    let deadline = before.terms().timeout_ms.map(Duration::from_millis);
     let line = shlex::try_join(command.argv.iter().map(String::as_str));
     let line = line.unwrap_or_else(|_| command.line());
     let mut evidence = evidence_of(exit, Some(stage), Some(line), deadline);
@@ -328,6 +328,7 @@ fn settle_locks(context: &Context, before: &[ForeignLock]) {
 /// Takes over what an agent's records say beside its errors.
 fn take_record(ending: &mut Ending, record: &AgentRecord, before: &Run) {
     ending.end.agent_session.clone_from(&record.session_id);
+    ending.end.limit_left = record.limit_left;
     ending.end.answered = record.structured.then_some(record.answered);
     note_usage(&mut ending.end, record, usage_of(record, before));
     // What it says it did, where it says so and nobody said it for it.
@@ -473,7 +474,7 @@ fn supervised(
         None => command.argv,
     };
     supervised.program = Program::Argv(argv.into_iter().map(Into::into).collect());
-    supervised.deadline = before.spec.timeout_ms.map(Duration::from_millis);
+    supervised.deadline = before.terms().timeout_ms.map(Duration::from_millis);
     supervised.grace = context.settings().runner.grace;
     supervised.show = options.show;
     if before.spec.pty {
@@ -487,7 +488,7 @@ fn supervised(
 /// Whether a command gets its prompt on stdin: an agent, and one that a prompt was given for. Any other would take what is
 /// said of an earlier attempt for its input.
 fn takes_prompt(run: &Run, command: &Command) -> bool {
-    run.spec.prompt.is_some()
+    run.terms().prompt.is_some()
         || run.spec.reads_prompt
         || run.next_instructions.is_some()
         || agent::detect(Some(&command.line()), command.agent.as_deref(), b"").is_some()

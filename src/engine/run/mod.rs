@@ -14,6 +14,7 @@ mod removal;
 mod request;
 pub(crate) mod retry;
 pub(crate) mod series;
+pub(crate) mod tasks;
 
 use std::time::Duration;
 

@@ -1,11 +1,12 @@
 //! What `recover run` is called with, and the run that is made of it, with what the configuration says.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::look_at;
+use super::{look_at, tasks};
 use crate::config::Origin;
 use crate::engine::base::{Context, Error, ErrorKind, Result, clock};
 use crate::engine::record::run_settings::called_in;
@@ -30,6 +31,10 @@ pub(crate) struct Request {
     /// Names and commands of checks.
     pub feedback: Vec<(String, String)>,
     pub prompt: Option<String>,
+    /// The file of a list of tasks.
+    pub tasks: Option<PathBuf>,
+    /// Percent of a limit that is left for others.
+    pub reserve: Option<u8>,
     pub agent: Option<String>,
     pub yolo: bool,
     pub session: Option<SessionMode>,
@@ -70,20 +75,29 @@ impl Request {
         // What the command line names starts where it was typed, what the configuration names at the project's root.
         let here = called_in(context);
         let feedback = typed_checks(context, &self.feedback)?;
-        let iterations_total = match (self.iterations, &self.until) {
-            (Some(number), _) => Some(number),
-            (None, Some(_)) => None,
-            (None, None) => Some(1),
+        let tasks = self.tasks.as_ref();
+        let tasks = tasks
+            .map(|file| tasks::of_file(context, file))
+            .transpose()?;
+        let iterations_total = match (self.iterations, &self.until, &tasks) {
+            (.., Some(list)) => Some(list.count()),
+            (Some(number), ..) => Some(number),
+            (None, Some(_), None) => None,
+            (None, None, None) => Some(1),
         };
         let prompt = self.prompt.clone();
         let agent = AgentChoice::of(context, self.agent.as_deref())?;
+        let longest = tasks
+            .as_ref()
+            .and_then(|list| list.longest_prompt(prompt.as_deref()));
+        let longest = longest.or_else(|| prompt.clone());
         let mut launch = None;
         let command = match (&settings.runner.command, &agent.profile) {
             _ if !self.command.is_empty() => self.command.clone(),
             (Some(command), _) => settings.runner.argv(command),
             (None, Some(_)) => {
                 let skips_permissions = self.yolo || settings.skip_permissions;
-                let (started, command) = agent.start(prompt.as_deref(), skips_permissions)?;
+                let (started, command) = agent.start(longest.as_deref(), skips_permissions)?;
                 launch = Some(started);
                 command
             }
@@ -108,6 +122,8 @@ impl Request {
             launch,
             iterations_total,
             prompt,
+            tasks,
+            reserve: self.reserve,
             until: self.until.clone(),
             fallback_dir: folder(self.fallback.is_some()),
             until_dir: here.clone(),

@@ -109,6 +109,7 @@ pub(super) fn repeated(
         // Another check or another time limit may be what was wrong.
         (&one.command, &one.dir, &one.prompt) == (&other.command, &other.dir, &other.prompt)
             && (&one.feedback, one.timeout_ms) == (&other.feedback, other.timeout_ms)
+            && one.tasks == other.tasks
             && one.within.is_none()
             && run.task_id.is_none()
     };

@@ -135,11 +135,18 @@ pub(crate) fn not_agreed(context: &Context, key: &RunKey, remote: &str, spec: &R
     shown.extend(spec.attempts.map(|attempts| format!("attempts {attempts}")));
     shown.extend(spec.policy.iter().map(|policy| format!("budgets {policy}")));
     shown.extend(spec.prompt.iter().map(|prompt| format!("prompt {prompt}")));
+    let tasks = spec.tasks.iter().flat_map(|list| &list.tasks);
+    shown.extend(
+        tasks
+            .clone()
+            .map(|task| format!("task {}: {}", task.id, task.prompt)),
+    );
     let checks = spec
         .configured
         .iter()
         .flat_map(|configured| &configured.feedback)
-        .chain(&spec.feedback);
+        .chain(&spec.feedback)
+        .chain(tasks.flat_map(|task| &task.feedback));
     shown.extend(checks.map(|check| format!("check {} = {}", check.name, check.command)));
     shown.extend(spec.until.as_ref().map(|until| format!("until {until}")));
     shown.extend((!spec.fallback.is_empty()).then(|| format!("fallback {}", join(&spec.fallback))));
@@ -162,7 +169,7 @@ fn unagreed(context: &Context, run: &Run) -> Result<Option<String>> {
 /// What of a run is only read: it can do without a secret.
 const TEXTS: [&str; 2] = ["prompt", "approach"];
 /// Where a run's checks are recorded.
-const CHECKS: [&str; 2] = ["feedback", "configured"];
+const CHECKS: [&str; 3] = ["feedback", "configured", "tasks"];
 
 /// Refuses (2) to drive a run of which something that is run lacks a secret.
 pub(crate) fn require_whole(context: &Context, key: &RunKey, spec: &RunSpec) -> Result<()> {

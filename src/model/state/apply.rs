@@ -545,7 +545,11 @@ fn spec_changed(run: &mut Run, spec: &RunSpec, changes: &[String], at: Timestamp
         // Another agent knows nothing of that session.
         run.agent_session = None;
     }
+    let was_through = !run.has_iterations_left();
     run.spec = spec.clone();
+    if was_through && run.spec.tasks.is_some() {
+        run.current_iteration = run.iteration_after(0);
+    }
     if !changes.is_empty() {
         let changes = changes.to_vec();
         run.term_changes.push(TermChange { at, changes });
@@ -596,6 +600,9 @@ fn run_resumed(run: &mut Run, event: &Event) {
     if accepts {
         let given_up: Vec<u32> = run.given_up().collect();
         run.accepted.extend(given_up);
+        if run.spec.tasks.is_some() {
+            run.current_iteration = run.iteration_after(0);
+        }
     }
     if accepts || *restart {
         let mut left = Vec::new();

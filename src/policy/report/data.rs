@@ -10,6 +10,7 @@ use super::words;
 use crate::model::agent_record::{Tokens, Usage};
 use crate::model::decision::{Budget, BudgetScope};
 use crate::model::failure::{Evidence, Severity, SuggestedAction};
+use crate::model::tasks::TaskLine;
 use crate::model::{
     Action, Attempt, AttemptOutcome, Cause, ChangeTotals, ChangeType, Checkpoint, CheckpointId,
     Condition, FailureType, FolderId, Iteration, IterationStatus, ObjectId, RepoPath, RunId,
@@ -87,6 +88,9 @@ pub(crate) struct Report {
     pub night: Option<Night>,
     /// The run in short.
     pub summary: Summary,
+    /// The tasks of a run that works through a list.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<TaskLine>,
     /// What was given up (A7).
     pub stuck_subtasks: Vec<Stuck>,
     /// Attempts made, oldest first.

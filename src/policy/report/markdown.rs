@@ -34,6 +34,7 @@ pub(crate) fn markdown(report: &Report) -> String {
     night(&mut out, report);
     out.push_str(&heading(report));
     summary(&mut out, report);
+    tasks(&mut out, report);
     attempts(&mut out, report);
     errors(&mut out, &report.error_details);
     files(&mut out, report);
@@ -169,6 +170,21 @@ fn stuck(out: &mut String, stuck: &[Stuck]) {
         let (id, reason) = (code(&stuck.subtask_id), text(&stuck.reason));
         line!(out, "- **Stuck:** {id} after {tried}: {reason}");
     }
+}
+
+fn tasks(out: &mut String, report: &Report) {
+    if report.tasks.is_empty() {
+        return;
+    }
+    line!(
+        out,
+        "### Tasks\n\n{}\n",
+        words::tasks_counted(&report.tasks)
+    );
+    for one in &report.tasks {
+        line!(out, "- {}", text(&words::task(one)));
+    }
+    out.push('\n');
 }
 
 fn attempts(out: &mut String, report: &Report) {

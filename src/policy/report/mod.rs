@@ -25,7 +25,7 @@ pub(crate) use night::{Around, ChangedFiles, LeftInTree, Night, summary_of, unfi
 pub(crate) use otlp::otlp;
 pub(crate) use summary::{Span, run_line, spans};
 pub(crate) use to_look_at::{LookAtKind, Outside, ToLookAt, to_look_at};
-pub(crate) use words::{MARK, is_over, iteration_state, outcome, run_state};
+pub(crate) use words::{MARK, is_over, iteration_state, outcome, run_state, task, tasks_counted};
 
 use super::retry::{Outlook, RetryStatus};
 use crate::model::{Attempt, Change, Event, FeedbackLoop, Iteration, Named, Run, State, Timestamp};
@@ -41,6 +41,7 @@ pub(crate) fn report(source: &Source<'_>) -> Report {
         subtask: source.subtask.map(words::line),
         night: source.night.cloned(),
         summary: summary::summary(source, &stuck),
+        tasks: summary::tasks(source.run),
         recommended_actions: actions::recommended(source),
         stuck_subtasks: stuck,
         attempts,

@@ -204,7 +204,10 @@ fn commands(
             Some(way(Purpose::Fix, &resume_command(run, outlook.unchecked)))
         }
         // One that did all that it was to do goes on with one more.
-        _ if run.status == RunStatus::Complete && !run.spec.command.is_empty() => {
+        _ if run.status == RunStatus::Complete
+            && !run.spec.command.is_empty()
+            && run.spec.tasks.is_none() =>
+        {
             let more = run.iterations.last_number().unwrap_or(0).saturating_add(1);
             let more = more.to_string();
             Some(way(Purpose::Resume, &["resume", "--iterations", &more]))

@@ -11,6 +11,7 @@ use super::night::duration;
 use super::{Source, words};
 use crate::model::failure::Evidence;
 use crate::model::hint::join;
+use crate::model::tasks::TaskLine;
 use crate::model::{
     Attempt, AttemptOutcome, ChangeTotals, ChangeType, CheckpointId, Decision, Event, Failure,
     Iteration, IterationStatus, ManualFixStatus, Payload, RepoPath, Run, RunStatus, State,
@@ -50,6 +51,17 @@ pub(super) fn stuck_in_scope(source: &Source<'_>) -> Vec<Stuck> {
         ..stuck.clone()
     };
     of_run.map(cleaned).collect()
+}
+
+/// The tasks of a run, without secrets.
+pub(super) fn tasks(run: &Run) -> Vec<TaskLine> {
+    let mut tasks = run.task_lines();
+    for task in &mut tasks {
+        task.id = words::line(&task.id);
+        task.waits_for = task.waits_for.iter().map(|id| words::line(id)).collect();
+        task.reason = task.reason.as_deref().map(words::line);
+    }
+    tasks
 }
 
 /// The summary.

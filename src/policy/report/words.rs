@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::model::tasks::{TaskLine, TaskStatus};
 use crate::model::{
     Action, Attempt, AttemptOutcome, ChangeTotals, Condition, IterationStatus, Run, RunStatus,
     Timestamp,
@@ -50,6 +51,47 @@ pub(super) fn with_status(run: &Run, status: IterationStatus) -> impl Iterator<I
     let all = run.iterations.statuses();
     all.filter(move |(_, own)| *own == status)
         .map(|(number, _)| number)
+}
+
+/// Where a task stands.
+fn task_state(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Done => "done",
+        TaskStatus::GivenUp => "given up",
+        TaskStatus::Failed => "failed",
+        TaskStatus::Cancelled => "interrupted",
+        TaskStatus::InProgress => "under way",
+        TaskStatus::Waiting => "waiting",
+        TaskStatus::Pending => "to come",
+        TaskStatus::ToReview => "to review",
+    }
+}
+
+/// A task in a line: where it stands, its name, and why.
+pub(crate) fn task(task: &TaskLine) -> String {
+    let why = match (&task.reason, task.status) {
+        (Some(reason), _) => format!(": {}", short(&line(reason), 100)),
+        (None, TaskStatus::Waiting) => format!(" (needs {})", line(&task.waits_for.join(", "))),
+        (None, TaskStatus::ToReview) => " (an attempt added it)".to_owned(),
+        _ => String::new(),
+    };
+    format!("{:<10} {}{why}", task_state(task.status), line(&task.id))
+}
+
+/// What all tasks amount to: `9 done, 2 given up, 1 waiting`.
+pub(crate) fn tasks_counted(tasks: &[TaskLine]) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for state in tasks.iter().map(|task| task_state(task.status)) {
+        match counts.iter_mut().find(|(known, _)| *known == state) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((state, 1)),
+        }
+    }
+    let parts: Vec<String> = counts
+        .iter()
+        .map(|(state, count)| format!("{count} {state}"))
+        .collect();
+    parts.join(", ")
 }
 
 /// Where an iteration stands, in the word for it everywhere.

@@ -158,13 +158,37 @@ impl<'a> Decider<'a> {
             .spent(&SHARED)
             .filter(|spent| !self.is_given_up_by(spent))
         {
-            return self.exhausted(spent);
+            let exhausted = self.exhausted(spent);
+            return if spent.scope == BudgetScope::Task {
+                self.or_leave_task(exhausted)
+            } else {
+                exhausted
+            };
         }
         if failure.conditions.contains(&Condition::CircularFix) {
             let reason = "the attempts go in a circle; given up: a person has to review it";
             return self.give_up(reason, self.spent(&OWN));
         }
-        self.by_cause()
+        self.or_leave_task(self.by_cause())
+    }
+
+    /// The decision, unless it ends a task of a list: that one is given up, and the others go on, where the failure is not one
+    /// that they would meet, too.
+    fn or_leave_task(&self, decision: Decision) -> Decision {
+        let is_everybodys = matches!(
+            self.failure.cause,
+            Cause::DiskFull | Cause::OutOfMemory | Cause::PermissionDenied | Cause::AuthFailed
+        ) || self.failure.detail == Some(CauseDetail::CostLimit);
+        let is_of_list = self.input.account.run.spec.tasks.is_some();
+        if !is_of_list || is_everybodys || decision.leads_to_attempt() || decision.has(Action::Skip)
+        {
+            return decision;
+        }
+        let reason = format!("{}; given up: the other tasks go on", decision.reason);
+        Decision {
+            stopped_by: decision.stopped_by,
+            ..self.give_up(&reason, None)
+        }
     }
 
     /// Whether a spent budget leaves no more than the iteration behind: its checks have failed as often as they may, and

@@ -24,4 +24,5 @@ pub mod series;
 pub mod signals;
 pub mod stray_processes;
 pub mod supervision;
+pub mod tasks;
 pub mod wrapped_commands;

@@ -239,6 +239,7 @@ fn note_end(attempt: &mut Attempt, end: &AttemptEnd, seq: u64) {
     attempt.git_changes.extend(new.cloned());
     attempt.preconditions.clone_from(&end.preconditions);
     attempt.limit.clone_from(&end.limit);
+    attempt.limit_left = end.limit_left;
 }
 
 /// The agent works in this session from now on.

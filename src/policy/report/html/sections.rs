@@ -28,6 +28,7 @@ impl Page<'_> {
             (self.header())
             main {
                 (self.to_look_at())
+                (self.tasks())
                 (self.iterations())
                 (self.files())
                 (self.other_actions())
@@ -163,6 +164,18 @@ impl Page<'_> {
                 p.more { (Line(&words.join(" · "))) }
             }
         }
+    }
+
+    /// The tasks of a run that works through a list.
+    fn tasks(&self) -> Markup {
+        let tasks = &self.report.tasks;
+        if tasks.is_empty() {
+            return Markup::default();
+        }
+        let content = html! {
+            ul.look { @for one in tasks { li { (Line(&words::task(one))) } } }
+        };
+        section("tasks", "Tasks", Some(words::tasks_counted(tasks)), content)
     }
 
     /// Every iteration with its attempts, oldest first: those that passed are folded.
