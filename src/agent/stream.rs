@@ -39,6 +39,7 @@ pub struct Stream {
     /// It is too long and left out.
     skips: bool,
     session: Option<String>,
+    has_answered: bool,
     /// Bytes that came while nothing was known of whose they are.
     unknown: usize,
     /// Text was shown that did not end its line.
@@ -54,6 +55,7 @@ impl Stream {
             is_plain_line: false,
             skips: false,
             session: None,
+            has_answered: false,
             unknown: 0,
             is_open: false,
         }
@@ -107,6 +109,11 @@ impl Stream {
         self.session.as_deref()
     }
 
+    /// Whether the model has answered.
+    pub fn has_answered(&self) -> bool {
+        self.has_answered
+    }
+
     fn end_line(&mut self, shown: &mut Vec<u8>) {
         let line = std::mem::take(&mut self.line);
         if std::mem::take(&mut self.skips) || line.is_empty() {
@@ -122,6 +129,8 @@ impl Stream {
             return;
         };
         self.kind = Some(kind);
+        // An error of the API is given in the place of an answer, too.
+        self.has_answered |= is_answer(kind, &record) && record.get("error").is_none();
         if let Some(session) = session_of(&record).filter(|session| is_session_id(session)) {
             self.session = Some(session.to_owned());
         }

@@ -14,6 +14,7 @@ use super::commands::{demo, hook, log};
 use super::replies::{
     CompletionsReply, ConfigReply, NothingReply, PlanReply, Repository, SCHEMA_VERSION, SchemaReply,
 };
+use crate::engine::record::limits::LimitList;
 use crate::engine::run::{self, own_loop};
 use crate::engine::{
     accept, answers, bisect, checkpoint, doctor, exchange, forget, hook as engine_hook, init,
@@ -67,6 +68,7 @@ const DOCUMENTS: &[(&str, &[Fields])] = documents! {
     "step" => step::StepReport;
     "status" => status::StatusDocument;
     "runs" => runs::Runs;
+    "limits" => LimitList;
     "accept" => accept::Accepted;
     "discard" => answers::Restored, answers::RestorePlan;
     "bisect" => bisect::Found;

@@ -15,6 +15,7 @@ use crate::engine::base::clock::millis;
 use crate::engine::base::{Context, ErrorKind, Result, runs};
 use crate::engine::exchange::views;
 use crate::engine::record::lane::Hints;
+use crate::engine::record::limits::Hold;
 use crate::engine::record::run_settings::{attempt_folder, log_name, loops_of};
 use crate::engine::record::vault::{self, VaultStatus};
 use crate::engine::record::{git_state, liveness, select};
@@ -113,6 +114,9 @@ pub(crate) struct RetryDocument<'a> {
     last_error_at: Option<Timestamp>,
     cooldown_until: Option<Timestamp>,
     parked: Option<&'a Parked>,
+    /// The limit that another run met, and that holds the next attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<&'a Hold>,
     budgets: &'a [Budget],
     decision: Option<&'a Decision>,
     run: Option<RunLine>,
@@ -133,6 +137,7 @@ impl<'a> RetryDocument<'a> {
             last_error_at: run.and_then(|run| run.last_error_at),
             cooldown_until: status.and_then(|status| status.cooldown_until),
             parked: run.and_then(|run| run.parked.as_ref()),
+            limit: retry.limit.as_ref(),
             budgets: status.map_or(&[], |status| &status.budgets),
             decision: status.and_then(|status| status.decision.as_ref()),
             run: run.map(RunLine::from),
@@ -276,7 +281,7 @@ pub(crate) struct Activity {
 /// How much of a log's end is examined for its last line.
 const LOG_END: u64 = 16 << 10;
 
-fn activity_of(context: &Context, run: &Run) -> Option<Activity> {
+fn activity_of(context: &Context, run: &Run, limit: Option<&Hold>) -> Option<Activity> {
     let driver = runs::driver(context.store(), run)?;
     let attempt = run.live.as_ref().and_then(|live| {
         run.iterations
@@ -300,7 +305,8 @@ fn activity_of(context: &Context, run: &Run) -> Option<Activity> {
         .unwrap_or_default();
     let check = checks.into_iter().max_by_key(|(_, _, at)| *at);
     let now = context.clock.now();
-    let waiting_until = waits_until(run).filter(|until| attempt.is_none() && *until > now);
+    let waiting_until = waits_until(run).max(limit.and_then(|limit| limit.until));
+    let waiting_until = waiting_until.filter(|until| attempt.is_none() && *until > now);
     let what = match (agent, &check, waiting_until) {
         (true, ..) => "agent",
         (_, Some(_), _) => "check",
@@ -377,7 +383,8 @@ fn look(
     let good = state
         .last_good(&run.key)
         .map(|checkpoint| checkpoint.id.clone());
-    let activity = activity_of(context, &run);
+    let retry = retry::look_at(context, &state)?;
+    let activity = activity_of(context, &run, retry.limit.as_ref());
     let night = night(context, &state, &run);
     let outlook = outlook(context, &state, &run, night.as_ref());
     let ends_by = run.is_being_fixed().then(|| end_of_fix(outlook.unchecked));
@@ -404,7 +411,7 @@ fn look(
         size_bytes: size(context, &state, &run.key),
         latest: state.latest(&run.key).map(|c| c.id.clone()),
         last_good: good,
-        retry: retry::look_at(context, &state)?,
+        retry,
         activity,
         // Not worth failing for.
         remotes: run_remotes(context, &run).unwrap_or_else(|error| {

@@ -11,6 +11,7 @@ pub(crate) mod classify;
 pub(crate) mod foreign_pull_request;
 pub(crate) mod hook;
 pub(crate) mod import;
+pub(crate) mod limits;
 pub(crate) mod program;
 pub(crate) mod project;
 pub(crate) mod prompt;

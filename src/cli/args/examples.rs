@@ -202,6 +202,10 @@ const ALL: &[(&str, &[Example])] = examples! {
         "recover bisect --prepare 'npm ci' -- npm test" => "install first what no checkpoint holds",
         "recover bisect --good iteration:2 -- ./check.sh" => "search after iteration 2 only",
     }
+    "limits" {
+        "recover limits" => "which limits hold the runs on this machine",
+        "recover limits --clear claude" => "let claude's runs go on now",
+    }
     "close" {
         "recover close" => "close the run that recover runs marks",
         "recover close --all-ended" => "close every run here that has ended, well or badly",

@@ -41,6 +41,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         &[
             "resume",
             "retry-status",
+            "limits",
             "manual-fix",
             "accept",
             "discard",

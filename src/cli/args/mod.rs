@@ -63,7 +63,7 @@ pub(crate) use inspect::{
 pub(crate) use restore::{BisectArgs, DiscardArgs, How, RollbackArgs, UndoArgs};
 pub(crate) use run::{ManualFixArgs, ManualFixCommand, ResumeArgs, RunArgs, StepArgs};
 pub(crate) use runs::{
-    AcceptArgs, CloseArgs, ForgetArgs, RemoteArgs, RemoteCheckArgs, RemoteCommand,
+    AcceptArgs, CloseArgs, ForgetArgs, LimitsArgs, RemoteArgs, RemoteCheckArgs, RemoteCommand,
     RestoreProjectArgs, RunsArgs,
 };
 
@@ -223,6 +223,7 @@ pub(crate) enum Command {
     Step(StepArgs),
     Status(StatusArgs),
     Runs(RunsArgs),
+    Limits(LimitsArgs),
     /// Look through runs, attempts and checkpoints on a terminal.
     ///
     /// A timeline on the left; the difference, the evidence for a failure, the log or the report on the right. It follows a run

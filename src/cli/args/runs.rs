@@ -83,6 +83,20 @@ pub(crate) struct RestoreProjectArgs {
     pub to: Option<String>,
 }
 
+/// Show the limits of agents' accounts, or remove them
+///
+/// A usage limit or an outage that one run meets holds all runs on this machine with the same account, in any repository, until
+/// it is over: no agent is started into it. Then one run tries it, and the others follow 20 s apart ([weather] gap) once a model
+/// has answered. [weather] shared = false leaves a run out of it.
+#[derive(Args, Debug)]
+pub(crate) struct LimitsArgs {
+    /// Remove all, or those of an agent or an account
+    ///
+    /// Runs that wait for them go on. A run that met one itself waits on: recover resume takes it up.
+    #[arg(long, value_name = "ACCOUNT", num_args = 0..=1)]
+    pub clear: Option<Option<String>>,
+}
+
 /// Commit what a run did
 ///
 /// The difference from its beginning to its last good checkpoint becomes ordinary commits on the current branch, or on a new

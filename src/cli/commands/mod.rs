@@ -8,6 +8,7 @@ pub(super) mod demo;
 mod exchange;
 pub(super) mod hook;
 mod inspect;
+mod limits;
 pub(super) mod log;
 mod manual_fix;
 mod mcp;
@@ -106,6 +107,8 @@ pub(super) fn properties(command: &Command) -> &'static [Property] {
         | Command::Report(_)
         | Command::Doctor(_) => &[Reads],
         Command::Browse(_) => &[Supervises],
+        Command::Limits(args) if args.clear.is_some() => &[Anywhere, Decides(Record)],
+        Command::Limits(_) => &[Anywhere],
         Command::Accept(_) => &[Config, Writes, Supervises, Claims, Decides(Record)],
         Command::Bisect(_) => &[Config, Supervises],
         Command::Close(_) => &[Config, Writes, Claims, Decides(Record)],
@@ -267,6 +270,7 @@ fn call(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
         Command::Step(args) => step::step(context, args, ui),
         Command::Status(args) => status::status(context, args, ui),
         Command::Runs(args) => runs::runs(context, args, ui),
+        Command::Limits(args) => limits::limits(context, args, ui),
         Command::Browse(_) => runs::browse(context, ui),
         Command::Accept(args) => accept::accept(context, args, ui),
         Command::Discard(args) => restore::discard(context, args, ui),

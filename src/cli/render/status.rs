@@ -82,7 +82,7 @@ fn standing(ui: &Ui, status: &status::Status, now: Timestamp) -> (String, String
         let _ = writeln!(
             more,
             "{}",
-            activity_text(activity, run.parked.as_ref(), now)
+            activity_text(activity, (run, &status.retry), now)
         );
         return (String::new(), more);
     }
@@ -92,6 +92,7 @@ fn standing(ui: &Ui, status: &status::Status, now: Timestamp) -> (String, String
     }
     let reason = match (status.retry.standing, &run.parked) {
         (Standing::Wait(until), Some(parked)) => Some(parked_text(parked, until, now)),
+        (Standing::Wait(_), None) if status.retry.limit.is_some() => limit_text(&status.retry),
         (Standing::Wait(until), None) => {
             let next = format!("next attempt {}", moment(until, now));
             let stopped = run.stopped_for.as_ref();
@@ -190,7 +191,7 @@ pub(crate) fn whole_text(ui: &Ui, status: &status::Status, now: Timestamp) -> St
     text.push_str(&usage_text(status));
     text.push_str(&failure_text(ui, status, now));
     let stands = match &status.activity {
-        Some(activity) => activity_text(activity, run.parked.as_ref(), now),
+        Some(activity) => activity_text(activity, (run, &status.retry), now),
         None if run.status.is_done() => {
             let done = run
                 .iterations
@@ -287,12 +288,24 @@ fn parked_text(parked: &Parked, until: Timestamp, now: Timestamp) -> String {
     )
 }
 
-fn activity_text(activity: &status::Activity, parked: Option<&Parked>, now: Timestamp) -> String {
+/// `waiting for claude's limit, met by run night in ~/shop, until 03:40`
+fn limit_text(retry: &status::Retry) -> Option<String> {
+    let limit = retry.limit.as_ref()?;
+    Some(escape(&clock::local_times(&limit.text)))
+}
+
+fn activity_text(
+    activity: &status::Activity,
+    (run, retry): (&Run, &status::Retry),
+    now: Timestamp,
+) -> String {
+    let parked = run.parked.as_ref();
     let what = match (activity.what, &activity.check, activity.waiting_until) {
         (_, Some(check), _) => format!("check {}", escape(check)),
         ("waiting", ..) if parked.is_some() => parked.map_or_else(String::new, |parked| {
             format!("waiting {}", parked_text(parked, parked.until, now))
         }),
+        ("waiting", ..) if retry.limit.is_some() => limit_text(retry).unwrap_or_default(),
         ("waiting", _, Some(until)) => format!("waiting until {}", moment(until, now)),
         (what, ..) => what.to_owned(),
     };
@@ -525,6 +538,9 @@ fn standing_text(retry: &status::Retry, now: Timestamp) -> String {
         Standing::Wait(until) => {
             let parked = retry.run.as_ref().and_then(|run| run.parked.as_ref());
             let wait = match parked {
+                _ if retry.limit.is_some() => {
+                    format!("Wait: {}.", limit_text(retry).unwrap_or_default())
+                }
                 Some(parked) => format!("Wait: waiting {}.", parked_text(parked, until, now)),
                 None => format!(
                     "Wait: the next attempt is allowed at {}.",

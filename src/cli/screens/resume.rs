@@ -310,6 +310,7 @@ mod tests {
             activity: None,
             remotes: Vec::new(),
             retry: Retry {
+                limit: None,
                 run: None,
                 status: None,
                 standing: Standing::Allowed,

@@ -10,6 +10,7 @@ use crate::engine::base::runs::{self, driver};
 use crate::engine::base::{Context, Error, Result};
 use crate::engine::record::attempt_record::Ended;
 use crate::engine::record::lane::OwnCommits;
+use crate::engine::record::limits::Hold;
 use crate::engine::record::liveness;
 use crate::engine::record::run_settings::{is_unchecked, loops_of, settings_of};
 use crate::engine::record::stored::{load_both, own_work_back};
@@ -581,6 +582,8 @@ pub(crate) struct Retry {
     pub under_way: Option<u32>,
     /// Whether a `recover` drives the run, and begins the next attempt by itself.
     pub is_driven: bool,
+    /// The limit that another run met, and that holds the next attempt of this one.
+    pub limit: Option<Hold>,
 }
 
 impl Retry {

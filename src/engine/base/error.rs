@@ -58,6 +58,8 @@ error_kinds! {
     NoSubtask = "subtask_not_found", 4;
     /// No such vault.
     VaultNotFound = "vault_not_found", 4;
+    /// No such limit.
+    LimitNotFound = "limit_not_found", 4;
     /// Nothing to undo or to redo.
     NothingToUndo = "nothing_to_undo", 4;
     /// Not before a certain time.

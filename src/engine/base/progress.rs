@@ -171,6 +171,11 @@ impl Progress {
         })
     }
 
+    /// The wait until `until` need not be taken any more.
+    pub(in crate::engine) fn waive(&self, until: Timestamp) {
+        self.shared().waived = Some(until);
+    }
+
     /// Whether a user said that this very wait need not be taken. A later attempt's own wait is another, also where it
     /// is over sooner.
     pub(in crate::engine) fn skips_wait(&self, until: Timestamp) -> bool {

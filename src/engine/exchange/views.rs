@@ -308,6 +308,7 @@ fn held_views(context: &Context, state: &State) -> Vec<(PathBuf, Retry)> {
                 status.standing = Standing::Exhausted;
             }
             let held = Retry {
+                limit: None,
                 run: Some(run.clone()),
                 standing: status.standing,
                 status: Some(status),

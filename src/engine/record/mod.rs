@@ -7,6 +7,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod events;
 pub(crate) mod git_state;
 pub(crate) mod lane;
+pub(crate) mod limits;
 pub(crate) mod liveness;
 pub(crate) mod memory;
 pub(crate) mod nested;

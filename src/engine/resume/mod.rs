@@ -20,6 +20,7 @@ use crate::engine::record::liveness::Driving;
 use crate::engine::record::select;
 use crate::engine::recovery;
 use crate::engine::remote::{TakeOver, plan_take_over, release, take_over};
+use crate::engine::run::retry::Awaited;
 use crate::engine::run::{
     self, AgentChoice, DriveOptions, Driven, Outcome, drive, fix_session, prompt_of, retry, tasks,
 };
@@ -557,10 +558,11 @@ fn stop_early(
                 let deadline = limit
                     .longest()
                     .map(|longest| context.clock.now().plus(longest));
-                if retry::is_futile(&run, until, deadline) {
+                let awaited = Awaited::of(Some(&run), until, &|| false);
+                if awaited.is_futile(deadline) {
                     return Ok(Some(untouched(context, state, run)));
                 }
-                match retry::sleep(context, Some(&run), until, deadline)? {
+                match retry::sleep(context, &awaited, deadline)? {
                     WakeReason::InTime | WakeReason::Now => Ok(None),
                     WakeReason::Stop => Ok(Some(untouched(context, state, run))),
                 }

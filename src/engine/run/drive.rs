@@ -10,9 +10,11 @@ use anyhow::Context as _;
 use super::execute::{begin_of, execute};
 use super::notify::{Happened, notify, notify_of_error};
 use super::otel;
+use super::retry::Awaited;
 use super::tasks::{self, ChangedBy};
 use super::{
-    DriveOptions, Driven, Outcome, between_attempts, commands, execute, feedback, removal, retry,
+    DriveOptions, Driven, Outcome, between_attempts, commands, execute, feedback, gate, removal,
+    retry,
 };
 use crate::engine::attempt;
 use crate::engine::attempt::run_summary::{self, night, outlook};
@@ -171,6 +173,7 @@ impl Driver<'_> {
             return Err(Halt::At(Outcome::Escalated));
         }
         self.wait(&run)?;
+        let pass = gate::pass(self.context, &run, |awaited| self.wait_for(awaited))?;
         self.capture()?;
         let Some((before, started)) = self.claim()? else {
             return Ok(());
@@ -186,7 +189,7 @@ impl Driver<'_> {
             self.key,
             &before,
             &started,
-            (self.options, self.session),
+            (self.options, self.session, &pass),
         );
         self.context.refuse_replaced(self.key)?;
         let ended_by = self.session.and_then(Session::ends_attempt);
@@ -211,6 +214,7 @@ impl Driver<'_> {
         self.interrupted = executed.interrupted;
         self.child_exit_code = executed.child_exit_code;
         let ended = self.end(&started, executed.ending)?;
+        pass.end(self.context, &ended);
         tasks::follow(self.context, ended.run.clone(), ChangedBy::Attempt)?;
         if self.interrupted.is_none() && !is_stopped {
             self.unstartable = self.still_missing(&ended);
@@ -363,33 +367,41 @@ impl Driver<'_> {
             Standing::Exhausted => Err(Halt::At(Outcome::Failed)),
             Standing::NeedsPerson => Err(Halt::At(Outcome::Escalated)),
             Standing::Wait(until) if self.context.progress.skips_wait(until) => Ok(()),
-            Standing::Wait(until) => self.wait_until(run, until),
+            Standing::Wait(until) => {
+                let is_over = || gate::is_through(self.context, run);
+                let awaited = Awaited::of(Some(run), until, &is_over);
+                self.wait_for(&awaited)?;
+                // Another run found out that it is over.
+                if self.context.clock.now() < until && is_over() {
+                    self.context.progress.waive(until);
+                }
+                Ok(())
+            }
         }
     }
 
-    fn wait_until(&mut self, run: &Run, until: Timestamp) -> Step {
-        let outcome = stopped(run);
-        if let Some(parked) = &run.parked
-            && self.parked_since != Some(parked.since)
-        {
-            self.parked_since = Some(parked.since);
+    fn wait_for(&mut self, awaited: &Awaited<'_>) -> Step {
+        let until = awaited.until;
+        let outcome = awaited.since.map_or(Outcome::Paused, |_| Outcome::Parked);
+        if awaited.since.is_some() && self.parked_since != awaited.since {
+            self.parked_since = awaited.since;
             let happened = Happened {
                 until: Some(until),
-                ..Happened::new(NotifyEvent::Parked, Some(parked.text.clone()))
+                ..Happened::new(NotifyEvent::Parked, Some(awaited.reason.clone()))
             };
             notify(self.context, self.key, happened, None);
-        }
-        if self.options.no_wait {
-            return Err(Halt::At(outcome));
         }
         let begun = self.context.clock.now();
         let longest = self.options.longest_wait;
         let deadline = longest.map(|longest| begun.plus(longest.saturating_sub(self.waited)));
-        if retry::is_futile(run, until, deadline) {
+        if self.options.no_wait || awaited.is_futile(deadline) {
+            if awaited.is_shared {
+                self.set_status(outcome.status(), awaited.reason.clone())?;
+            }
             return Err(Halt::At(outcome));
         }
         tracing::info!(%until, "waiting for the next attempt");
-        let slept = retry::sleep(self.context, Some(run), until, deadline);
+        let slept = retry::sleep(self.context, awaited, deadline);
         self.waited += self.context.clock.now().since(begun);
         match slept {
             Ok(WakeReason::InTime | WakeReason::Now) => Ok(()),

@@ -17,6 +17,7 @@ use anyhow::Context as _;
 
 use super::commands::{failure_of, has_changed, may_be_done};
 use super::feedback::{LoopSetting, evidence_of, log_file, run_loops};
+use super::gate::Pass;
 use super::{Digest, DriveOptions, removal};
 use crate::agent;
 use crate::agent::Stream;
@@ -128,7 +129,7 @@ pub(super) fn execute(
     key: &RunKey,
     before: &Run,
     started: &Started,
-    (options, session): (&DriveOptions, Option<&Session<'_>>),
+    (options, session, pass): (&DriveOptions, Option<&Session<'_>>, &Pass),
 ) -> Result<Executed> {
     let folder = attempt_folder(context, key, started.iteration, started.attempt);
     context.create_state_dir(&folder)?;
@@ -153,7 +154,7 @@ pub(super) fn execute(
         has_session: !command.is_fallback,
     });
     let locks = git_state::all(context).unwrap_or_default();
-    let run = || run_watched(context, key, supervised, watched.as_ref(), session);
+    let run = || run_watched(context, key, supervised, watched.as_ref(), (session, pass));
     let exit = with_checkpoints(context, key, run)
         .with_context(|| format!("cannot run {}", command.line()))?;
     if let Some(error) = &exit.spawn_error
@@ -543,7 +544,7 @@ fn run_watched(
     key: &RunKey,
     mut supervised: Supervised,
     agent: Option<&Watched>,
-    session: Option<&Session<'_>>,
+    (session, pass): (Option<&Session<'_>>, &Pass),
 ) -> std::io::Result<Exit> {
     let started = |child: &ProcessId| {
         record_child(context, key, child, session).map_err(std::io::Error::other)
@@ -557,11 +558,12 @@ fn run_watched(
         return supervised.run(&context.interrupts, started);
     };
     let (seen, sessions) = channel();
-    supervised.watcher = Some(Watcher::new(Records {
+    let records = Records {
         stream: Some(Stream::new(kind)),
         is_read,
         seen: has_session.then_some(seen),
-    }));
+    };
+    supervised.watcher = Some(Watcher::new(pass.watch(context, kind, records)));
     let own = context.for_run(key).map_err(std::io::Error::other)?;
     thread::scope(|scope| {
         scope.spawn(move || {

@@ -7,6 +7,7 @@ mod drive;
 mod execute;
 mod feedback;
 pub(crate) mod fix_session;
+mod gate;
 pub(crate) mod notify;
 mod otel;
 pub(crate) mod own_loop;

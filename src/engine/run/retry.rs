@@ -10,7 +10,7 @@ use crate::engine::base::runs::{driver, way_to_stop};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::exchange::views;
 use crate::engine::record::run_settings::{max_attempts, settings_of};
-use crate::engine::record::{attempt_record, select};
+use crate::engine::record::{attempt_record, limits, select};
 use crate::engine::recovery;
 use crate::model::decision::BudgetScope;
 use crate::model::{Action, Hint, Payload, ProcessId, Run, RunKey, Standing, State, Timestamp};
@@ -49,13 +49,16 @@ fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
             max_attempts: max_attempts(&context.settings().retry),
             under_way: None,
             is_driven: false,
+            limit: None,
         };
     };
     reconsider(context, &mut run);
     let status = run_retry_status(context, state, &run);
-    let standing = status.standing;
+    let may_begin = status.standing == Standing::Allowed && !run.status.has_ended();
+    let limit = limits::hold(context, &run).filter(|_| may_begin && run.live.is_none());
+    let standing = limit.as_ref().and_then(|limit| limit.until);
+    let standing = standing.map_or(status.standing, Standing::Wait);
     let others = driver(context.store(), &run).filter(|driver| !driver.is_own());
-    let may_begin = standing == Standing::Allowed && !run.status.has_ended();
     Retry {
         max_attempts: max_attempts(&settings_of(context, &run).retry),
         under_way: others
@@ -66,6 +69,7 @@ fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
         run: Some(run),
         status: Some(status),
         standing,
+        limit,
     }
 }
 
@@ -79,50 +83,84 @@ pub(crate) fn wait(context: &Context, longest: Option<Duration>) -> Result<Retry
             return Ok(retry);
         };
         // Nobody is asked for anything here.
-        sleep(context, retry.run.as_ref(), until, deadline)?;
+        sleep(
+            context,
+            &Awaited::of(retry.run.as_ref(), until, &|| false),
+            deadline,
+        )?;
     }
 }
 
-/// Whether a wait is known to end too late: only then is it not even begun.
-pub(crate) fn is_futile(run: &Run, until: Timestamp, deadline: Option<Timestamp>) -> bool {
-    run.waits_for_reset() && deadline.is_some_and(|deadline| deadline < until)
+/// What is waited for.
+pub(crate) struct Awaited<'a> {
+    pub until: Timestamp,
+    /// When the trouble began that is not the agent's doing.
+    pub since: Option<Timestamp>,
+    /// `until` is a time that a limit names.
+    pub is_reset: bool,
+    /// Another run met it: nothing of this one says so.
+    pub is_shared: bool,
+    /// The run does not wait beyond this.
+    pub latest: Option<Timestamp>,
+    pub reason: String,
+    /// Whether the wait is over before that.
+    pub is_over: &'a dyn Fn() -> bool,
 }
 
-/// Sleeps until `until`, or gives up where `deadline` comes first: before sleeping, not after. Who watches may cut it
+impl<'a> Awaited<'a> {
+    /// What was decided about `run`.
+    pub(crate) fn of(run: Option<&Run>, until: Timestamp, is_over: &'a dyn Fn() -> bool) -> Self {
+        let parked = run.and_then(|run| run.parked.as_ref());
+        let decided = run.and_then(|run| run.decision.as_ref());
+        let reason = parked.map(|parked| &parked.text);
+        Self {
+            until,
+            since: parked.map(|parked| parked.since),
+            is_reset: run.is_some_and(Run::waits_for_reset),
+            is_shared: false,
+            latest: None,
+            reason: reason
+                .or(decided.map(|decision| &decision.reason))
+                .cloned()
+                .unwrap_or_default(),
+            is_over,
+        }
+    }
+
+    /// Whether it is known to end too late: only then is it not even begun.
+    pub(crate) fn is_futile(&self, deadline: Option<Timestamp>) -> bool {
+        let mut latest = deadline.into_iter().chain(self.latest);
+        self.is_reset && latest.any(|latest| latest < self.until)
+    }
+}
+
+/// Sleeps until it is time, or gives up where `deadline` comes first: before sleeping, not after. Who watches may cut it
 /// short.
 pub(crate) fn sleep(
     context: &Context,
-    run: Option<&Run>,
-    until: Timestamp,
+    awaited: &Awaited<'_>,
     deadline: Option<Timestamp>,
 ) -> Result<WakeReason> {
-    let parked = run.and_then(|run| run.parked.as_ref());
-    let decided = run
-        .and_then(|run| run.decision.as_ref())
-        .map(|decision| decision.reason.as_str());
-    let reason = parked
-        .map(|parked| parked.text.as_str())
-        .or(decided)
-        .unwrap_or_default();
     context.progress.begin_wait();
     context.emit(ProgressEvent::Waiting {
-        until,
-        parked: parked.is_some(),
-        reason,
+        until: awaited.until,
+        parked: awaited.since.is_some(),
+        reason: &awaited.reason,
     });
-    let slept = sleep_until(context, until, deadline);
+    let slept = sleep_until(context, awaited, deadline);
     context.emit(ProgressEvent::Waited);
     slept
 }
 
 fn sleep_until(
     context: &Context,
-    until: Timestamp,
+    awaited: &Awaited<'_>,
     deadline: Option<Timestamp>,
 ) -> Result<WakeReason> {
+    let until = awaited.until;
     if let Some(deadline) = deadline.filter(|deadline| *deadline < until) {
-        let woken = interruptible(context, deadline, until)?;
-        if woken != WakeReason::InTime {
+        let woken = interruptible(context, deadline, awaited)?;
+        if (awaited.is_over)() || woken != WakeReason::InTime {
             return Ok(woken);
         }
         let message = format!(
@@ -132,11 +170,11 @@ fn sleep_until(
             Error::new(ErrorKind::GaveUpWaiting, message).hint(Hint::recover(["retry-status"]))
         );
     }
-    interruptible(context, until, until)
+    interruptible(context, until, awaited)
 }
 
-/// Sleeps until `wake`; the wait is one until `until`.
-fn interruptible(context: &Context, wake: Timestamp, until: Timestamp) -> Result<WakeReason> {
+/// Sleeps until `wake`, which may come before what is awaited.
+fn interruptible(context: &Context, wake: Timestamp, awaited: &Awaited<'_>) -> Result<WakeReason> {
     /// How soon it is noticed that a user asked for something.
     const GLANCE: Duration = Duration::from_millis(100);
     /// So soon it is noticed that the machine slept.
@@ -156,11 +194,11 @@ fn interruptible(context: &Context, wake: Timestamp, until: Timestamp) -> Result
         LONGEST_SLICE
     };
     loop {
-        if let Some(woken) = context.progress.take_request(until) {
+        if let Some(woken) = context.progress.take_request(awaited.until) {
             return Ok(woken);
         }
         let left = context.clock.left(&sleeping);
-        if left.is_zero() {
+        if left.is_zero() || (awaited.is_over)() {
             return Ok(WakeReason::InTime);
         }
         context

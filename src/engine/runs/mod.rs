@@ -16,8 +16,9 @@ use crate::engine::attempt::run_summary::night;
 use crate::engine::base::context::place::is_part_of_attempt;
 use crate::engine::base::runs::{self, run_of};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::engine::record::limits::Hold;
 use crate::engine::record::vault::{self, VaultStatus};
-use crate::engine::record::{select, storage};
+use crate::engine::record::{limits, select, storage};
 use crate::engine::recovery;
 use crate::model::agent_record::UsageFields;
 use crate::model::{
@@ -64,6 +65,9 @@ pub(crate) struct Listed {
     pub size_bytes: u64,
     /// The `recover` that is at work on it.
     pub driver_pid: Option<u32>,
+    /// The limit that another run met, and that holds its next attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Hold>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
@@ -102,6 +106,7 @@ impl From<&Run> for Listed {
             usage: run.usage().into(),
             size_bytes: 0,
             driver_pid: None,
+            limit: None,
         }
     }
 }
@@ -126,10 +131,13 @@ pub(crate) fn list(context: &Context, all: bool, limit: Option<usize>) -> Result
     let listed = |run: &Run| {
         let mut considered = run.clone();
         reconsider(context, &mut considered);
+        let driver = runs::driver(context.store(), run);
+        let limit = driver.filter(|_| run.live.is_none() && run.parked.is_none());
         Listed {
+            limit: limit.and_then(|_| limits::hold(context, run)),
             chosen: chosen == Some(&run.key),
             size_bytes: sizes.get(&run.key).copied().unwrap_or(0),
-            driver_pid: runs::driver(context.store(), run).map(|id| id.pid),
+            driver_pid: driver.map(|id| id.pid),
             ..Listed::from(&considered)
         }
     };

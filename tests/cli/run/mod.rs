@@ -13,6 +13,7 @@ pub mod git_settings;
 pub mod given_up_iterations;
 pub mod inside_an_attempt;
 pub mod killed;
+pub mod limits;
 pub mod liveness;
 pub mod log_lines;
 pub mod notifications;
