@@ -11,7 +11,8 @@ use super::execute::{begin_of, execute};
 use super::notify::{Happened, notify, notify_of_error};
 use super::otel;
 use super::{
-    DriveOptions, Driven, Outcome, between_attempts, commands, execute, feedback, removal, retry,
+    DriveOptions, Driven, Outcome, between_attempts, commands, execute, feedback, guard, removal,
+    retry,
 };
 use crate::engine::attempt;
 use crate::engine::attempt::run_summary::{self, night, outlook};
@@ -141,6 +142,7 @@ struct Driver<'a> {
 
 impl Driver<'_> {
     fn run(&mut self) -> Step<Infallible> {
+        guard::require_space(self.context)?;
         if let Some(code) =
             feedback::verify_baseline(self.context, self.key, self.options, self.session)?
         {
