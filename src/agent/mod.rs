@@ -11,6 +11,7 @@ mod gemini;
 pub(crate) mod hooks;
 mod opencode;
 mod stream;
+mod tally;
 
 use serde_json::Value;
 
@@ -19,6 +20,7 @@ use crate::model::failure::EvidenceSource;
 use crate::policy::program::of_line;
 
 pub use stream::Stream;
+pub(crate) use tally::Tally;
 
 /// Finds out which agent ran: by what the caller says, else by the command line, else by the look of the records.
 pub fn detect(command: Option<&str>, hint: Option<&str>, stdout: &[u8]) -> Option<AgentKind> {

@@ -1,8 +1,11 @@
 //! An agent's records as they come: their session, what a person reads of them, what they cost where they break off.
 
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
 use serde_json::Value;
 
-use super::{count, items, kind_of, objects, text, text_at};
+use super::{Tally, count, items, kind_of, objects, text, text_at};
 use crate::model::agent_record::{AgentKind, Tokens, is_session_id};
 use crate::policy::text::{escape, escape_lines};
 
@@ -44,6 +47,7 @@ pub struct Stream {
     unknown: usize,
     /// Text was shown that did not end its line.
     is_open: bool,
+    tally: Option<Arc<Mutex<Tally>>>,
 }
 
 impl Stream {
@@ -58,6 +62,16 @@ impl Stream {
             has_answered: false,
             unknown: 0,
             is_open: false,
+            tally: None,
+        }
+    }
+
+    /// The same, whose records are counted in `tally`.
+    #[must_use]
+    pub(crate) fn counted_in(self, tally: Arc<Mutex<Tally>>) -> Self {
+        Self {
+            tally: Some(tally),
+            ..self
         }
     }
 
@@ -131,6 +145,10 @@ impl Stream {
         self.kind = Some(kind);
         // An error of the API is given in the place of an answer, too.
         self.has_answered |= is_answer(kind, &record) && record.get("error").is_none();
+        if let Some(tally) = &self.tally {
+            let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+            tally.take(kind, &record, Instant::now());
+        }
         if let Some(session) = session_of(&record).filter(|session| is_session_id(session)) {
             self.session = Some(session.to_owned());
         }
@@ -165,18 +183,32 @@ const BYTES_A_TOKEN: u64 = 4;
 
 /// About how many tokens a run used whose records break off before they say: each answer of the model read all that came
 /// before it. What they do not show, the agent's own instructions for one, is not in it.
-pub(super) fn estimated_tokens(kind: AgentKind, output: &[u8]) -> Option<Tokens> {
-    let mut used = None;
-    let mut before = 0;
-    for (_, record) in objects(output) {
+#[derive(Debug, Default)]
+pub(super) struct Estimate {
+    used: Option<Tokens>,
+    before: u64,
+}
+
+impl Estimate {
+    pub(super) fn take(&mut self, kind: AgentKind, record: &Value) {
         let size = record.to_string().len() as u64 / BYTES_A_TOKEN;
-        if is_answer(kind, &record) {
-            let sum = Tokens::new(0, size, before, 0) + used.unwrap_or_default();
-            used = Some(sum);
+        if is_answer(kind, record) {
+            let sum = Tokens::new(0, size, self.before, 0) + self.used.unwrap_or_default();
+            self.used = Some(sum);
         }
-        before += size;
+        self.before += size;
     }
-    used
+
+    pub(super) fn tokens(&self) -> Option<Tokens> {
+        self.used
+    }
+}
+
+/// The estimate of a whole output.
+pub(super) fn estimated_tokens(kind: AgentKind, output: &[u8]) -> Option<Tokens> {
+    let mut estimate = Estimate::default();
+    objects(output).for_each(|(_, record)| estimate.take(kind, &record));
+    estimate.tokens()
 }
 
 /// Whether the model said this: a text or a call of a tool.
@@ -366,9 +398,9 @@ fn said(text: &str) -> Option<String> {
 }
 
 /// A tool call in one line.
-fn call(tool: &str, input: Option<&Value>) -> String {
+pub(super) fn call(tool: &str, input: Option<&Value>) -> String {
     let telling = input.and_then(|input| TELLING.iter().find_map(|name| text(input, name)));
-    match (telling, input) {
+    match (telling.or(input.and_then(Value::as_str)), input) {
         (Some(about), _) => call_line(tool, about),
         (None, Some(Value::Object(input))) if !input.is_empty() => {
             call_line(tool, &Value::Object(input.clone()).to_string())

@@ -225,6 +225,10 @@ pub enum Condition {
     Quota,
     /// The attempt removed the git repository, or put another one in its place.
     RepositoryRemoved,
+    /// Nothing happened any more, or the agent called one tool again and again: the attempt was ended.
+    Stalled,
+    /// The attempt was refused writes outside of what it may write.
+    Confined,
 }
 
 /// What a person would do about a failure (B1).

@@ -49,6 +49,12 @@ pub struct RunSpec {
     /// Whether that was typed, rather than configured.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timeout_typed: bool,
+    /// `--idle`: how long an attempt may stand still; `None` as configured, 0 for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_ms: Option<u64>,
+    /// `--max-repeats`: how often in a row an agent may call a tool the same way; `None` as configured, 0 for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_repeats: Option<u32>,
     /// `--attempts` / `--retries`: overrides every configured limit of this run.
     #[serde(default)]
     pub attempts: Option<u32>,
@@ -324,6 +330,9 @@ pub struct Launch {
     /// What goes on in the session `{session}`; empty where there are none.
     #[serde(default)]
     pub resume_args: Vec<String>,
+    /// What ends it when it has spent `{usd}` dollars; empty where nothing does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budget_args: Vec<String>,
     /// What exit codes mean where the records do not say.
     #[serde(default)]
     pub exit_codes: BTreeMap<String, Cause>,

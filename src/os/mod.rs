@@ -51,7 +51,8 @@ pub(crate) struct ProcessEntry {
 pub(crate) mod processes {
     pub(crate) use super::ProcessEntry;
     pub(crate) use super::system::processes::{
-        boot_id, command, entry, folder, has_variable, living, name, pid_namespace, variable,
+        boot_id, command, cpu_time, entry, folder, has_variable, living, name, pid_namespace,
+        variable,
     };
 }
 

@@ -382,6 +382,10 @@ fn remarks(attempt: &Attempt) -> Vec<String> {
             "it removed the git repository, and everything it did was taken back; leave .git alone"
                 .to_owned(),
         ),
+        Condition::Stalled => Some(
+            "it was ended because nothing happened any more; do not wait for input or a server"
+                .to_owned(),
+        ),
         Condition::Productive => Some("it was changing files when its time was up".to_owned()),
         _ => None,
     };

@@ -23,6 +23,8 @@ pub(super) struct Ending {
     child_ended: bool,
     /// The deadline passed while the child ran.
     pub(super) timed_out: bool,
+    /// Whoever watches over the child had it ended while it ran.
+    pub(super) stopped: bool,
     /// The first request to stop that came while the child ran.
     pub(super) cancelled: Option<Signal>,
     /// Processes of the group outlived the child and had to be ended.
@@ -63,6 +65,7 @@ impl Ending {
             first_request: None,
             child_ended: false,
             timed_out: false,
+            stopped: false,
             cancelled: None,
             leaked: false,
         }
@@ -88,6 +91,15 @@ impl Ending {
                 }
             }
         }
+    }
+
+    /// Whoever watches over the child wants it to end.
+    pub(super) fn stop(&mut self, now: Instant) -> Step {
+        if !matches!(self.phase, Phase::Running) {
+            return Step::Wait;
+        }
+        self.stopped = true;
+        self.ask(now, Kill::TERM)
     }
 
     /// The deadline comes so much later: this process and the child stood still.
@@ -202,6 +214,20 @@ mod tests {
         assert_eq!(ending.advance(at(t, 18.9)), Step::Wait);
         assert_eq!(ending.advance(at(t, 19.0)), Step::GiveUp);
         assert!(ending.leaked);
+    }
+
+    #[test]
+    fn what_a_watcher_wants_to_end_is_ended_once_as_by_a_deadline() {
+        let t = Instant::now();
+        let mut ending = Ending::new(t, None, GRACE);
+        assert_eq!(ending.stop(t), Step::Send(Kill::TERM));
+        assert_eq!(ending.stop(at(t, 1.0)), Step::Wait);
+        assert_eq!(ending.advance(at(t, 4.0)), Step::Send(Kill::KILL));
+        assert!(ending.stopped && !ending.timed_out);
+        let mut ended = Ending::new(t, None, GRACE);
+        ended.child_ended(t);
+        assert_eq!(ended.stop(t), Step::Wait);
+        assert!(!ended.stopped, "it had ended by itself");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! processes that ignore signals. Memory is bounded whatever is printed.
 //!
 //! - `spawn` starts the child, `supervise` is the loop, `ending` decides who is signalled when.
+//! - `oversight` is for whoever watches over a child from another thread.
 //! - `pipe` moves bytes, `output` keeps head and tail, `log` writes the file, `screen` shows it live.
 //! - [`Interrupts`] are the requests to stop that this process gets; `suspend` is Ctrl-Z.
 //! - `pty` gives a child a terminal of its own; [`Terminal`] takes ours.
@@ -22,6 +23,7 @@ mod log;
 mod mark;
 mod orphan;
 mod output;
+mod oversight;
 mod passthrough;
 mod pty;
 mod signals;
@@ -48,6 +50,7 @@ pub(crate) use orphan::git_at_work;
 pub(crate) use orphan::run_as_child;
 pub use output::Keep;
 pub(crate) use output::{Captured, Watch, Watcher};
+pub(crate) use oversight::Oversight;
 pub(crate) use pty::{HELPER, exec_on_terminal};
 pub use signals::Interrupts;
 pub(crate) use signals::{Asking, Shield, Signal, survive_file_size_limit};
@@ -122,6 +125,8 @@ pub struct Supervised {
     pub keep: Keep,
     /// Who looks at the output as it comes.
     pub watcher: Option<Watcher>,
+    /// What whoever watches over the child needs.
+    pub oversight: Oversight,
     /// The child gets a terminal of its own, on which both its streams are one and count as stdout. What is typed on
     /// ours goes there, unless it has [`stdin`](Self::stdin); Ctrl-C and Ctrl-Z stay ours. The path is that of a program
     /// that calls [`exec_on_terminal`] when its first argument is [`HELPER`]: see `os::own_program`.
@@ -146,6 +151,7 @@ impl Supervised {
             log_limit: 2 << 20,
             keep: Keep::default(),
             watcher: None,
+            oversight: Oversight::default(),
             pty: None,
         }
     }
@@ -185,6 +191,8 @@ pub struct Exit {
     pub signal: Option<String>,
     /// The deadline passed while it ran. It may have an exit code all the same, if it ended itself on SIGTERM.
     pub timed_out: bool,
+    /// [`Oversight::end_child`] ended it while it ran.
+    pub stopped: bool,
     /// This process was asked to stop before the child ended.
     pub cancelled: Option<Signal>,
     /// Why it was not started.

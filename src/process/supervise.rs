@@ -14,6 +14,7 @@ use signal_hook::low_level::signal_name;
 
 use super::ending::{Ending, SETTLE, Step};
 use super::log::BoundedLog;
+use super::oversight::Oversight;
 use super::passthrough::Screen;
 use super::pty::{self, Link};
 use super::signals::{Interrupts, Signal};
@@ -54,6 +55,7 @@ pub(super) fn supervise(
         }
         _ => None,
     };
+    spec.oversight.wake_by(wake.try_clone()?);
     let resized = wake.try_clone()?;
     let shown = if spec.pipes_errors() {
         Show::Stderr
@@ -113,10 +115,12 @@ pub(super) fn supervise(
         outputs: outputs.map(|pipe| Output::new(pipe, spec.keep)),
         screen,
         watcher: spec.watcher.as_ref(),
+        oversight: &spec.oversight,
         log,
         log_error: None,
     };
     supervision.link = link.transpose()?;
+    spec.oversight.begin(supervision.child.id());
     on_spawn(&ProcessId::of(supervision.child.id()))?;
     while !supervision.is_over(Instant::now())? {
         supervision.wait_and_pump()?;
@@ -162,6 +166,7 @@ struct Supervision<'a> {
     outputs: [Output; 2],
     screen: Screen,
     watcher: Option<&'a Watcher>,
+    oversight: &'a Oversight,
     log: Option<BoundedLog>,
     log_error: Option<String>,
 }
@@ -195,6 +200,10 @@ impl Supervision<'_> {
             }
         }
         let Some(gone) = self.gone else {
+            if self.oversight.is_to_end() {
+                let step = self.ending.stop(now);
+                self.take(&step);
+            }
             let step = self.ending.advance(now);
             self.over = step == Step::GiveUp;
             self.take(&step);
@@ -211,7 +220,7 @@ impl Supervision<'_> {
 
     /// Whether the child did not end by itself.
     fn is_forced(&self) -> bool {
-        self.ending.timed_out || self.ending.cancelled.is_some()
+        self.ending.timed_out || self.ending.stopped || self.ending.cancelled.is_some()
     }
 
     fn heed_signals(&mut self, now: Instant) {
@@ -350,6 +359,7 @@ impl Supervision<'_> {
             self.screen.give_back(buffer);
             return Ok(());
         }
+        self.oversight.add(count);
         self.with_log(|log| log.write(&buffer[..count]));
         // The first stream is stdout.
         let watcher = self.watcher.filter(|_| stream == 0);
@@ -434,6 +444,7 @@ impl Supervision<'_> {
             exit_code,
             signal,
             timed_out: self.ending.timed_out,
+            stopped: self.ending.stopped,
             cancelled,
             spawn_error: None,
             duration: self.duration,

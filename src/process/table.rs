@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_p
 use super::table;
 
 pub(super) use crate::os::processes::{
-    ProcessEntry as Entry, boot_id, command, entry, folder, has_variable, living, name,
+    ProcessEntry as Entry, boot_id, command, cpu_time, entry, folder, has_variable, living, name,
     pid_namespace, variable,
 };
 

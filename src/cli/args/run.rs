@@ -47,6 +47,19 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub timeout: Option<Duration>,
 
+    /// End an attempt that stalls for so long, such as 20m
+    ///
+    /// One without output, processor time, changed files and, as far as the agent's records show, a tool at work; 0 for never.
+    /// It is tried once more for free, in the agent's session; from the second time on it counts [default: 1h for agents].
+    #[arg(long, hide_short_help = true, value_name = "DUR", value_parser = duration)]
+    pub idle: Option<Duration>,
+
+    /// End an attempt whose agent makes the same tool call so often
+    ///
+    /// In a row, with the same result, each within 10 s of the one before; 0 for never [default: 12].
+    #[arg(long, hide_short_help = true, value_name = "N", value_parser = number::<0>, allow_negative_numbers = true)]
+    pub max_repeats: Option<u32>,
+
     /// Check: a shell command that must pass after CMD
     ///
     /// Repeatable; added to the configured ones.

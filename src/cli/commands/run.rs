@@ -46,6 +46,8 @@ pub(super) fn run(context: &mut Context, args: &RunArgs, ui: &Ui) -> Result<Repl
         until: args.until.clone(),
         attempts: attempts(args.attempts, args.retries),
         timeout: args.timeout,
+        idle: args.idle,
+        max_repeats: args.max_repeats,
         feedback: args.feedback.clone(),
         prompt: None,
         tasks: args.tasks.clone(),

@@ -18,7 +18,8 @@ use anyhow::Context as _;
 use super::commands::{failure_of, has_changed, may_be_done};
 use super::feedback::{LoopSetting, evidence_of, log_file, run_loops};
 use super::gate::Pass;
-use super::{Digest, DriveOptions, removal};
+use super::guard::Guard;
+use super::{Digest, DriveOptions, guard, removal};
 use crate::agent;
 use crate::agent::Stream;
 use crate::durable::{Sync, present};
@@ -153,8 +154,13 @@ pub(super) fn execute(
         is_read: command.is_read(before, options.digest),
         has_session: !command.is_fallback,
     });
+    let is_named = is_agent && (kind.is_some() || command.launch.is_some());
+    let guard = Guard::new(context, before, (kind, is_named));
     let locks = git_state::all(context).unwrap_or_default();
-    let run = || run_watched(context, key, supervised, watched.as_ref(), (session, pass));
+    let run = || {
+        let agent = (watched.as_ref(), &guard);
+        run_watched(context, key, supervised, agent, (session, pass))
+    };
     let exit = with_checkpoints(context, key, run)
         .with_context(|| format!("cannot run {}", command.line()))?;
     if let Some(error) = &exit.spawn_error
@@ -187,6 +193,7 @@ pub(super) fn execute(
     let mut leftovers = Vec::new();
     settle_strays(context, &mark, &mut leftovers);
     settle_locks(context, &locks);
+    let was_stopped = exit.stopped;
     let session = before.session_to_resume().filter(|_| !command.is_fallback);
     let end = AttemptEnd {
         duration_ms: millis(exit.duration),
@@ -222,16 +229,24 @@ pub(super) fn execute(
     // The work tree is read at most once.
     let changed = OnceCell::new();
     let changed = || *changed.get_or_init(|| has_changed(context, key, &evidence));
-    let failure = failure_of(
-        context,
-        key,
-        (&evidence, record.as_ref()),
-        (&command.argv, command.launch.as_ref()),
-        &changed,
-    );
+    let stopped = was_stopped
+        .then(|| guard.failure(&mut ending.end))
+        .flatten();
+    let is_stopped = stopped.is_some();
+    let failure = stopped.or_else(|| {
+        failure_of(
+            context,
+            key,
+            (&evidence, record.as_ref()),
+            (&command.argv, command.launch.as_ref()),
+            &changed,
+        )
+    });
     let loops = loops_of(context, before);
     let is_judged = |failure: &Failure| {
-        !loops.is_empty() && may_be_done(failure, (&evidence, record.as_ref()), &changed)
+        !is_stopped
+            && !loops.is_empty()
+            && may_be_done(failure, (&evidence, record.as_ref()), &changed)
     };
     if !failure.as_ref().is_none_or(is_judged) {
         ending.end.failure = failure;
@@ -406,7 +421,7 @@ impl Command {
 /// What an attempt used up by itself. Of records that count from the beginning of a session in which the run was before,
 /// that is what came on top. Whether they do is seen by what they count: a session that went on has used more than before,
 /// at least by what the attempt says of itself.
-fn usage_of(record: &AgentRecord, before: &Run) -> Usage {
+pub(super) fn usage_of(record: &AgentRecord, before: &Run) -> Usage {
     let used = record.usage();
     let goes_on = record.is_of_session
         && record.session_id.is_some()
@@ -471,7 +486,11 @@ fn supervised(
             .map(Into::into),
     };
     let argv = match &command.launch {
-        Some(launch) => launch.argv(&command.argv, session, prompt, file.as_deref()),
+        Some(launch) => {
+            let budget = guard::budget_args(context, before, &launch.budget_args);
+            let argv = [command.argv, budget].concat();
+            launch.argv(&argv, session, prompt, file.as_deref())
+        }
         None => command.argv,
     };
     supervised.program = Program::Argv(argv.into_iter().map(Into::into).collect());
@@ -543,7 +562,7 @@ fn run_watched(
     context: &Context,
     key: &RunKey,
     mut supervised: Supervised,
-    agent: Option<&Watched>,
+    (agent, guard): (Option<&Watched>, &Guard<'_>),
     (session, pass): (Option<&Session<'_>>, &Pass),
 ) -> std::io::Result<Exit> {
     let started = |child: &ProcessId| {
@@ -555,11 +574,11 @@ fn run_watched(
         has_session,
     }) = agent
     else {
-        return supervised.run(&context.interrupts, started);
+        return guard.watch(&mut supervised, |one| one.run(&context.interrupts, started));
     };
     let (seen, sessions) = channel();
     let records = Records {
-        stream: Some(Stream::new(kind)),
+        stream: Some(Stream::new(kind).counted_in(guard.tally())),
         is_read,
         seen: has_session.then_some(seen),
     };
@@ -571,7 +590,7 @@ fn run_watched(
                 record_session(&own, key, &session);
             }
         });
-        let exit = supervised.run(&context.interrupts, started);
+        let exit = guard.watch(&mut supervised, |one| one.run(&context.interrupts, started));
         // With it goes the other end.
         drop(supervised);
         exit
@@ -607,8 +626,7 @@ impl Watch for Records {
             // The receiver lives as long as the command.
             let _ = seen.send(session.to_owned());
         }
-        let is_over = stream.is_plain() || (self.seen.is_none() && !self.is_read);
-        if is_over {
+        if stream.is_plain() {
             shown.extend(stream.end());
             self.stream = None;
         }

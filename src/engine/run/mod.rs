@@ -8,6 +8,7 @@ mod execute;
 mod feedback;
 pub(crate) mod fix_session;
 mod gate;
+mod guard;
 pub(crate) mod notify;
 mod otel;
 pub(crate) mod own_loop;
@@ -195,7 +196,7 @@ pub(crate) fn look_at(context: &Context, spec: &RunSpec) -> Result<()> {
     commands::require_reachable_bounds(context, spec)?;
     require_command(context, &spec.command, &spec.dir)?;
     commands::warn_of_others(context, spec);
-    Ok(())
+    guard::require_space(context)
 }
 
 /// Makes the run, takes the initial checkpoint and drives it.

@@ -28,6 +28,8 @@ pub(crate) struct Request {
     /// Per iteration, the first included.
     pub attempts: Option<u32>,
     pub timeout: Option<Duration>,
+    pub idle: Option<Duration>,
+    pub max_repeats: Option<u32>,
     /// Names and commands of checks.
     pub feedback: Vec<(String, String)>,
     pub prompt: Option<String>,
@@ -130,6 +132,8 @@ impl Request {
             feedback,
             timeout_ms: self.timeout.or(settings.runner.timeout).map(clock::millis),
             timeout_typed: self.timeout.is_some(),
+            idle_ms: self.idle.map(clock::millis),
+            max_repeats: self.max_repeats,
             attempts: self.attempts,
             kind: self.kind,
             session: self.session.unwrap_or_default(),

@@ -304,8 +304,68 @@ pub(crate) fn cancelled() -> Failure {
 
 /// The attempt removed the repository, which was put back, as `message` says: the same may be tried once more.
 pub(crate) fn repository_removed(message: String) -> Failure {
+    let removed = (FailureType::SystemError, Cause::Unknown);
+    Failure {
+        conditions: vec![Condition::RepositoryRemoved],
+        ..seen("process.repository-removed", removed, message)
+    }
+}
+
+/// The guard ended an attempt in which nothing happened any more.
+pub(crate) fn stalled(message: String) -> Failure {
+    let timed_out = (FailureType::Timeout, Cause::ToolTimeout);
+    Failure {
+        conditions: vec![Condition::Stalled],
+        ..seen("guard.idle", timed_out, message)
+    }
+}
+
+/// The guard ended an attempt whose agent called a tool again and again.
+pub(crate) fn repeated_itself(message: String) -> Failure {
+    Failure {
+        conditions: vec![Condition::Stalled, Condition::CircularFix],
+        retryable: false,
+        suggested_action: SuggestedAction::FixAndContinue,
+        ..seen(
+            "guard.repeats",
+            (FailureType::AgentError, Cause::Unknown),
+            message,
+        )
+    }
+}
+
+/// The guard ended an attempt in which the run's bound on cost or tokens was reached.
+pub(crate) fn budget_spent(message: String) -> Failure {
+    Failure {
+        detail: Some(CauseDetail::CostLimit),
+        retryable: false,
+        suggested_action: SuggestedAction::ManualResolution,
+        ..seen(
+            "guard.budget",
+            (FailureType::AgentError, Cause::Unknown),
+            message,
+        )
+    }
+}
+
+/// The guard ended an attempt before the disk was full.
+pub(crate) fn disk_filling(message: String) -> Failure {
+    Failure {
+        retryable: false,
+        recoverable: false,
+        suggested_action: SuggestedAction::ManualResolution,
+        ..seen(
+            "guard.min-free",
+            (FailureType::SystemError, Cause::DiskFull),
+            message,
+        )
+    }
+}
+
+/// What the supervisor itself saw, rather than read; the same may be tried again.
+fn seen(rule: &str, (kind, cause): (FailureType, Cause), message: String) -> Failure {
     let evidence = Evidence {
-        rule: "process.repository-removed".to_owned(),
+        rule: rule.to_owned(),
         source: EvidenceSource::Process,
         line: None,
         text: message.clone(),
@@ -313,10 +373,9 @@ pub(crate) fn repository_removed(message: String) -> Failure {
     Failure {
         signature: evidence.rule.clone(),
         evidence: vec![evidence],
-        kind: FailureType::SystemError,
-        severity: FailureType::SystemError.severity(),
-        cause: Cause::Unknown,
-        conditions: vec![Condition::RepositoryRemoved],
+        kind,
+        severity: kind.severity(),
+        cause,
         details: Some(message.clone()),
         message,
         retryable: true,

@@ -188,6 +188,20 @@ pub(crate) fn budgets(
     budgets
 }
 
+/// The bound on cost or tokens that a run has reached which has used up so much, as a sentence.
+pub(crate) fn bound_reached(retry: &RetrySettings, used: Usage) -> Option<String> {
+    let counts = Counts {
+        cost_cents: used.cost_micros.unwrap_or(0) / MICROS_PER_CENT,
+        tokens: used.tokens.map_or(0, |tokens| tokens.total),
+        ..Counts::default()
+    };
+    let is_bound =
+        |budget: &&Budget| matches!(budget.scope, BudgetScope::Cost | BudgetScope::Tokens);
+    let budgets = budgets(retry, None, counts);
+    let spent = budgets.iter().filter(is_bound).find(|one| one.left == 0)?;
+    Some(spent_text(spent, None))
+}
+
 /// When a run began. Where that is still to come (the clock was set back since), the first of its attempts that is not.
 pub(crate) fn begun(run: &Run, now: Timestamp) -> Timestamp {
     if run.created_at <= now {

@@ -80,6 +80,7 @@ pub(crate) fn is_charged(failure: &Failure, input: &DecisionInput<'_>) -> bool {
     failure.kind != FailureType::Cancellation
         && !is_session_lost(failure, input.resumed)
         && !is_free
+        && !is_first_stall(failure, input)
 }
 
 /// Whether it is the work of an agent, rather than its provider, that an answer was cut off: too often, or in a fresh session in
@@ -97,6 +98,18 @@ fn waits(failure: &Failure, input: &DecisionInput<'_>) -> Waits {
     let run = input.account.run;
     let waits = run.waits(failure.iteration.unwrap_or(run.current_iteration));
     waits.cloned().unwrap_or_default()
+}
+
+/// Whether the attempt was ended because it stalled, for the first time in its iteration.
+fn is_first_stall(failure: &Failure, input: &DecisionInput<'_>) -> bool {
+    let has_stalled = |failure: &Failure| {
+        failure.cause == Cause::ToolTimeout && failure.conditions.contains(&Condition::Stalled)
+    };
+    let run = input.account.run;
+    let number = failure.iteration.unwrap_or(run.current_iteration);
+    let earlier = run.iterations.get(number).into_iter();
+    let mut earlier = earlier.flat_map(|iteration| &iteration.attempts);
+    has_stalled(failure) && !earlier.any(|one| one.failure.as_ref().is_some_and(has_stalled))
 }
 
 /// Whether the attempt found out no more than that its session is gone. The next one begins a fresh one: it cannot happen
@@ -165,8 +178,17 @@ impl<'a> Decider<'a> {
                 exhausted
             };
         }
+        if is_first_stall(failure, self.input) {
+            let reason =
+                "it stalled for the first time: tried once more, and no attempt is charged";
+            return self.uncharged(self.make(Strategy::RetryWithContext, &[Action::Retry], reason));
+        }
         if failure.conditions.contains(&Condition::CircularFix) {
-            let reason = "the attempts go in a circle; given up: a person has to review it";
+            let reason = if failure.conditions.contains(&Condition::Stalled) {
+                "the agent repeats itself; given up: a person has to review it"
+            } else {
+                "the attempts go in a circle; given up: a person has to review it"
+            };
             return self.give_up(reason, self.spent(&OWN));
         }
         self.or_leave_task(self.by_cause())

@@ -5,7 +5,7 @@ mod decide;
 mod next_step;
 mod weather;
 
-pub(crate) use budget::{Account, REPEATED};
+pub(crate) use budget::{Account, REPEATED, bound_reached};
 pub(crate) use decide::{DecisionInput, Fallback, decide, fallback_of, is_charged};
 pub(crate) use next_step::{
     OptionCode, OtherWay, Outlook, ResumeOption, ToAccept, end_of_fix, label, manual_steps,

@@ -158,6 +158,16 @@ pub struct RunSettings {
     /// How much failure context goes into a prompt at most.
     #[schemars(extend("kind" = "size"))]
     pub prompt_limit: u64,
+    /// How long an attempt may stand still: no output, processor time, changed file or open tool call; 0s: as long as it
+    /// likes; when absent, 1h for agents.
+    #[serde(with = "super::OptionalDuration")]
+    pub idle: Option<Duration>,
+    /// How often in a row an agent may call a tool with the same input and result within 10s each; 0: as often as it
+    /// likes.
+    pub max_repeats: u32,
+    /// Free space on the disk below which no attempt begins, and one that runs is ended.
+    #[schemars(extend("kind" = "size"))]
+    pub min_free: u64,
     /// Processes that an attempt left outside its session: end those in the work tree, end all, or keep; all are
     /// reported.
     pub leftovers: Leftovers,
@@ -182,6 +192,9 @@ impl Default for RunSettings {
             on_failure: OnFailure::Policy,
             log_limit: 2 << 20,
             prompt_limit: 8 << 10,
+            idle: None,
+            max_repeats: 12,
+            min_free: 256 << 20,
             leftovers: Leftovers::Auto,
         }
     }
@@ -231,6 +244,10 @@ pub struct AgentProfile {
     #[serde(default)]
     #[schemars(extend("kind" = "word"), example = ["--continue", "{session}"])]
     pub resume_args: Vec<String>,
+    /// What ends it when it has spent `{usd}` dollars, for `retry.max_cost_usd`; none when absent.
+    #[serde(default)]
+    #[schemars(extend("kind" = "word"), example = ["--max-dollars", "{usd}"])]
+    pub budget_args: Vec<String>,
     /// What lets it edit the work tree without asking, and nothing more.
     #[serde(default)]
     #[schemars(extend("kind" = "word"), example = ["--allow-edits"])]
@@ -285,6 +302,7 @@ impl AgentProfile {
             agent: name.to_owned(),
             prompt: self.prompt,
             resume_args: self.resume_args.clone(),
+            budget_args: self.budget_args.clone(),
             exit_codes: self.exit_codes.clone(),
             edit_args: self.edit_args.clone(),
             yolo,

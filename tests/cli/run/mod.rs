@@ -11,6 +11,7 @@ pub mod failed_captures;
 pub mod fake_clock_night;
 pub mod git_settings;
 pub mod given_up_iterations;
+pub mod guard;
 pub mod inside_an_attempt;
 pub mod killed;
 pub mod limits;
