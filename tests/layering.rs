@@ -62,7 +62,7 @@ const CLOCKS: [&str; 2] = ["SystemTime", "Instant"];
 
 /// Files outside of `durable` that open files by their path, and whose those are. Everything of ours goes through
 /// `durable::Root`, which follows nothing that somebody put in its place.
-const BY_PATH: [(&str, &str); 48] = [
+const BY_PATH: [(&str, &str); 47] = [
     (
         "cli/commands/attempt.rs",
         "a log or a prompt that the user names, a pipe maybe",
@@ -165,7 +165,6 @@ const BY_PATH: [(&str, &str); 48] = [
     ("git/worktree/reading.rs", "the user's ignore rules"),
     ("git/index/user_index.rs", "git's index"),
     ("git/repo/owner.rs", "whose a folder is"),
-    ("git/index/mod.rs", "git's index"),
     ("store/registry.rs", "the kernel's random bytes"),
     ("os/linux/mod.rs", "what the kernel says of its memory"),
     ("os/linux/processes.rs", "the kernel's table of processes"),
