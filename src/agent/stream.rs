@@ -1,11 +1,8 @@
 //! An agent's records as they come: their session, what a person reads of them, what they cost where they break off.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
-
 use serde_json::Value;
 
-use super::{Tally, count, items, kind_of, objects, text, text_at};
+use super::{count, items, kind_of, objects, text, text_at};
 use crate::model::agent_record::{AgentKind, Tokens, is_session_id};
 use crate::policy::text::{escape, escape_lines};
 
@@ -31,8 +28,9 @@ const TELLING: [&str; 12] = [
     "prompt",
 ];
 
+type Observer = Box<dyn FnMut(AgentKind, &Value) + Send>;
+
 /// What the stream of one attempt said so far.
-#[derive(Debug)]
 pub struct Stream {
     kind: Option<AgentKind>,
     /// The line that has not ended.
@@ -46,7 +44,7 @@ pub struct Stream {
     unknown: usize,
     /// Text was shown that did not end its line.
     is_open: bool,
-    tally: Option<Arc<Mutex<Tally>>>,
+    observer: Option<Observer>,
 }
 
 impl Stream {
@@ -60,15 +58,15 @@ impl Stream {
             session: None,
             unknown: 0,
             is_open: false,
-            tally: None,
+            observer: None,
         }
     }
 
-    /// The same, whose records are counted in `tally`.
+    /// The same, whose records `observer` gets as well.
     #[must_use]
-    pub(crate) fn counted_in(self, tally: Arc<Mutex<Tally>>) -> Self {
+    pub(crate) fn observed(self, observer: impl FnMut(AgentKind, &Value) + Send + 'static) -> Self {
         Self {
-            tally: Some(tally),
+            observer: Some(Box::new(observer)),
             ..self
         }
     }
@@ -136,9 +134,8 @@ impl Stream {
             return;
         };
         self.kind = Some(kind);
-        if let Some(tally) = &self.tally {
-            let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-            tally.take(kind, &record, Instant::now());
+        if let Some(observer) = &mut self.observer {
+            observer(kind, &record);
         }
         if let Some(session) = session_of(&record).filter(|session| is_session_id(session)) {
             self.session = Some(session.to_owned());

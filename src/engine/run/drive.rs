@@ -11,8 +11,8 @@ use super::execute::{begin_of, execute};
 use super::notify::{Happened, notify, notify_of_error};
 use super::otel;
 use super::{
-    DriveOptions, Driven, Outcome, between_attempts, commands, execute, feedback, guard, removal,
-    retry,
+    DriveOptions, Driven, Outcome, between_attempts, commands, confine, execute, feedback, guard,
+    removal, retry,
 };
 use crate::engine::attempt;
 use crate::engine::attempt::run_summary::{self, night, outlook};
@@ -143,6 +143,9 @@ struct Driver<'a> {
 impl Driver<'_> {
     fn run(&mut self) -> Step<Infallible> {
         guard::require_space(self.context)?;
+        if self.load()?.attempts().next().is_some() {
+            confine::require(self.context, self.load()?.spec.confine)?;
+        }
         if let Some(code) =
             feedback::verify_baseline(self.context, self.key, self.options, self.session)?
         {
