@@ -189,6 +189,7 @@ impl Supervised {
 
 /// How a supervised command ended.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Exit {
     /// Its exit code; `None` if a signal ended it or it was not started.
     pub exit_code: Option<i32>,
