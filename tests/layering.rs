@@ -62,7 +62,7 @@ const CLOCKS: [&str; 2] = ["SystemTime", "Instant"];
 
 /// Files outside of `durable` that open files by their path, and whose those are. Everything of ours goes through
 /// `durable::Root`, which follows nothing that somebody put in its place.
-const BY_PATH: [(&str, &str); 47] = [
+const BY_PATH: [(&str, &str); 48] = [
     (
         "cli/commands/attempt.rs",
         "a log or a prompt that the user names, a pipe maybe",
@@ -77,6 +77,7 @@ const BY_PATH: [(&str, &str); 47] = [
         "engine/attempt/preconditions.rs",
         "what errors name, and users' credentials: modes and times of them",
     ),
+    ("engine/run/guard.rs", "times of the user's files"),
     (
         "engine/base/clock.rs",
         "the zone of the system's local time",

@@ -1,11 +1,8 @@
 //! An agent's records as they come: their session, what a person reads of them, what they cost where they break off.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
-
 use serde_json::Value;
 
-use super::{Tally, count, items, kind_of, objects, text, text_at};
+use super::{count, items, kind_of, objects, text, text_at};
 use crate::model::agent_record::{AgentKind, Tokens, is_session_id};
 use crate::policy::text::{escape, escape_lines};
 
@@ -31,8 +28,9 @@ const TELLING: [&str; 12] = [
     "prompt",
 ];
 
+type Observer = Box<dyn FnMut(AgentKind, &Value) + Send>;
+
 /// What the stream of one attempt said so far.
-#[derive(Debug)]
 pub struct Stream {
     kind: Option<AgentKind>,
     /// The line that has not ended.
@@ -42,12 +40,13 @@ pub struct Stream {
     /// It is too long and left out.
     skips: bool,
     session: Option<String>,
-    has_answered: bool,
+    /// How often the model has answered.
+    answers: usize,
     /// Bytes that came while nothing was known of whose they are.
     unknown: usize,
     /// Text was shown that did not end its line.
     is_open: bool,
-    tally: Option<Arc<Mutex<Tally>>>,
+    observer: Option<Observer>,
 }
 
 impl Stream {
@@ -59,18 +58,18 @@ impl Stream {
             is_plain_line: false,
             skips: false,
             session: None,
-            has_answered: false,
+            answers: 0,
             unknown: 0,
             is_open: false,
-            tally: None,
+            observer: None,
         }
     }
 
-    /// The same, whose records are counted in `tally`.
+    /// The same, whose records `observer` gets as well.
     #[must_use]
-    pub(crate) fn counted_in(self, tally: Arc<Mutex<Tally>>) -> Self {
+    pub(crate) fn observed(self, observer: impl FnMut(AgentKind, &Value) + Send + 'static) -> Self {
         Self {
-            tally: Some(tally),
+            observer: Some(Box::new(observer)),
             ..self
         }
     }
@@ -125,7 +124,7 @@ impl Stream {
 
     /// Whether the model has answered.
     pub fn has_answered(&self) -> bool {
-        self.has_answered
+        self.answers > 0
     }
 
     fn end_line(&mut self, shown: &mut Vec<u8>) {
@@ -144,10 +143,11 @@ impl Stream {
         };
         self.kind = Some(kind);
         // An error of the API is given in the place of an answer, too.
-        self.has_answered |= is_answer(kind, &record) && record.get("error").is_none();
-        if let Some(tally) = &self.tally {
-            let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-            tally.take(kind, &record, Instant::now());
+        if is_answer(kind, &record) && record.get("error").is_none() {
+            self.answers += 1;
+        }
+        if let Some(observer) = &mut self.observer {
+            observer(kind, &record);
         }
         if let Some(session) = session_of(&record).filter(|session| is_session_id(session)) {
             self.session = Some(session.to_owned());

@@ -34,8 +34,8 @@ use crate::engine::{Context, Result, forget, trust};
 use crate::policy::secrets::Fingerprints;
 use crate::policy::settings::RedactSettings;
 use crate::process::{
-    DETACHED, HELPER, WATCHDOG, exec_on_terminal, run_as_child, run_detached, run_watchdog,
-    survive_file_size_limit,
+    CONFINED, DETACHED, HELPER, WATCHDOG, exec_confined, exec_on_terminal, run_as_child,
+    run_detached, run_watchdog, survive_file_size_limit,
 };
 
 pub use generate::command;
@@ -45,6 +45,9 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     if args.get(1).is_some_and(|first| first == HELPER) {
         return ProcessExitCode::from(exec_on_terminal(&args[2..]));
+    }
+    if args.get(1).is_some_and(|first| first == CONFINED) {
+        return ProcessExitCode::from(exec_confined(&args[2..]));
     }
     if args.get(1).is_some_and(|first| first == DETACHED) {
         let settings = args

@@ -33,6 +33,9 @@ const FILES: &[(&str, Files)] = &[
     ("redact", Files::Both),
     // Where something is sent to, what of it, and whose word is taken is never a project's to say.
     ("remote", Files::User),
+    ("run", Files::Both),
+    // A project's file must not widen it.
+    ("run.confine_write", Files::User),
     ("skip_permissions", Files::Both),
     ("ui", Files::User),
     // A project's file must not write elsewhere, nor keep from being copied what it comes with.
@@ -40,7 +43,7 @@ const FILES: &[(&str, Files)] = &[
 ];
 
 /// Where the user's word goes before the project's.
-const USER_FIRST: [&str; 2] = ["notify", "skip_permissions"];
+const USER_FIRST: [&str; 3] = ["notify", "run.confine", "skip_permissions"];
 
 /// What starts programs or widens rights.
 const GUARDED: [&str; 9] = [

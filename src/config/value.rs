@@ -139,7 +139,7 @@ static TEXTS: [TextKind; 9] = [
     TextKind {
         name: "place",
         one: "an absolute path, or one in your home folder (\"~/vaults\")",
-        list: "",
+        list: "a list of absolute paths, or of some in your home folder ([\"~/.npm\"])",
         read: |text| accept_if(text, text.starts_with('/') || text.starts_with("~/")),
     },
 ];

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -92,6 +93,9 @@ pub struct RunSpec {
     /// The run in whose attempt this one was begun: a command that names none is not about this one while there is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<RunId>,
+    /// Whether the command and its checks write in some places only.
+    #[serde(default, skip_serializing_if = "Confine::is_off")]
+    pub confine: Confine,
     /// Whether the command gets a terminal of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pty: bool,
@@ -261,6 +265,46 @@ pub struct ConfiguredChecks {
     pub shell: String,
     /// The checks.
     pub feedback: Vec<FeedbackLoop>,
+}
+
+/// Whether the processes of an attempt are confined to some places in what they write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum Confine {
+    /// They write wherever their user may.
+    #[default]
+    Off,
+    /// They are, or the run is refused.
+    On,
+    /// They are where the system can do it.
+    Try,
+}
+
+impl Confine {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde's skip_serializing_if passes a reference"
+    )]
+    pub fn is_off(&self) -> bool {
+        *self == Self::Off
+    }
+}
+
+/// Where a confined command and all that it starts may write.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Places {
+    /// Files and folders, with all that is in them.
+    pub write: Vec<PathBuf>,
+    /// What of it is not to be written, where the system can distinguish that.
+    pub never: Vec<PathBuf>,
+}
+
+impl Places {
+    /// Whether a path lies in one of them.
+    pub fn allow(&self, path: &Path) -> bool {
+        self.write.iter().any(|place| path.starts_with(place))
+    }
 }
 
 /// Whether an attempt goes on in the agent's session.

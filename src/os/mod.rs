@@ -7,6 +7,9 @@
 #[cfg_attr(not(target_os = "linux"), path = "portable/mod.rs")]
 mod system;
 
+#[cfg(any(test, not(target_os = "linux")))]
+mod seatbelt;
+
 /// The portable process table; on Linux its rows are tested.
 #[cfg(all(test, target_os = "linux"))]
 #[expect(dead_code, reason = "used where there is no other")]
@@ -20,9 +23,9 @@ use rustix::time::clock_gettime;
 
 pub(crate) use system::{
     DISABLED_KEY, FOLDER_BY_PATH, KNOWS_FOLDERS_OF_PROCESSES, SYNCS_FILE_SYSTEMS, attributes,
-    dirty_bytes, end_of_child, enlarge_pipe, for_each_name, keeps_folder_times,
-    network_file_system, open_pty, own_program, passing_file_system, pipe_size, rename_to_new,
-    sync_file, sync_file_system,
+    can_confine, confined, dirty_bytes, end_of_child, enlarge_pipe, for_each_name,
+    keeps_folder_times, network_file_system, open_pty, own_program, passing_file_system, pipe_size,
+    rename_to_new, sync_file, sync_file_system,
 };
 
 /// What is known of a path beside its `stat`.

@@ -15,6 +15,7 @@ pub(crate) mod limits;
 pub(crate) mod program;
 pub(crate) mod project;
 pub(crate) mod prompt;
+pub(crate) mod refused;
 pub(crate) mod remote;
 pub(crate) mod report;
 pub(crate) mod restore;

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::changes::tampering_text;
+use super::refused::REFUSED;
 use super::secrets::redact;
 use super::text::{Text, cut, excerpt};
 use crate::model::checkpoint::Checkpoints;
@@ -90,6 +91,12 @@ pub(crate) fn prompt(parts: &PromptParts<'_>) -> Option<String> {
     }
     if let Some(text) = weakened(parts.run).filter(|_| parts.error_context) {
         sections.push(format!("## Checks Were Weakened\n\n{}", redact(&text)));
+    }
+    if let Some(paths) = refused(parts.run) {
+        sections.push(format!(
+            "## Writes Were Refused\n\nOnly the project, temporary files and your own program's may be written: do without {}",
+            redact(paths)
+        ));
     }
     match parts.instructions.map_or("", str::trim) {
         "" => {}
@@ -390,6 +397,14 @@ fn remarks(attempt: &Attempt) -> Vec<String> {
         _ => None,
     };
     attempt.conditions.iter().filter_map(say).collect()
+}
+
+/// What the last attempt was refused to write.
+fn refused(run: &Run) -> Option<&str> {
+    let last = run.iterations.last_ended()?;
+    last.notes
+        .iter()
+        .find_map(|note| note.strip_prefix(REFUSED))
 }
 
 /// What to say after an attempt that passed and weakened its tests; `None` after any other.

@@ -15,6 +15,7 @@ const VANISH: Duration = Duration::from_secs(5);
 
 /// The state of an ending.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Ending {
     phase: Phase,
     deadline: Option<Instant>,

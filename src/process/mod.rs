@@ -12,10 +12,12 @@
 //! - [`Interrupts`] are the requests to stop that this process gets; `suspend` is Ctrl-Z.
 //! - `pty` gives a child a terminal of its own; [`Terminal`] takes ours.
 //! - [`Footer`] is a line below everything that is shown.
+//! - `confine` lets a child write in some places only.
 //! - `detached` starts a command that outlives this process; `init` is for a `recover` that is PID 1.
 //! - `mark` finds what belongs to an attempt outside its group.
 //! - `orphan` deals with children whose supervisor was killed; `group` and `table` are the system's view of processes.
 
+mod confine;
 mod detached;
 mod ending;
 mod footer;
@@ -42,6 +44,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::model::run::ProcessId;
+pub(crate) use confine::{CONFINED, exec_confined};
 pub(crate) use detached::{DETACHED, Detached, run_detached};
 pub(crate) use footer::{Footer, Stderr};
 pub(crate) use mark::Mark;
@@ -50,7 +53,6 @@ pub(crate) use orphan::git_at_work;
 pub(crate) use orphan::run_as_child;
 pub use output::Keep;
 pub(crate) use output::{Captured, Watch, Watcher};
-pub(crate) use oversight::Oversight;
 pub(crate) use pty::{HELPER, exec_on_terminal};
 pub use signals::Interrupts;
 pub(crate) use signals::{Asking, Shield, Signal, survive_file_size_limit};
@@ -125,8 +127,10 @@ pub struct Supervised {
     pub keep: Keep,
     /// Who looks at the output as it comes.
     pub watcher: Option<Watcher>,
+    /// Where the child may write; `None`: wherever its user may.
+    pub confined: Option<crate::model::spec::Places>,
     /// What whoever watches over the child needs.
-    pub oversight: Oversight,
+    pub(crate) oversight: oversight::Oversight,
     /// The child gets a terminal of its own, on which both its streams are one and count as stdout. What is typed on
     /// ours goes there, unless it has [`stdin`](Self::stdin); Ctrl-C and Ctrl-Z stay ours. The path is that of a program
     /// that calls [`exec_on_terminal`] when its first argument is [`HELPER`]: see `os::own_program`.
@@ -151,7 +155,8 @@ impl Supervised {
             log_limit: 2 << 20,
             keep: Keep::default(),
             watcher: None,
-            oversight: Oversight::default(),
+            confined: None,
+            oversight: oversight::Oversight::default(),
             pty: None,
         }
     }
@@ -184,6 +189,7 @@ impl Supervised {
 
 /// How a supervised command ended.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Exit {
     /// Its exit code; `None` if a signal ended it or it was not started.
     pub exit_code: Option<i32>,
@@ -191,7 +197,7 @@ pub struct Exit {
     pub signal: Option<String>,
     /// The deadline passed while it ran. It may have an exit code all the same, if it ended itself on SIGTERM.
     pub timed_out: bool,
-    /// [`Oversight::end_child`] ended it while it ran.
+    /// Whoever watches over it had it ended while it ran.
     pub stopped: bool,
     /// This process was asked to stop before the child ended.
     pub cancelled: Option<Signal>,

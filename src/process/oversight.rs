@@ -9,7 +9,7 @@ use super::table;
 
 /// A handle that the supervisor and a watcher in another thread share.
 #[derive(Clone, Debug, Default)]
-pub struct Oversight(Arc<Shared>);
+pub(crate) struct Oversight(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {

@@ -20,10 +20,11 @@ use rustix::io::Errno;
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 
+use super::confine;
 use super::output::{Capture, Captured, Keep};
 use super::pty::{self, Pty};
 use super::{ProcessId, Program, Show, SpawnError, SpawnErrorKind, Supervised, orphan};
-use crate::os::{enlarge_pipe, pipe_size};
+use crate::os::{enlarge_pipe, own_program, pipe_size};
 
 /// A child that was just started, with our ends of its pipes.
 pub(super) struct Spawned {
@@ -42,17 +43,27 @@ pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>
         Program::Argv(argv) => argv.clone(),
         Program::Shell(line) => vec!["/bin/sh".into(), "-c".into(), line.clone()],
     };
-    let Some((program, arguments)) = argv.split_first() else {
+    let Some(program) = argv.first() else {
         return Ok(Err(SpawnError {
             kind: SpawnErrorKind::NotFound,
             message: "the command is empty".to_owned(),
         }));
     };
+    let mut line = argv.clone();
+    if let Some(places) = &spec.confined {
+        // The helper starts, whatever becomes of the command.
+        let path = std::env::var_os("PATH");
+        let found = Program::find(&program.to_string_lossy(), &spec.cwd, path.as_deref());
+        if let Err(error) = found {
+            return Ok(Err(error));
+        }
+        line = confine::helper_for(&own_program()?, places, &argv)?;
+    }
     let mut command = if let Some(helper) = &spec.pty {
-        pty::helper_for(helper.as_os_str(), &argv)
+        pty::helper_for(helper.as_os_str(), &line)
     } else {
-        let mut command = Command::new(program);
-        command.args(arguments);
+        let mut command = Command::new(&line[0]);
+        command.args(&line[1..]);
         command
     };
     command.current_dir(&spec.cwd);

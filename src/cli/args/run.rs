@@ -60,6 +60,15 @@ pub(crate) struct RunArgs {
     #[arg(long, hide_short_help = true, value_name = "N", value_parser = number::<0>, allow_negative_numbers = true)]
     pub max_repeats: Option<u32>,
 
+    /// Let CMD and the checks write in the work tree only [default: off]
+    ///
+    /// And in its git folder, for temporary files, and where the agent keeps its own files: see the guide. By Landlock or
+    /// sandbox-exec; where there is neither, exits with 13, unless that is only to be tried. off is for where the
+    /// configuration says so.
+    #[arg(long, hide_short_help = true, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "on",
+          value_parser = ["on", "try", "off"])]
+    pub confine: Option<String>,
+
     /// Check: a shell command that must pass after CMD
     ///
     /// Repeatable; added to the configured ones.

@@ -18,6 +18,7 @@ use crate::engine::base::clock;
 use crate::engine::run::series;
 use crate::engine::{Context, Result, answers, remote, resume, run, runs, status, trust};
 use crate::model::hint::join;
+use crate::model::spec::Confine;
 use crate::model::{Hint, RunKey, RunStatus, Standing, Strategy};
 use crate::policy::retry::{end_of_fix, manual_steps, way_back};
 use crate::process::Show;
@@ -48,6 +49,7 @@ pub(super) fn run(context: &mut Context, args: &RunArgs, ui: &Ui) -> Result<Repl
         timeout: args.timeout,
         idle: args.idle,
         max_repeats: args.max_repeats,
+        confine: args.confine.as_deref().map(confine),
         feedback: args.feedback.clone(),
         prompt: None,
         tasks: args.tasks.clone(),
@@ -124,6 +126,15 @@ fn resumed_by(args: &RunArgs) -> ResumeArgs {
         remote: args.remote.clone(),
         raw: args.raw,
         ..ResumeArgs::default()
+    }
+}
+
+/// The parser lets no other word through.
+fn confine(word: &str) -> Confine {
+    match word {
+        "try" => Confine::Try,
+        "off" => Confine::Off,
+        _ => Confine::On,
     }
 }
 

@@ -14,6 +14,7 @@ use crate::policy::changes::{
     ChangedFile, FAILING_BEFORE, FLAKY, Loop, NetLines, Tried, failed_checks, goes_in_circle,
     is_about_the_work, is_test_path, same_failures, tampering,
 };
+use crate::policy::refused::REFUSED;
 
 /// What was detected.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +53,11 @@ pub(crate) fn detect(
         return detected;
     }
     flaky(ending, &mut detected);
+    if !ending.refused.is_empty() {
+        let paths = ending.refused.join(", ");
+        detected.notes.push(format!("{REFUSED}{paths}"));
+        detected.of_failure.push(Condition::Confined);
+    }
     baseline(run, ending, &mut detected);
     let Some(prepared) = prepared else {
         return detected;

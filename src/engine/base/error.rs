@@ -104,6 +104,8 @@ error_kinds! {
     ConsentNeeded = "confirmation_needed", 13;
     /// A remote that nothing is sent to, or nothing from here.
     RemoteRefused = "remote_refused", 13;
+    /// The system cannot confine what is to be confined.
+    NotConfined = "not_confined", 13;
     /// The run is neither failed nor interrupted.
     NotFailed = "not_failed", 13;
     /// The manual fix is not verified.

@@ -62,6 +62,8 @@ pub(crate) struct Ending {
     pub in_feedback_loop: bool,
     /// The feedback loop that failed.
     pub failed_loop: Option<String>,
+    /// Paths that it was refused to write.
+    pub refused: Vec<String>,
     /// The end of its output, where no log is kept of it.
     pub log_end: String,
     /// The headline of its checkpoint.

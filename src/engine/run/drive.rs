@@ -13,8 +13,8 @@ use super::otel;
 use super::retry::Awaited;
 use super::tasks::{self, ChangedBy};
 use super::{
-    DriveOptions, Driven, Outcome, between_attempts, commands, execute, feedback, gate, guard,
-    removal, retry,
+    DriveOptions, Driven, Outcome, between_attempts, commands, confine, execute, feedback, gate,
+    guard, removal, retry,
 };
 use crate::engine::attempt;
 use crate::engine::attempt::run_summary::{self, night, outlook};
@@ -145,6 +145,9 @@ struct Driver<'a> {
 impl Driver<'_> {
     fn run(&mut self) -> Step<Infallible> {
         guard::require_space(self.context)?;
+        if self.load()?.attempts().next().is_some() {
+            confine::require(self.context, self.load()?.spec.confine)?;
+        }
         if let Some(code) =
             feedback::verify_baseline(self.context, self.key, self.options, self.session)?
         {

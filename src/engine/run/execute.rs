@@ -16,10 +16,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::commands::{failure_of, has_changed, may_be_done};
-use super::feedback::{LoopSetting, evidence_of, log_file, run_loops};
+use super::feedback::{LoopReport, LoopSetting, evidence_of, log_file, run_loops};
 use super::gate::Pass;
-use super::guard::Guard;
-use super::{Digest, DriveOptions, guard, removal};
+use super::guard::{Guard, usage_of};
+use super::{Digest, DriveOptions, confine, guard, removal};
 use crate::agent;
 use crate::agent::Stream;
 use crate::durable::{Sync, present};
@@ -35,7 +35,7 @@ use crate::engine::recovery::lost;
 use crate::engine::remote::Session;
 use crate::engine::trust;
 use crate::git::repo::ForeignLock;
-use crate::model::agent_record::{AgentKind, AgentRecord, Usage};
+use crate::model::agent_record::{AgentKind, AgentRecord};
 use crate::model::run::Leftover;
 use crate::model::spec::{Launch, PromptMode};
 use crate::model::{
@@ -154,6 +154,8 @@ pub(super) fn execute(
         is_read: command.is_read(before, options.digest),
         has_session: !command.is_fallback,
     });
+    let places = confine::places(context, before, kind);
+    supervised.confined.clone_from(&places);
     let is_named = is_agent && (kind.is_some() || command.launch.is_some());
     let guard = Guard::new(context, before, (kind, is_named));
     let locks = git_state::all(context).unwrap_or_default();
@@ -226,6 +228,9 @@ pub(super) fn execute(
             ending.end.agent_session = None;
         }
     }
+    if let Some(places) = &places {
+        ending.refused = confine::refused(context, places, &evidence);
+    }
     // The work tree is read at most once.
     let changed = OnceCell::new();
     let changed = || *changed.get_or_init(|| has_changed(context, key, &evidence));
@@ -257,11 +262,18 @@ pub(super) fn execute(
     let mut setting = LoopSetting::new(context, before, iteration, attempt, &folder);
     setting.env.extend(marked);
     setting.show = options.show;
+    setting.confined = places;
     let report = run_loops(context, &loops, &setting)?;
     settle_strays(context, &mark, &mut leftovers);
     settle_locks(context, &locks);
     ending.end.leftovers = leftovers;
     executed.interrupted = report.interrupted;
+    conclude(context, ending, failure, report);
+    Ok(executed)
+}
+
+/// Takes over what the checks said of an attempt that may be done although its command ended with `failure`.
+fn conclude(context: &Context, ending: &mut Ending, failure: Option<Failure>, report: LoopReport) {
     if report.interrupted.is_some() {
         ending.end.failure = Some(classify::cancelled());
     } else if let Some(failure) = failure {
@@ -286,7 +298,6 @@ pub(super) fn execute(
         ending.failed_loop = Some(feedback.name);
     }
     ending.end.feedback_results = report.results;
-    Ok(executed)
 }
 
 /// The log of an attempt that was cut off stays beside that of the probe which takes its place.
@@ -415,25 +426,6 @@ impl Command {
 
     fn line(&self) -> String {
         self.argv.join(" ")
-    }
-}
-
-/// What an attempt used up by itself. Of records that count from the beginning of a session in which the run was before,
-/// that is what came on top. Whether they do is seen by what they count: a session that went on has used more than before,
-/// at least by what the attempt says of itself.
-pub(super) fn usage_of(record: &AgentRecord, before: &Run) -> Usage {
-    let used = record.usage();
-    let goes_on = record.is_of_session
-        && record.session_id.is_some()
-        && record.session_id == before.agent_session;
-    let earlier = Some(before.agent_session_usage).filter(|_| goes_on);
-    let Some((earlier, now)) = earlier.zip(used.tokens) else {
-        return used;
-    };
-    let own = record.own_tokens.map_or(1, |own| own.total.max(1));
-    match earlier.tokens {
-        Some(before) if now.total >= before.total.saturating_add(own) => used.since(earlier),
-        _ => used,
     }
 }
 
@@ -574,11 +566,11 @@ fn run_watched(
         has_session,
     }) = agent
     else {
-        return guard.watch(&mut supervised, |one| one.run(&context.interrupts, started));
+        return guard.watch(&supervised, |one| one.run(&context.interrupts, started));
     };
     let (seen, sessions) = channel();
     let records = Records {
-        stream: Some(Stream::new(kind).counted_in(guard.tally())),
+        stream: Some(Stream::new(kind).observed(guard.observer())),
         is_read,
         seen: has_session.then_some(seen),
     };
@@ -590,7 +582,7 @@ fn run_watched(
                 record_session(&own, key, &session);
             }
         });
-        let exit = guard.watch(&mut supervised, |one| one.run(&context.interrupts, started));
+        let exit = guard.watch(&supervised, |one| one.run(&context.interrupts, started));
         // With it goes the other end.
         drop(supervised);
         exit

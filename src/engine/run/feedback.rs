@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::{DriveOptions, commands};
+use super::{DriveOptions, commands, confine};
 use crate::engine::base::progress::ProgressEvent;
 use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
@@ -21,6 +21,7 @@ use crate::engine::record::run_settings::{identity, log_name, loops_of, shell_of
 use crate::engine::remote::Session;
 use crate::model::checkpoint::trigger;
 use crate::model::failure::FailureEvidence;
+use crate::model::spec::Places;
 use crate::model::{
     CheckKind, Checkpoint, FeedbackLoop, FeedbackResult, FeedbackResults, Hint, Payload, Run,
     RunKey, Verdict,
@@ -66,6 +67,8 @@ pub(crate) struct LoopSetting<'a> {
     pub shell: String,
     /// The work tree that they judge.
     pub root: &'a Path,
+    /// Where they may write; `None`: wherever their user may.
+    pub confined: Option<Places>,
 }
 
 impl<'a> LoopSetting<'a> {
@@ -83,6 +86,7 @@ impl<'a> LoopSetting<'a> {
             log_dir,
             shell: shell_of(context, &run.spec),
             root: context.worktree(),
+            confined: None,
         }
     }
 }
@@ -229,6 +233,7 @@ fn run_one(
             setting.show
         },
         env_set: setting.env.clone(),
+        confined: setting.confined.clone(),
         log: Some(log_file(context, &log)?),
         log_limit: context.settings().run.log_limit,
         ..Supervised::new(program, start_folder(setting.root, &feedback.dir)?)
@@ -288,6 +293,7 @@ pub(super) fn verify_baseline(
     // No attempt's number: by that the loops know a baseline.
     let mut setting = LoopSetting::new(context, &run, run.current_iteration, Some(0), &folder);
     setting.env.extend(session.map(Session::variable));
+    setting.confined = confine::places(context, &run, None);
     // Our stdout is for the attempts.
     setting.show = match options.show {
         Show::Live => Show::Stderr,

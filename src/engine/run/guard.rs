@@ -9,18 +9,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::execute::usage_of;
+use serde_json::Value;
+
 use crate::agent::Tally;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::run_settings::settings_of;
-use crate::model::agent_record::{AgentKind, Usage};
+use crate::model::agent_record::{AgentKind, AgentRecord, Usage};
 use crate::model::time::format_duration;
 use crate::model::{AttemptEnd, Failure, Hint, Run};
 use crate::policy::classify;
 use crate::policy::retry::bound_reached;
 use crate::policy::settings::{RetrySettings, RunSettings};
 use crate::policy::text::size;
-use crate::process::{Oversight, Supervised};
+use crate::process::Supervised;
 
 /// How long an agent may stall where nothing is configured.
 const IDLE: Duration = Duration::from_secs(3600);
@@ -43,7 +44,6 @@ pub(super) struct Guard<'a> {
     retry: RetrySettings,
     settings: &'a RunSettings,
     is_agent: bool,
-    oversight: Oversight,
     tally: Arc<Mutex<Tally>>,
     found: Mutex<Found>,
 }
@@ -72,28 +72,26 @@ impl<'a> Guard<'a> {
             retry,
             settings: &context.settings().run,
             is_agent,
-            oversight: Oversight::default(),
             tally: Arc::new(Mutex::new(Tally::new(kind, counts))),
             found: Mutex::default(),
         }
     }
 
-    /// Where records are counted as they come.
-    pub(super) fn tally(&self) -> Arc<Mutex<Tally>> {
-        Arc::clone(&self.tally)
+    /// Counts records as they come.
+    pub(super) fn observer(&self) -> impl FnMut(AgentKind, &Value) + Send + 'static {
+        let tally = Arc::clone(&self.tally);
+        move |kind, record| lock(&tally).take(kind, record, Instant::now())
     }
 
     /// Does `work`, which supervises the attempt as `supervised` says, and watches over it.
     pub(super) fn watch<T>(
         &self,
-        supervised: &mut Supervised,
+        supervised: &Supervised,
         work: impl FnOnce(&Supervised) -> T,
     ) -> T {
-        supervised.oversight = self.oversight.clone();
-        let prints = !supervised.show.is_passthrough();
         thread::scope(|scope| {
             let (running, ended) = channel::<()>();
-            scope.spawn(move || self.examine_until(&ended, prints));
+            scope.spawn(move || self.examine_until(&ended, supervised));
             let result = work(supervised);
             drop(running);
             result
@@ -110,7 +108,8 @@ impl<'a> Guard<'a> {
         found.failure.clone()
     }
 
-    fn examine_until(&self, ended: &Receiver<()>, prints: bool) {
+    fn examine_until(&self, ended: &Receiver<()>, supervised: &Supervised) {
+        let prints = !supervised.show.is_passthrough();
         let mut quiet = Quiet::begin();
         let mut wait = HASTE;
         while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
@@ -127,10 +126,10 @@ impl<'a> Guard<'a> {
                 })
                 .or_else(|| self.spent())
                 .or_else(|| self.repeats())
-                .or_else(|| idle.and_then(|idle| self.stalled(&mut quiet, idle)));
+                .or_else(|| idle.and_then(|idle| self.stalled(&mut quiet, idle, supervised)));
             if let Some(failure) = failure {
                 lock(&self.found).failure = Some(failure);
-                self.oversight.end_child();
+                supervised.oversight.end_child();
                 return;
             }
             let is_nearly_full = free.is_some_and(|free| free < least.saturating_mul(NEARLY));
@@ -173,11 +172,16 @@ impl<'a> Guard<'a> {
         Some(classify::repeated_itself(message))
     }
 
-    fn stalled(&self, quiet: &mut Quiet, idle: Duration) -> Option<Failure> {
+    fn stalled(
+        &self,
+        quiet: &mut Quiet,
+        idle: Duration,
+        supervised: &Supervised,
+    ) -> Option<Failure> {
         let is_calling = lock(&self.tally).is_calling();
         let is_changed = |since| is_changed(self.worktree, self.own, since);
         quiet
-            .is_over(idle, &self.oversight, is_calling, is_changed)
+            .is_over(idle, supervised, is_calling, is_changed)
             .then(|| {
                 classify::stalled(format!(
                     "Stalled for {}: no output, no processor time, no changed file",
@@ -218,15 +222,15 @@ impl Quiet {
     fn is_over(
         &mut self,
         idle: Duration,
-        oversight: &Oversight,
+        supervised: &Supervised,
         is_calling: bool,
         is_changed: impl FnOnce(SystemTime) -> bool,
     ) -> bool {
         let now = Instant::now();
-        let printed = oversight.printed();
+        let printed = supervised.oversight.printed();
         let was_stopped = now - std::mem::replace(&mut self.examined, now) > STOPPED;
         let is_printing = std::mem::replace(&mut self.printed, printed) != printed;
-        if is_printing || is_calling || was_stopped || self.is_busy(now, idle, oversight) {
+        if is_printing || is_calling || was_stopped || self.is_busy(now, idle, supervised) {
             (self.since, self.by_clock) = (now, SystemTime::now());
         }
         if now - self.since < idle {
@@ -238,13 +242,13 @@ impl Quiet {
     }
 
     /// Whether a hundredth of a processor or more was used: timers and the like of a program that waits need less.
-    fn is_busy(&mut self, now: Instant, idle: Duration, oversight: &Oversight) -> bool {
+    fn is_busy(&mut self, now: Instant, idle: Duration, supervised: &Supervised) -> bool {
         let time = now - self.sampled;
         if time < idle / 8 {
             return false;
         }
         self.sampled = now;
-        let cpu = oversight.cpu_time().unwrap_or(self.cpu);
+        let cpu = supervised.oversight.cpu_time().unwrap_or(self.cpu);
         let before = std::mem::replace(&mut self.cpu, cpu);
         // What has ended is not counted any more.
         cpu < before || (cpu - before) as f64 > time.as_secs_f64()
@@ -343,4 +347,23 @@ fn free_space(disks: &[PathBuf]) -> Option<(u64, &Path)> {
         .iter()
         .filter_map(|disk| Some((free(disk)?, disk.as_path())));
     known.min()
+}
+
+/// What an attempt used up by itself. Of records that count from the beginning of a session in which the run was before,
+/// that is what came on top. Whether they do is seen by what they count: a session that went on has used more than before,
+/// at least by what the attempt says of itself.
+pub(super) fn usage_of(record: &AgentRecord, before: &Run) -> Usage {
+    let used = record.usage();
+    let goes_on = record.is_of_session
+        && record.session_id.is_some()
+        && record.session_id == before.agent_session;
+    let earlier = Some(before.agent_session_usage).filter(|_| goes_on);
+    let Some((earlier, now)) = earlier.zip(used.tokens) else {
+        return used;
+    };
+    let own = record.own_tokens.map_or(1, |own| own.total.max(1));
+    match earlier.tokens {
+        Some(before) if now.total >= before.total.saturating_add(own) => used.since(earlier),
+        _ => used,
+    }
 }

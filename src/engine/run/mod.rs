@@ -3,6 +3,7 @@
 
 mod between_attempts;
 mod commands;
+mod confine;
 mod drive;
 mod execute;
 mod feedback;
@@ -196,6 +197,7 @@ pub(crate) fn look_at(context: &Context, spec: &RunSpec) -> Result<()> {
     commands::require_reachable_bounds(context, spec)?;
     require_command(context, &spec.command, &spec.dir)?;
     commands::warn_of_others(context, spec);
+    confine::require(context, spec.confine)?;
     guard::require_space(context)
 }
 

@@ -14,7 +14,7 @@ use crate::engine::{checkpoint, trust};
 use crate::model::agent_record::AgentKind;
 use crate::model::checkpoint::CapturedTotals;
 use crate::model::run::{OnFailure, SessionMode};
-use crate::model::spec::{Launch, PromptMode};
+use crate::model::spec::{Confine, Launch, PromptMode};
 use crate::model::{CheckKind, FeedbackLoop, Hint, RunSpec};
 use crate::policy::classify::guess_loop;
 use crate::policy::settings::{AUTO, AgentProfile, CommandLine, Settings};
@@ -30,6 +30,7 @@ pub(crate) struct Request {
     pub timeout: Option<Duration>,
     pub idle: Option<Duration>,
     pub max_repeats: Option<u32>,
+    pub confine: Option<Confine>,
     /// Names and commands of checks.
     pub feedback: Vec<(String, String)>,
     pub prompt: Option<String>,
@@ -116,6 +117,11 @@ impl Request {
                 Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"]))
             );
         }
+        let configured = if settings.run.confine {
+            Confine::On
+        } else {
+            Confine::Off
+        };
         let folder = |is_typed: bool| Some(here.clone()).filter(|_| is_typed).unwrap_or_default();
         Ok(RunSpec {
             // What a profile starts works on the whole project.
@@ -134,6 +140,7 @@ impl Request {
             timeout_typed: self.timeout.is_some(),
             idle_ms: self.idle.map(clock::millis),
             max_repeats: self.max_repeats,
+            confine: self.confine.unwrap_or(configured),
             attempts: self.attempts,
             kind: self.kind,
             session: self.session.unwrap_or_default(),

@@ -1,6 +1,9 @@
 //! Linux.
 
+mod confine;
 pub(super) mod processes;
+
+pub(crate) use confine::{can_confine, confined};
 
 use std::fs::File;
 use std::io;

@@ -1,6 +1,9 @@
 //! Every other system: as its POSIX calls have it.
 
+mod confine;
 pub(super) mod processes;
+
+pub(crate) use confine::{can_confine, confined};
 
 use std::fs::File;
 use std::io;

@@ -237,6 +237,12 @@ impl<'a> Decider<'a> {
                 "trying again would fail the same way until the machine is repaired",
                 None,
             ),
+            (Cause::PermissionDenied | Cause::AuthFailed, _)
+                if failure.conditions.contains(&Condition::Confined)
+                    && self.spent(&OWN).is_none() =>
+            {
+                self.retry("it was refused a write (run.confine), and is to do without")
+            }
             (Cause::PermissionDenied | Cause::AuthFailed, _) => self.conditional(),
             (Cause::BrokenBuild, _) => self.broken_build(),
             (Cause::VerificationFailed, _) => match self.spent(&OWN) {

@@ -168,6 +168,12 @@ pub struct RunSettings {
     /// Free space on the disk below which no attempt begins, and one that runs is ended.
     #[schemars(extend("kind" = "size"))]
     pub min_free: u64,
+    /// Let an attempt and its checks write only in the work tree, its git folder, for temporary files and the agent's own,
+    /// as --confine; the user's own value goes before a project's.
+    pub confine: bool,
+    /// Where a confined attempt may write, too. Only in your own configuration.
+    #[schemars(extend("kind" = "place"))]
+    pub confine_write: Vec<String>,
     /// Processes that an attempt left outside its session: end those in the work tree, end all, or keep; all are
     /// reported.
     pub leftovers: Leftovers,
@@ -195,6 +201,8 @@ impl Default for RunSettings {
             idle: None,
             max_repeats: 12,
             min_free: 256 << 20,
+            confine: false,
+            confine_write: Vec::new(),
             leftovers: Leftovers::Auto,
         }
     }
@@ -248,6 +256,10 @@ pub struct AgentProfile {
     #[serde(default)]
     #[schemars(extend("kind" = "word"), example = ["--max-dollars", "{usd}"])]
     pub budget_args: Vec<String>,
+    /// Where it keeps its own files, which a confined attempt may write; also `$VARIABLE`.
+    #[serde(default)]
+    #[schemars(extend("kind" = "word"), example = ["~/.mybot", "$MYBOT_HOME"])]
+    pub folders: Vec<String>,
     /// What lets it edit the work tree without asking, and nothing more.
     #[serde(default)]
     #[schemars(extend("kind" = "word"), example = ["--allow-edits"])]

@@ -243,10 +243,7 @@ fn a_disk_is_not_filled() {
     let env = configured("[run]\nmin_free = '9000000GiB'\n");
     let error = env.error(14, &["run", "--", "true"]);
     assert!(
-        error["message"]
-            .as_str()
-            .unwrap()
-            .contains("run.min_free"),
+        error["message"].as_str().unwrap().contains("run.min_free"),
         "{error}"
     );
     let free = env.sh("df --output=avail -B1 . | tail -n 1").stdout;

@@ -6,6 +6,7 @@ pub mod attempts;
 pub mod cargo_project;
 pub mod clock_jumps;
 pub mod command_start;
+pub mod confined;
 pub mod demo;
 pub mod failed_captures;
 pub mod fake_clock_night;
