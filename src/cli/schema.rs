@@ -14,11 +14,10 @@ use super::commands::{demo, hook, log};
 use super::replies::{
     CompletionsReply, ConfigReply, NothingReply, PlanReply, Repository, SCHEMA_VERSION, SchemaReply,
 };
-use crate::engine::record::limits::LimitList;
 use crate::engine::run::{self, own_loop};
 use crate::engine::{
     accept, answers, bisect, checkpoint, doctor, exchange, forget, hook as engine_hook, init,
-    inspect, manual_fix, remote, runs, status, step, trust, vault,
+    inspect, manual_fix, remote, resume, runs, status, step, trust, vault,
 };
 use crate::model::failure::Failure;
 use crate::store::views::AttemptHistory;
@@ -68,7 +67,7 @@ const DOCUMENTS: &[(&str, &[Fields])] = documents! {
     "step" => step::StepReport;
     "status" => status::StatusDocument;
     "runs" => runs::Runs;
-    "limits" => LimitList;
+    "limits" => runs::limits::LimitList;
     "accept" => accept::Accepted;
     "discard" => answers::Restored, answers::RestorePlan;
     "bisect" => bisect::Found;
@@ -103,6 +102,8 @@ const DOCUMENTS: &[(&str, &[Fields])] = documents! {
     "completions" => CompletionsReply;
     "schema" => SchemaReply;
     "recover" => NothingReply;
+    // What resume --interrupted answers with.
+    "interrupted" => resume::interrupted::Interrupted;
     // What [notify] command reads.
     "notify" => run::Notification;
 };

@@ -23,9 +23,9 @@ use rustix::time::clock_gettime;
 
 pub(crate) use system::{
     DISABLED_KEY, FOLDER_BY_PATH, KNOWS_FOLDERS_OF_PROCESSES, SYNCS_FILE_SYSTEMS, attributes,
-    can_confine, confined, dirty_bytes, end_of_child, enlarge_pipe, for_each_name,
-    keeps_folder_times, network_file_system, open_pty, own_program, passing_file_system, pipe_size,
-    rename_to_new, sync_file, sync_file_system,
+    can_confine, confined, dirty_bytes, end_of_child, enlarge_pipe, for_each_name, inhibitor,
+    is_on_battery, keeps_folder_times, network_file_system, open_pty, own_program,
+    passing_file_system, pipe_size, rename_to_new, sync_file, sync_file_system,
 };
 
 /// What is known of a path beside its `stat`.

@@ -34,6 +34,7 @@ const ALL: &[(&str, &[Example])] = examples! {
             => "say what to do differently",
         "recover resume --strategy continue_next"
             => "accept what is there and begin the next iteration",
+        "recover resume --interrupted --all-repos" => "after a power cut: the runs that it ended",
         "recover resume --timeout 30m --attempts 5"
             => "give its attempts more time, and more of them",
         "recover resume --wait=2h"

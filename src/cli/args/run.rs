@@ -313,6 +313,17 @@ pub(crate) struct ResumeArgs {
           env = "RECOVER_WAIT", hide_env_values = true)]
     pub wait: Option<clock::WaitLimit>,
 
+    /// Take up the runs that ended with the machine, one after the other
+    ///
+    /// Those that were at work when it went down, of this work tree; never those that ended by a signal or an error while it ran
+    /// on, and none more than twice without progress.
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["strategy", "from_iteration", "restart", "prepare_only"])]
+    pub interrupted: bool,
+
+    /// With --interrupted: those of all repositories
+    #[arg(long, hide_short_help = true, requires = "interrupted")]
+    pub all_repos: bool,
+
     /// Take the run up from this git remote
     ///
     /// It is claimed, and the files of its latest checkpoint are put in place; HEAD stays. Without --run it is the only one there.

@@ -5,8 +5,7 @@ use comfy_table::Cell;
 use super::super::args::LimitsArgs;
 use super::super::render::{Table, column, when, words};
 use super::super::ui::{Reply, Ui, verb};
-use crate::engine::record::limits::{self, LimitLine};
-use crate::engine::{Context, Result};
+use crate::engine::{Context, Result, runs};
 use crate::model::Timestamp;
 use crate::model::failure::Weather;
 use crate::policy::text::{count, escape};
@@ -14,17 +13,17 @@ use crate::policy::text::{count, escape};
 /// `recover limits`.
 pub(super) fn limits(context: &Context, args: &LimitsArgs, ui: &Ui) -> Result<Reply> {
     let Some(wanted) = &args.clear else {
-        let list = limits::list(context)?;
+        let list = runs::limits::list(context)?;
         let text = ui.text(|| table(ui, &list.limits, context.clock.now()));
         return Ok(Reply::new(list, text));
     };
-    let cleared = limits::clear(context, wanted.as_deref())?;
+    let cleared = runs::limits::clear(context, wanted.as_deref())?;
     let verb = verb(context, "Would remove", "Removed");
     let text = format!("{verb} {}.\n", count(cleared.files, "limit"));
     Ok(Reply::new(cleared, text))
 }
 
-fn table(ui: &Ui, all: &[LimitLine], now: Timestamp) -> String {
+fn table(ui: &Ui, all: &[runs::limits::LimitLine], now: Timestamp) -> String {
     if all.is_empty() {
         return "No run on this machine has met a limit lately.\n".to_owned();
     }

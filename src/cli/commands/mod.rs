@@ -63,6 +63,10 @@ pub(super) fn properties(command: &Command) -> &'static [Property] {
     match command {
         // A run of its own within an attempt is supervised like any other one.
         Command::Run(_) => &[UserConfig, Config, Supervises],
+        Command::Resume(args) if args.interrupted && args.all_repos => {
+            &[Anywhere, Supervises, Decides(Tree)]
+        }
+        Command::Resume(args) if args.interrupted => &[Supervises, Decides(Tree)],
         Command::Resume(_) => &[UserConfig, Config, Writes, Supervises, Decides(Tree)],
         Command::Rollback(_) | Command::Discard(_) => &[Writes, Claims, Decides(Tree)],
         Command::Undo(_) | Command::Redo(_) => &[Claims, Decides(Tree)],

@@ -9,7 +9,7 @@ use super::super::render;
 use super::super::replies::{ExitCode, PlanReply};
 use super::super::screens::resume as resume_screen;
 use super::super::screens::resume::Answer;
-use super::super::ui::{Form, Reply, Ui, escape};
+use super::super::ui::{Form, Reply, Ui, escape, verb};
 use super::attempt::read_file;
 use super::manual_fix;
 use super::remote::{confirm_steal, how};
@@ -184,6 +184,11 @@ fn read_text(path: &Path) -> Result<String> {
 
 /// `recover resume`.
 pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
+    if args.interrupted {
+        let taken = resume::interrupted::resume(context, args.all_repos, show(ui))?;
+        let text = interrupted_text(context, &taken);
+        return Ok(Reply::new(taken, text).of("interrupted"));
+    }
     context.require_something()?;
     if args.steal {
         confirm_steal(context, ui)?;
@@ -340,6 +345,22 @@ fn plan_text(resumed: &resume::Resumed, ui: &Ui) -> String {
         None => "Prompt:  none\n".to_owned(),
     });
     text
+}
+
+/// A line for each run that ended with the machine.
+fn interrupted_text(context: &Context, taken: &resume::interrupted::Interrupted) -> String {
+    if taken.runs.is_empty() {
+        return "No run ended with the machine.\n".to_owned();
+    }
+    let line = |one: &resume::interrupted::InterruptedRun| {
+        let what = match (&one.left, one.exit_code) {
+            (Some(why), _) => format!("left: {}", escape(why)),
+            (None, Some(code)) => format!("taken up; ended with exit code {code}"),
+            (None, None) => verb(context, "would be taken up", "taken up").to_owned(),
+        };
+        format!("run {} in {}: {what}\n", one.key, escape(&one.worktree))
+    };
+    taken.runs.iter().map(line).collect()
 }
 
 /// `has_failed`: the stage of the run's lane.

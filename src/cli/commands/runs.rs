@@ -7,7 +7,7 @@ use super::super::render::{Table, column, toned, when, words};
 use super::super::screens::{self, require_yes};
 use super::super::ui::{Paged, Reply, Ui, verb};
 use super::{chosen, ids};
-use crate::engine::base::clock::local_times;
+use crate::engine::base::clock;
 use crate::engine::{Context, Result, forget, remote, runs, vault};
 use crate::model::Timestamp;
 use crate::model::agent_record::short_count;
@@ -215,7 +215,10 @@ pub(crate) fn runs_table(ui: &Ui, listed: &[runs::Listed], now: Timestamp) -> St
             done.push_str(&format!(", {} given up", run.iterations.given_up));
         }
         let error = run.last_error.as_deref().map(escape).unwrap_or_default();
-        let held = run.limit.as_ref().map(|limit| local_times(&limit.text));
+        let held = run
+            .limit
+            .as_ref()
+            .map(|limit| clock::local_times(&limit.text));
         let last = held.map_or_else(|| beginning(&error, ERROR_LENGTH), |held| escape(&held));
         let mut cells = vec![
             Cell::new(if run.chosen { "*" } else { "" }),

@@ -1,6 +1,6 @@
 //! Limits and outages that hold all runs of this machine which use the same account, in files of the user's state folder.
 //!
-//! The run that meets one writes it, and every run asks before each attempt. One file is one limit; a lock beside it, held by
+//! The run that meets one writes it, and every run checks them before each attempt. One file is one limit; a lock beside it, held by
 //! the process whose attempt finds out whether it is over, ends with that process.
 
 use std::io;
@@ -98,7 +98,7 @@ pub(crate) struct Limits {
 
 /// Whether an attempt may begin.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum Admission {
     /// It may; it finds out whether these limits are over.
     Open(Vec<Probe>),
     /// A limit holds it.
@@ -203,25 +203,25 @@ impl Limits {
 
     /// Whether an attempt may begin at `now`; `waited` for those that a limit has held until now. Where the limits cannot be read
     /// it may.
-    pub(crate) fn ask(&self, context: &Context, waited: bool) -> Asked {
+    pub(crate) fn admit(&self, context: &Context, waited: bool) -> Admission {
         // Nothing is made where no limit was ever met.
         if matches!(self.root.has(Path::new(FOLDER)), Ok(false)) {
-            return Asked::Open(Vec::new());
+            return Admission::Open(Vec::new());
         }
-        self.try_ask(context, waited).unwrap_or_else(|error| {
+        self.try_admit(context, waited).unwrap_or_else(|error| {
             context.warn(format!(
                 "the limits that other runs met are not known: {error}"
             ));
-            Asked::Open(Vec::new())
+            Admission::Open(Vec::new())
         })
     }
 
-    fn try_ask(&self, context: &Context, waited: bool) -> io::Result<Asked> {
+    fn try_admit(&self, context: &Context, waited: bool) -> io::Result<Admission> {
         let _lock = lock(&self.root)?;
         let now = context.clock.now();
         let mut probes = Vec::new();
         for (name, mut limit) in self.mine(context)? {
-            let held = |until| Asked::Held(Hold::new((&name, &limit), until, &self.home));
+            let held = |until| Admission::Held(Hold::new((&name, &limit), until, &self.home));
             match limit.holds(&self.run, waited, (now, self.gap)) {
                 Held::No => continue,
                 Held::Until(until) => return Ok(held(Some(until))),
@@ -243,7 +243,7 @@ impl Limits {
             limit.last = Some((now, self.run.clone()));
             self.write(&name, &limit)?;
         }
-        Ok(Asked::Open(probes))
+        Ok(Admission::Open(probes))
     }
 
     fn hold(&self, context: &Context) -> Option<Hold> {

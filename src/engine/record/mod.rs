@@ -2,6 +2,7 @@
 //! Captures, the working memory, nested repositories, storage, lane records, the run that a command works on; and which
 //! attempts and steps have lost their process.
 
+pub(crate) mod at_work;
 pub(crate) mod attempt_record;
 pub(crate) mod checkpoint;
 pub(crate) mod events;

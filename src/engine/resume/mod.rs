@@ -40,6 +40,7 @@ pub(crate) use checks::Check;
 pub(crate) use prepare::Plan;
 
 mod checks;
+pub(crate) mod interrupted;
 mod prepare;
 
 /// How to take it up.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
+use super::awake::Awake;
 use super::execute::{begin_of, execute};
 use super::notify::{Happened, notify, notify_of_error};
 use super::otel;
@@ -25,7 +26,7 @@ use crate::engine::record::attempt_record::{Ended, Ending, Started};
 use crate::engine::record::events::resumed;
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::run_settings::{max_attempts, settings_of};
-use crate::engine::record::{git_state, run_settings, vault};
+use crate::engine::record::{at_work, git_state, run_settings, vault};
 use crate::engine::remote::{Session, release};
 use crate::engine::rollback::{refuse_mixed, restore_checkpoint, rollback_target};
 use crate::engine::run::fix_session;
@@ -35,6 +36,7 @@ use crate::model::{
     Action, Cause, Condition, Decision, Failure, FolderId, Hint, IterationStatus, Payload, Run,
     RunKey, RunStatus, Standing, State, Strategy, Timestamp,
 };
+use crate::os::is_on_battery;
 use crate::policy::changes::of_tampering;
 use crate::policy::classify;
 use crate::policy::restore::Edits;
@@ -74,6 +76,7 @@ pub(crate) fn drive(
             .map_or(WaitLimit::Forever, WaitLimit::AtMost)
     });
     vault::begin(context);
+    let own = at_work::begin(context, key);
     let session = Session::begin(context, key, wait);
     let driven = session.and_then(|session| drive_held(context, key, session.as_ref(), options));
     let is_hurried = match &driven {
@@ -83,6 +86,11 @@ pub(crate) fn drive(
     // Whatever became of it: nobody has to wait for a claim that is unused.
     release(context, key, is_hurried);
     vault::follow_whole(context);
+    let code = match &driven {
+        Ok(driven) => driven.interrupted,
+        Err(error) => Some(i32::from(error.kind.code().1)),
+    };
+    at_work::end(context, own, code);
     driven
 }
 
@@ -107,7 +115,9 @@ fn drive_held(
         waited: Duration::ZERO,
         session,
         witnessed: Vec::new(),
+        awake: None,
     };
+    driver.stay_awake();
     let ended = match driver.run() {
         // What ended a wait may have been that another process has the run.
         Err(Halt::At(outcome)) => session.map_or(Ok(()), Session::check).map(|()| outcome),
@@ -140,6 +150,8 @@ struct Driver<'a> {
     session: Option<&'a Session<'a>>,
     /// Failures that were charged since the subtask's last success.
     witnessed: Vec<(String, Cause)>,
+    /// Holds off the machine's sleep.
+    awake: Option<Awake>,
 }
 
 impl Driver<'_> {
@@ -323,6 +335,12 @@ impl Driver<'_> {
         of.map(|(_, cause)| *cause).collect()
     }
 
+    fn stay_awake(&mut self) {
+        if self.awake.is_none() && self.context.settings().run.inhibit_sleep {
+            self.awake = Awake::hold(&format!("run {} is at work", self.key.run_id));
+        }
+    }
+
     fn load(&self) -> Result<Run> {
         run_of(&self.context.load()?.state, self.key)
     }
@@ -372,7 +390,7 @@ impl Driver<'_> {
             Standing::NeedsPerson => Err(Halt::At(Outcome::Escalated)),
             Standing::Wait(until) if self.context.progress.skips_wait(until) => Ok(()),
             Standing::Wait(until) => {
-                let is_over = || gate::is_through(self.context, run);
+                let is_over = gate::through(self.context, run);
                 let awaited = Awaited::of(Some(run), until, &is_over);
                 self.wait_for(&awaited)?;
                 // Another run found out that it is over.
@@ -405,8 +423,10 @@ impl Driver<'_> {
             return Err(Halt::At(outcome));
         }
         tracing::info!(%until, "waiting for the next attempt");
+        self.awake = self.awake.take().filter(|_| !is_on_battery());
         let slept = retry::sleep(self.context, awaited, deadline);
         self.waited += self.context.clock.now().since(begun);
+        self.stay_awake();
         match slept {
             Ok(WakeReason::InTime | WakeReason::Now) => Ok(()),
             Ok(WakeReason::Stop) => Err(Halt::At(outcome)),

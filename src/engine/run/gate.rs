@@ -1,4 +1,4 @@
-//! What is asked before each attempt: whether a limit holds it that some run on this machine met.
+//! What is checked before each attempt: whether a limit holds it that some run on this machine met.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use super::retry::Awaited;
 use crate::agent::Stream;
 use crate::engine::base::Context;
 use crate::engine::record::attempt_record::Ended;
-use crate::engine::record::limits::{Asked, Limits, Probe};
+use crate::engine::record::limits::{Admission, Limits, Probe};
 use crate::engine::record::run_settings::settings_of;
 use crate::model::agent_record::AgentKind;
 use crate::model::decision::BudgetScope;
@@ -39,9 +39,9 @@ pub(super) fn pass<E>(
     };
     let mut waited = run.parked.is_some();
     loop {
-        let hold = match limits.ask(context, waited) {
-            Asked::Open(probes) => return Ok(Pass::new(context, limits, probes)),
-            Asked::Held(hold) => hold,
+        let hold = match limits.admit(context, waited) {
+            Admission::Open(probes) => return Ok(Pass::new(context, limits, probes)),
+            Admission::Held(hold) => hold,
         };
         waited = true;
         let now = context.clock.now();
@@ -62,11 +62,14 @@ pub(super) fn pass<E>(
     }
 }
 
-/// Whether another run found out that what `run` waits for by its own decision is over.
-pub(super) fn is_through(context: &Context, run: &Run) -> bool {
+/// Whether another run found out that what `run` waits for by its own decision is over, whenever that is called.
+pub(super) fn through(context: &Context, run: &Run) -> impl Fn() -> bool {
     let since = run.parked.as_ref().map(|parked| parked.since);
     let limits = since.and_then(|since| Some((since, Limits::of(context, run)?)));
-    limits.is_some_and(|(since, limits)| limits.is_through(context, since))
+    move || {
+        let is_through = |(since, limits): &(_, Limits)| limits.is_through(context, *since);
+        limits.as_ref().is_some_and(is_through)
+    }
 }
 
 impl Pass {
@@ -91,7 +94,7 @@ impl Pass {
         Self(Some(passed))
     }
 
-    /// Looks for the first answer of the model in the records that `watch` gets, too.
+    /// Finds the first answer of the model in the records that `watch` gets, too.
     pub(super) fn watch(
         &self,
         context: &Context,
@@ -164,7 +167,7 @@ impl Passed {
     }
 }
 
-/// Looks at an agent's records until its model answers.
+/// Reads an agent's records until its model answers.
 pub(super) struct Passing {
     watch: Box<dyn Watch>,
     passed: Option<Arc<Passed>>,

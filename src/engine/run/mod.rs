@@ -1,6 +1,7 @@
 //! `recover run`: supervises a command through iterations and attempts until the run ends.
 //! It is complete, stopped, parked or escalated then. `resume` goes through the same [`drive()`].
 
+mod awake;
 mod between_attempts;
 mod commands;
 mod confine;

@@ -10,7 +10,7 @@ use crate::engine::base::runs::{driver, way_to_stop};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::exchange::views;
 use crate::engine::record::run_settings::{max_attempts, settings_of};
-use crate::engine::record::{attempt_record, limits, select};
+use crate::engine::record::{attempt_record, limits, liveness, select};
 use crate::engine::recovery;
 use crate::model::decision::BudgetScope;
 use crate::model::{Action, Hint, Payload, ProcessId, Run, RunKey, Standing, State, Timestamp};
@@ -63,9 +63,9 @@ fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
         max_attempts: max_attempts(&settings_of(context, &run).retry),
         under_way: others
             .as_ref()
-            .filter(|_| may_begin)
+            .filter(|_| may_begin && limit.is_none())
             .map(|driver| driver.pid),
-        is_driven: others.is_some(),
+        is_driven: others.is_some() || limit.is_some() && liveness::is_driven(context, &run.key),
         run: Some(run),
         status: Some(status),
         standing,

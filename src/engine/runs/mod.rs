@@ -2,6 +2,7 @@
 
 pub(crate) mod prune;
 
+pub(crate) use crate::engine::record::limits;
 pub(crate) use prune::Pruned;
 
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use crate::engine::base::runs::{self, run_of};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::limits::Hold;
 use crate::engine::record::vault::{self, VaultStatus};
-use crate::engine::record::{limits, select, storage};
+use crate::engine::record::{liveness, select, storage};
 use crate::engine::recovery;
 use crate::model::agent_record::UsageFields;
 use crate::model::{
@@ -132,9 +133,10 @@ pub(crate) fn list(context: &Context, all: bool, limit: Option<usize>) -> Result
         let mut considered = run.clone();
         reconsider(context, &mut considered);
         let driver = runs::driver(context.store(), run);
-        let limit = driver.filter(|_| run.live.is_none() && run.parked.is_none());
+        let waits = run.live.is_none() && run.parked.is_none() && !run.status.has_ended();
+        let is_driven = || driver.is_some() || liveness::is_driven(context, &run.key);
         Listed {
-            limit: limit.and_then(|_| limits::hold(context, run)),
+            limit: limits::hold(context, run).filter(|_| waits && is_driven()),
             chosen: chosen == Some(&run.key),
             size_bytes: sizes.get(&run.key).copied().unwrap_or(0),
             driver_pid: driver.map(|id| id.pid),

@@ -5,7 +5,7 @@ pub(super) mod processes;
 
 pub(crate) use confine::{can_confine, confined};
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
@@ -192,6 +192,38 @@ fn network_name(magic: u32) -> Option<&'static str> {
         0x4750_4653 => "GPFS",
         _ => return None,
     })
+}
+
+/// The program that holds off sleep until its input ends.
+pub(crate) fn inhibitor(why: &str) -> Vec<String> {
+    let why = format!("--why={why}");
+    [
+        "systemd-inhibit",
+        "--no-ask-password",
+        "--what=sleep",
+        "--who=recover",
+        &why,
+        "cat",
+    ]
+    .map(str::to_owned)
+    .into()
+}
+
+/// Whether the machine runs on its battery, as far as that is known.
+pub(crate) fn is_on_battery() -> bool {
+    let supplies = fs::read_dir("/sys/class/power_supply")
+        .into_iter()
+        .flatten();
+    let of = |folder: &fs::DirEntry, name: &str| {
+        let text = fs::read_to_string(folder.path().join(name));
+        text.map(|text| text.trim().to_owned()).unwrap_or_default()
+    };
+    let mains: Vec<bool> = supplies
+        .flatten()
+        .filter(|supply| of(supply, "type") == "Mains")
+        .map(|supply| of(&supply, "online") == "1")
+        .collect();
+    !mains.is_empty() && !mains.contains(&true)
 }
 
 #[cfg(test)]

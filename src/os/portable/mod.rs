@@ -146,3 +146,13 @@ pub(crate) fn passing_file_system(_path: &Path) -> Option<&'static str> {
 pub(crate) fn network_file_system(_path: &Path) -> Option<&'static str> {
     None
 }
+
+/// The program that holds off sleep until its input ends.
+pub(crate) fn inhibitor(_why: &str) -> Vec<String> {
+    ["caffeinate", "-i", "cat"].map(str::to_owned).into()
+}
+
+/// Whether the machine runs on its battery; that is not known.
+pub(crate) fn is_on_battery() -> bool {
+    false
+}

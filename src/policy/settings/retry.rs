@@ -204,28 +204,19 @@ pub struct WeatherSettings {
     #[schemars(length(min = 1))]
     pub probes: Vec<Duration>,
     /// What one run meets holds every run on this machine that uses the same account, in any repository.
-    #[serde(default = "shared_by_default")]
     pub shared: bool,
     /// Once one of those that waited has an answer of the model, the others begin so far apart; three times as long an agent
     /// without records has to be alive for that.
-    #[serde(default = "default_gap", with = "super::DurationText")]
+    #[serde(with = "super::DurationText")]
     pub gap: Duration,
-}
-
-fn shared_by_default() -> bool {
-    true
-}
-
-fn default_gap() -> Duration {
-    Duration::from_secs(20)
 }
 
 impl Default for WeatherSettings {
     fn default() -> Self {
         Self {
             probes: [30, 60, 120, 300, 600, 900].map(Duration::from_secs).into(),
-            shared: shared_by_default(),
-            gap: default_gap(),
+            shared: true,
+            gap: Duration::from_secs(20),
         }
     }
 }

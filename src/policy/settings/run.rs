@@ -177,6 +177,9 @@ pub struct RunSettings {
     /// Processes that an attempt left outside its session: end those in the work tree, end all, or keep; all are
     /// reported.
     pub leftovers: Leftovers,
+    /// The machine does not fall asleep while a run is at work, nor while it waits unless on battery; by systemd-inhibit or
+    /// caffeinate, where they are there. A closed lid is not held.
+    pub inhibit_sleep: bool,
 }
 
 /// What becomes of processes that an attempt left behind outside its session. All are reported.
@@ -204,6 +207,7 @@ impl Default for RunSettings {
             confine: false,
             confine_write: Vec::new(),
             leftovers: Leftovers::Auto,
+            inhibit_sleep: true,
         }
     }
 }

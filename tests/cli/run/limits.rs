@@ -125,6 +125,22 @@ impl Machine {
     }
 }
 
+/// Until its `status` and `runs` say that another run's outage holds it, and that it is at work.
+fn wait_until_held(machine: &Machine, name: &str) {
+    let begun = Instant::now();
+    loop {
+        let status = Ran::of(&machine.call(name, &["status"]).output().unwrap()).stdout;
+        let runs = Ran::of(&machine.call(name, &["runs"]).output().unwrap()).stdout;
+        let words = "waiting for claude's provider (529), met by run r0 in ";
+        if status.contains(words) && runs.contains(words) {
+            assert!(!status.contains("not running"), "{status}");
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{status}{runs}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 fn complete(children: Vec<Child>) {
     for child in children {
         Ran::of(&child.wait_with_output().unwrap()).expect(0);
@@ -135,7 +151,7 @@ fn complete(children: Vec<Child>) {
 /// others follow one by one.
 #[test]
 fn eight_runs_meet_one_outage_once() {
-    let machine = Machine::new("[weather]\nprobes = ['4s']\ngap = '1s'\n");
+    let machine = Machine::new("[weather]\nprobes = ['8s']\ngap = '1s'\n");
     machine.put("away", "");
     let mut runs = vec![machine.begin("r0")];
     machine.wait_for_starts(1);
@@ -147,6 +163,7 @@ fn eight_runs_meet_one_outage_once() {
     }
     machine.put("does", "sleep 1");
     runs.extend((1..8).map(|number| machine.begin(&format!("r{number}"))));
+    wait_until_held(&machine, "r7");
     machine.remove("away");
     complete(runs);
     let (starts, answers) = (machine.times("starts"), machine.times("answers"));
@@ -201,9 +218,9 @@ fn a_limit_is_shown_and_removed() {
             .output()
             .unwrap(),
     );
-    let told = "waiting for claude's limit, met by run night in ";
+    let words = "waiting for claude's limit, met by run night in ";
     assert!(
-        status.stdout.contains(told) && status.stdout.contains("until 2030-03-02 00:0"),
+        status.stdout.contains(words) && status.stdout.contains("until 2030-03-02 00:0"),
         "{status:?}"
     );
     let mut call = machine.call("shop", &["--json", "status"]);

@@ -23,6 +23,7 @@ pub mod on_terminal;
 pub mod outages;
 pub mod periodic_checkpoints;
 pub mod pty;
+pub mod reboot;
 pub mod series;
 pub mod signals;
 pub mod stray_processes;

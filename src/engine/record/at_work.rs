@@ -1,0 +1,150 @@
+//! Which runs are at work on this machine, in files of the user's state folder: what a start of the machine leaves there.
+//!
+//! A run's file is written when it begins and removed when it ends, however it ends. One of an earlier start of the machine
+//! belongs to a run that ended with the machine.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::durable::{Root, Sync, present};
+use crate::engine::base::Context;
+use crate::engine::base::runs::run_of;
+use crate::model::{Attempt, Run, RunKey};
+use crate::os::processes::boot_id;
+
+const OWN: &str = "recover";
+const FOLDER: &str = "recover/at-work";
+/// More than any file has, in bytes.
+const MAX_FILE: u64 = 64 << 10;
+/// What a run ends with that SIGHUP or SIGTERM interrupted, as a shutdown of the machine does.
+const BY_SHUTDOWN: [i32; 2] = [129, 143];
+
+/// A run that is at work, or was when the machine went down.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct AtWork {
+    pub run: RunKey,
+    /// Absolute path of its work tree.
+    pub worktree: PathBuf,
+    /// Its state directory, where that is not the work tree's own.
+    pub state_dir: Option<PathBuf>,
+    /// Names the start of the machine in which it is at work.
+    boot: String,
+    /// How often it was taken up after a start of the machine and made no progress.
+    pub tries: u32,
+    /// See [`progress`].
+    pub progress: u64,
+}
+
+impl AtWork {
+    fn name(&self) -> PathBuf {
+        let text = format!("{}\0{}", self.worktree.display(), self.run);
+        Path::new(FOLDER).join(format!("{:x}.json", Sha256::digest(text.as_bytes())))
+    }
+
+    /// Writes it down as it is, on disk when this returns.
+    pub(crate) fn write(&self, context: &Context) -> io::Result<()> {
+        let Some(root) = root(context) else {
+            return Ok(());
+        };
+        root.create_dir_all(Path::new(FOLDER))?;
+        root.write(&self.name(), &serde_json::to_vec(self)?, Sync::All)
+    }
+
+    /// Forgets it.
+    pub(crate) fn remove(&self, context: &Context) {
+        let removed = root(context).map(|root| present(root.remove_file(&self.name())));
+        if let Some(Err(error)) = removed {
+            tracing::warn!(%error, "the run still counts as one at work");
+        }
+    }
+}
+
+/// What a run has done: grows with every attempt that passed and every answer of a model.
+pub(crate) fn progress(run: &Run) -> u64 {
+    let is_passed = |attempt: &Attempt| attempt.outcome.is_some() && attempt.failure.is_none();
+    let passed = run.attempts().filter(|(_, attempt)| is_passed(attempt));
+    let tokens = run.usage().tokens.map_or(0, |tokens| tokens.total);
+    tokens.saturating_add(passed.count() as u64)
+}
+
+/// The run is at work from now on.
+pub(crate) fn begin(context: &Context, key: &RunKey) -> Option<AtWork> {
+    let state = context.load().ok()?.state;
+    let run = run_of(&state, key).ok()?;
+    let store = context.store().dir();
+    let is_own = store.starts_with(context.worktree());
+    let mut own = AtWork {
+        run: key.clone(),
+        worktree: context.worktree().to_owned(),
+        state_dir: (!is_own).then(|| store.to_owned()),
+        boot: boot(context)?,
+        tries: 0,
+        progress: progress(&run),
+    };
+    let known = root(context).and_then(|root| read(&root, &own.name()).ok()?);
+    if let Some(known) = known {
+        (own.tries, own.progress) = (known.tries, known.progress);
+    }
+    let written = own.write(context);
+    if let Err(error) = written {
+        tracing::debug!(%error, "after a start of the machine nobody would know of the run");
+    }
+    Some(own)
+}
+
+/// The run is not at work any more. One that ended with `code` because the machine goes down is to be taken up after that.
+pub(crate) fn end(context: &Context, own: Option<AtWork>, code: Option<i32>) {
+    let is_shutdown = code.is_some_and(|code| BY_SHUTDOWN.contains(&code)) && goes_down();
+    if let Some(own) = own.filter(|_| !is_shutdown) {
+        own.remove(context);
+    }
+}
+
+/// The runs that were at work when the machine went down.
+pub(crate) fn interrupted(context: &Context) -> io::Result<Vec<AtWork>> {
+    let (Some(root), Some(boot)) = (root(context), boot(context)) else {
+        return Ok(Vec::new());
+    };
+    let listed = present(root.list(Path::new(FOLDER)))?.unwrap_or_default();
+    let mut all = Vec::new();
+    for (name, _) in listed {
+        let path = Path::new(FOLDER).join(name);
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        match read(&root, &path) {
+            Ok(Some(one)) if one.boot != boot && one.name() == path => all.push(one),
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, file = %path.display(), "it names no run"),
+        }
+    }
+    all.sort_by(|one, other| (&one.worktree, &one.run).cmp(&(&other.worktree, &other.run)));
+    Ok(all)
+}
+
+fn read(root: &Root, name: &Path) -> io::Result<Option<AtWork>> {
+    let bytes = present(root.read_at_most(name, MAX_FILE))?;
+    let read = bytes.map(|bytes| serde_json::from_slice(&bytes));
+    Ok(read.transpose()?)
+}
+
+fn root(context: &Context) -> Option<Root> {
+    Some(Root::with_own(context.user_state_home()?, OWN))
+}
+
+/// Names this start of the machine; `RECOVER_TEST_BOOT` in tests.
+fn boot(context: &Context) -> Option<String> {
+    context.env("RECOVER_TEST_BOOT").or_else(boot_id)
+}
+
+/// Whether the system is on its way down, as systemd says.
+fn goes_down() -> bool {
+    let mut command = Command::new("systemctl");
+    command.arg("is-system-running").stdin(Stdio::null());
+    let said = command.stderr(Stdio::null()).output();
+    said.is_ok_and(|said| said.stdout.trim_ascii() == b"stopping")
+}
