@@ -293,23 +293,23 @@ mod tests {
                     tally.take(*kind, &records[0], now);
                     assert!(tally.is_calling(), "{kind:?}");
                 }
-                records
-                    .iter()
-                    .for_each(|record| tally.take(*kind, record, now));
+                for record in records {
+                    tally.take(*kind, &record, now);
+                }
                 assert!(!tally.is_calling(), "{kind:?}");
             }
             let (line, times) = tally.repeated().unwrap();
             assert_eq!(times, 3, "{kind:?}");
             assert!(line.ends_with("npm test"), "{line}");
             let others = calls(*kind, "2 failed");
-            others
-                .iter()
-                .for_each(|record| tally.take(*kind, record, now));
+            for record in &others {
+                tally.take(*kind, record, now);
+            }
             assert_eq!(tally.repeated().unwrap().1, 1, "another result: {kind:?}");
             let late = now + SOON + Duration::from_millis(1);
-            others
-                .iter()
-                .for_each(|record| tally.take(*kind, record, late));
+            for record in &others {
+                tally.take(*kind, record, late);
+            }
             assert_eq!(tally.repeated().unwrap().1, 1, "too late: {kind:?}");
         }
     }

@@ -246,7 +246,11 @@ fn reads_records(output: &[u8], cut: usize) {
             let mut stream = Stream::new(Some(kind));
             let mut shown: Vec<u8> = pieces.iter().flat_map(|piece| stream.take(piece)).collect();
             shown.extend(stream.end());
-            assert!(stream.session().is_none_or(is_session_id), "{stream:?}");
+            assert!(
+                stream.session().is_none_or(is_session_id),
+                "{:?}",
+                stream.session()
+            );
             shown
         };
         assert_eq!(

@@ -94,6 +94,7 @@ pub(crate) struct LimitsArgs {
     ///
     /// Runs that wait for them go on. A run that met one itself waits on: recover resume takes it up.
     #[arg(long, value_name = "ACCOUNT", num_args = 0..=1)]
+    #[expect(clippy::option_option, reason = "the flag has a value or not")]
     pub clear: Option<Option<String>>,
 }
 

@@ -10,7 +10,7 @@ fn configured(more: &str) -> TestEnv {
     let quick = "[cooldown]\nduration = '1ms'\n[retry]\nbase_delay = '1ms'\nmax_delay = '1ms'\n";
     env.write(".ultraplan/recover.toml", format!("{quick}{more}"));
     for folder in ["tmp", "other", "home/.ssh", "home/.claude", "home/cache"] {
-        std::fs::create_dir_all(env.root().join(folder)).unwrap();
+        std::fs::create_dir_all(env.root().join(folder)).expect("works");
     }
     let temporary = env.root().join("tmp").display().to_string();
     env.set("TMPDIR", &temporary);
@@ -61,11 +61,11 @@ fn a_confined_attempt_does_its_work_and_nothing_else() {
     assert!(
         first["conditions"]
             .as_array()
-            .unwrap()
+            .expect("works")
             .contains(&json!("confined")),
         "{document:#}"
     );
-    let note = first["notes"][0].as_str().unwrap();
+    let note = first["notes"][0].as_str().expect("works");
     assert!(
         note.contains(".ssh/config, ../other/file") && note.ends_with(" more"),
         "{note}"

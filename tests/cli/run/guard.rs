@@ -24,7 +24,12 @@ fn failures(document: &Value) -> Vec<&Value> {
 
 /// A stand-in for Claude Code whose records are these lines, and that would work on for a minute.
 fn claude(env: &TestEnv, lines: &[Value], then: &str) {
-    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let lines = lines
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("\n")
+        + "\n";
     env.put("../records", lines);
     env.script(
         "claude",
@@ -77,7 +82,7 @@ fn an_attempt_that_stalls_is_ended_and_tried_once_more_for_free() {
         assert!(
             failure["conditions"]
                 .as_array()
-                .unwrap()
+                .expect("works")
                 .contains(&json!("stalled"))
         );
     }
@@ -150,7 +155,7 @@ fn the_same_tool_call_again_and_again_is_given_up() {
     let failure = failures(&document)[0];
     let message = "The same tool call 12 times in a row, with the same result: Bash: npm test";
     assert_eq!(failure["message"], message, "{document:#}");
-    let conditions = failure["conditions"].as_array().unwrap();
+    let conditions = failure["conditions"].as_array().expect("works");
     for condition in ["stalled", "circular_fix"] {
         assert!(conditions.contains(&json!(condition)), "{failure}");
     }
@@ -195,14 +200,14 @@ fn a_budget_ends_the_attempt_that_spends_it() {
         assert!(
             env.json(0, &["checkpoint", "list"])["checkpoints"]
                 .as_array()
-                .unwrap()
+                .expect("works")
                 .len()
                 >= 2
         );
         assert!(
             document["decision"]["reason"]
                 .as_str()
-                .unwrap()
+                .expect("works")
                 .contains(text),
             "{document:#}"
         );
@@ -218,7 +223,7 @@ fn the_agent_gets_what_is_left_of_the_budget() {
     let mut env = configured("max_cost_usd = 2.5\n");
     let paid = r#"{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","total_cost_usd":0.75,"result":"done"}"#;
     claude(&env, &[init()], &format!("echo '{paid}'"));
-    let path = std::env::var("PATH").unwrap();
+    let path = std::env::var("PATH").expect("works");
     let path = format!("{}:{path}", env.work().display());
     env.set("PATH", &path);
     let args = [
@@ -243,11 +248,14 @@ fn a_disk_is_not_filled() {
     let env = configured("[run]\nmin_free = '9000000GiB'\n");
     let error = env.error(14, &["run", "--", "true"]);
     assert!(
-        error["message"].as_str().unwrap().contains("run.min_free"),
+        error["message"]
+            .as_str()
+            .expect("works")
+            .contains("run.min_free"),
         "{error}"
     );
     let free = env.sh("df --output=avail -B1 . | tail -n 1").stdout;
-    let free: u64 = free.trim().parse().unwrap();
+    let free: u64 = free.trim().parse().expect("works");
     let least = free.saturating_sub(1 << 30);
     env.write(
         ".ultraplan/recover.toml",
@@ -258,7 +266,7 @@ fn a_disk_is_not_filled() {
     assert_eq!(
         env.json(0, &["runs", "--all"])["runs"]
             .as_array()
-            .unwrap()
+            .expect("works")
             .len(),
         1
     );
@@ -267,7 +275,7 @@ fn a_disk_is_not_filled() {
     assert!(
         failure["message"]
             .as_str()
-            .unwrap()
+            .expect("works")
             .starts_with("Ended before the disk was full: ")
     );
     env.sh("rm -f ../big");

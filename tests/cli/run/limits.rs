@@ -41,17 +41,17 @@ impl Machine {
         let env = TestEnv::repo();
         env.write("../claude", format!("#!/bin/sh\n{CLAUDE}"));
         let executable = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(env.root().join("claude"), executable).unwrap();
+        std::fs::set_permissions(env.root().join("claude"), executable).expect("works");
         let config = config.to_owned();
         Self { env, config }
     }
 
     fn put(&self, name: &str, content: &str) {
-        std::fs::write(self.env.root().join(name), content).unwrap();
+        std::fs::write(self.env.root().join(name), content).expect("works");
     }
 
     fn remove(&self, name: &str) {
-        std::fs::remove_file(self.env.root().join(name)).unwrap();
+        std::fs::remove_file(self.env.root().join(name)).expect("works");
     }
 
     fn limits(&self) -> PathBuf {
@@ -69,8 +69,8 @@ impl Machine {
             ));
             made.expect(0);
             let config = folder.join(".ultraplan/recover.toml");
-            std::fs::create_dir(folder.join(".ultraplan")).unwrap();
-            std::fs::write(config, &self.config).unwrap();
+            std::fs::create_dir(folder.join(".ultraplan")).expect("works");
+            std::fs::write(config, &self.config).expect("works");
         }
         let mut command = self.env.recover_command(args);
         command.current_dir(folder);
@@ -86,21 +86,25 @@ impl Machine {
 
     fn evening(&self, name: &str, more: &[&str], agent: &[&str]) -> Ran {
         let mut run = self.run(name, more, agent);
-        Ran::of(&run.env("RECOVER_TEST_NOW", EVENING).output().unwrap())
+        Ran::of(
+            &run.env("RECOVER_TEST_NOW", EVENING)
+                .output()
+                .expect("works"),
+        )
     }
 
     fn begin(&self, name: &str) -> Child {
         let mut run = self.run(name, &[], &[]);
         run.stdout(Stdio::piped()).stderr(Stdio::piped());
-        run.spawn().unwrap()
+        run.spawn().expect("works")
     }
 
     /// When which run started the agent, or was answered, in seconds.
     fn times(&self, file: &str) -> Vec<(f64, String)> {
         let text = std::fs::read_to_string(self.env.root().join(file)).unwrap_or_default();
         let time = |line: &str| {
-            let (at, run) = line.split_once(' ').unwrap();
-            (at.parse::<f64>().unwrap() / 1e9, run.to_owned())
+            let (at, run) = line.split_once(' ').expect("works");
+            (at.parse::<f64>().expect("works") / 1e9, run.to_owned())
         };
         text.lines().map(time).collect()
     }
@@ -119,9 +123,14 @@ impl Machine {
     fn json(&self, args: &[&str]) -> Value {
         let args = [&["--json"], args].concat();
         let mut call = self.call("work", &args);
-        Ran::of(&call.env("RECOVER_TEST_NOW", EVENING).output().unwrap())
-            .expect(0)
-            .json()
+        Ran::of(
+            &call
+                .env("RECOVER_TEST_NOW", EVENING)
+                .output()
+                .expect("works"),
+        )
+        .expect(0)
+        .json()
     }
 }
 
@@ -129,8 +138,8 @@ impl Machine {
 fn wait_until_held(machine: &Machine, name: &str) {
     let begun = Instant::now();
     loop {
-        let status = Ran::of(&machine.call(name, &["status"]).output().unwrap()).stdout;
-        let runs = Ran::of(&machine.call(name, &["runs"]).output().unwrap()).stdout;
+        let status = Ran::of(&machine.call(name, &["status"]).output().expect("works")).stdout;
+        let runs = Ran::of(&machine.call(name, &["runs"]).output().expect("works")).stdout;
         let words = "waiting for claude's provider (529), met by run r0 in ";
         if status.contains(words) && runs.contains(words) {
             assert!(!status.contains("not running"), "{status}");
@@ -143,7 +152,7 @@ fn wait_until_held(machine: &Machine, name: &str) {
 
 fn complete(children: Vec<Child>) {
     for child in children {
-        Ran::of(&child.wait_with_output().unwrap()).expect(0);
+        Ran::of(&child.wait_with_output().expect("works")).expect(0);
     }
 }
 
@@ -190,7 +199,7 @@ fn a_killed_run_holds_nobody() {
     machine.remove("away");
     let ended: Vec<Ran> = std::iter::once(first)
         .chain(others)
-        .map(|child| Ran::of(&child.wait_with_output().unwrap()))
+        .map(|child| Ran::of(&child.wait_with_output().expect("works")))
         .collect();
     let codes = |code: i32| ended.iter().filter(|ran| ran.code == code).count();
     assert_eq!((codes(137), codes(0)), (1, 2), "{ended:#?}");
@@ -216,7 +225,7 @@ fn a_limit_is_shown_and_removed() {
             .call("shop", &["status"])
             .env("RECOVER_TEST_NOW", EVENING)
             .output()
-            .unwrap(),
+            .expect("works"),
     );
     let words = "waiting for claude's limit, met by run night in ";
     assert!(
@@ -224,7 +233,13 @@ fn a_limit_is_shown_and_removed() {
         "{status:?}"
     );
     let mut call = machine.call("shop", &["--json", "status"]);
-    let status = Ran::of(&call.env("RECOVER_TEST_NOW", EVENING).output().unwrap()).json();
+    let status = Ran::of(
+        &call
+            .env("RECOVER_TEST_NOW", EVENING)
+            .output()
+            .expect("works"),
+    )
+    .json();
     let limit = &status["retry"]["limit"];
     assert_eq!(
         (
@@ -244,26 +259,27 @@ fn a_limit_is_shown_and_removed() {
         "{listed:#}"
     );
     let folder = machine.limits();
-    let mode = |path: &PathBuf| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let mode =
+        |path: &PathBuf| std::fs::metadata(path).expect("works").permissions().mode() & 0o777;
     assert_eq!(mode(&folder), 0o700);
-    for entry in std::fs::read_dir(&folder).unwrap() {
-        let path = entry.unwrap().path();
+    for entry in std::fs::read_dir(&folder).expect("works") {
+        let path = entry.expect("works").path();
         assert_eq!(mode(&path), 0o600, "{}", path.display());
-        let text = std::fs::read_to_string(&path).unwrap();
+        let text = std::fs::read_to_string(&path).expect("works");
         assert!(!text.contains("very-secret"), "{text}");
     }
 
-    let account = limit["account"].as_str().unwrap();
+    let account = limit["account"].as_str().expect("works");
     let planned = machine.json(&["--dry-run", "limits", "--clear", account]);
     assert_eq!(
         (
             &planned["changed"],
-            planned["limits"].as_array().unwrap().len()
+            planned["limits"].as_array().expect("works").len()
         ),
         (&json!(false), 1)
     );
     let mut unknown = machine.call("work", &["--json", "limits", "--clear", "codex"]);
-    let unknown = Ran::of(&unknown.output().unwrap()).expect(4).json();
+    let unknown = Ran::of(&unknown.output().expect("works")).expect(4).json();
     assert_eq!(unknown["error"]["code"], "limit_not_found");
     machine.remove("limit");
     assert_eq!(machine.json(&["limits", "--clear"])["changed"], true);
@@ -289,7 +305,7 @@ fn a_limit_holds_its_model_and_its_account_only() {
     let mut key = machine.run("key", &["--no-wait"], &["--model", "opus"]);
     key.env("RECOVER_TEST_NOW", EVENING)
         .env("ANTHROPIC_API_KEY", "another");
-    Ran::of(&key.output().unwrap()).expect(0);
+    Ran::of(&key.output().expect("works")).expect(0);
     // After it, by the run's own clock, it goes on.
     machine
         .evening("later", &[], &["--model", "opus"])
@@ -322,8 +338,8 @@ fn what_is_no_limit_holds_nobody() {
     machine.remove("limit");
     let folder = machine.limits();
     let files: Vec<PathBuf> = std::fs::read_dir(&folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
+        .expect("works")
+        .map(|entry| entry.expect("works").path())
         .filter(|path| {
             path.extension()
                 .is_some_and(|extension| extension == "json")
@@ -332,8 +348,8 @@ fn what_is_no_limit_holds_nobody() {
     let [file] = &files[..] else {
         panic!("{files:?}");
     };
-    let text = std::fs::read_to_string(file).unwrap();
-    let mut limit: Value = serde_json::from_str(&text).unwrap();
+    let text = std::fs::read_to_string(file).expect("works");
+    let mut limit: Value = serde_json::from_str(&text).expect("works");
     limit["until"] = json!("2099-01-01T00:00:00.000Z");
     let far = limit.to_string();
     for (number, content) in [
@@ -347,18 +363,18 @@ fn what_is_no_limit_holds_nobody() {
     .iter()
     .enumerate()
     {
-        std::fs::write(file, content).unwrap();
+        std::fs::write(file, content).expect("works");
         let ran = machine.evening(&format!("run{number}"), &["--no-wait"], &[]);
         assert!(ran.stderr.contains("a limit is ignored"), "{ran:?}");
         ran.expect(0);
     }
-    std::fs::remove_file(file).unwrap();
-    std::os::unix::fs::symlink("/etc/passwd", file).unwrap();
-    std::fs::create_dir(folder.join("folder.json")).unwrap();
+    std::fs::remove_file(file).expect("works");
+    std::os::unix::fs::symlink("/etc/passwd", file).expect("works");
+    std::fs::create_dir(folder.join("folder.json")).expect("works");
     machine.evening("link", &["--no-wait"], &[]).expect(0);
     assert!(std::fs::read_to_string("/etc/passwd").is_ok());
-    std::fs::remove_dir_all(&folder).unwrap();
-    std::fs::write(&folder, "no folder").unwrap();
+    std::fs::remove_dir_all(&folder).expect("works");
+    std::fs::write(&folder, "no folder").expect("works");
     machine.evening("none", &["--no-wait"], &[]).expect(0);
 }
 
@@ -381,6 +397,8 @@ fn text_of_an_agent_that_ended_well_is_not_shared() {
             &text,
         ],
     );
-    run.env("RECOVER_TEST_NOW", EVENING).output().unwrap();
+    run.env("RECOVER_TEST_NOW", EVENING)
+        .output()
+        .expect("works");
     assert_eq!(machine.json(&["limits"])["limits"], json!([]));
 }

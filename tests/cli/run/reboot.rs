@@ -93,7 +93,7 @@ fn a_run_that_was_stopped_is_not_taken_up() {
     let path = format!(
         "{}/bin:{}",
         env.root().display(),
-        std::env::var("PATH").unwrap()
+        std::env::var("PATH").expect("works")
     );
     env.set("PATH", &path);
     let child = begin(&env, "late");
@@ -149,7 +149,7 @@ fn the_machine_stays_awake_while_a_run_is_at_work() {
     let path = format!(
         "{}/bin:{}",
         env.root().display(),
-        std::env::var("PATH").unwrap()
+        std::env::var("PATH").expect("works")
     );
     env.set("PATH", &path);
     let seen = "for i in 1 2 3 4 5 6 7 8 9; do [ -e ../held ] && break; sleep 0.2; done; cp ../held work.txt";
