@@ -91,6 +91,9 @@ fn table(text: &mut String, section: &Section, defaults: &Json) {
     }
     for key in section.keys.iter().filter(|key| key.alias_of.is_none()) {
         let path = format!("{prefix}{}", key.name);
+        if !may_set(Owner::Project, &path) {
+            continue;
+        }
         line(
             text,
             format_args!("# {}\n#{path} = {}", key.doc, value(defaults, &path, key)),

@@ -251,7 +251,7 @@ pub(super) fn is_unsaid(context: &Context, agent: HookAgent, session: Option<&st
     };
     let place = crc32fast::hash(context.worktree().as_os_str().as_encoded_bytes());
     let path = Path::new("recover/unprotected").join(format!("{}-{place:08x}", agent.as_str()));
-    let root = Root::with_own(home, "recover");
+    let root = Root::with_own(home, "recover").made();
     if root
         .read_if_possible(&path)
         .ok()

@@ -47,7 +47,7 @@ impl AtWork {
 
     /// Writes it down as it is, on disk when this returns.
     pub(crate) fn write(&self, context: &Context) -> io::Result<()> {
-        let Some(root) = root(context) else {
+        let Some(root) = context.user_state() else {
             return Ok(());
         };
         root.create_dir_all(Path::new(FOLDER))?;
@@ -56,9 +56,15 @@ impl AtWork {
 
     /// Forgets it.
     pub(crate) fn remove(&self, context: &Context) {
-        let removed = root(context).map(|root| present(root.remove_file(&self.name())));
-        if let Some(Err(error)) = removed {
+        let Some(root) = context.user_state() else {
+            return;
+        };
+        if let Err(error) = present(root.remove_file(&self.name())) {
             tracing::warn!(%error, "the run still counts as one at work");
+        }
+        // Folders that hold others stay.
+        for folder in [FOLDER, OWN] {
+            let _ = root.remove_dir(Path::new(folder));
         }
     }
 }
@@ -85,7 +91,7 @@ pub(crate) fn begin(context: &Context, key: &RunKey) -> Option<AtWork> {
         tries: 0,
         progress: progress(&run),
     };
-    let known = root(context).and_then(|root| read(&root, &own.name()).ok()?);
+    let known = context.user_state().and_then(|root| read(&root, &own.name()).ok()?);
     if let Some(known) = known {
         (own.tries, own.progress) = (known.tries, known.progress);
     }
@@ -106,7 +112,7 @@ pub(crate) fn end(context: &Context, own: Option<AtWork>, code: Option<i32>) {
 
 /// The runs that were at work when the machine went down.
 pub(crate) fn interrupted(context: &Context) -> io::Result<Vec<AtWork>> {
-    let (Some(root), Some(boot)) = (root(context), boot(context)) else {
+    let (Some(root), Some(boot)) = (context.user_state(), boot(context)) else {
         return Ok(Vec::new());
     };
     let listed = present(root.list(Path::new(FOLDER)))?.unwrap_or_default();
@@ -130,10 +136,6 @@ fn read(root: &Root, name: &Path) -> io::Result<Option<AtWork>> {
     let bytes = present(root.read_at_most(name, MAX_FILE))?;
     let read = bytes.map(|bytes| serde_json::from_slice(&bytes));
     Ok(read.transpose()?)
-}
-
-fn root(context: &Context) -> Option<Root> {
-    Some(Root::with_own(context.user_state_home()?, OWN))
 }
 
 /// Names this start of the machine; `RECOVER_TEST_BOOT` in tests.

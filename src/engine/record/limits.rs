@@ -24,7 +24,6 @@ use crate::policy::limits::{Held, family_of, model_of};
 use crate::policy::settings::AUTO;
 use crate::store::new_id;
 
-const OWN: &str = "recover";
 const FOLDER: &str = "recover/limits";
 /// What accounts' checksums are keyed with.
 const SALT: &str = "recover/limits/salt";
@@ -148,7 +147,7 @@ impl Hold {
 
 /// What holds the next attempt of `run`, without taking its turn.
 pub(crate) fn hold(context: &Context, run: &Run) -> Option<Hold> {
-    let is_there = matches!(root(context)?.has(Path::new(FOLDER)), Ok(true));
+    let is_there = matches!(context.user_state()?.has(Path::new(FOLDER)), Ok(true));
     let limits = is_there.then(|| Limits::of(context, run)).flatten()?;
     limits.hold(context)
 }
@@ -165,7 +164,7 @@ impl Limits {
     /// Those that can hold `run`; `None` where its command is no known agent's, or limits are not shared.
     pub(crate) fn of(context: &Context, run: &Run) -> Option<Self> {
         let settings = &context.settings().weather;
-        let root = root(context).filter(|_| settings.shared)?;
+        let root = context.user_state().filter(|_| settings.shared)?;
         let spec = &run.spec;
         let named = spec.agent.as_deref();
         let kind = agent::detect(Some(&spec.command.join(" ")), named, b"");
@@ -388,11 +387,6 @@ fn home(context: &Context) -> String {
     context.env("HOME").unwrap_or_default()
 }
 
-/// The folder of the user's state.
-fn root(context: &Context) -> Option<Root> {
-    Some(Root::with_own(context.user_state_home()?, OWN).made())
-}
-
 fn unreadable(error: &io::Error) {
     tracing::warn!(%error, "the limits that other runs met cannot be read");
 }
@@ -530,7 +524,7 @@ impl LimitLine {
 /// The limits that were met and are not forgotten.
 pub(crate) fn list(context: &Context) -> Result<LimitList> {
     let now = context.clock.now();
-    let all = match root(context) {
+    let all = match context.user_state() {
         Some(root) => all(context, &root).context("cannot read the limits")?,
         None => Vec::new(),
     };
@@ -566,7 +560,7 @@ fn try_clear(context: &Context, wanted: Option<&str>) -> io::Result<LimitList> {
         files: 0,
     };
     let is_there = |root: &Root| matches!(root.has(Path::new(FOLDER)), Ok(true));
-    if let Some(root) = root(context).filter(is_there) {
+    if let Some(root) = context.user_state().filter(is_there) {
         let _lock = lock(&root)?;
         for name in files(&root)? {
             let limit = read(&root, &name).ok().flatten();

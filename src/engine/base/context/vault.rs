@@ -3,11 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use super::{Context, place};
+use crate::durable::Root;
 use crate::git::Repo;
 use crate::git::vault::Vault;
 use crate::os::passing_file_system;
 
 impl Context {
+    /// The user's state folder, of which `recover` in it is ours; `None` where it would be in a home that is missing.
+    pub(crate) fn user_state(&self) -> Option<Root> {
+        let home = self.setup.home.as_ref().filter(|home| !home.is_dir());
+        let state = self.user_state_home()?;
+        let is_missing = home.is_some_and(|home| state.starts_with(home));
+        (!is_missing).then(|| Root::with_own(state, "recover").made())
+    }
+
     /// The folder of all vaults of the user.
     pub(crate) fn all_vaults(&self) -> Option<PathBuf> {
         match &self.settings().vault.dir {
