@@ -309,9 +309,12 @@ fn during(steps: &[Step], point: usize) -> String {
 /// What git and the program do on the disk, and what was there after each command.
 fn record(env: &TestEnv, disk: &Disk, reuses_early: bool) -> Vec<Step> {
     let mut steps = Vec::new();
-    for folder in ["work", "home"] {
+    for folder in ["work", "home/.config/recover"] {
         std::fs::create_dir_all(env.root().join(folder)).expect("a folder");
     }
+    // The disk is small.
+    let own = env.root().join("home/.config/recover/config.toml");
+    std::fs::write(own, "[run]\nmin_free = 0\n").expect("written");
     env.git(&["init", "-q", "-b", "main"]);
     if let Ok(synced) = std::env::var("RECOVER_POWER_FSYNC") {
         env.git(&["config", "core.fsync", &synced]);

@@ -91,7 +91,9 @@ pub(crate) fn begin(context: &Context, key: &RunKey) -> Option<AtWork> {
         tries: 0,
         progress: progress(&run),
     };
-    let known = context.user_state().and_then(|root| read(&root, &own.name()).ok()?);
+    let known = context
+        .user_state()
+        .and_then(|root| read(&root, &own.name()).ok()?);
     if let Some(known) = known {
         (own.tries, own.progress) = (known.tries, known.progress);
     }
