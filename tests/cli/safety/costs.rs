@@ -40,7 +40,8 @@ fn commands_sync_what_has_to_be_durable_and_no_more() {
     env.json(0, &["checkpoint", "create", "--run", "m"]);
     let mut most = String::new();
     for (args, limit) in [
-        ("run -- true", 20),
+        // Two of them for the file that says it is at work.
+        ("run -- true", 22),
         ("checkpoint create --run m", 8),
         ("attempt start --run m", 3),
         ("attempt fail --run m --message odd --no-rollback", 9),
