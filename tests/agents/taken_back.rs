@@ -178,13 +178,14 @@ fn a_run_in_another_process_space_is_left_to_work() {
 #[test]
 fn what_an_agent_removed_is_back_before_the_next_attempt() {
     let removals = [
-        ("rm -rf .git", true),
+        // Codex refuses rm -rf.
+        ("find .git -delete", true),
         (
-            "rm -rf .git && git init -q && git add -A && git commit -q -m fresh",
+            "find .git -delete && git init -q && git add -A && git commit -q -m fresh",
             true,
         ),
         ("git clean -q -f -d -x", false),
-        ("rm -rf \"$PWD\"", true),
+        ("find . -mindepth 1 -delete", true),
     ];
     each(|agent, folder| {
         for (removal, repository) in removals {

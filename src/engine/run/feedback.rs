@@ -203,9 +203,12 @@ fn deadline_of(feedback: &FeedbackLoop) -> Option<Duration> {
     feedback.timeout_ms.map(Duration::from_millis)
 }
 
-/// An empty log in the place of the one that may be there.
+/// An empty log in the place of the one that may be there. Its folder may have been removed by the attempt, with all that git
+/// ignores.
 pub(super) fn log_file(context: &Context, path: &Path) -> Result<Arc<File>> {
-    let made = context.store().root().create(path);
+    let root = context.store().root();
+    let folder = path.parent().unwrap_or(path);
+    let made = root.create_dir_all(folder).and_then(|()| root.create(path));
     Ok(made
         .map(Arc::new)
         .with_context(|| format!("cannot write {}", path.display()))?)

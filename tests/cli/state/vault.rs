@@ -582,3 +582,25 @@ fn a_repository_that_an_attempt_moved_away_is_not_taken_for_another_one() {
     assert!(!env.exists(".git/recover/replaced"));
     env.git(&["fsck", "--strict", "--no-dangling"]);
 }
+
+/// What git ignores is removed with the logs of the run: the checks run all the same.
+#[test]
+fn an_attempt_that_cleans_away_what_git_ignores_is_checked() {
+    let env = quick();
+    let agent =
+        "[ $RECOVER_ATTEMPT = 2 ] || git clean -q -f -d -x; echo $RECOVER_ATTEMPT > made.txt";
+    let args = [
+        "--attempts",
+        "2",
+        "--feedback",
+        "test=grep -q 2 made.txt",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ];
+    let ran = env.json(0, &[&["run", "--run", "n"], args.as_slice()].concat());
+    let attempts = ran["iterations"][0]["attempts"].as_array().expect("a list");
+    assert_eq!(attempts[0]["failure"]["type"], "feedback_failure", "{ran}");
+    assert_eq!(attempts.len(), 2);
+}
