@@ -216,6 +216,10 @@ fn what_an_agent_removed_is_back_before_the_next_attempt() {
                     first["conditions"][0], "repository_removed",
                     "{agent:?}: {run:#}"
                 );
+            } else {
+                // Nothing is rolled back where the check failed before the run, too.
+                let restore = ["checkpoint", "restore", "initial", "--path", "wip.txt"];
+                env.json(0, &restore);
             }
             assert_eq!(
                 env.git(&["for-each-ref", "refs/heads"]),
