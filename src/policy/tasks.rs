@@ -392,29 +392,23 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
-        let twice = "- [ ] a\n- [ ] b\n- [ ] a\n";
-        assert_eq!(
-            problem("t.md", twice),
-            (Some(3), "task 'a' is there twice".to_owned())
-        );
+        let markdown = "- [ ] a\n- [ ] b\n- [ ] a\n";
         let twice = "[[task]]\nid = \"a\"\n[[task]]\nid = \"a\"\n";
-        assert_eq!(
-            problem("t.toml", twice),
-            (Some(4), "task 'a' is there twice".to_owned())
-        );
         let unknown = "[[task]]\nid = \"a\"\nneeds = [\"c\"]\n";
-        assert_eq!(
-            problem("t.toml", unknown),
-            (Some(2), "task 'a' needs 'c', which is no task".to_owned())
-        );
         let circle = "[[task]]\nid = \"x\"\nneeds = [\"a\"]\n[[task]]\nid = \"a\"\nneeds = [\"b\"]\n[[task]]\nid = \"b\"\nneeds = [\"a\"]\n";
-        assert_eq!(
-            problem("t.toml", circle),
+        for (name, text, line, message) in [
+            ("t.md", markdown, 3, "task 'a' is there twice"),
+            ("t.toml", twice, 4, "task 'a' is there twice"),
+            ("t.toml", unknown, 2, "task 'a' needs 'c', which is no task"),
             (
-                Some(5),
-                "tasks need each other in a circle: a -> b -> a".to_owned()
-            )
-        );
+                "t.toml",
+                circle,
+                5,
+                "tasks need each other in a circle: a -> b -> a",
+            ),
+        ] {
+            assert_eq!(problem(name, text), (Some(line), message.to_owned()));
+        }
         assert_eq!(
             problem("t.toml", "[[task]]\nid = \"a\"\nwhat = 1\n").0,
             Some(3)

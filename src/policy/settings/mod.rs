@@ -6,17 +6,20 @@
 
 mod retry;
 mod run;
+mod storage;
 
 pub use retry::RetrySettings;
 pub(crate) use retry::{
     CauseSettings, DelayKind, DelaySettings, Jitter, OnGiveUp, WeatherSettings,
 };
 pub(crate) use run::{
-    AUTO, AcceptSettings, AgentProfile, CaptureSettings, CheckpointSettings, ChecksSettings,
-    ColorWhen, CommandLine, CooldownSettings, DEFAULT_LANE_FILE, FilteredFiles, Leftovers,
-    ManualFixSettings, MemorySettings, NotifyEvent, NotifySettings, OnRunFailure, OtelSettings,
-    RemoteMode, RemoteSettings, RetentionSettings, RollbackSettings, RunSettings, RunnerSettings,
-    SafeMode, UiSettings, VaultSettings,
+    AUTO, AgentProfile, ChecksSettings, ColorWhen, CommandLine, CooldownSettings, FilteredFiles,
+    Leftovers, ManualFixSettings, NotifyEvent, NotifySettings, OtelSettings, RemoteMode,
+    RemoteSettings, RollbackSettings, RunSettings, RunnerSettings, SafeMode, UiSettings,
+};
+pub(crate) use storage::{
+    AcceptSettings, CaptureSettings, CheckpointSettings, DEFAULT_LANE_FILE, MemorySettings,
+    OnRunFailure, RetentionSettings, VaultSettings,
 };
 
 use std::borrow::Cow;
