@@ -42,7 +42,7 @@ pub(super) fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<
         .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
     let failed = |error: std::io::Error| misplaced(&named, &error.to_string());
     let cwd = match found {
-        // For a lane that is taken up or rolled back the way to its work tree is printed.
+        // For a lane that is resumed or rolled back the way to its work tree is printed.
         Err(_) if is_gone && matches!(command, Some(Command::Resume(_) | Command::Rollback(_))) => {
             cwd
         }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
-use super::root::{Root, create_in, kind_of, regular, stat};
+use super::root::{OWN_FILE, Root, create_in, kind_of, regular, stat};
 use super::temporary::temporary_prefix;
 use crate::os::sync_file;
 
@@ -27,7 +27,7 @@ pub enum Sync {
 
 impl Root {
     /// Replaces a file by `content`: temporary file in the same folder, fsync, rename, fsync of the folder. The folder
-    /// must exist.
+    /// must exist. A file that is not ours alone keeps its permission bits.
     pub fn write(&self, path: &Path, content: &[u8], sync: Sync) -> io::Result<()> {
         self.put(path, content, None, sync, false)
     }
@@ -51,16 +51,17 @@ impl Root {
         any: bool,
     ) -> io::Result<()> {
         let (dir, name) = self.parent(path)?;
-        if let Some(found) = stat(&dir, name)?
-            && (!any || kind_of(&found) == FileType::Directory)
+        let found = stat(&dir, name)?;
+        if let Some(found) = &found
+            && (!any || kind_of(found) == FileType::Directory)
         {
-            regular(&found, &self.full(path))?;
+            regular(found, &self.full(path))?;
         }
-        let first = if exact.is_some() {
-            0o600
-        } else {
-            self.file_mode(path)
-        };
+        let mode = self.file_mode(path);
+        let shared =
+            found.filter(|found| mode != OWN_FILE && kind_of(found) == FileType::RegularFile);
+        let exact = exact.or(shared.map(|found| found.st_mode & 0o7777));
+        let first = if exact.is_some() { 0o600 } else { mode };
         let (temporary, mut file) = temporary(&dir, first)?;
         let mut put = || {
             file.write_all(content)?;

@@ -39,7 +39,7 @@ const SOLID: i64 = 64 << 20;
 
 /// What only we and the user read.
 const OWN_FOLDER: u32 = 0o700;
-const OWN_FILE: u32 = 0o600;
+pub(super) const OWN_FILE: u32 = 0o600;
 /// What everybody reads, as far as the umask allows.
 const SHARED_FOLDER: u32 = 0o777;
 const SHARED_FILE: u32 = 0o644;

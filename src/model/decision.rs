@@ -33,7 +33,7 @@ pub enum Action {
     None,
 }
 
-/// How a failed run is taken up again (B3).
+/// How a failed run is resumed (B3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case", const_into_str)]

@@ -135,7 +135,7 @@ pub enum Payload {
         /// The remote.
         remote: String,
     },
-    /// The run was taken up.
+    /// The run was resumed.
     RunResumed {
         /// How.
         strategy: Option<Strategy>,

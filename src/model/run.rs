@@ -42,7 +42,7 @@ pub enum RunStatus {
     Pending,
     /// Attempts are being made, or the next one is allowed.
     InProgress,
-    /// Stopped on purpose, ready to be taken up.
+    /// Stopped on purpose, ready to be resumed.
     Paused,
     /// Waiting for a known time without using up attempts.
     Parked,
@@ -138,7 +138,7 @@ pub struct Run {
     pub begun_seq: u64,
     /// Where it stands.
     pub status: RunStatus,
-    /// When it came to an end, well or badly; `None` while it goes on or can be taken up as it is.
+    /// When it came to an end, well or badly; `None` while it goes on or can be resumed as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// Consecutive charged failures since the last success or reset (L1).
@@ -183,7 +183,7 @@ pub struct RunDetails {
     /// How its terms changed since it began, the latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub term_changes: Vec<TermChange>,
-    /// Where it stood when it was closed, and stands again once it is taken up.
+    /// Where it stood when it was closed, and stands again once it is resumed.
     pub closed_from: Option<RunStatus>,
     /// The iteration that is under way or comes next.
     pub current_iteration: u32,
@@ -207,7 +207,7 @@ pub struct RunDetails {
     pub reset_seq: u64,
     /// Attempts granted by a person beyond the budget.
     pub granted: u32,
-    /// How the run was taken up for the next attempt.
+    /// How the run was resumed for the next attempt.
     pub resumed_with: Option<Strategy>,
     /// Text for the next prompt (instructions of a resume, context of a manual fix).
     pub next_instructions: Option<String>,

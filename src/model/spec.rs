@@ -86,7 +86,7 @@ pub struct RunSpec {
     /// `--notify`: a shell line in place of the configured command that notifies; an empty one notifies nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<String>,
-    /// The budgets that the run goes on with wherever it is taken up; `None` for one that lies on no remote, whose budgets are
+    /// The budgets that the run goes on with wherever it is resumed; `None` for one that lies on no remote, whose budgets are
     /// those of the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<serde_json::Value>,

@@ -28,7 +28,7 @@ pub(crate) struct PromptParts<'a> {
     pub checkpoints: &'a Checkpoints,
     /// What the attempt is booked on.
     pub subtask: &'a str,
-    /// How the run was taken up.
+    /// How the run was resumed.
     pub strategy: Option<Strategy>,
     /// Whether the error of the previous attempt goes in.
     pub error_context: bool,

@@ -62,7 +62,7 @@ mod tests {
             ),
             ("touch: cannot touch ‘~/a’: Permission denied", vec!["~/a"]),
             (
-                r#"{"content":"mkdir: cannot create directory '/o/d': Permission denied\nall in /work/x"}"#,
+                r#"{"content":"mkdir: cannot create directory '/o/d': Permission denied\nall in /home/u/x"}"#,
                 vec!["/o/d"],
             ),
             (

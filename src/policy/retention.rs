@@ -294,7 +294,7 @@ fn kept_for(state: &State, key: &RunKey, settings: &RetentionSettings) -> Durati
 /// What a run's end means for its checkpoints (S13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// It goes on, or can be taken up as it is.
+    /// It goes on, or can be resumed as it is.
     Open,
     /// It ended well, not long ago: all are there to go back to.
     Whole,

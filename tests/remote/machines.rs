@@ -139,7 +139,7 @@ pub const NIGHT: [&str; 10] = [
     "./agent.sh",
 ];
 
-/// The command line that takes it up.
+/// The command line that resumes it.
 pub const RESUME: [&str; 7] = [
     "resume", "--run", "night", "--remote", REMOTE, "--yes", "--trust",
 ];

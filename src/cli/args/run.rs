@@ -280,7 +280,7 @@ pub(crate) struct ResumeArgs {
 
     /// Also run the tasks of this file that the run does not have
     ///
-    /// What an attempt added to the list, too; a complete run is taken up again.
+    /// What an attempt added to the list, too; a complete run is resumed.
     #[arg(long, hide_short_help = true, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "iterations")]
     pub tasks: Option<PathBuf>,
 

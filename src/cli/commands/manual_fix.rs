@@ -45,7 +45,7 @@ pub(super) fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Resul
     }
 }
 
-/// The screen of a session, opened or taken up.
+/// The screen of a session, opened or resumed.
 pub(super) fn attend(context: &Context, ui: &Ui) -> Result<Reply> {
     screen::screen(context, None, ui)
 }

@@ -355,8 +355,8 @@ fn interrupted_text(context: &Context, taken: &resume::interrupted::Interrupted)
     let line = |one: &resume::interrupted::InterruptedRun| {
         let what = match (&one.left, one.exit_code) {
             (Some(why), _) => format!("left: {}", escape(why)),
-            (None, Some(code)) => format!("taken up; ended with exit code {code}"),
-            (None, None) => verb(context, "would be taken up", "taken up").to_owned(),
+            (None, Some(code)) => format!("resumed; ended with exit code {code}"),
+            (None, None) => verb(context, "would be resumed", "resumed").to_owned(),
         };
         format!("run {} in {}: {what}\n", one.key, escape(&one.worktree))
     };

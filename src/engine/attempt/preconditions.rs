@@ -112,7 +112,7 @@ pub(super) fn observe(
     }))
 }
 
-/// Decides anew about a run that waits for something to change which has changed: it can be taken up. Says whether it did.
+/// Decides anew about a run that waits for something to change which has changed: it can be resumed. Says whether it did.
 pub(crate) fn reconsider(context: &Context, run: &mut Run) -> bool {
     let decided = awaited(run).and_then(|before| {
         let look = Look {

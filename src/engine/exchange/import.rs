@@ -241,7 +241,7 @@ fn take_over(
     Ok((Imported { changed, files }, all))
 }
 
-/// A battle that was fought where no work tree of this repository is, on another machine maybe, is taken up here. Returns
+/// A battle that was fought where no work tree of this repository is, on another machine maybe, is resumed here. Returns
 /// what is to be said of that.
 fn bring_here(context: &Context, payload: &mut Payload) -> Option<Problem> {
     let Payload::RunCreated { worktree, .. } = payload else {

@@ -193,13 +193,12 @@ impl Plan {
                 if let Some(folder) = self.path.parent() {
                     self.root.create_dir_all(folder).map_err(failed)?;
                 }
-                let mode = mode_of(&self.root, &self.path).map(|mode| mode & 0o7777);
-                let written = match mode.or(self.executable.then_some(0o755)) {
-                    Some(mode) => {
-                        self.root
-                            .write_mode(&self.path, text.as_bytes(), mode, Sync::All)
-                    }
-                    None => self.root.write(&self.path, text.as_bytes(), Sync::All),
+                let text = text.as_bytes();
+                let is_new = self.root.kind(&self.path).map_err(failed)?.is_none();
+                let written = if is_new && self.executable {
+                    self.root.write_mode(&self.path, text, 0o755, Sync::All)
+                } else {
+                    self.root.write(&self.path, text, Sync::All)
                 };
                 written.map_err(failed)
             }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::install::{Installed, installed_in};
 use super::plan::Place;
 use crate::agent::detect;
-use crate::durable::{Root, Sync};
+use crate::durable::Sync;
 use crate::engine::base::{Context, Result};
 use crate::model::hint::Advice;
 use crate::model::{Attempt, AttemptOutcome, Hint, HookAgent, Run, State, Timestamp};
@@ -246,12 +246,11 @@ pub(super) fn record_call(context: &Context, agent: HookAgent) {
 /// Whether a session of an agent was not told yet that nothing is protected here; from now on it was. Where that cannot be
 /// written down, or the call names no session, it is said each time.
 pub(super) fn is_unsaid(context: &Context, agent: HookAgent, session: Option<&str>) -> bool {
-    let (Some(home), Some(session)) = (context.user_state_home(), session) else {
+    let (Some(root), Some(session)) = (context.user_state(), session) else {
         return true;
     };
     let place = crc32fast::hash(context.worktree().as_os_str().as_encoded_bytes());
     let path = Path::new("recover/unprotected").join(format!("{}-{place:08x}", agent.as_str()));
-    let root = Root::with_own(home, "recover").made();
     if root
         .read_if_possible(&path)
         .ok()

@@ -33,7 +33,7 @@ pub(crate) struct AtWork {
     pub state_dir: Option<PathBuf>,
     /// Names the start of the machine in which it is at work.
     boot: String,
-    /// How often it was taken up after a start of the machine and made no progress.
+    /// How often it was resumed after a start of the machine and made no progress.
     pub tries: u32,
     /// See [`progress`].
     pub progress: u64,
@@ -104,7 +104,7 @@ pub(crate) fn begin(context: &Context, key: &RunKey) -> Option<AtWork> {
     Some(own)
 }
 
-/// The run is not at work any more. One that ended with `code` because the machine goes down is to be taken up after that.
+/// The run is not at work any more. One that ended with `code` because the machine goes down is to be resumed after that.
 pub(crate) fn end(context: &Context, own: Option<AtWork>, code: Option<i32>) {
     let is_shutdown = code.is_some_and(|code| BY_SHUTDOWN.contains(&code)) && goes_down();
     if let Some(own) = own.filter(|_| !is_shutdown) {

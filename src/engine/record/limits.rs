@@ -87,8 +87,7 @@ fn login_of(kind: Option<AgentKind>) -> Login {
 pub(crate) struct Limits {
     root: Root,
     agent: String,
-    /// What it logs in with: never written, nor shown.
-    login: String,
+    kind: Option<AgentKind>,
     model: Option<String>,
     run: RunPlace,
     home: String,
@@ -172,7 +171,7 @@ impl Limits {
         let agent = kind.map(|kind| kind.as_str().to_owned());
         let agent = agent.or_else(|| other.map(str::to_owned))?;
         Some(Self {
-            login: login(context, kind),
+            kind,
             model: model_of(&spec.command).or_else(|| context.env("ANTHROPIC_MODEL")),
             agent,
             run: RunPlace {
@@ -190,10 +189,10 @@ impl Limits {
         self.gap
     }
 
-    fn scope(&self) -> io::Result<LimitScope> {
+    fn scope(&self, context: &Context) -> io::Result<LimitScope> {
         let salt = self.root.read_at_most(Path::new(SALT), MAX_FILE)?;
         Ok(LimitScope {
-            account: checksum(&salt, &[&self.agent, &self.login]),
+            account: checksum(&salt, &[&self.agent, &login(context, self.kind)]),
             is_default_model: self.model.is_none(),
             agent: self.agent.clone(),
             model: self.model.clone(),
@@ -302,7 +301,7 @@ impl Limits {
             schema: LIMIT_SCHEMA,
             scope: LimitScope {
                 model: family_of(failure),
-                ..self.scope()?
+                ..self.scope(context)?
             },
             reason: failure.weather().unwrap_or(Weather::UsageLimit),
             what: failure.in_short(),
@@ -344,7 +343,7 @@ impl Limits {
     fn mine(&self, context: &Context) -> io::Result<Vec<(PathBuf, Limit)>> {
         let mut all = all(context, &self.root)?;
         if !all.is_empty() {
-            let scope = self.scope()?;
+            let scope = self.scope(context)?;
             all.retain(|(_, limit)| limit.concerns(&scope));
         }
         Ok(all)
@@ -356,7 +355,7 @@ impl Limits {
     }
 }
 
-/// What an agent logs in with: the variables that are set, else the account that its own file names, else that file's place.
+/// What an agent logs in with, which is never written, nor shown: the variables that are set, else the account that its own file names, else that file's place.
 fn login(context: &Context, kind: Option<AgentKind>) -> String {
     let (variables, (moved, file), pointer) = login_of(kind);
     let set = variables

@@ -165,7 +165,7 @@ pub(crate) fn require<'a>(context: &Context, state: &'a State) -> Result<&'a Run
     })
 }
 
-/// How a run was closed, and what takes it up again.
+/// How a run was closed, and what resumes it.
 fn ended_by(context: &Context, state: &State, run: &Run) -> String {
     let here = state.worktrees.get(&context.worktree_id());
     let last = here.and_then(|known| known.undo.last());

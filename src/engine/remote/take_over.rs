@@ -105,7 +105,7 @@ fn meant_on<'c>(
     Ok(Some((server, key)))
 }
 
-/// A run as it would be taken up.
+/// A run as it would be resumed.
 #[derive(Debug)]
 pub(crate) struct Planned {
     /// Which.

@@ -11,7 +11,7 @@ use crate::model::{Hint, RunKey};
 use crate::os::own_program;
 use crate::process::{Program, Show, Supervised};
 
-/// So often a run is taken up without progress.
+/// So often a run is resumed without progress.
 const MOST_TRIES: u32 = 2;
 
 /// The runs that ended with the machine, and what came of them.
@@ -28,7 +28,7 @@ pub(crate) struct InterruptedRun {
     pub key: RunKey,
     /// Absolute path of its work tree.
     pub worktree: String,
-    /// Why it is not taken up; `null` where it was, or would be.
+    /// Why it is not resumed; `null` where it was, or would be.
     pub left: Option<String>,
     /// What its `recover resume` ended with; `null` where it did not run.
     pub exit_code: Option<i32>,
@@ -49,11 +49,11 @@ pub(crate) fn resume(context: &Context, all: bool, show: Show) -> Result<Interru
         let left = why_left(context, one.clone()).unwrap_or_else(|error| Some(error.message));
         let exit_code = if left.is_none() && !context.dry_run() {
             context.note(format!(
-                "taking up run {} in {}",
+                "resuming run {} in {}",
                 one.run,
                 one.worktree.display()
             ));
-            take_up(context, &one, show)?
+            resume_one(context, &one, show)?
         } else {
             None
         };
@@ -67,7 +67,7 @@ pub(crate) fn resume(context: &Context, all: bool, show: Show) -> Result<Interru
     Ok(Interrupted { runs })
 }
 
-/// Why a run is not taken up. That it is tried is written down before.
+/// Why a run is not resumed. That it is tried is written down before.
 fn why_left(context: &Context, mut one: AtWork) -> Result<Option<String>> {
     if !one.worktree.is_dir() {
         return Ok(Some("its work tree is not there".to_owned()));
@@ -90,20 +90,20 @@ fn why_left(context: &Context, mut one: AtWork) -> Result<Option<String>> {
     }
     if one.tries >= MOST_TRIES {
         let message = format!(
-            "it was taken up {MOST_TRIES} times without progress: recover resume takes it up"
+            "it was resumed {MOST_TRIES} times without progress: recover resume tries it again"
         );
         return Ok(Some(message));
     }
     one.tries += 1;
     if !context.dry_run() {
         one.write(context)
-            .context("cannot write that it is taken up")?;
+            .context("cannot write that it is resumed")?;
     }
     Ok(None)
 }
 
 /// What its `recover resume` ended with.
-fn take_up(context: &Context, one: &AtWork, show: Show) -> Result<Option<i32>> {
+fn resume_one(context: &Context, one: &AtWork, show: Show) -> Result<Option<i32>> {
     let program = own_program().context("cannot find the program of recover")?;
     let state_dir = one
         .state_dir

@@ -43,7 +43,7 @@ mod checks;
 pub(crate) mod interrupted;
 mod prepare;
 
-/// How to take it up.
+/// How to resume it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResumeRequest {
     /// The run, where it was taken from a remote; else the one that the command is about.
@@ -383,7 +383,7 @@ fn validated(context: &Context, state: &State, run: &Run, request: &ResumeReques
     checks
 }
 
-/// Refuses (2) to take up a run whose command cannot be started, or a check of which stopped it by that and still would.
+/// Refuses (2) to resume a run whose command cannot be started, or a check of which stopped it by that and still would.
 fn require_command(context: &Context, run: &Run, request: &ResumeRequest) -> Result<()> {
     let (argv, dir) = request.command_of(run);
     if argv.is_empty() {

@@ -16,6 +16,19 @@ use crate::policy::refused::refused_paths;
 const SHARED_BY_GIT: [&str; 3] = ["objects", "refs", "logs"];
 /// What of a git folder runs programs, or is ours.
 const NEVER_OF_GIT: [&str; 3] = ["hooks", "config", "recover"];
+/// What every program writes; a whole `/dev` would have the disks in it.
+const DEVICES: [&str; 10] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+    "/dev/shm",
+    "/dev/fd",
+];
 /// Paths that were refused and are named.
 const NAMED: usize = 8;
 
@@ -44,7 +57,8 @@ pub(super) fn places(context: &Context, run: &Run, kind: Option<AgentKind>) -> O
     };
     let named = agent_folders(context, run, kind);
     let named = named.iter().chain(&context.settings().run.confine_write);
-    let mut write = vec![context.worktree().to_owned(), "/dev".into()];
+    let mut write = vec![context.worktree().to_owned()];
+    write.extend(DEVICES.map(PathBuf::from));
     write.extend(temporary);
     write.extend(named.filter_map(|place| resolved(context, place)));
     let mut never = vec![context.store().dir().to_owned()];

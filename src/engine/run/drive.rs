@@ -1,5 +1,7 @@
 //! The loop: attempts until nothing is left to do, nothing is allowed, or a user says stop.
 
+mod wait;
+
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::Path;
@@ -11,7 +13,6 @@ use super::awake::Awake;
 use super::execute::{begin_of, execute};
 use super::notify::{Happened, notify, notify_of_error};
 use super::otel;
-use super::retry::Awaited;
 use super::tasks::{self, ChangedBy};
 use super::{
     DriveOptions, Driven, Outcome, between_attempts, commands, confine, execute, feedback, gate,
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::engine::attempt;
 use crate::engine::attempt::run_summary::{self, night, outlook};
-use crate::engine::base::progress::{ProgressEvent, WakeReason};
+use crate::engine::base::progress::ProgressEvent;
 use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Result, WaitLimit};
 use crate::engine::record::attempt_record::{Ended, Ending, Started};
@@ -36,7 +37,6 @@ use crate::model::{
     Action, Cause, Condition, Decision, Failure, FolderId, Hint, IterationStatus, Payload, Run,
     RunKey, RunStatus, Standing, State, Strategy, Timestamp,
 };
-use crate::os::is_on_battery;
 use crate::policy::changes::of_tampering;
 use crate::policy::classify;
 use crate::policy::restore::Edits;
@@ -156,10 +156,8 @@ struct Driver<'a> {
 
 impl Driver<'_> {
     fn run(&mut self) -> Step<Infallible> {
+        confine::require(self.context, self.load()?.spec.confine)?;
         guard::require_space(self.context)?;
-        if self.load()?.attempts().next().is_some() {
-            confine::require(self.context, self.load()?.spec.confine)?;
-        }
         if let Some(code) =
             feedback::verify_baseline(self.context, self.key, self.options, self.session)?
         {
@@ -335,12 +333,6 @@ impl Driver<'_> {
         of.map(|(_, cause)| *cause).collect()
     }
 
-    fn stay_awake(&mut self) {
-        if self.awake.is_none() && self.context.settings().run.inhibit_sleep {
-            self.awake = Awake::hold(&format!("run {} is at work", self.key.run_id));
-        }
-    }
-
     fn load(&self) -> Result<Run> {
         run_of(&self.context.load()?.state, self.key)
     }
@@ -378,67 +370,6 @@ impl Driver<'_> {
         match exit.cancelled {
             Some(signal) => Err(self.interrupted_by(signal.exit_code())),
             None => Ok(exit.exit_code == Some(0)),
-        }
-    }
-
-    /// Waits for the earliest time, or says that the run stops here.
-    fn wait(&mut self, run: &Run) -> Step {
-        let state = self.context.load()?.state;
-        match self.status(&state, run).standing {
-            Standing::Allowed => Ok(()),
-            Standing::Exhausted => Err(Halt::At(Outcome::Failed)),
-            Standing::NeedsPerson => Err(Halt::At(Outcome::Escalated)),
-            Standing::Wait(until) if self.context.progress.skips_wait(until) => Ok(()),
-            Standing::Wait(until) => {
-                let is_over = gate::through(self.context, run);
-                let awaited = Awaited::of(Some(run), until, &is_over);
-                self.wait_for(&awaited)?;
-                // Another run found out that it is over.
-                if self.context.clock.now() < until && is_over() {
-                    self.context.progress.waive(until);
-                }
-                Ok(())
-            }
-        }
-    }
-
-    fn wait_for(&mut self, awaited: &Awaited<'_>) -> Step {
-        let until = awaited.until;
-        let outcome = awaited.since.map_or(Outcome::Paused, |_| Outcome::Parked);
-        if awaited.since.is_some() && self.parked_since != awaited.since {
-            self.parked_since = awaited.since;
-            let happened = Happened {
-                until: Some(until),
-                ..Happened::new(NotifyEvent::Parked, Some(awaited.reason.clone()))
-            };
-            notify(self.context, self.key, happened, None);
-        }
-        let begun = self.context.clock.now();
-        let longest = self.options.longest_wait;
-        let deadline = longest.map(|longest| begun.plus(longest.saturating_sub(self.waited)));
-        if self.options.no_wait || awaited.is_futile(deadline) {
-            if awaited.is_shared {
-                self.set_status(outcome.status(), awaited.reason.clone())?;
-            }
-            return Err(Halt::At(outcome));
-        }
-        tracing::info!(%until, "waiting for the next attempt");
-        self.awake = self.awake.take().filter(|_| !is_on_battery());
-        let slept = retry::sleep(self.context, awaited, deadline);
-        self.waited += self.context.clock.now().since(begun);
-        self.stay_awake();
-        match slept {
-            Ok(WakeReason::InTime | WakeReason::Now) => Ok(()),
-            Ok(WakeReason::Stop) => Err(Halt::At(outcome)),
-            Err(error) => {
-                let ErrorKind::Interrupted(code) = error.kind else {
-                    self.ensure_status(RunStatus::Paused)?;
-                    return Err(error.into());
-                };
-                self.interrupted = Some(code);
-                self.set_status(outcome.status(), error.message)?;
-                Err(Halt::At(outcome))
-            }
         }
     }
 

@@ -9,7 +9,7 @@
 
 use std::cell::OnceCell;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -19,13 +19,12 @@ use super::commands::{failure_of, has_changed, may_be_done};
 use super::feedback::{LoopReport, LoopSetting, evidence_of, log_file, run_loops};
 use super::gate::Pass;
 use super::guard::{Guard, usage_of};
+use super::watched::{Watched, run_watched};
 use super::{Digest, DriveOptions, confine, guard, removal};
 use crate::agent;
-use crate::agent::Stream;
 use crate::durable::{Sync, present};
 use crate::engine::attempt::note_usage;
 use crate::engine::base::clock::millis;
-use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::checkpoint::{create_automatic, due};
 use crate::engine::record::attempt_record::{Begin, Ending, Started};
@@ -38,9 +37,7 @@ use crate::git::repo::ForeignLock;
 use crate::model::agent_record::{AgentKind, AgentRecord};
 use crate::model::run::Leftover;
 use crate::model::spec::{Launch, PromptMode};
-use crate::model::{
-    AttemptEnd, Cause, CheckKind, Failure, FolderId, Payload, ProcessId, Run, RunKey, State,
-};
+use crate::model::{AttemptEnd, Cause, CheckKind, Failure, FolderId, Run, RunKey, State};
 use crate::os::own_program;
 use crate::policy::classify::{self, classify, stage_of_command};
 use crate::policy::prompt::{PromptParts, prompt};
@@ -48,8 +45,7 @@ use crate::policy::retry::Provider;
 use crate::policy::secrets::{redact, redact_json};
 use crate::policy::settings::{AUTO, Leftovers};
 use crate::policy::text::headline;
-use crate::process::{Exit, Mark, Program, Signal, SpawnErrorKind, Supervised, Watch, Watcher};
-use crate::store::NewEvent;
+use crate::process::{Exit, Mark, Program, Signal, SpawnErrorKind, Supervised};
 
 /// This many characters of a command line are enough to know a process by.
 const LONGEST_COMMAND: usize = 200;
@@ -545,121 +541,6 @@ fn failure_context(before: &Run, subtask: &str, entries: &[String]) -> Option<se
         "attempts": earlier,
         "failure_context": entries,
     }))
-}
-
-/// Runs an agent's command. The session that its records name is in the ledger as soon as that is seen: a kill of `recover`
-/// or of the agent does not lose it. `agent` is which one it is, if that is known, and whether what is shown of its records is
-/// text for people; `None`: the command is no agent's.
-fn run_watched(
-    context: &Context,
-    key: &RunKey,
-    mut supervised: Supervised,
-    (agent, guard): (Option<&Watched>, &Guard<'_>),
-    (session, pass): (Option<&Session<'_>>, &Pass),
-) -> std::io::Result<Exit> {
-    let started = |child: &ProcessId| {
-        record_child(context, key, child, session).map_err(std::io::Error::other)
-    };
-    let Some(&Watched {
-        kind,
-        is_read,
-        has_session,
-    }) = agent
-    else {
-        return guard.watch(&supervised, |one| one.run(&context.interrupts, started));
-    };
-    let (seen, sessions) = channel();
-    let records = Records {
-        stream: Some(Stream::new(kind).observed(guard.observer())),
-        is_read,
-        seen: has_session.then_some(seen),
-    };
-    supervised.watcher = Some(Watcher::new(pass.watch(context, kind, records)));
-    let own = context.for_run(key).map_err(std::io::Error::other)?;
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            for session in sessions {
-                record_session(&own, key, &session);
-            }
-        });
-        let exit = guard.watch(&supervised, |one| one.run(&context.interrupts, started));
-        // With it goes the other end.
-        drop(supervised);
-        exit
-    })
-}
-
-/// How an agent's records are looked at while it runs.
-struct Watched {
-    /// Whose they are, where that is known.
-    pub kind: Option<AgentKind>,
-    /// Whether they are shown as text.
-    pub is_read: bool,
-    /// Whether its session is the run's.
-    pub has_session: bool,
-}
-
-/// Looks at an agent's records as they come.
-struct Records {
-    /// `None` where there is nothing more to be seen.
-    stream: Option<Stream>,
-    is_read: bool,
-    /// Gets the session once.
-    seen: Option<Sender<String>>,
-}
-
-impl Watch for Records {
-    fn take(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
-        let stream = self.stream.as_mut()?;
-        let mut shown = stream.take(bytes);
-        if let Some(session) = stream.session()
-            && let Some(seen) = self.seen.take()
-        {
-            // The receiver lives as long as the command.
-            let _ = seen.send(session.to_owned());
-        }
-        if stream.is_plain() {
-            shown.extend(stream.end());
-            self.stream = None;
-        }
-        self.is_read.then_some(shown)
-    }
-
-    fn end(&mut self) -> Vec<u8> {
-        let rest = self.stream.take().filter(|_| self.is_read);
-        rest.map(|mut stream| stream.end()).unwrap_or_default()
-    }
-}
-
-fn record_session(context: &Context, key: &RunKey, session: &str) {
-    let record = || {
-        let ledger = context.store().lock()?;
-        let run = run_of(ledger.state(), key)?;
-        if run.agent_session.as_deref() == Some(session) && !run.fresh_session {
-            return Ok(());
-        }
-        let payload = Payload::AgentSessionSeen {
-            session: session.to_owned(),
-        };
-        context.record_in(ledger, key, vec![payload]).map(drop)
-    };
-    // It is recorded at the attempt's end all the same.
-    record().unwrap_or_else(
-        |error: Error| tracing::warn!(%error, "the agent's session is not recorded yet"),
-    );
-}
-
-fn record_child(
-    context: &Context,
-    key: &RunKey,
-    child: &ProcessId,
-    session: Option<&Session<'_>>,
-) -> Result<()> {
-    session.map_or(Ok(()), |session| session.guard(child))?;
-    let mut ledger = context.store().lock()?;
-    let child = child.clone();
-    let event = NewEvent::about(key, Payload::ChildStarted { child });
-    Ok(ledger.append(context.clock.now(), vec![event])?)
 }
 
 /// No look comes sooner after the one before.

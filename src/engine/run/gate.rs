@@ -10,12 +10,10 @@ use crate::engine::base::Context;
 use crate::engine::record::attempt_record::Ended;
 use crate::engine::record::limits::{Admission, Limits, Probe};
 use crate::engine::record::run_settings::settings_of;
-use crate::model::agent_record::AgentKind;
 use crate::model::decision::BudgetScope;
 use crate::model::failure::EvidenceSource;
 use crate::model::{Action, AttemptEnd, Failure, Run, Timestamp};
 use crate::policy::limits::over_at;
-use crate::process::Watch;
 
 /// Passed by one attempt; while it is there, other runs wait for what the attempt finds out.
 #[derive(Clone)]
@@ -23,6 +21,7 @@ pub(super) struct Pass(Option<Arc<Passed>>);
 
 struct Passed {
     limits: Limits,
+    begun: Timestamp,
     probes: Mutex<Vec<Probe>>,
     /// The agent has records, so that its being alive says nothing.
     has_records: AtomicBool,
@@ -75,37 +74,36 @@ pub(super) fn through(context: &Context, run: &Run) -> impl Fn() -> bool {
 impl Pass {
     fn new(context: &Context, limits: Limits, probes: Vec<Probe>) -> Self {
         let (alive, is_probe) = (limits.gap() * 3, !probes.is_empty());
+        let begun = context.clock.now();
         let passed = Arc::new(Passed {
             limits,
+            begun,
             probes: Mutex::new(probes),
             has_records: AtomicBool::new(false),
         });
         let own = Arc::downgrade(&passed);
-        let at = context.clock.now().plus(alive);
         if is_probe {
             thread::spawn(move || {
                 thread::sleep(alive);
                 let is_text = |passed: &Arc<Passed>| !passed.has_records.load(Ordering::SeqCst);
                 if let Some(passed) = own.upgrade().filter(is_text) {
-                    passed.through(at);
+                    passed.through(begun.plus(alive));
                 }
             });
         }
         Self(Some(passed))
     }
 
-    /// Finds the first answer of the model in the records that `watch` gets, too.
-    pub(super) fn watch(
-        &self,
-        context: &Context,
-        kind: Option<AgentKind>,
-        watch: impl Watch + 'static,
-    ) -> Passing {
-        Passing {
-            watch: Box::new(watch),
-            passed: self.0.clone().filter(|passed| passed.is_probe()),
-            stream: Stream::new(kind),
-            at: context.clock.now(),
+    /// Notes what the records say: with the first answer of the model the limits that the attempt tries are over.
+    pub(super) fn notice(&self, stream: &Stream) {
+        let Some(passed) = &self.0 else {
+            return;
+        };
+        if stream.session().is_some() {
+            passed.has_records.store(true, Ordering::SeqCst);
+        }
+        if stream.has_answered() {
+            passed.through(passed.begun);
         }
     }
 
@@ -153,44 +151,11 @@ fn met(end: &AttemptEnd) -> Option<(&Failure, Timestamp)> {
 }
 
 impl Passed {
-    fn is_probe(&self) -> bool {
-        let probes = self.probes.lock();
-        !probes.unwrap_or_else(PoisonError::into_inner).is_empty()
-    }
-
     fn through(&self, now: Timestamp) {
         let probes = self.probes.lock();
         let probes = std::mem::take(&mut *probes.unwrap_or_else(PoisonError::into_inner));
         if let Err(error) = self.limits.through(now, probes) {
             tracing::warn!(%error, "that the limit is over was not written down");
         }
-    }
-}
-
-/// Reads an agent's records until its model answers.
-pub(super) struct Passing {
-    watch: Box<dyn Watch>,
-    passed: Option<Arc<Passed>>,
-    stream: Stream,
-    at: Timestamp,
-}
-
-impl Watch for Passing {
-    fn take(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
-        if let Some(passed) = &self.passed {
-            self.stream.take(bytes);
-            if self.stream.session().is_some() {
-                passed.has_records.store(true, Ordering::SeqCst);
-            }
-            if self.stream.has_answered() {
-                passed.through(self.at);
-                self.passed = None;
-            }
-        }
-        self.watch.take(bytes)
-    }
-
-    fn end(&mut self) -> Vec<u8> {
-        self.watch.end()
     }
 }

@@ -19,6 +19,7 @@ mod request;
 pub(crate) mod retry;
 pub(crate) mod series;
 pub(crate) mod tasks;
+mod watched;
 
 use std::time::Duration;
 

@@ -265,7 +265,9 @@ pub(crate) fn tick(context: &Context, run: &Run) -> Result<Vec<String>> {
     let Some(bytes) = read.map_err(|error| Error::cannot("read", &place, error))? else {
         return Ok(Vec::new());
     };
-    let (text, ticks) = ticked(&String::from_utf8_lossy(&bytes), &done);
+    let text = str::from_utf8(&bytes)
+        .map_err(|error| Error::cannot("read", &place, std::io::Error::other(error)))?;
+    let (text, ticks) = ticked(text, &done);
     if !ticks.is_empty() {
         let written = root.write(Path::new(name), text.as_bytes(), Sync::All);
         written.map_err(|error| Error::cannot("write", &place, error))?;

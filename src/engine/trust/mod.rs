@@ -341,7 +341,7 @@ pub(crate) struct StateReport {
     pub attempts: usize,
     /// Checkpoints in it.
     pub checkpoints: usize,
-    /// What is run where one of its runs is taken up or rolled back.
+    /// What is run where one of its runs is resumed or rolled back.
     pub commands: Vec<RecordedCommand>,
 }
 

@@ -482,7 +482,7 @@ impl CheckpointLine {
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "report_moment_kind")]
 pub(crate) enum MomentKind {
-    /// The run began, was taken up, stands elsewhere.
+    /// The run began, was resumed, stands elsewhere.
     Run,
     /// An iteration stands elsewhere.
     Iteration,

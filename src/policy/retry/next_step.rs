@@ -12,7 +12,7 @@ use crate::model::run::{Attempt, IterationStatus, NO_CHECKPOINT, OnFailure, Run,
 use crate::model::state::State;
 use crate::model::time::format_duration;
 
-/// The strategy with which a run that failed is best taken up; of an unchecked one nothing can verify a fix.
+/// The strategy with which a run that failed is best resumed; of an unchecked one nothing can verify a fix.
 pub(crate) fn strategy(run: &Run, is_unchecked: bool) -> Strategy {
     let decided = run.decision.as_ref().and_then(|decision| decision.strategy);
     let decided =

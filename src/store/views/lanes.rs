@@ -115,7 +115,7 @@ fn own(
     record
 }
 
-/// How a lane is taken up, from any folder (C7); also where its work tree is gone.
+/// How a lane is resumed, from any folder (C7); also where its work tree is gone.
 pub(crate) fn resume_hint(run: &Run, store: &Store) -> Hint {
     // A person who pastes it grants another attempt.
     let grants: &[&str] = &[

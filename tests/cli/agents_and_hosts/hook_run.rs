@@ -334,7 +334,7 @@ fn sessions_are_runs_of_their_own() {
         (json!("complete"), json!("in_progress"))
     );
     assert_eq!(triggers(&env, "claude-one"), ["initial", "session"]);
-    // The only open one needs no name; a session that is taken up again is open again.
+    // The only open one needs no name; a session that is resumed is open again.
     assert_eq!(env.json(0, &["status"])["run"]["run_id"], "claude-two");
     env.write("a.txt", "three\n");
     call(&env, &edit(&env, "one", "a.txt"));
@@ -411,7 +411,7 @@ fn a_session_whose_agent_was_killed_is_over() {
     assert!(last.to_string().contains("its agent is gone"), "{last}");
     drop(second);
     assert_eq!(status(&env, "claude-two"), "complete");
-    // It is taken up again under the same name.
+    // It is resumed under the same name.
     env.write("a.txt", "again\n");
     call(&env, &edit(&env, "one", "a.txt"));
     assert_eq!(status(&env, "claude-one"), "in_progress");
@@ -427,7 +427,7 @@ fn a_session_that_nobody_speaks_of_is_paused_after_half_a_day() {
     assert_eq!(status(&env, "claude-s"), "in_progress");
     env.set("RECOVER_TEST_NOW", "2026-03-02T01:00:00Z");
     assert_eq!(status(&env, "claude-s"), "paused");
-    // It is taken up again by its next sign.
+    // It is resumed by its next sign.
     env.write("a.txt", "two\n");
     call(&env, &edit(&env, "s", "a.txt"));
     assert_eq!(status(&env, "claude-s"), "in_progress");

@@ -448,7 +448,7 @@ fn a_commit_by_hand_on_the_base_branch_is_nobody_elses_to_take() {
     assert!(!env.exists("hand.txt"));
 }
 
-// C4: a lane is taken up from the project's work tree as well, and what is given after `--` is run in it.
+// C4: a lane is resumed from the project's work tree as well, and what is given after `--` is run in it.
 #[test]
 fn resume_works_from_the_main_work_tree_and_runs_a_command() {
     let lane = Lane::begun();

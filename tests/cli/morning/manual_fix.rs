@@ -206,7 +206,7 @@ fn counts_of_the_feedback_loops_are_told() {
     );
 }
 
-// B8: every end cleans up; the run can be taken up otherwise.
+// B8: every end cleans up; the run can be resumed otherwise.
 #[test]
 fn an_aborted_fix_leaves_the_files_and_the_run_as_they_are() {
     let env = failed_run();

@@ -116,7 +116,7 @@ fn runs_are_listed_newest_first() {
     );
 }
 
-// A closed run is meant by nobody who does not name it, and stands where it stood once it is taken up again.
+// A closed run is meant by nobody who does not name it, and stands where it stood once it is resumed.
 #[test]
 fn a_closed_run_is_out_of_the_way_until_it_is_taken_up() {
     let env = TestEnv::repo();
@@ -706,7 +706,7 @@ fn runs_of_several_work_trees_are_told_apart() {
     );
 }
 
-// A killed run is taken up with one note about it, as it stands then.
+// A killed run is resumed with one note about it, as it stands then.
 #[test]
 fn one_note_says_which_run_is_taken_up() {
     let env = TestEnv::repo();

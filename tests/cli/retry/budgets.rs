@@ -241,7 +241,7 @@ fn a_task_shares_its_budget_over_runs() {
     env.json(6, &[&FAIL[..], &["--run", "c", "--task", "U"]].concat());
 }
 
-/// A run keeps its session when it is taken up without `RECOVER_SESSION`.
+/// A run keeps its session when it is resumed without `RECOVER_SESSION`.
 #[test]
 fn a_resumed_run_stays_in_its_session() {
     let mut env = TestEnv::repo();

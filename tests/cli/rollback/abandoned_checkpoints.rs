@@ -1,4 +1,4 @@
-//! What may be good: a checkpoint that a rollback went back over counts no more, until it is taken up again.
+//! What may be good: a checkpoint that a rollback went back over counts no more, until it is resumed.
 
 use serde_json::{Value, json};
 

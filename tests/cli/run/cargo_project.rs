@@ -3,7 +3,7 @@
 use crate::env::TestEnv;
 use crate::run::supervision::NOW;
 
-/// B1, B3, B6, B10, B12, L2: fails, is understood, waits, is rolled back, put back, taken up with the test's own error.
+/// B1, B3, B6, B10, B12, L2: fails, is understood, waits, is rolled back, put back, resumed with the test's own error.
 #[test]
 fn a_cargo_project_whose_test_breaks() {
     let mut env = TestEnv::repo();

@@ -18,7 +18,7 @@ fn at(env: &TestEnv, folder: &str, args: &[&str]) -> Ran {
     )
 }
 
-/// S15: what the command line names starts where it was typed, also when the run is taken up from elsewhere; what
+/// S15: what the command line names starts where it was typed, also when the run is resumed from elsewhere; what
 /// `recover.toml` names at its project's root, or in its own `dir`.
 #[test]
 fn commands_start_where_they_were_typed() {
@@ -317,7 +317,7 @@ fn a_check_that_an_attempt_brings_or_takes_away_is_the_attempts_doing() {
     );
 }
 
-/// What stopped the run is mended before it is taken up, not after another attempt.
+/// What stopped the run is mended before it is resumed, not after another attempt.
 #[test]
 fn a_check_that_still_cannot_start_costs_no_attempt() {
     let env = quick();

@@ -1,4 +1,4 @@
-//! `recover` killed in the middle of an attempt: recognised, kept, taken up; nothing of it goes on behind one's back.
+//! `recover` killed in the middle of an attempt: recognised, kept, resumed; nothing of it goes on behind one's back.
 
 use crate::env::TestEnv;
 use crate::run::attempts::quick;

@@ -100,7 +100,7 @@ fn a_retry_that_is_asked_for_is_charged_as_any() {
     );
 }
 
-// `s` stops after the attempt under way: paused, exit 6, and resume takes it up. Pressed again it goes on.
+// `s` stops after the attempt under way: paused, exit 6, and resume goes on with it. Pressed again it goes on.
 #[test]
 fn a_run_stops_after_this_attempt() {
     let env = TestEnv::repo();

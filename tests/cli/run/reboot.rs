@@ -1,4 +1,4 @@
-//! What a run does about the machine's sleep, and what is taken up after it went down.
+//! What a run does about the machine's sleep, and what is resumed after it went down.
 
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ fn in_boot(env: &TestEnv, boot: &str, args: &[&str]) -> Value {
 
 const ALL: [&str; 3] = ["resume", "--interrupted", "--all-repos"];
 
-/// A run that the machine took down is taken up once it is up again, from any folder, and not before.
+/// A run that the machine took down is resumed once it is up again, from any folder, and not before.
 #[test]
 fn a_run_that_ended_with_the_machine_is_taken_up() {
     let env = env();
@@ -135,7 +135,7 @@ fn a_run_is_taken_up_twice_without_progress() {
     }
     let left = in_boot(&env, "fourth", &ALL);
     let why = left["runs"][0]["left"].as_str().unwrap_or_default();
-    assert!(why.contains("taken up 2 times"), "{left:#}");
+    assert!(why.contains("resumed 2 times"), "{left:#}");
 }
 
 /// Sleep is held off while the run is at work, and no longer.

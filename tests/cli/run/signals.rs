@@ -1,4 +1,4 @@
-//! Signals to `recover`: the group ends, nothing is charged, the run can be taken up.
+//! Signals to `recover`: the group ends, nothing is charged, the run can be resumed.
 
 use crate::env::TestEnv;
 use crate::run::attempts::quick;

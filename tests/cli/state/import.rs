@@ -296,7 +296,7 @@ fn what_was_imported_holds() {
         &["attempt", "fail", "--message", "boom", "--exit-code", "1"],
     );
     assert_eq!(env.state_json("recovery.json")["errorCount"], 3);
-    // The battle is taken up as any failed run, and its view goes on.
+    // The battle is resumed as any failed run, and its view goes on.
     env.json(
         0,
         &[

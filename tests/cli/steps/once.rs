@@ -359,7 +359,7 @@ fn a_signal_ends_the_wait() {
     assert!(!lives(&pid));
 }
 
-// C4: a lane of five steps, killed at ten points and taken up again each time: what is done is not run again.
+// C4: a lane of five steps, killed at ten points and resumed each time: what is done is not run again.
 #[test]
 fn a_lane_that_is_killed_goes_on_where_it_was() {
     let env = TestEnv::repo();

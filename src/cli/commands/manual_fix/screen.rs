@@ -35,7 +35,7 @@ const END_OF_INPUT: char = '\u{4}';
 /// This many lines of an error are shown.
 const LINES: usize = 10;
 
-/// Opens or takes up a session and stays with it until a user says how to go on.
+/// Opens or resumes a session and stays with it until a user says how to go on.
 pub(super) fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Result<Reply> {
     let fix = manual_fix::start(context)?;
     if context.dry_run() {
