@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use super::rules::Quote;
 use super::scan::{Quoted, is_wrapper};
 use crate::policy::patterns::{Matches, Patterns, Single};
-use crate::policy::text::{Line, Text};
+use crate::policy::text::{Line, Text, places};
 
 /// How many lines may be between a message and its place.
 const NEAR_LINES: usize = 3;
@@ -63,10 +63,14 @@ pub(super) fn tests_ran(text: &Text) -> bool {
 pub(super) fn complaint(text: &Text, tests_run: bool) -> Option<Line<'_>> {
     let mut quotes = Quoted::new(tests_run);
     let mut last = None;
+    let mut guesses = false;
     for line in text.lines() {
         quotes.follow(line.bytes);
+        guesses = guesses && is_item(line) || is_head_of_guesses(line);
         match quotes.kind(line.bytes) {
-            Quote::No | Quote::Location if !(is_aside(line) || last.is_some() && is_rest(line)) => {
+            Quote::No | Quote::Location
+                if !(guesses || is_aside(line) || last.is_some() && is_rest(line)) =>
+            {
                 last = Some(line);
             }
             // What came before it was not what it failed of.
@@ -75,6 +79,30 @@ pub(super) fn complaint(text: &Text, tests_run: bool) -> Option<Line<'_>> {
         }
     }
     last.filter(|line| is_sentence(*line))
+}
+
+/// The first line that says something of a place in a source.
+pub(super) fn located(text: &Text) -> Option<Line<'_>> {
+    let says = |said: &str| {
+        let is_word = |word: &&str| word.len() > 1 && word.chars().all(char::is_alphabetic);
+        said.split_whitespace().filter(is_word).count() > 2 && !places(said).is_empty()
+    };
+    text.lines()
+        .find(|line| says(&line.to_text()) && is_sentence(*line) && !is_aside(*line))
+}
+
+/// Whether a line announces what the reason may be, which nobody knows.
+fn is_head_of_guesses(line: Line<'_>) -> bool {
+    static GUESSES: Single = Single::new(
+        r"(?i)^\W*(?:possible|common|likely) (?:causes?|reasons?|fix(?:es)?|solutions?)\b.*:\W*$",
+    );
+    GUESSES.first_in(line.bytes).is_some()
+}
+
+/// Whether a line is an item of a list.
+fn is_item(line: Line<'_>) -> bool {
+    static ITEM: Single = Single::new(r"^\s*(?:[*-]|\xE2\x80\xA2|\d+[.)]) ");
+    ITEM.first_in(line.bytes).is_some()
 }
 
 /// Whether a line is the last word of the sentence before it.
@@ -91,7 +119,7 @@ fn is_rest(line: Line<'_>) -> bool {
 /// Whether a line says what to do or where it was called, not what is wrong.
 fn is_aside(line: Line<'_>) -> bool {
     static ASIDE: Single = Single::new(
-        r"(?i)^(?:\(|hint|help:|note:|for help|(?:try|run|see|use|for more) )| \[--|:in [`']",
+        r"(?i)^(?:\(|hint|help:|note:|for help|(?:try|run|see|use|for more|check out|alternatively,|(?:npm|pnpm|yarn|pip3?|cargo|brew) (?:add|i|install)|stack trace was) )| \[--|:in [`']|^\W*https?://\S+$",
     );
     ASIDE.first(&line.to_text()).is_some()
 }
@@ -179,7 +207,7 @@ const MISSING_BEFORE: &str = "\
 /// What comes after it.
 const MISSING_AFTER: &str = "\
     not found|not be found|not exist|is missing|is unknown|not known|not defined|\
-    never defined|not registered|not declared|not available";
+    never defined|not registered|not declared|not available|is required|are required";
 /// What comes after a thing of which there is none.
 const NONE_AFTER: &str =
     "found|exists|named|called|matching|matches|matched|remain|given|specified";
@@ -272,6 +300,15 @@ pub(super) fn find(line: &str) -> Option<MissingResource> {
 }
 
 fn kind(word: &str) -> Option<Kind> {
+    // What a project is described by.
+    static MANIFEST: Single =
+        Single::new(r"^[\w./-]+\.(?:cfg|gradle|ini|json|lock|toml|xml|ya?ml)$");
+    if MANIFEST.first(word).is_some() {
+        return Some(Kind::Thing);
+    }
+    if word.starts_with("--") {
+        return Some(Kind::Setting);
+    }
     let kinds = [
         (THINGS, Kind::Thing),
         (SETTINGS, Kind::Setting),

@@ -31,7 +31,7 @@ static WHAT: Single = Single::new(r"^\s+what\(\):\s+(.+)");
 static CONDITION: Single = Single::new(r"^  (\S.+)");
 
 /// A frame of Node, Deno, Bun, Java, Kotlin, Scala, .NET: what was called, and where.
-const FRAME_PATTERN: &str = r"^(?:npm (?:error|ERR!))?\s+at (?:\S.*\(.*\)|\S*:\d+)";
+const FRAME_PATTERN: &str = r"^(?:npm (?:error|ERR!))?\s+at (?:async )?(?:\S.*\(.*\)|\S*:\d+)";
 static FRAME: Single = Single::new(FRAME_PATTERN);
 
 /// Each runtime's own form; the last one that is found counts.
@@ -143,14 +143,16 @@ static PREFIX: Single = Single::new(
 );
 /// A line that names an error by its type.
 static TYPED: Single = Single::new(
-    r"^(?:[A-Za-z_$][\w$]*(?:\.|::))*[A-Za-z_$][\w$]*(?:[Ee]rror|[Ee]xception|Fault|Failure)\b|^[Ee]rror(?: \[\w+\])?: ",
+    r"^(?:[A-Za-z_$][\w$]*(?:\.|::))*[A-Za-z_$][\w$]*(?:[Ee]rror|[Ee]xception|Fault|Failure)\b|^[Ee]rror(?: \[\w+\])?: |^assert .*[=<>!]",
 );
 /// What is around it and says nothing itself: headers, versions, exit statuses, counts, frames.
 static AROUND: Single = Single::new(
-    r"^\s*(?:Node\.js v\d|Bun v\d|Deno \d|Traceback \(most recent|goroutine \d|note: run with `RUST_BACKTRACE|stack backtrace:|Stack trace:|Stacktrace:|stack traceback:|#\d+ |thrown in |at \S+ ?\(|\.\.\. \d+ more|[\^~\s]+$|exit status \d+$|Execution halted|CallStack \(|core dumped|Aborted\b|terminate called|SUMMARY: \w+Sanitizer|thread '.*' panicked at \S+:\d+:\d+:$|Found \d+ errors?\b|\d+ errors? (?:generated|found)|Exception in thread \x22[^\x22]*\x22\s*$|(?:npm (?:error|ERR!)\s+)?[a-z_$][\w$]*: (?:'[^']*'|-?\d+),?$|BEGIN failed--)",
+    r"^\s*(?:Node\.js v\d|Bun v\d|Deno \d|Traceback \(most recent|goroutine \d|note: run with `RUST_BACKTRACE|stack backtrace:|Stack trace:|Stacktrace:|stack traceback:|Stack trace was suppressed|#\d+ |thrown in |at (?:async )?\S+(?: ?\(|:\d+)|\.\.\. \d+ more|[\^~\s]+$|exit status \d+$|Execution halted|CallStack \(|core dumped|Aborted\b|terminate called|SUMMARY: \w+Sanitizer|thread '.*' panicked at \S+:\d+:\d+:$|Found \d+ errors?\b|\d+ errors? (?:generated|found)|Exception in thread \x22[^\x22]*\x22\s*$|(?:npm (?:error|ERR!)\s+)?[a-z_$][\w$]*: (?:'[^']*'|-?\d+),?$|BEGIN failed--|[*-] \S+$)",
 );
 /// A frame of Rust's, whose place stands below.
 static NUMBERED: Single = Single::new(r"^\s+\d+: ");
+/// What marks a place in the source that is printed above.
+static MARK: Single = Single::new(r"^\s*\^[\^~]*\s*$");
 /// An error as its runtime names it.
 pub(super) struct Raised<'a> {
     /// The line that names it.
@@ -233,17 +235,20 @@ fn error_at<'a>(
             let says = |line: &Line<'_>| {
                 !line.bytes.trim_ascii().is_empty() && AROUND.first_in(line.bytes).is_none()
             };
+            // Printed source has a mark below it.
+            let is_source = |index: usize| MARK.first_in(lines[index + 1].bytes).is_some();
             let near: Vec<usize> = above
                 .take(NEAR)
-                .filter(|(_, line)| says(line))
+                .filter(|(index, line)| says(line) && !is_source(*index))
                 .map(|(index, _)| index)
                 .collect();
             // A frame's own line is no error; its header is right above the first one.
             let is_frame = |index: &&usize| FRAME.first_in(lines[**index].bytes).is_some();
             let typed = |index: &&usize| {
                 let text = lines[**index].to_text();
-                let bare = PREFIX.replace(&text, |_| String::new()).unwrap_or(text);
-                TYPED.first_in(bare.as_bytes()).is_some()
+                let bare = PREFIX.replace(&text, |_| String::new());
+                bare.is_some_and(|bare| !bare.is_empty())
+                    || TYPED.first_in(text.as_bytes()).is_some()
             };
             let near = near.split(|index| is_frame(&index)).next()?;
             let is_backtrace = |index: &usize| NUMBERED.first_in(lines[*index].bytes).is_some();
@@ -275,7 +280,9 @@ mod tests {
     #[test]
     fn every_pattern_compiles() {
         let forms = FORMS.iter().map(|(form, _)| form);
-        for pattern in forms.chain([&WHAT, &CONDITION, &PREFIX, &TYPED, &AROUND, &NUMBERED]) {
+        for pattern in forms.chain([
+            &WHAT, &CONDITION, &PREFIX, &TYPED, &AROUND, &NUMBERED, &MARK,
+        ]) {
             assert!(pattern.compiles());
         }
     }

@@ -21,11 +21,11 @@ const COUNTED: &str = "\
 
 /// A line that heads a report: what is wrong comes below it.
 static HEADING: Single = Single::new(
-    r"^(?:BUILD FAILED$|== Compilation error in file |\*{5,} Module |A problem occurred |Cause: |Execution failed for task |Fail(?:ure|ing)\b.* (?:->|@) |Failing \w+:|In \S+ line \d+:|File \x22[^\x22]+\x22, lines? \d+.*:$|\S+:\d+:\d+ \w+ (?:\xE2\x94\x81)+|An error occurred while loading |ERROR \S+\.py$|ImportError(?:: Failed to import| while importing) test module|npm (?:error|ERR!) code \S+$|_+ ERROR collecting |FAIL\s+\S+ \[|.*: error: \[\w+\]$|(?i:error): (?:\[\w+\]|[A-Z][A-Z\d_]{6,})$)",
+    r"^(?:BUILD FAILED$|== Compilation error in file |\*{5,} Module |A problem occurred |Cause: |Execution failed for task |Fail(?:ure|ing)\b.* (?:->|@) |Failing \w+:|In \S+ line \d+:|Test: .*\.\.\.FAILED$|Error compiling .* file:|\W*\w+ failed[!.:]?$|File \x22[^\x22]+\x22, lines? \d+.*:$|\S+:\d+:\d+ \w+ (?:\xE2\x94\x81)+|An error occurred while loading |ERROR \S+\.py$|ImportError(?:: Failed to import| while importing) test module|npm (?:error|ERR!) code \S+$|_+ ERROR collecting |FAIL\s+\S+ \[|(?:[\w -]+ )?(?i:errors?|problems?|failures?|issues?|violations?|findings) (?:was|were) (?:detected|encountered|found|reported)[.:]*$|.*: error: \[\w+\]$|(?i:error): (?:\[\w+\]|[A-Z][A-Z\d_]{6,})$)",
 );
 /// A line that ends one: what is wrong came before it.
 static FOOTER: Single = Single::new(
-    r"^(?:BEGIN failed--|.* had compilation errors|.* aborted due to compilation errors|collect2: |compilation terminated|\W*Failed to build\W*$|(?:Error: )?Failed to compile\b|\s*(?:but )?expecting ['\x22#\w]|error: subprocess-exited-with-error|error: could not compile|\W*Some errors were emitted|Errors while running CTest|ninja: build stopped|\W*[Bb]uild failed\W*$|error: build failed|\d+: \(|[-+]{2}\S|Another git process seems |.*\bThere (?:was|were) \d+ errors?\b|\W*\(?\d+ ?/ ?\d+\)?\W*$)",
+    r"^(?:BEGIN failed--|.* had compilation errors|.* aborted due to compilation errors|collect2: |compilation terminated|\W*Failed to build\W*$|(?:Error: )?Failed to compile\b|\s*(?:but )?expecting ['\x22#\w]|error: subprocess-exited-with-error|error: could not compile|\W*Some errors were emitted|Errors while running CTest|Failed validating '|ninja: build stopped|\W*[Bb]uild failed\W*$|error: (?:build failed|Type checking failed\.?$|Test failed$)|\d+: \(|[-+]{2}\S|Another git process seems |.*\bThere (?:was|were) \d+ errors?\b|\W*\(?\d+ ?/ ?\d+\)?\W*$)",
 );
 /// A property of an error that is printed as an object, or nothing but a place.
 static PROPERTY: Single = Single::new(
@@ -33,10 +33,10 @@ static PROPERTY: Single = Single::new(
 );
 
 /// What a finding looks like, the text in the first group.
-static FINDINGS: [Single; 8] = [
+static FINDINGS: [Single; 9] = [
     // A place and a text.
     Single::new(
-        r"^\W{0,4}(?:\[\w+\] *)?(?:[^\s:(]*\.\w[\w-]*|\w*file)(?:\(\d+(?:, ?\d+)?\)|:\d+(?:[:.,]\d+(?:-\d+)?)?)\]?:?(?: -)?:? +(\S.* \S.*)",
+        r"^\W{0,4}(?:\d+[.)] +)?(?:\[\w+\] *)?(?:[^\s:(]*\.\w[\w-]*|\w*file)(?:\(\d+(?:, ?\d+)?\)|: \d+:|:\d+(?:[:.,]\d+(?:-\d+(?:[:.]\d+)?)?)?)\]?:?(?: +-)?:? +(\S.* \S.*)",
     ),
     Single::new(r"^(?:[^\s:(]*\w\.\w+:\([^()]*\)): (\S.* \S.*)"),
     Single::new(
@@ -55,6 +55,8 @@ static FINDINGS: [Single; 8] = [
     // The innermost cause.
     Single::new(r"^\s*\xE2\x95\xB0\xE2\x94\x80\xE2\x96\xB6 +(\S.*)|^\s*=+> (\S.*)"),
     Single::new(r"(?i)^\W*warn(?:ing)?\b\W+(\S.* \S.*)"),
+    // The place behind it.
+    Single::new(r"^(\S.* \S.*) - [^\s:(]*\.\w+:\d+(?::\d+)?$"),
 ];
 /// Which of them are drawn, so that only the text in them speaks.
 const DRAWN: [u16; 2] = [3, CAUSE];
@@ -71,16 +73,18 @@ static REASONS: [Single; 9] = [
     Single::new(r"^E\s{2,}([^\s\d].*|\d[^/]*)$"),
     // An error by its type.
     Single::new(
-        r"^\s*(?:[-*\d.)]+ )?((?:[A-Za-z_]\w*(?:\.|::|\\))*(?:[A-Z]\w*)?(?:Error|Exception|Failed)(?: \[\w+\])?:(?: .*)?|[A-Z]\w*(?:::[A-Z]\w+)+:)$",
+        r"^\s*(?:[-*\d.)]+ )?(?:error: )?((?:[A-Za-z_]\w*(?:\.|::|\\))*(?:[A-Z]\w*)?(?:Error|Exception|Failed)(?: \[\w+\])?:(?: .*)?|[A-Z]\w*(?:::[A-Z]\w+)+:)$",
     ),
     Single::new(r"^thread '.*' (?:\(\d+\) )?panicked at (\S+:\d+:\d+:)$"),
     // Go.
     Single::new(r"^\s+\S+_test\.go:\d+: (.+)|^panic: (.+?)(?: \[recovered\])?$"),
     // TAP.
-    Single::new(r"^\s+(?:error|message): ['\x22](.+)['\x22],?$|^\s*# +(Failed test .+)"),
+    Single::new(
+        r"^\s+(?:error|message): ['\x22](.+)['\x22],?$|^  message: ([^'\x22|>\s].*)$|^\s*# +(Failed test .+)",
+    ),
     // Words of comparison.
     Single::new(
-        r"(?i)^\s*(?:\S+:\d+:(?:\d+:)? |\d+(?:\.\d+)*\) |\W{1,3})?((?:failed asserting|assert(?:ion)?\b.*\bfailed|expected\b.* .*\S \S|expect\(.*\)\.|the \w+ should|failure/error: ).*)",
+        r"(?i)^\s*(?:\S+:\d+:(?:\d+:)? |\d+(?:\.\d+)*\) |\W{1,3}|error: )?((?:failed asserting|assert(?:ion)?\b.*\bfailed|expected\b.* .*\S \S|expect\(.*\)\.|the \w+ should|failure/error: ).*|.*\bexpected: ?<.*> but was: ?<.*)",
     ),
     // The error that is raised in a program's own words.
     Single::new(r"^\s*\*\* (\(\w.*)"),

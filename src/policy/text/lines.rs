@@ -276,10 +276,11 @@ pub(crate) fn cut(text: &mut String, max_bytes: usize) {
     }
 }
 
-/// `File "a.py", line 3`; `a.ts(3,5)`; `a.rs:3:5`, `a.go:3`.
+/// `File "a.py", line 3`; `in a.sh line 3`; `a.ts(3,5)`; `a.rs:3:5`, `a.go:3`.
 static FORMS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let forms = [
         r#"File "(?<path>[^"]+)", line (?<line>\d+)"#,
+        r#"\b(?:at|in) (?<path>[^\s"'`()\[\]<>,:]+\.\w+),? (?:on )?line (?<line>\d+)"#,
         r#"(?<path>[^\s"'`()\[\]<>,:]+)\((?<line>\d+)(?:,(?<column>\d+))?\)"#,
         r#"(?<path>[^\s"'`()\[\]<>,:]+):(?<line>\d+)(?::(?<column>\d+))?"#,
     ];

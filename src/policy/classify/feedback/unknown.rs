@@ -164,8 +164,11 @@ impl<'a> Feedback<'a> {
                 // Frames come last, and say nothing.
                 let raised = self.inputs.raised.as_ref();
                 let raised = raised.filter(|(of, _)| *of == source);
+                // A linter's first finding, and otherwise what was said last.
+                let finding = || complaint::located(text).filter(|_| streams == 2);
                 let line = raised
                     .map(|(_, raised)| raised.line)
+                    .or_else(finding)
                     .or_else(|| complaint::complaint(text, self.stages & TEST != 0))?;
                 let complains =
                     || self.unless_carried(Conclusion::of_line(rule, verdict, source, line));

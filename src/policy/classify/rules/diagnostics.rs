@@ -273,11 +273,11 @@ pub(super) const FINDINGS: &[Rule] = &table(
         .at(FEEDBACK),
         rule(
             "lint.format",
-            r"^Diff in |would (?:be )?reformat(?:ted)?\b|would be left unchanged|Code style issues (?:found|in)|imports are incorrectly sorted|Run Prettier|^\[warn\] \S|not (?:properly |correctly )?formatted|(?i)\bformatting (?:issues?|errors?|differences|violations)|need(?:s|ed)? (?:re)?formatting|The following files (?:had|have|are not|need)|File content differs from formatting|Formatter would have printed|code should be clang-formatted|\[-Wclang-format-violations\]|is not formatted|[Ff]ound \d+ not formatted|unformatted|requires formatting|--- \S+\.orig|^diff -u \S+ |^diff \S+\.orig|mix format failed|not gofmt|gofumpt|goimports",
+            r"^Diff in |would (?:be )?reformat(?:ted)?\b|would be left unchanged|Code style issues (?:found|in)|imports are incorrectly sorted|Run Prettier|^\[warn\] \S|not (?:properly |correctly )?formatted|(?i)\bformatting (?:issues?|errors?|differences|violations)|need(?:s|ed)? (?:re)?formatting|The following files (?:had|have|are not|need)|File content differs from formatting|Formatter would have printed|code should be clang-formatted|\[-Wclang-format-violations\]|is not formatted|[Ff]ound \d+ not formatted|unformatted|requires formatting|--- \S+\.orig|^diff -u \S+ |^diff \S+\.orig|mix format failed|^(?:Fixing|Rewriting) \S+\.\w+$|not gofmt|gofumpt|goimports",
         )
         .at(FEEDBACK),
         rule(
-            "lint.ruff",
+            "lint.codes",
             r"^Found [1-9]\d* (?:errors?|diagnostics?|issues?|problems?|warnings?|offenses?)|^[A-Z]{1,4}\d{3,5} ",
         ),
         rule(
@@ -288,7 +288,7 @@ pub(super) const FINDINGS: &[Rule] = &table(
             "lint.pyright",
             r"^\s*\S+:\d+:\d+ - (?:error|warning)|^[1-9]\d* errors?, \d+ warnings?|ERROR \S+:\d+:\d+-|error\[[a-z-]+\]",
         ),
-        rule("lint.tsc", r"error TS\d+:|^Found \d+ errors?").at(TYPECHECK),
+        rule("lint.tsc", r"error TS\d+:|^TS\d+ \[ERROR\]: |^Found \d+ errors?").at(TYPECHECK),
         rule("lint.go", r"^\S+\.go:\d+(?::\d+)?: .+| \([a-z]+\)$|^\d+ issues?:?$"),
         rule("lint.shell", r"\bSC\d{4}\b|DL\d{4}|^In \S+ line \d+:"),
         rule(

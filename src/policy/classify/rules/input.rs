@@ -48,7 +48,7 @@ pub(super) const RULES: &[Rule] = &table(
         ),
         rule(
             "input.pytest-config",
-            r"^(?:ERROR: |E\s+)?(?:pytest\.PytestConfigWarning|Unknown config option|.*pytest\.ini:\d+: |usage: pytest|.*: error: (?:unrecognized|argument|ambiguous))|not found in `markers` configuration|UsageError: |^ERROR: (?:invalid|Unknown|Wrong|usage:)",
+            r"^(?:ERROR: |E\s+)?(?:pytest\.PytestConfigWarning|Unknown config option|.*pytest\.ini:\d+: |usage: pytest|.*: error: (?:unrecognized|argument [^:]*(?:: .*(?:invalid|expected|not allowed|must|requires?|ignored)|$)|ambiguous))|not found in `markers` configuration|UsageError: |^ERROR: (?:invalid|Unknown|Wrong|usage:)",
         ),
         rule(
             "input.config-file",
@@ -66,7 +66,7 @@ pub(super) const RULES: &[Rule] = &table(
         .at(BUILD),
         rule(
             "input.jest-config",
-            r"Validation Error:|Validation Warning:.*error|Unrecognized CLI Parameter|Invalid configuration object|has been initialized using a configuration object that does not match|Module .* in the .* option was not found|Preset .* not found|Unknown option \x22",
+            r"^\W*Validation Error:|Validation Warning:.*error|Unrecognized CLI Parameter|Invalid configuration object|has been initialized using a configuration object that does not match|Module .* in the .* option was not found|Preset .* not found|Unknown option \x22",
         ),
         rule(
             "input.usage",
@@ -153,7 +153,7 @@ pub(super) const MISSING_RESOURCE: &[Rule] = &table(
         ),
         rule(
             "missing.source-argument",
-            r"^\S*(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|clang-\d+|tsc|ghc|rustc|swiftc): (?:fatal )?error: .*(?:[Nn]o such file|no input files)|no input files|error: couldn't read `?[^`:]+`?: |error: file not found: |javac?: file not found|cannot find file '|can't open (?:perl script|file) |Could not open input file|error TS(?:6053|5058|5057|5081)\b|(?:E902|io-error).*No such file|can't read file '|[Cc]annot read file: |[Ff]ile '[^']*' does not exist|No such file or directory \(LoadError\)|openBinaryFile: does not exist|openFile: does not exist|File not found:? |Error: (?:Invalid value for )?.*Path '.*' does not exist|No files matching (?:the )?(?:given )?(?:pattern|path)|all of the files matching .* are ignored|No files matching|stat \S+: (?:no such file|directory not found)|no Go files in|matched no packages|error: (?:source|input) file .* (?:not found|does not exist)|Couldn't find (?:any )?(?:files?|sources?)|No (?:Python|source|input|lintable|such|TypeScript|matching) files? (?:or director(?:y|ies) )?(?:found|to|were|matched|under|present|are present)|error reading file '?\S+: No such|cannot access '|No inputs were found|no targets? (?:were )?specified|failed to read dockerfile|(?:Docker|Container)file: no such file|cannot load such file -- /",
+            r"^\S*(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|clang-\d+|tsc|ghc|rustc|swiftc): (?:fatal )?error: .*(?:[Nn]o such file|no input files)|no input files|error: couldn't read `?[^`:]+`?: |error: file not found: |javac?: file not found|cannot find file '|can't open (?:perl script|file) |Could not open input file|error TS(?:6053|5058|5057|5081)\b|(?:E902|io-error).*No such file|can't read file '|[Cc]annot read file: |[Ff]ile '[^']*' does not exist|No such file or directory \(LoadError\)|openBinaryFile: does not exist|openFile: does not exist|File not found:? |[Ee]rror: (?:Invalid value for )?.*Path '.*' does not exist|No files matching (?:the )?(?:given )?(?:pattern|path)|all of the files matching .* are ignored|No files matching|stat \S+: (?:no such file|directory not found)|no Go files in|matched no packages|error: (?:source|input) file .* (?:not found|does not exist)|Couldn't find (?:any )?(?:files?|sources?)|No (?:Python|source|input|lintable|such|TypeScript|matching) files? (?:or director(?:y|ies) )?(?:found|to|were|matched|under|present|are present)|error reading file '?\S+: No such|cannot access '|No inputs were found|no targets? (?:were )?specified|failed to read dockerfile|(?:Docker|Container)file: no such file|cannot load such file -- /",
         ),
         rule(
             "missing.node-entry",

@@ -139,7 +139,7 @@ pub(super) const MISSING_TOOL: &[Rule] = &table(
         // A program if it was to be started, else a file: what was called tells (`Feedback::opened_file`).
         rule(
             "tool.python-start",
-            r"FileNotFoundError: \[Errno 2\] No such file or directory: '[\w.+-]{1,24}'$",
+            r"FileNotFoundError: \[Errno 2\] No such file or directory: '[\w+-]{1,24}(?:\.(?:exe|py|sh))?'$",
         ),
         rule(
             "tool.compiler",

@@ -1,6 +1,6 @@
 //! Test runners: what could not be loaded, what failed, what is flaky.
 
-use super::{ANY, BROKEN, FAILED, FEEDBACK, Rule, TEST, rule, table};
+use super::{ANY, BROKEN, FAILED, FEEDBACK, Rule, TEST, TYPECHECK, rule, table};
 
 /// Marks of a test that failed by what it checks.
 pub(super) const ASSERTION: &[Rule] = &table(
@@ -47,7 +47,12 @@ pub(super) const LOAD: &[Rule] = &table(
             "load.junit",
             r"Compilation failed; see the compiler|COMPILATION ERROR|:compile\w*(?:Java|Kotlin|Scala|Groovy)\w*'?\.?(?: FAILED)?$|Failed to compile|\(Test / compileIncremental\) Compilation failed|\bcompileIncremental\b.*failed",
         ),
-        rule("load.deno", r"^\W*(?:error: )?Type checking failed|\(uncaught error\)"),
+        rule("load.deno", r"^\W*(?:error: )?Type checking failed").at(ANY & !TYPECHECK),
+        rule(
+            "load.bun",
+            r"^error: (?:Unexpected \S+$|Unterminated |Expected \S+ but found |Could not resolve: |Cannot find (?:module|package) )",
+        ),
+        rule("load.deno-throws", r"\(uncaught error\)"),
         rule(
             "load.dotnet",
             r"^Build FAILED\.|: error (?:(?:CS|FS|BC|NETSDK)\d+|MSB[2-9]\d{3}|NU(?:10\d\d|110[4-9]|11[1-9]\d|12\d\d|1[4-9]\d\d|[2-9]\d{3})):",
