@@ -1,5 +1,5 @@
 //! Whether a CI job works on a pull request from another repository.
-//! What a stranger wrote is run there, so that nothing is sent from it with the user's rights, and nothing taken up.
+//! What a stranger wrote is run there, so that nothing is sent from it with the user's rights, and no run is resumed.
 
 use serde_json::Value;
 

@@ -95,7 +95,7 @@ pub(crate) fn refuse_fork(context: &Context) -> Result<()> {
         return Ok(());
     };
     let message = format!(
-        "this job works on a pull request from {from}: from there nothing is sent to a remote, and nothing is taken up, as \
+        "this job works on a pull request from {from}: from there nothing is sent to a remote, and no run is resumed, as \
          others decide what runs in it. Without --remote the run stays on this machine"
     );
     Err(Error::new(ErrorKind::RemoteRefused, message))

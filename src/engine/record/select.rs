@@ -176,7 +176,7 @@ fn ended_by(context: &Context, state: &State, run: &Run) -> String {
     if is_discarded {
         format!("was discarded: recover undo brings it back, recover resume {id} begins it again")
     } else {
-        format!("is closed: recover resume {id} takes it up")
+        format!("is closed: recover resume {id} reopens it")
     }
 }
 

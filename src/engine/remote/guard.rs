@@ -207,7 +207,7 @@ pub(crate) fn before_own_attempt(context: &Context, key: &RunKey) -> Result<()> 
             if chain.states.is_empty() {
                 return Ok(());
             }
-            let message = format!("run {key} went on elsewhere: take it up here first");
+            let message = format!("run {key} went on elsewhere: resume it here first");
             let hint = Hint::recover(["resume", "--prepare-only", "--remote", &remote]).run(key);
             Err(Error::new(ErrorKind::Conflicts, message).hint(hint))
         };

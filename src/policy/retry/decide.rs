@@ -152,7 +152,7 @@ impl<'a> Decider<'a> {
     fn decide(&self) -> Decision {
         let failure = self.failure;
         if failure.kind == FailureType::Cancellation {
-            let reason = "it was interrupted; resume takes it up";
+            let reason = "it was interrupted; recover resume continues it";
             return self.uncharged(self.make(Strategy::RetrySame, &[Action::Retry], reason));
         }
         if is_session_lost(failure, self.input.resumed) {
@@ -632,7 +632,7 @@ pub(crate) fn after(
     input: &DecisionInput<'_>,
 ) -> Decision {
     if failure.kind == FailureType::Cancellation {
-        let reason = "the fallback was interrupted; resume takes it up".to_owned();
+        let reason = "the fallback was interrupted; recover resume continues it".to_owned();
         let decided_at = input.now;
         return Decision {
             reason,
