@@ -25,6 +25,7 @@ pub mod periodic_checkpoints;
 pub mod pty;
 pub mod reboot;
 pub mod series;
+pub mod service;
 pub mod signals;
 pub mod stray_processes;
 pub mod supervision;
