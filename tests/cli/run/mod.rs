@@ -13,6 +13,7 @@ pub mod fake_clock_night;
 pub mod git_settings;
 pub mod given_up_iterations;
 pub mod guard;
+pub mod heartbeat;
 pub mod inside_an_attempt;
 pub mod killed;
 pub mod limits;
