@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -300,8 +300,22 @@ fn where_nothing_starts_programs_that_is_said() {
     assert_eq!(service(&env, "uninstall")["changed"], false);
 }
 
-/// A user manager of systemd for this home folder, in a mount namespace of its own; `None` where that cannot be.
-fn systemd(env: &TestEnv, runtime: &Path) -> Option<Child> {
+/// A user manager of systemd, which ends with the test, however that ends.
+struct Systemd {
+    child: Child,
+    pid: PathBuf,
+}
+
+impl Drop for Systemd {
+    fn drop(&mut self) {
+        let pid = std::fs::read_to_string(&self.pid).unwrap_or_default();
+        let _ = Command::new("kill").arg(pid.trim()).status();
+        let _ = self.child.wait();
+    }
+}
+
+/// One for this home folder, in a mount namespace of its own; `None` where that cannot be.
+fn systemd(env: &TestEnv, runtime: &Path) -> Option<Systemd> {
     let begin = "group=/sys/fs/cgroup/recover-test-$$
         mount --make-rprivate / && umount -R /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && mkdir $group &&
         mount -t tmpfs none /run/systemd && mkdir /run/systemd/system && echo $$ > $group/cgroup.procs || exit
@@ -312,21 +326,22 @@ fn systemd(env: &TestEnv, runtime: &Path) -> Option<Child> {
         .args(["-m", "sh", "-c", begin])
         .env("XDG_RUNTIME_DIR", runtime);
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().ok()?;
+    let mut manager = Systemd {
+        child: command.spawn().ok()?,
+        pid: runtime.join("pid"),
+    };
     for _ in 0..100 {
         let mut asks = env.command("systemctl");
         asks.args(["--user", "show", "--property=Version"])
             .env("XDG_RUNTIME_DIR", runtime);
         if asks.output().is_ok_and(|answer| answer.status.success()) {
-            return Some(child);
+            return Some(manager);
         }
-        if child.try_wait().ok()?.is_some() {
+        if manager.child.try_wait().ok()?.is_some() {
             return None;
         }
         std::thread::sleep(Duration::from_millis(100));
     }
-    let _ = child.kill();
-    let _ = child.wait();
     None
 }
 
@@ -335,7 +350,7 @@ fn systemd(env: &TestEnv, runtime: &Path) -> Option<Child> {
 fn systemd_itself_resumes_a_run() {
     let mut env = TestEnv::repo();
     let runtime = tempfile::tempdir().expect("a folder");
-    let Some(mut manager) = systemd(&env, runtime.path()) else {
+    let Some(manager) = systemd(&env, runtime.path()) else {
         println!("skipped: no user manager of systemd can be started here");
         return;
     };
@@ -383,6 +398,5 @@ fn systemd_itself_resumes_a_run() {
     assert_eq!(home(&env), before);
     let timers = env.sh("systemctl --user list-timers --all");
     assert!(!timers.stdout.contains("recover"), "{timers:?}");
-    env.sh("kill $(cat $XDG_RUNTIME_DIR/pid)").expect(0);
-    manager.wait().expect("it ended");
+    drop(manager);
 }
