@@ -165,7 +165,10 @@ impl Reader<'_> {
         for (name, value) in in_order(table) {
             let path = format!("{}.{}", known.path, name.get_ref());
             match section(&path) {
-                Some(inner) if inner.shape == Shape::Alias && inner.path != STRATEGY_TYPES => {
+                Some(inner)
+                    if inner.shape == Shape::Table
+                        || inner.shape == Shape::Alias && inner.path != STRATEGY_TYPES =>
+                {
                     self.section(inner, self.table_of(&path, value)?, layer)?;
                 }
                 Some(causes) => self.tables(causes, self.table_of(&path, value)?, layer)?,

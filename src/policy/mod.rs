@@ -22,6 +22,7 @@ pub(crate) mod restore;
 pub(crate) mod retention;
 pub(crate) mod retry;
 pub(crate) mod secrets;
+pub(crate) mod service;
 pub(crate) mod settings;
 pub(crate) mod tasks;
 pub(crate) mod text;

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -50,6 +50,22 @@ impl Detached {
     /// # Errors
     /// The helper could not be started, or took nothing. Whatever the command does is the log's to say.
     pub(crate) fn start(self) -> io::Result<()> {
+        let (mut helper, written) = self.spawn()?;
+        // Nobody waits for it; but as long as this process lives, what has ended must be collected.
+        std::thread::Builder::new()
+            .name("detached".to_owned())
+            .spawn(move || helper.wait())?;
+        written
+    }
+
+    /// Starts it and waits until it has ended: whether it did so well, and in time.
+    pub(crate) fn run(self) -> io::Result<bool> {
+        let (mut helper, _written) = self.spawn()?;
+        Ok(helper.wait()?.success())
+    }
+
+    /// The helper, and whether it took what it reads.
+    fn spawn(self) -> io::Result<(Child, io::Result<()>)> {
         fcntl_setfl(&self.log, fcntl_getfl(&self.log)? | OFlags::APPEND)?;
         let mut helper = Command::new(own_program()?);
         helper
@@ -67,11 +83,7 @@ impl Detached {
             .stdin
             .take()
             .map_or(Ok(()), |mut stdin| stdin.write_all(&self.stdin));
-        // Nobody waits for it; but as long as this process lives, what has ended must be collected.
-        std::thread::Builder::new()
-            .name("detached".to_owned())
-            .spawn(move || helper.wait())?;
-        written
+        Ok((helper, written))
     }
 }
 

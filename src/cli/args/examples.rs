@@ -207,6 +207,20 @@ const ALL: &[(&str, &[Example])] = examples! {
         "recover limits" => "which limits hold the runs on this machine",
         "recover limits --clear claude" => "let claude's runs go on now",
     }
+    "service" {
+        "recover service install" => "after a restart of the machine, runs go on by themselves",
+    }
+    "service install" {
+        "recover service install --dry-run" => "what would be written and called",
+        "recover service install && loginctl enable-linger"
+            => "also before you log in, where systemd starts it",
+    }
+    "service uninstall" {
+        "recover service uninstall" => "leaves everything as it was",
+    }
+    "service status" {
+        "recover service status" => "whether it is installed, and active",
+    }
     "close" {
         "recover close" => "close the run that recover runs marks",
         "recover close --all-ended" => "close every run here that has ended, well or badly",

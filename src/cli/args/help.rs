@@ -42,6 +42,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "resume",
             "retry-status",
             "limits",
+            "service",
             "manual-fix",
             "accept",
             "discard",

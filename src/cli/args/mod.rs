@@ -64,7 +64,7 @@ pub(crate) use restore::{BisectArgs, DiscardArgs, How, RollbackArgs, UndoArgs};
 pub(crate) use run::{ManualFixArgs, ManualFixCommand, ResumeArgs, RunArgs, StepArgs};
 pub(crate) use runs::{
     AcceptArgs, CloseArgs, ForgetArgs, LimitsArgs, RemoteArgs, RemoteCheckArgs, RemoteCommand,
-    RestoreProjectArgs, RunsArgs,
+    RestoreProjectArgs, RunsArgs, ServiceArgs, ServiceCommand,
 };
 
 /// The flight recorder and undo button for unattended coding runs.
@@ -224,6 +224,7 @@ pub(crate) enum Command {
     Status(StatusArgs),
     Runs(RunsArgs),
     Limits(LimitsArgs),
+    Service(ServiceArgs),
     /// Look through runs, attempts and checkpoints on a terminal.
     ///
     /// A timeline on the left; the difference, the evidence for a failure, the log or the report on the right. It follows a run

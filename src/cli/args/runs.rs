@@ -98,6 +98,33 @@ pub(crate) struct LimitsArgs {
     pub clear: Option<Option<String>>,
 }
 
+/// Resume runs by themselves after the machine restarts.
+///
+/// A service of your own calls recover resume --interrupted --all-repos when the machine starts, and every 15 minutes: a timer of
+/// systemd's user manager, an agent of launchd, or two lines of your crontab, by what is there.
+#[derive(Args, Debug)]
+pub(crate) struct ServiceArgs {
+    #[command(subcommand)]
+    pub command: ServiceCommand,
+}
+
+/// What to do about the service.
+#[derive(Debug, Subcommand)]
+#[command(defer = true)]
+pub(crate) enum ServiceCommand {
+    /// Install it.
+    ///
+    /// Installing twice changes nothing. A file of yours in its place, and units or lines that you have edited, are left alone.
+    /// With systemd it begins when you log in and ends when you log out, unless loginctl enable-linger was called once.
+    Install,
+    /// Remove it, and nothing else.
+    ///
+    /// With systemd and cron a run that it resumed goes on.
+    Uninstall,
+    /// Show what of it is installed, and whether it is active.
+    Status,
+}
+
 /// Commit what a run did
 ///
 /// The difference from its beginning to its last good checkpoint becomes ordinary commits on the current branch, or on a new

@@ -16,13 +16,14 @@ mod remote;
 pub(super) mod restore;
 mod run;
 mod runs;
+mod service;
 pub(super) mod status;
 mod step;
 mod trust;
 
 use super::args::{
     AttemptCommand, CheckpointArgs, CheckpointCommand, CloseArgs, Command, GlobalArgs, HookCommand,
-    ManualFixCommand, PluginCommand, RemoteCommand,
+    ManualFixCommand, PluginCommand, RemoteCommand, ServiceCommand,
 };
 use super::ui::{Reply, Ui};
 use crate::engine::runs::Chosen;
@@ -113,6 +114,10 @@ pub(super) fn properties(command: &Command) -> &'static [Property] {
         Command::Browse(_) => &[Supervises],
         Command::Limits(args) if args.clear.is_some() => &[Anywhere, Decides(Record)],
         Command::Limits(_) => &[Anywhere],
+        Command::Service(args) => match args.command {
+            ServiceCommand::Status => &[Anywhere],
+            ServiceCommand::Install | ServiceCommand::Uninstall => &[Anywhere, Decides(Record)],
+        },
         Command::Accept(_) => &[Config, Writes, Supervises, Claims, Decides(Record)],
         Command::Bisect(_) => &[Config, Supervises],
         Command::Close(_) => &[Config, Writes, Claims, Decides(Record)],
@@ -275,6 +280,7 @@ fn call(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
         Command::Status(args) => status::status(context, args, ui),
         Command::Runs(args) => runs::runs(context, args, ui),
         Command::Limits(args) => limits::limits(context, args, ui),
+        Command::Service(args) => service::execute(context, args, ui),
         Command::Browse(_) => runs::browse(context, ui),
         Command::Accept(args) => accept::accept(context, args, ui),
         Command::Discard(args) => restore::discard(context, args, ui),

@@ -14,7 +14,7 @@ use clap_complete::engine::{PathCompleter, ValueCompleter as _, complete};
 use clap_complete::env::{CompleteEnv, Elvish, EnvCompleter, Powershell, Shells};
 use clap_complete::{ArgValueCompleter, CompletionCandidate};
 
-use crate::engine::{Context, ErrorKind, Result, rollback, status};
+use crate::engine::{Context, ErrorKind, Result, rollback, runs as recorded, status};
 use crate::model::hint::quote;
 use crate::model::{CheckKind, Selector, Strategy};
 use crate::policy::report::run_state;
@@ -63,6 +63,7 @@ fn with_candidates(tree: clap::Command) -> clap::Command {
             "run" | "run_id" => runs,
             "feedback" => return arg.add(ArgValueCompleter::new(feedback)),
             "series" => series,
+            "clear" => limits,
             "agent" if value == TypeId::of::<String>() => agents,
             _ if value == TypeId::of::<Selector>() => checkpoints,
             _ if value == TypeId::of::<Strategy>() => |context| Ok(strategies(context)),
@@ -243,6 +244,26 @@ fn series(context: &Context) -> Result<Vec<Word>> {
     for (series, latest) in named {
         if words.iter().all(|(known, _)| *known != series) {
             words.push((series, format!("its latest run is {latest}")));
+        }
+    }
+    Ok(words)
+}
+
+/// Agents and accounts that a limit holds.
+fn limits(context: &Context) -> Result<Vec<Word>> {
+    let now = context.clock.now();
+    let mut words: Vec<Word> = Vec::new();
+    for limit in recorded::limits::list(context)?.limits {
+        let until = when(limit.until, now);
+        let of_agent = (limit.agent.clone(), format!("all of {}", limit.agent));
+        let of_account = (
+            limit.account,
+            format!("{}: {}, until {until}", limit.agent, limit.what),
+        );
+        for word in [of_agent, of_account] {
+            if words.iter().all(|(known, _)| *known != word.0) {
+                words.push(word);
+            }
         }
     }
     Ok(words)

@@ -8,8 +8,8 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::plan::{
-    Called, Part, Place, Plan, Setup, Task, absolute, dangling, named, of_settings, read, resolved,
-    to_nothing,
+    Called, Part, Place, Plan, Setup, Task, absolute, named, of_settings, read, require_writable,
+    resolved,
 };
 use super::plugin;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
@@ -146,7 +146,7 @@ pub(super) fn installed_in(context: &Context, agent: HookAgent, place: Place) ->
             .find_map(calls);
     }
     let file = settings_file(agent, place)?;
-    let (root, path) = resolved(context, agent, place, file).ok()?;
+    let (root, path) = resolved(context, place, file).ok()?;
     let text = read(&root, &path).ok().flatten()?;
     let has = match agent {
         HookAgent::Opencode => text.starts_with(PLUGIN_MARK),
@@ -288,15 +288,8 @@ pub(in crate::engine) fn carry_out(
     setup: &Setup,
 ) -> Result<Vec<FileChange>> {
     let plans = plans(context, task, setup)?;
-    for plan in plans.iter().filter(|plan| plan.change() != "unchanged") {
-        if let Some(link) = dangling(&plan.path) {
-            return Err(to_nothing(link));
-        }
-    }
+    require_writable(context, &plans)?;
     if !context.dry_run() {
-        if plans.iter().any(|plan| plan.change() != "unchanged") {
-            context.check_writes("changing settings and scripts")?;
-        }
         plans.iter().try_for_each(Plan::write)?;
     }
     let told = |plan: Plan| FileChange {
@@ -410,7 +403,7 @@ fn outside(message: &str) -> Error {
 
 /// opencode's plugin is a file of its own.
 fn of_plugin(context: &Context, task: Task, setup: &Setup, file: &str) -> Result<Plan> {
-    let (root, path) = resolved(context, setup.agent, setup.place, file)?;
+    let (root, path) = resolved(context, setup.place, file)?;
     let before = read(&root, &path)?;
     // Taken out is the link, and the file stays where a user keeps it.
     let file = absolute(context, setup.place, file)?;

@@ -7,7 +7,7 @@ use crate::durable::{Root, Sync};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::model::hint::quote;
 use crate::model::{Hint, HookAgent};
-use crate::policy::hook::plugin::Entry;
+use crate::policy::hook::plugin::{Entry, Owner, owner};
 use crate::policy::hook::settings::{plain, reads_comments};
 use serde_json::Value;
 
@@ -99,7 +99,7 @@ pub(super) fn dangling(path: &Path) -> Option<&Path> {
 
 /// What a file is to hold.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(in crate::engine) struct Plan {
     /// The way to the file: nothing is followed in it.
     pub root: Root,
     pub path: PathBuf,
@@ -116,7 +116,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(
+    pub(in crate::engine) fn new(
         root: Root,
         path: PathBuf,
         before: Option<String>,
@@ -135,11 +135,11 @@ impl Plan {
     }
 
     /// One that leaves the file as it is.
-    pub(super) fn unchanged(root: Root, path: PathBuf, text: Option<String>) -> Self {
+    pub(in crate::engine) fn unchanged(root: Root, path: PathBuf, text: Option<String>) -> Self {
         Self::new(root, path, text.clone(), text)
     }
 
-    pub(super) fn change(&self) -> &'static str {
+    pub(in crate::engine) fn change(&self) -> &'static str {
         match (&self.before, &self.after) {
             (None, Some(_)) => "created",
             (Some(_), None) => "deleted",
@@ -164,7 +164,7 @@ impl Plan {
         })
     }
 
-    pub(super) fn write(&self) -> Result<()> {
+    pub(in crate::engine) fn write(&self) -> Result<()> {
         let failed = |error| Error::cannot("write", &self.path, error);
         if self.change() == "unchanged" {
             return Ok(());
@@ -214,10 +214,13 @@ pub(super) fn read(root: &Root, path: &Path) -> Result<Option<String>> {
     let bytes = root.read_present(path);
     let bytes = bytes.map_err(|error| Error::cannot("read", path, error))?;
     let text = bytes.map(String::from_utf8).transpose();
-    text.map_err(|_| refused(path, "it is no text"))
+    text.map_err(|_| {
+        let message = format!("{} is left as it is: it is no text", path.display());
+        Error::new(ErrorKind::Config, message).hint(Hint::recover(["hook", "print", "--help"]))
+    })
 }
 
-pub(super) fn refused(path: &Path, why: &str) -> Error {
+fn refused(path: &Path, why: &str) -> Error {
     let message = format!(
         "{} is left as it is: {why}; repair it, or add what hook print prints yourself",
         path.display()
@@ -225,14 +228,9 @@ pub(super) fn refused(path: &Path, why: &str) -> Error {
     Error::new(ErrorKind::Config, message).hint(Hint::recover(["hook", "print", "--help"]))
 }
 
-/// The way to a file of an agent's and its path. Those of the project are never followed; of the user's own a link may
+/// The way to a file and its path. Those of the project are never followed; of the user's own a link may
 /// lead anywhere, as to a folder of dotfiles, as long as what it leads to is the user's.
-pub(super) fn resolved(
-    context: &Context,
-    agent: HookAgent,
-    place: Place,
-    file: &str,
-) -> Result<(Root, PathBuf)> {
+pub(super) fn resolved(context: &Context, place: Place, file: &str) -> Result<(Root, PathBuf)> {
     let file = absolute(context, place, file)?;
     if place != Place::User {
         return Ok((Root::shared(context.worktree()), file));
@@ -256,13 +254,8 @@ pub(super) fn resolved(
             file.display(),
             path.display()
         );
-        return Err(
-            Error::new(ErrorKind::UnsafePath, message).hint(Hint::recover([
-                "hook",
-                "print",
-                agent.as_str(),
-            ])),
-        );
+        let list = Hint::program("readlink").arg("-f").arg(&file);
+        return Err(Error::new(ErrorKind::UnsafePath, message).hint(list));
     }
     // From the home folder on: the folders that are made in it can go again.
     let home = context
@@ -281,6 +274,65 @@ pub(super) fn named(path: &Path) -> Root {
     Root::shared(folder.unwrap_or(Path::new("/")))
 }
 
+/// A file that `recover` makes as a whole.
+#[derive(Debug)]
+pub(in crate::engine) struct OwnFile<'a> {
+    pub place: Place,
+    /// Where it is, relative to the project or the home folder.
+    pub file: &'a str,
+    /// What it holds, with its mark.
+    pub text: String,
+    /// See [`Plan::folders`].
+    pub folders: usize,
+    /// What shows the state of such files.
+    pub list: Hint,
+}
+
+impl OwnFile<'_> {
+    /// What becomes of it. One that a user edited stays as it is, which is said; so does one of the user's own.
+    ///
+    /// # Errors
+    /// A file of the user's own is in its place (13).
+    pub(in crate::engine) fn plan(self, context: &Context, task: Task) -> Result<Plan> {
+        let (root, path) = resolved(context, self.place, self.file)?;
+        let before = read(&root, &path).map_err(|error| error.hint(self.list.clone()))?;
+        match before.as_deref().map(owner) {
+            Some(Owner::Edited) => {
+                let remark = format!("{} was edited: it is left as it is", path.display());
+                Ok(Plan {
+                    remark: Some(remark),
+                    ..Plan::unchanged(root, path, before)
+                })
+            }
+            Some(Owner::Theirs) if task == Task::Install => {
+                let message = format!("{} is not recover's: move it first", path.display());
+                Err(Error::new(ErrorKind::AlreadyExists, message).hint(self.list))
+            }
+            Some(Owner::Theirs) => Ok(Plan::unchanged(root, path, before)),
+            Some(Owner::Ours) | None => {
+                let after = (task == Task::Install).then_some(self.text);
+                Ok(Plan {
+                    folders: self.folders,
+                    ..Plan::new(root, path, before, after)
+                })
+            }
+        }
+    }
+}
+
+/// Whether any of the files changes; what leads to nothing must not, and a user's file only where that is allowed.
+pub(in crate::engine) fn require_writable(context: &Context, plans: &[Plan]) -> Result<bool> {
+    let mut changes = plans.iter().filter(|plan| plan.change() != "unchanged");
+    let is_any = changes.clone().next().is_some();
+    if let Some(link) = changes.find_map(|plan| dangling(&plan.path)) {
+        return Err(to_nothing(link));
+    }
+    if is_any && !context.dry_run() {
+        context.check_writes("changing settings and scripts")?;
+    }
+    Ok(is_any)
+}
+
 /// A file of settings, with or without an entry.
 pub(super) fn of_settings(
     context: &Context,
@@ -295,7 +347,7 @@ pub(super) fn of_settings(
         ref program,
         ..
     } = *setup;
-    let (root, path) = resolved(context, agent, place, file)?;
+    let (root, path) = resolved(context, place, file)?;
     let before = read(&root, &path)?;
     let text = before.as_deref().unwrap_or_default();
     // What holds nothing of ours need not even be readable.

@@ -1,9 +1,9 @@
 //! What becomes of the files that the plugin has beside the hook's.
 
-use super::plan::{Place, Plan, Setup, Task, of_settings, read, resolved};
-use crate::engine::base::{Context, Error, ErrorKind, Result};
+use super::plan::{OwnFile, Place, Plan, Setup, Task, of_settings};
+use crate::engine::base::{Context, Result};
 use crate::model::{Hint, HookAgent};
-use crate::policy::hook::plugin::{Entry, Owner, files, marked, owner};
+use crate::policy::hook::plugin::{Entry, files, marked};
 
 /// The agents that have a plugin.
 pub(crate) const AGENTS: [HookAgent; 4] = [
@@ -49,38 +49,18 @@ pub(super) fn plans(context: &Context, task: Task, setup: &Setup) -> Result<Vec<
     let server = server.map(|(entry, file)| of_settings(context, task, setup, entry, file));
     let folder = folder(agent, place);
     let of_file = |(path, text): (String, String)| {
-        of_file(context, task, setup, &format!("{folder}/{path}"), &text)
+        let file = format!("{folder}/{path}");
+        let own = OwnFile {
+            place,
+            file: &file,
+            text: marked(&text, "plugin"),
+            folders: file.matches('/').count(),
+            list: Hint::recover(["plugin", "status", agent.as_str()]),
+        };
+        own.plan(context, task)
     };
     server
         .into_iter()
         .chain(files(agent).into_iter().map(of_file))
         .collect()
-}
-
-/// A file of the plugin's own.
-fn of_file(context: &Context, task: Task, setup: &Setup, file: &str, text: &str) -> Result<Plan> {
-    let (root, path) = resolved(context, setup.agent, setup.place, file)?;
-    let before = read(&root, &path)?;
-    match before.as_deref().map(owner) {
-        Some(Owner::Edited) => {
-            let remark = format!("{} was edited: it is left as it is", path.display());
-            Ok(Plan {
-                remark: Some(remark),
-                ..Plan::unchanged(root, path, before)
-            })
-        }
-        Some(Owner::Theirs) if task == Task::Install => {
-            let message = format!("{} is not recover's: move it first", path.display());
-            let list = Hint::recover(["plugin", "status", setup.agent.as_str()]);
-            Err(Error::new(ErrorKind::AlreadyExists, message).hint(list))
-        }
-        Some(Owner::Theirs) => Ok(Plan::unchanged(root, path, before)),
-        Some(Owner::Ours) | None => {
-            let after = (task == Task::Install).then(|| marked(text));
-            Ok(Plan {
-                folders: file.matches('/').count(),
-                ..Plan::new(root, path, before, after)
-            })
-        }
-    }
 }

@@ -95,7 +95,7 @@ fn status_of(context: &Context, agent: HookAgent, place: Place) -> PluginStatus 
 }
 
 /// What a file is by what would become of it.
-fn state((install, uninstall): (Plan, Plan)) -> PluginFileStatus {
+pub(in crate::engine) fn state((install, uninstall): (Plan, Plan)) -> PluginFileStatus {
     let state = match (install.change(), uninstall.change()) {
         ("unchanged", _) if install.remark.is_some() => "edited",
         ("unchanged", _) => "current",

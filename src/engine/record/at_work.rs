@@ -1,23 +1,28 @@
 //! Which runs are at work on this machine, in files of the user's state folder: what a start of the machine leaves there.
 //!
-//! A run's file is written when it begins and removed when it ends, however it ends. One of an earlier start of the machine
-//! belongs to a run that ended with the machine.
+//! A run's file is written when it begins and removed when it ends, however it ends, or once it is seen that it was killed in
+//! this start of the machine. One of an earlier start belongs to a run that ended with the machine; also to one that was
+//! killed before, which no command came to see.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::durable::{Root, Sync, present};
-use crate::engine::base::Context;
-use crate::engine::base::runs::run_of;
+use crate::durable::{FileLock, Root, Sync, present};
+use crate::engine::base::runs::{driver, run_of};
+use crate::engine::base::{Context, Result};
+use crate::engine::record::liveness::is_driven;
+
 use crate::model::{Attempt, Run, RunKey};
 use crate::os::processes::boot_id;
 
 const OWN: &str = "recover";
 const FOLDER: &str = "recover/at-work";
+const LOCK: &str = "resuming.lock";
 /// More than any file has, in bytes.
 const MAX_FILE: u64 = 64 << 10;
 /// What a run ends with that SIGHUP or SIGTERM interrupted, as a shutdown of the machine does.
@@ -37,12 +42,20 @@ pub(crate) struct AtWork {
     pub tries: u32,
     /// See [`progress`].
     pub progress: u64,
+    /// The `PATH` that it began with: what resumes it may have another one.
+    #[serde(default)]
+    pub path: Option<String>,
 }
 
 impl AtWork {
     fn name(&self) -> PathBuf {
         let text = format!("{}\0{}", self.worktree.display(), self.run);
         Path::new(FOLDER).join(format!("{:x}.json", Sha256::digest(text.as_bytes())))
+    }
+
+    /// A context of its work tree and its state directory.
+    pub(crate) fn place(&self, context: &Context) -> Result<Context> {
+        context.at_state(&self.worktree, self.state_dir.as_deref())
     }
 
     /// Writes it down as it is, on disk when this returns.
@@ -62,11 +75,30 @@ impl AtWork {
         if let Err(error) = present(root.remove_file(&self.name())) {
             tracing::warn!(%error, "the run still counts as one at work");
         }
-        // Folders that hold others stay.
-        for folder in [FOLDER, OWN] {
-            let _ = root.remove_dir(Path::new(folder));
-        }
+        tidy(&root);
     }
+}
+
+/// Removes the folders; those that hold something else stay.
+fn tidy(root: &Root) {
+    for folder in [FOLDER, OWN] {
+        let _ = root.remove_dir(Path::new(folder));
+    }
+}
+
+/// Calls `act` as the only process that resumes the runs that ended with the machine.
+///
+/// # Errors
+/// Another one does (11).
+pub(crate) fn alone<T>(context: &Context, act: impl FnOnce() -> Result<T>) -> Result<T> {
+    let Some(root) = context.user_state() else {
+        return act();
+    };
+    let lock = FileLock::acquire_passing(&root, &Path::new(FOLDER).join(LOCK), Duration::ZERO)?;
+    let done = act();
+    drop(lock);
+    tidy(&root);
+    done
 }
 
 /// What a run has done: grows with every attempt that passed and every answer of a model.
@@ -90,6 +122,7 @@ pub(crate) fn begin(context: &Context, key: &RunKey) -> Option<AtWork> {
         boot: boot(context)?,
         tries: 0,
         progress: progress(&run),
+        path: context.env("PATH"),
     };
     let known = context
         .user_state()
@@ -112,10 +145,10 @@ pub(crate) fn end(context: &Context, own: Option<AtWork>, code: Option<i32>) {
     }
 }
 
-/// The runs that were at work when the machine went down.
-pub(crate) fn interrupted(context: &Context) -> io::Result<Vec<AtWork>> {
+/// The runs that were at work when the machine went down, and those that were in this start of it.
+pub(crate) fn interrupted(context: &Context) -> io::Result<(Vec<AtWork>, Vec<AtWork>)> {
     let (Some(root), Some(boot)) = (context.user_state(), boot(context)) else {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), Vec::new()));
     };
     let listed = present(root.list(Path::new(FOLDER)))?.unwrap_or_default();
     let mut all = Vec::new();
@@ -125,13 +158,29 @@ pub(crate) fn interrupted(context: &Context) -> io::Result<Vec<AtWork>> {
             continue;
         }
         match read(&root, &path) {
-            Ok(Some(one)) if one.boot != boot && one.name() == path => all.push(one),
+            Ok(Some(one)) if one.name() == path => all.push(one),
             Ok(_) => {}
             Err(error) => tracing::warn!(%error, file = %path.display(), "it names no run"),
         }
     }
     all.sort_by(|one, other| (&one.worktree, &one.run).cmp(&(&other.worktree, &other.run)));
-    Ok(all)
+    Ok(all.into_iter().partition(|one| one.boot != boot))
+}
+
+/// Forgets the runs of this work tree that were killed in this start of the machine: nobody resumes them unasked.
+pub(crate) fn forget_killed(context: &Context) {
+    let of_boot = interrupted(context).map(|(_, of_boot)| of_boot);
+    let here = |one: &AtWork| one.worktree == context.worktree();
+    for one in of_boot.unwrap_or_default().into_iter().filter(here) {
+        let state = context.load().map(|loaded| loaded.state);
+        let run = state.and_then(|state| run_of(&state, &one.run));
+        let is_killed =
+            |run: Run| driver(context.store(), &run).is_none() && !is_driven(context, &one.run);
+        // What a shutdown killed first ends with the machine as well.
+        if run.is_ok_and(is_killed) && !goes_down() {
+            one.remove(context);
+        }
+    }
 }
 
 fn read(root: &Root, name: &Path) -> io::Result<Option<AtWork>> {

@@ -18,9 +18,9 @@ use std::sync::{Arc, Once};
 use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::events::adopt_one;
-use crate::engine::record::git_state;
 use crate::engine::record::liveness::{is_orphaned, orphaned_baseline, orphaned_steps};
 use crate::engine::record::stored::record_of;
+use crate::engine::record::{at_work, git_state};
 use crate::engine::restore::execute;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::program::CommitJournal;
@@ -134,6 +134,7 @@ fn recover_orphaned(context: &Context, done: &mut Vec<String>) -> Result<()> {
     let attempts = lost::recover_attempts(context)?;
     if !attempts.is_empty() {
         done.extend(attempts);
+        at_work::forget_killed(context);
         // Their processes may have been running steps.
         done.extend(lost::recover_steps(context)?);
     }

@@ -37,13 +37,28 @@ pub(crate) struct InterruptedRun {
 /// Takes them up one after the other: those of this work tree, or of `all` repositories. In a dry run it only says which.
 ///
 /// # Errors
-/// A signal ends it, and the run that is at work with it.
+/// A signal ends it, and the run that is at work with it. Another process does the same (11).
 pub(crate) fn resume(context: &Context, all: bool, show: Show) -> Result<Interrupted> {
-    let mut interrupted =
+    let (mut interrupted, of_boot) =
         at_work::interrupted(context).context("cannot read which runs were at work")?;
-    if !all {
-        interrupted.retain(|one| one.worktree == context.worktree());
+    let is_meant = |one: &AtWork| all || one.worktree == context.worktree();
+    for one in of_boot
+        .iter()
+        .filter(|one| is_meant(one) && !context.dry_run())
+    {
+        match one.place(context) {
+            Ok(there) => at_work::forget_killed(&there),
+            Err(error) => tracing::debug!(%error, run = %one.run, "it may have been killed"),
+        }
     }
+    interrupted.retain(is_meant);
+    if interrupted.is_empty() || context.dry_run() {
+        return resume_all(context, interrupted, show);
+    }
+    at_work::alone(context, || resume_all(context, interrupted, show))
+}
+
+fn resume_all(context: &Context, interrupted: Vec<AtWork>, show: Show) -> Result<Interrupted> {
     let mut runs = Vec::new();
     for one in interrupted {
         let left = why_left(context, one.clone()).unwrap_or_else(|error| Some(error.message));
@@ -72,7 +87,7 @@ fn why_left(context: &Context, mut one: AtWork) -> Result<Option<String>> {
     if !one.worktree.is_dir() {
         return Ok(Some("its work tree is not there".to_owned()));
     }
-    let there = context.at(&one.worktree)?;
+    let there = one.place(context)?;
     let state = there.load()?.state;
     let run = run_of(&state, &one.run)?;
     if driver(there.store(), &run).is_some() {
@@ -115,6 +130,8 @@ fn resume_one(context: &Context, one: &AtWork, show: Show) -> Result<Option<i32>
     argv.extend(resume.run(&one.run).arguments());
     let mut supervised = Supervised::new(Program::Argv(argv), one.worktree.clone());
     supervised.show = show;
+    let path = one.path.iter().map(|path| ("PATH".into(), path.into()));
+    supervised.env_set.extend(path);
     let exit = supervised.run(&context.interrupts, |_| Ok(()));
     let exit = exit.context("cannot run recover resume")?;
     match exit.cancelled {

@@ -42,6 +42,7 @@ pub(crate) use prepare::Plan;
 mod checks;
 pub(crate) mod interrupted;
 mod prepare;
+pub(crate) mod service;
 
 /// How to resume it.
 #[derive(Clone, Debug, Default)]

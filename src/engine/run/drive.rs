@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::awake::Awake;
+use super::beating::Beating;
 use super::execute::{begin_of, execute};
 use super::notify::{Happened, notify, notify_of_error};
 use super::otel;
@@ -77,6 +78,7 @@ pub(crate) fn drive(
     });
     vault::begin(context);
     let own = at_work::begin(context, key);
+    let _beating = Beating::begin(context, key);
     let session = Session::begin(context, key, wait);
     let driven = session.and_then(|session| drive_held(context, key, session.as_ref(), options));
     let is_hurried = match &driven {

@@ -2,6 +2,7 @@
 //! It is complete, stopped, parked or escalated then. `resume` goes through the same [`drive()`].
 
 mod awake;
+mod beating;
 mod between_attempts;
 mod commands;
 mod confine;

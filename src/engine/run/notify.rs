@@ -21,7 +21,7 @@ use crate::policy::text::escape;
 use crate::process::Detached;
 
 /// The log of notifications that failed, beside a run's logs.
-const LOG: &str = "notify.log";
+pub(super) const LOG: &str = "notify.log";
 /// What runs a command that is one string: the user's, whatever shell a project has for its own.
 const SHELL: &str = "/bin/sh";
 
@@ -144,7 +144,6 @@ pub(super) fn notify_of_error(context: &Context, key: &RunKey, error: &Error) {
 
 /// The words of the command that notifies; `None` where there is none.
 fn command(context: &Context, run: &Run) -> Option<Vec<String>> {
-    let by_shell = |line: &str| vec![SHELL.to_owned(), "-c".to_owned(), line.to_owned()];
     if let Some(line) = &run.spec.notify {
         if !is_agreed(context, run) {
             return None;
@@ -156,11 +155,16 @@ fn command(context: &Context, run: &Run) -> Option<Vec<String>> {
             tracing::warn!("nobody was notified: the command for that {MASKED}");
             return None;
         }
-        return (!line.trim().is_empty()).then(|| by_shell(line));
+        return (!line.trim().is_empty()).then(|| words(&CommandLine::Shell(line.clone())));
     }
-    match context.settings().notify.command.as_ref()? {
-        CommandLine::Shell(line) => Some(by_shell(line)),
-        CommandLine::Argv(argv) => Some(argv.clone()),
+    context.settings().notify.command.as_ref().map(words)
+}
+
+/// The words of a command of the configuration.
+pub(super) fn words(command: &CommandLine) -> Vec<String> {
+    match command {
+        CommandLine::Shell(line) => vec![SHELL.to_owned(), "-c".to_owned(), line.clone()],
+        CommandLine::Argv(argv) => argv.clone(),
     }
 }
 

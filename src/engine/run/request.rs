@@ -199,6 +199,12 @@ impl Request {
                 let withheld = of("notify.command").is_some() && self.notify.is_none();
                 (notifies || withheld) && !is_users(key)
             }
+            "notify.heartbeat.command" => !is_users(key),
+            "notify.heartbeat.every" => {
+                let command = "notify.heartbeat.command";
+                let settings = &context.settings().notify.heartbeat;
+                (settings.command.is_some() || of(command).is_some()) && !is_users(key)
+            }
             _ => key
                 .strip_prefix("agent.")
                 .and_then(|rest| rest.strip_prefix(agent))

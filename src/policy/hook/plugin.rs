@@ -102,19 +102,24 @@ pub(crate) fn has_config(plugin: &str) -> bool {
     plugin.contains("\n    config: async ")
 }
 
-/// What a file's mark begins with. It is a comment in each form, and never gets to the model.
-const MARK: &str = "# Made by `recover plugin install`";
+/// The commands that make files of their own.
+const MAKERS: [&str; 2] = ["plugin", "service"];
 
-/// The text with a line by which it is known later whether a user has edited it.
-pub(crate) fn marked(text: &str) -> String {
-    let mark = format!("{MARK} ({:08x}).\n", crc32fast::hash(text.as_bytes()));
-    match text.strip_prefix("---\n") {
-        Some(rest) => format!("---\n{mark}{rest}"),
-        None => mark + text,
+/// The text with a line by which it is known later whether a user has edited it. It is a comment in each form, and never gets
+/// to the model.
+pub(crate) fn marked(text: &str, maker: &str) -> String {
+    let sum = crc32fast::hash(text.as_bytes());
+    let mark = format!("# Made by `recover {maker} install` ({sum:08x}).");
+    match text.split_once('\n') {
+        Some(("---", rest)) => format!("---\n{mark}\n{rest}"),
+        Some((first, rest)) if first.starts_with("<?xml") => {
+            format!("{first}\n<!-- {mark} -->\n{rest}")
+        }
+        _ => format!("{mark}\n{text}"),
     }
 }
 
-/// Whose a file of the plugin is.
+/// Whose a file that `recover` makes is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// This program's or an earlier version's, as it was made.
@@ -127,11 +132,12 @@ pub(crate) enum Owner {
 
 /// Whose the file is that holds this text.
 pub(crate) fn owner(text: &str) -> Owner {
-    let is_mark = |line: &&str| line.starts_with(MARK);
+    let is_mark = |line: &&str| line.contains("# Made by `recover ");
     let Some(mark) = text.split_inclusive('\n').take(2).find(is_mark) else {
         return Owner::Theirs;
     };
-    if marked(&text.replacen(mark, "", 1)) == text {
+    let made = text.replacen(mark, "", 1);
+    if MAKERS.iter().any(|maker| marked(&made, maker) == text) {
         Owner::Ours
     } else {
         Owner::Edited

@@ -349,6 +349,29 @@ pub struct NotifySettings {
     /// What it is started for: a run stands until a person does something; waits for a known time; gave an iteration
     /// up; ended otherwise.
     pub on: Vec<NotifyEvent>,
+    /// A dead man's switch: whoever hears no more of it knows that the machine or the run is gone.
+    pub heartbeat: HeartbeatSettings,
+}
+
+/// What is started again and again while a run is at work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HeartbeatSettings {
+    /// What is started while a run is at work or waits, for 10 s at most: a string for the shell, or a list; `[]` is none.
+    #[schemars(extend("kind" = "command"))]
+    pub command: Option<CommandLine>,
+    /// The time between two starts; the first is at the run's begin.
+    #[serde(with = "super::DurationText")]
+    #[schemars(extend("minimum" = 1))]
+    pub every: Duration,
+}
+
+impl Default for HeartbeatSettings {
+    fn default() -> Self {
+        Self {
+            command: None,
+            every: Duration::from_secs(5 * 60),
+        }
+    }
 }
 
 impl Default for NotifySettings {
@@ -357,6 +380,7 @@ impl Default for NotifySettings {
         Self {
             command: None,
             on: vec![NeedsPerson, Parked, GaveUp, Ended],
+            heartbeat: HeartbeatSettings::default(),
         }
     }
 }

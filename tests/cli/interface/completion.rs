@@ -130,26 +130,28 @@ impl<'a> Shell<'a> {
     }
 }
 
+/// What completes the last word of a line.
+pub fn asked(env: &TestEnv, line: &[&str]) -> Vec<String> {
+    let mut command = env.recover_command(&["--", "recover"]);
+    let ran = crate::env::Ran::of(
+        &command
+            .args(line)
+            .env("COMPLETE", "zsh")
+            .output()
+            .expect("recover starts"),
+    );
+    assert!(ran.stderr.is_empty(), "{}", ran.stderr);
+    let words = ran.expect(0).stdout;
+    words
+        .lines()
+        .map(|line| line.split('\t').next().unwrap_or_default().to_owned())
+        .collect()
+}
+
 // The contract: runs, checkpoints and strategies are completed, and nothing is said where there are none.
 #[test]
 fn words_come_a_line_each() {
     let env = failed_run();
-    let asked = |env: &TestEnv, line: &[&str]| {
-        let mut command = env.recover_command(&["--", "recover"]);
-        let ran = crate::env::Ran::of(
-            &command
-                .args(line)
-                .env("COMPLETE", "zsh")
-                .output()
-                .expect("recover starts"),
-        );
-        assert!(ran.stderr.is_empty(), "{}", ran.stderr);
-        let words = ran.expect(0).stdout;
-        words
-            .lines()
-            .map(|line| line.split('\t').next().unwrap_or_default().to_owned())
-            .collect::<Vec<_>>()
-    };
     assert_eq!(asked(&env, &["resume", ""]), ["r 1"]);
     let checkpoints = asked(&env, &["rollback", "--to", ""]);
     assert_eq!(&checkpoints[..3], ["latest", "good", "initial"]);

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::env::{Ran, TestEnv};
+use crate::interface::completion::asked;
+use crate::run::supervision::until;
 
 const EVENING: &str = "2030-03-01T22:00:00.000Z";
 /// Midnight after it, in seconds since 1970.
@@ -27,6 +29,17 @@ echo "$(date +%s%N) $RECOVER_RUN_ID" >> "$root/answers"
 echo '{"type":"assistant","session_id":"s-'$$'","message":{"id":"m","content":[{"type":"text","text":"Working."}],"usage":{"input_tokens":1,"output_tokens":1}}}'
 echo done > work.txt
 ends false null done
+"#;
+
+/// The same, without records.
+const TEXT: &str = r#"#!/bin/sh
+root=$(dirname "$0")
+echo "$(date +%s%N) $RECOVER_RUN_ID" >> "$root/starts"
+cat > /dev/null
+[ ! -e "$root/away" ] || { echo 'API Error: 529 Overloaded'; exit 1; }
+. "$root/does"
+echo "$(date +%s%N) $RECOVER_RUN_ID" >> "$root/answers"
+echo done > work.txt
 "#;
 
 /// Repositories of one user, with an agent that they share.
@@ -186,6 +199,109 @@ fn eight_runs_meet_one_outage_once() {
     println!("agents started after the limit was met: 1 that tried it, 7 in {took:.1} s");
 }
 
+/// Twelve runs in four repositories, three work trees each: the first meets what `begin` has in its way, the others are started
+/// once that is known, and it is gone by `end`. When the agent was started, and when it was answered.
+fn twelve_runs(
+    begin: impl FnOnce(&Machine),
+    end: impl FnOnce(&Machine),
+) -> [Vec<(f64, String)>; 2] {
+    let machine = Machine::new("[weather]\nprobes = ['20s']\ngap = '500ms'\n");
+    let names: Vec<String> = (0..12).map(|number| format!("r{number}")).collect();
+    for (number, name) in names.iter().enumerate() {
+        if number < 4 {
+            machine.call(name, &[]);
+            continue;
+        }
+        let main = format!("r{}", number % 4);
+        let added = format!("git -C ../{main} worktree add -q --detach ../{name}");
+        machine.env.sh(&added).expect(0);
+    }
+    begin(&machine);
+    let mut runs = vec![machine.begin(&names[0])];
+    until("the limit is written down", || {
+        machine.limits().join("salt").exists()
+    });
+    runs.extend(names[1..].iter().map(|name| machine.begin(name)));
+    std::thread::sleep(Duration::from_secs(8));
+    assert_eq!(machine.times("starts").len(), 1, "started into it");
+    end(&machine);
+    complete(runs);
+    ["starts", "answers"].map(|file| machine.times(file))
+}
+
+/// No agent was started into it; one tried it, and the others came in turn, after its answer: how far apart, in seconds.
+fn in_turn([starts, answers]: [Vec<(f64, String)>; 2]) -> Vec<f64> {
+    assert_eq!((starts.len(), answers.len()), (13, 12), "{starts:?}");
+    let runs: std::collections::BTreeSet<&String> = answers.iter().map(|(_, run)| run).collect();
+    assert_eq!(runs.len(), 12, "{answers:?}");
+    assert!(starts[2].0 > answers[0].0, "{starts:?} {answers:?}");
+    let gaps: Vec<f64> = starts[1..]
+        .windows(2)
+        .map(|two| two[1].0 - two[0].0)
+        .collect();
+    // Nobody comes before its turn, but for the time that the first agent took to start once it was its own.
+    for (turn, (at, _)) in (0_u32..).zip(&starts[1..]) {
+        let earliest = starts[1].0 + f64::from(turn) * 0.5 - 1.0;
+        assert!(*at >= earliest, "{turn}: {gaps:?}");
+    }
+    gaps
+}
+
+#[test]
+fn twelve_runs_meet_one_limit_once() {
+    let over = std::cell::Cell::new(0.0);
+    let times = twelve_runs(
+        |machine| {
+            let now = std::time::UNIX_EPOCH.elapsed().expect("works").as_secs();
+            let reset = now + 4;
+            // A limit is believed to be over a minute after it says so.
+            over.set(reset as f64 + 60.0);
+            machine.put("limit", &format!("Claude AI usage limit reached|{reset}"));
+        },
+        |machine| machine.remove("limit"),
+    );
+    assert!(times[0][1].0 >= over.get(), "{} {times:?}", over.get());
+    println!("gaps after the limit: {:.2?}", in_turn(times));
+}
+
+#[test]
+fn twelve_runs_meet_one_outage_once() {
+    let times = twelve_runs(
+        |machine| machine.put("away", ""),
+        |machine| machine.remove("away"),
+    );
+    println!("gaps after the outage: {:.2?}", in_turn(times));
+}
+
+/// An agent without records is through when it has been alive for three gaps; one with records when its model answers.
+#[test]
+fn an_agent_without_records_is_through_when_it_stays_alive() {
+    for records in [false, true] {
+        let machine = Machine::new("[weather]\nprobes = ['6s']\ngap = '500ms'\n");
+        machine.put("does", "sleep 7");
+        if !records {
+            machine.put("claude", TEXT);
+        }
+        machine.put("away", "");
+        let mut runs = vec![machine.begin("r0")];
+        until("the outage is written down", || {
+            machine.limits().join("salt").exists()
+        });
+        machine.remove("away");
+        runs.push(machine.begin("r1"));
+        complete(runs);
+        let (starts, answers) = (machine.times("starts"), machine.times("answers"));
+        assert_eq!((starts.len(), answers.len()), (3, 2), "{starts:?}");
+        let apart = starts[2].0 - starts[1].0;
+        if records {
+            assert!(starts[2].0 > answers[0].0, "{starts:?} {answers:?}");
+        } else {
+            assert!((1.4..6.5).contains(&apart), "{starts:?} {answers:?}");
+        }
+        println!("records: {records}; the second began {apart:.1} s after the first");
+    }
+}
+
 /// Where the one that tries it is killed, another one does.
 #[test]
 fn a_killed_run_holds_nobody() {
@@ -270,6 +386,19 @@ fn a_limit_is_shown_and_removed() {
     }
 
     let account = limit["account"].as_str().expect("works");
+    machine.env.set("RECOVER_TEST_NOW", EVENING);
+    assert_eq!(
+        asked(&machine.env, &["limits", "--clear", ""]),
+        ["claude", account]
+    );
+    assert_eq!(
+        asked(&machine.env, &["limits", "--clear", &account[..3]]),
+        [account]
+    );
+    assert_eq!(
+        asked(&machine.env, &["limits", "--clear", "cod"]),
+        [] as [&str; 0]
+    );
     let planned = machine.json(&["--dry-run", "limits", "--clear", account]);
     assert_eq!(
         (

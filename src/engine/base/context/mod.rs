@@ -305,11 +305,16 @@ impl Context {
 
     /// A context for the same command in another work tree of the repository.
     pub(crate) fn at(&self, folder: &Path) -> Result<Self> {
-        let state_dir = &self.setup.state_dir;
+        let state_dir = self.setup.state_dir.as_ref().map(|_| self.store().dir());
+        self.at_state(folder, state_dir)
+    }
+
+    /// A context for the same command in another work tree, with its own state directory unless another is named.
+    pub(crate) fn at_state(&self, folder: &Path, state_dir: Option<&Path>) -> Result<Self> {
         self.derived(Setup {
             cwd: folder.to_owned(),
             settings_only: false,
-            state_dir: state_dir.as_ref().map(|_| self.store().dir().to_owned()),
+            state_dir: state_dir.map(Path::to_owned),
             ..self.setup.clone()
         })
     }

@@ -174,7 +174,7 @@ fn every_form_of_a_command_can_be_read() {
 #[test]
 fn an_edited_file_is_known() {
     for text in [SKILL, COMMANDS[0].text, "a = 1\n", ""] {
-        let made = marked(text);
+        let made = marked(text, "plugin");
         assert_eq!(owner(&made), Owner::Ours, "{made}");
         assert_eq!(owner(&(made + "more\n")), Owner::Edited);
         assert_eq!(owner(text), Owner::Theirs);
