@@ -14,6 +14,7 @@ pub mod git_settings;
 pub mod given_up_iterations;
 pub mod guard;
 pub mod inside_an_attempt;
+mod isolated;
 pub mod killed;
 pub mod limits;
 pub mod liveness;
