@@ -62,7 +62,7 @@ const CLOCKS: [&str; 2] = ["SystemTime", "Instant"];
 
 /// Files outside of `durable` that open files by their path, and whose those are. Everything of ours goes through
 /// `durable::Root`, which follows nothing that somebody put in its place.
-const BY_PATH: [(&str, &str); 48] = [
+const BY_PATH: [(&str, &str); 49] = [
     (
         "cli/commands/attempt.rs",
         "a log or a prompt that the user names, a pipe maybe",
@@ -112,6 +112,10 @@ const BY_PATH: [(&str, &str); 48] = [
     (
         "git/repo/repository.rs",
         "git's configuration and work trees, and whose a folder is",
+    ),
+    (
+        "git/program/linked.rs",
+        "the folder of a work tree that is made, which nobody else knows of",
     ),
     (
         "git/program/scratch.rs",

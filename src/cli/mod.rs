@@ -208,6 +208,9 @@ fn run(
 ) -> (Result<Option<Reply>>, Ui) {
     let mut told = ui.clone();
     let reply = settled(global, command).and_then(|mut context| {
+        if let Some(command) = command {
+            commands::go_there(command, &mut context)?;
+        }
         if !matches!(command, Some(Command::Trust(_))) {
             context.warn_of_others();
         }

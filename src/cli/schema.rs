@@ -17,7 +17,7 @@ use super::replies::{
 use crate::engine::run::{self, own_loop};
 use crate::engine::{
     accept, answers, bisect, checkpoint, doctor, exchange, forget, hook as engine_hook, init,
-    inspect, manual_fix, remote, resume, runs, status, step, trust, vault,
+    inspect, isolated, manual_fix, remote, resume, runs, status, step, trust, vault,
 };
 use crate::model::failure::Failure;
 use crate::store::views::AttemptHistory;
@@ -105,6 +105,8 @@ const DOCUMENTS: &[(&str, &[Fields])] = documents! {
     "completions" => CompletionsReply;
     "schema" => SchemaReply;
     "recover" => NothingReply;
+    // What run --lanes answers with.
+    "lanes" => isolated::lanes::Lanes;
     // What resume --interrupted answers with.
     "interrupted" => resume::interrupted::Interrupted;
     // What [notify] command reads.

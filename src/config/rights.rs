@@ -28,6 +28,7 @@ enum Files {
 /// fits belongs into a project's file.
 const FILES: &[(&str, Files)] = &[
     ("agent", Files::Both),
+    ("isolated", Files::Both),
     ("notify", Files::Both),
     ("otel", Files::User),
     ("redact", Files::Both),
@@ -46,9 +47,12 @@ const FILES: &[(&str, Files)] = &[
 const USER_FIRST: [&str; 3] = ["notify", "run.confine", "skip_permissions"];
 
 /// What starts programs or widens rights.
-const GUARDED: [&str; 9] = [
+const GUARDED: [&str; 11] = [
     "agent",
     "feedback",
+    "isolated.setup",
+    // What is shared is not isolated.
+    "isolated.share",
     "notify",
     // What a stranger has masked is not seen when it is asked about.
     "redact",

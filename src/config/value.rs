@@ -80,7 +80,7 @@ impl PartialEq for TextKind {
 }
 
 /// The kinds of texts, the plain one first.
-static TEXTS: [TextKind; 9] = [
+static TEXTS: [TextKind; 10] = [
     TextKind {
         name: "text",
         one: "a text that is not empty",
@@ -135,6 +135,19 @@ static TEXTS: [TextKind; 9] = [
         one: "a folder of the project, relative to it (\"crates/core\")",
         list: "",
         read: |text| folder(text).ok_or(None),
+    },
+    TextKind {
+        name: "below",
+        one: "",
+        list: "a list of files or folders of the project, relative to it ([\"node_modules\"])",
+        read: |text| {
+            let path = folder(text).filter(|path| !path.is_empty());
+            let is_git = |path: &String| {
+                path.split('/')
+                    .any(|name| name.eq_ignore_ascii_case(".git"))
+            };
+            path.filter(|path| !is_git(path)).ok_or(None)
+        },
     },
     TextKind {
         name: "place",

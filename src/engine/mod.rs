@@ -22,6 +22,7 @@ pub(crate) mod forget;
 pub(crate) mod hook;
 pub(crate) mod init;
 pub(crate) mod inspect;
+pub(crate) mod isolated;
 pub(crate) mod manual_fix;
 pub(crate) mod record;
 pub(crate) mod recovery;

@@ -32,7 +32,7 @@ use crate::model::{
     CheckpointId, Decision, Failure, FeedbackLoop, FeedbackResults, ManualFixSession,
     ManualFixStatus, Place, ProcessId, Run, RunKey, RunLine, RunStatus, State, Timestamp, ToldStep,
 };
-use crate::policy::report::Night;
+use crate::policy::report::{Night, run_state};
 use crate::policy::retry::{Outlook, ResumeOption, end_of_fix, manual_steps, resume_options};
 use crate::policy::secrets::redact;
 use crate::policy::text::escape;
@@ -80,6 +80,8 @@ pub(crate) struct Status {
     pub remotes: Vec<RunRemote>,
     /// The runs that ended since the last look, where they are asked for.
     pub ended: Vec<EndedRun>,
+    /// Other runs that were begun here, have a work tree of their own, and are not decided.
+    pub isolated: Vec<IsolatedRun>,
     /// Why no copy of the repository is kept outside of it, where none is.
     pub vault_off: Option<String>,
 }
@@ -192,6 +194,9 @@ pub(crate) struct StatusDocument<'a> {
     /// The runs that ended since the last look, of all work trees of the repository: of `recover` without a command.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     ended: &'a [EndedRun],
+    /// Other runs that were begun here with --isolated, and are not decided.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    isolated: &'a [IsolatedRun],
     #[serde(flatten)]
     hints: Hints,
 }
@@ -250,6 +255,7 @@ impl<'a> StatusDocument<'a> {
             steps: run.steps.iter().map(|step| step.told(&run.key)).collect(),
             vault: vault::status(context),
             ended: &status.ended,
+            isolated: &status.isolated,
             hints: Hints::of(context, run, None),
         }
     }
@@ -422,10 +428,40 @@ fn look(
         night,
         outlook,
         ended: Vec::new(),
+        isolated: isolated_runs(context, &state, &run.key),
         is_named: context.naming().run_id.is_some(),
         elsewhere: context.elsewhere(&run),
         run,
     })
+}
+
+/// A run that has a work tree of its own.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "isolated_run")]
+pub(crate) struct IsolatedRun {
+    #[serde(flatten)]
+    pub key: RunKey,
+    /// `complete`, `running`, `needs you`, …
+    pub state: String,
+    /// Absolute path of its work tree.
+    pub worktree: String,
+}
+
+/// Those that were begun here, but `shown`, and are neither accepted nor closed.
+fn isolated_runs(context: &Context, state: &State, shown: &RunKey) -> Vec<IsolatedRun> {
+    let here = context.worktree_id();
+    let is_begun_here = |run: &&Run| {
+        let home = run.spec.isolated.as_ref().map(|isolated| &isolated.home);
+        home == Some(&here) && run.key != *shown
+    };
+    let is_open = |run: &&Run| !matches!(run.status, RunStatus::Accepted | RunStatus::Closed);
+    let all = state.runs.iter().filter(is_begun_here).filter(is_open);
+    all.map(|run| IsolatedRun {
+        key: run.key.clone(),
+        state: run_state(run),
+        worktree: run.worktree.to_string(),
+    })
+    .collect()
 }
 
 /// A run that came to a stop, and that nobody decided on yet.

@@ -93,6 +93,9 @@ pub struct RunSpec {
     /// The run in whose attempt this one was begun: a command that names none is not about this one while there is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<RunId>,
+    /// The work tree that it was given for itself alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolated: Option<Isolated>,
     /// Whether the command and its checks write in some places only.
     #[serde(default, skip_serializing_if = "Confine::is_off")]
     pub confine: Confine,
@@ -181,6 +184,9 @@ pub struct TaskList {
     /// Tasks that an attempt added to the file: none of them is run.
     #[serde(default)]
     pub to_review: Vec<String>,
+    /// Whether they are a part of the file's, which other runs have the rest of: then nothing that is added is run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_part: bool,
 }
 
 /// A task, with the terms in which it differs from its run.
@@ -254,6 +260,18 @@ impl RunSpec {
         spec.timeout_ms = task.timeout_ms.or(self.timeout_ms);
         Cow::Owned(spec)
     }
+}
+
+/// Where a run comes from that has a work tree of its own, which is the run's as long as it is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "isolated")]
+pub struct Isolated {
+    /// The work tree in which it was begun.
+    pub home: FolderId,
+    /// The full name of the branch that was checked out there, which it is merged onto; `null` where there was none.
+    pub onto: Option<String>,
+    /// The full name of its own branch.
+    pub branch: String,
 }
 
 /// The checks of the configuration as a run began with them: whoever changes the file while it is at work changes another

@@ -197,6 +197,31 @@ fn with_more(text: &str, below: &[&str]) -> String {
     }
 }
 
+/// Shares tasks out to as many runs at once, at most: what needs another comes to the same as that, in their order, and each
+/// has about as many.
+pub(crate) fn lanes(tasks: &[Task], count: usize) -> Vec<Vec<String>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (at, task) in tasks.iter().enumerate() {
+        let needed =
+            |group: &Vec<usize>| group.iter().any(|one| task.needs.contains(&tasks[*one].id));
+        let (with, others): (Vec<_>, Vec<_>) = groups.into_iter().partition(needed);
+        groups = others;
+        groups.push(with.into_iter().flatten().chain([at]).collect());
+    }
+    groups.sort_by_key(|group| (std::cmp::Reverse(group.len()), group.iter().min().copied()));
+    let mut lanes: Vec<Vec<usize>> = vec![Vec::new(); count.min(groups.len())];
+    for group in groups {
+        if let Some(least) = lanes.iter_mut().min_by_key(|lane| lane.len()) {
+            least.extend(group);
+        }
+    }
+    let ids = |mut lane: Vec<usize>| {
+        lane.sort_unstable();
+        lane.iter().map(|at| tasks[*at].id.clone()).collect()
+    };
+    lanes.into_iter().map(ids).collect()
+}
+
 /// Ticks the items of a Markdown text that `are_done` has; returns the new text and what was ticked.
 pub(crate) fn tick(text: &str, are_done: &BTreeSet<String>) -> (String, Vec<String>) {
     let to_tick: BTreeMap<usize, &str> = items(text)
@@ -340,6 +365,29 @@ mod tests {
             .and_then(|listed| ordered(listed.open, &listed.done))
             .unwrap_err();
         (problem.line, problem.message)
+    }
+
+    #[test]
+    fn lanes_have_whole_groups_and_about_as_many_tasks_each() {
+        let task = |text: &str| {
+            let mut words = text.split(' ').map(str::to_owned);
+            let id = words.next().unwrap_or_default();
+            Task {
+                id,
+                needs: words.collect(),
+                ..Task::default()
+            }
+        };
+        let tasks = ["a", "b", "c a", "d b", "e", "f c d", "g", "h g"].map(task);
+        let joined = |count| {
+            lanes(&tasks, count)
+                .iter()
+                .map(|lane| lane.join(""))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(joined(1), ["abcdefgh"]);
+        assert_eq!(joined(2), ["abcdf", "egh"]);
+        assert_eq!(joined(9), ["abcdf", "gh", "e"]);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod disk;
 #[path = "../cli/env.rs"]
 mod env;
+mod isolated;
 mod ledger;
 mod power;
 #[path = "../cli/seen.rs"]

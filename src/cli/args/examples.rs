@@ -23,6 +23,8 @@ const ALL: &[(&str, &[Example])] = examples! {
             => "go on until another command passes",
         "recover run --tasks TASKS.md --agent claude"
             => "work through a checklist, each task with its own attempts",
+        "recover run --isolated --agent claude --prompt-file task.md"
+            => "in a work tree of its own, while you go on in yours",
         "recover run --wait=30m --agent claude --prompt-file task.md"
             => "in a job: wait for limits and outages half an hour in all",
         "recover run --series night --agent claude --prompt-file task.md"

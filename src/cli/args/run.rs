@@ -91,12 +91,45 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["iterations", "until"])]
     pub tasks: Option<PathBuf>,
 
+    /// With --tasks: so many runs at once, each with a part of the tasks and a work tree of its own
+    ///
+    /// Runs RUN-1, RUN-2 and so on; what needs another task is in the same one. A limit that one of them meets holds all. Each is
+    /// accepted, resumed and discarded by its name; what is added to the file meanwhile is left for another run.
+    #[arg(long, hide_short_help = true, value_name = "N", value_parser = number::<1>, allow_negative_numbers = true,
+          requires = "tasks", conflicts_with_all = ["remote", "passthrough", "pty"])]
+    pub lanes: Option<u32>,
+
+    /// Only these tasks of the file
+    #[arg(long, hide = true, value_name = "ID", requires = "tasks")]
+    pub only: Vec<String>,
+
     /// Begin no other task with less of the account's limit left
     ///
     /// In percent of the tightest limit, as far as the agent's records say it (Claude Code's do as it gets tight): exits with 6,
     /// and resume goes on after the reset.
     #[arg(long, hide_short_help = true, value_name = "PERCENT", value_parser = percent, requires = "tasks")]
     pub reserve: Option<u8>,
+
+    /// Run in a work tree of its own, beside yours
+    ///
+    /// In your state folder, on a branch recover/RUN, with what is uncommitted here, so that you can edit, commit and switch
+    /// branches meanwhile; [isolated] of the configuration says what else it needs. accept RUN, typed here, merges what it did
+    /// onto the branch that is checked out now.
+    #[arg(long, hide_short_help = true, conflicts_with = "remote")]
+    pub isolated: bool,
+
+    /// With --isolated: begin at this commit, without what is uncommitted
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "REF",
+        requires = "isolated"
+    )]
+    pub from: Option<String>,
+
+    /// With --isolated: without what is uncommitted
+    #[arg(long, hide_short_help = true, requires = "isolated")]
+    pub clean: bool,
 
     /// Agent to start, or whose records CMD prints
     ///

@@ -157,6 +157,12 @@ pub(crate) struct AcceptArgs {
     #[arg(long, value_name = "B")]
     pub branch: Option<String>,
 
+    /// Make the run's commits again on top of your branch, rather than merge them onto it
+    ///
+    /// Of a run that was begun with --isolated, where the branch has moved since.
+    #[arg(long, hide_short_help = true, conflicts_with = "branch")]
+    pub rebase: bool,
+
     /// Message [default: made from the record]
     #[arg(short, long, value_name = "MSG")]
     pub message: Option<String>,

@@ -8,7 +8,7 @@ use super::super::replies::ExitCode;
 use super::super::screens::{agrees, nothing_changed, require_yes};
 use super::super::ui::{Reply, Ui};
 use super::manual_fix::show;
-use crate::engine::{Context, Error, ErrorKind, Result, accept};
+use crate::engine::{Context, Error, ErrorKind, Result, accept, isolated};
 use crate::model::{Hint, PathReason, RepoPath, RunId};
 use crate::policy::text::escape;
 
@@ -34,6 +34,7 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
         run_id: args.run.run_id.clone().map(RunId::from),
         per_iteration: args.per_iteration,
         branch: args.branch.clone(),
+        rebase: args.rebase,
         message: args.message.clone(),
         include: args
             .include
@@ -80,8 +81,11 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
     }
     let accepted = accept::accept(context, &request)?;
     let text = ui.text(|| text_of(&accepted) + &shown_by(&accepted, &ui.knowing(context)));
-    let exit = ExitCode::PARTIAL.unless(accepted.result.undecided().next().is_none());
-    Ok(Reply::new(accepted, text).exit(exit))
+    let is_whole = accepted.result.undecided().next().is_none();
+    if accepted.run.was_accepted() && accepted.result.left_out.is_empty() {
+        isolated::tidy(context, &accepted.run.key);
+    }
+    Ok(Reply::new(accepted, text).exit(ExitCode::PARTIAL.unless(is_whole)))
 }
 
 /// Asks which version counts of files that had uncommitted changes before the run.

@@ -28,7 +28,7 @@ use super::args::{
 use super::ui::{Reply, Ui};
 use crate::engine::runs::Chosen;
 use crate::engine::trust::Reach;
-use crate::engine::{Context, Result, remote as claims};
+use crate::engine::{Context, Result, isolated, remote as claims};
 use crate::model::id::RunId;
 
 pub(super) use hook::run as run_hook;
@@ -169,6 +169,31 @@ pub(super) fn reach(command: &Command) -> Reach {
             _ => None,
         });
     decides.unwrap_or(Reach::Nothing)
+}
+
+/// Goes to the work tree that the named run has for itself, where the command works in that; finishes what a kill left of
+/// others.
+pub(super) fn go_there(command: &Command, context: &mut Context) -> Result<()> {
+    let works_there = [Property::Writes, Property::Claims]
+        .map(|one| has(command, one))
+        .contains(&true)
+        || matches!(command, Command::Bisect(_));
+    if !works_there && !matches!(command, Command::Run(_)) || !context.has_git() {
+        return Ok(());
+    }
+    isolated::sweep(context)?;
+    let needs_it = matches!(
+        command,
+        Command::Undo(_)
+            | Command::Resume(_)
+            | Command::Rollback(_)
+            | Command::Accept(_)
+            | Command::Discard(_)
+    );
+    if works_there && let Some(there) = isolated::there(context, needs_it)? {
+        *context = there;
+    }
+    Ok(())
 }
 
 /// The runs that a command names without a flag.

@@ -5,7 +5,7 @@ use super::super::render;
 use super::super::replies::ExitCode;
 use super::super::screens::{choose_rollback, confirm_rollback, require_yes};
 use super::super::ui::{Reply, Ui};
-use crate::engine::{Context, ErrorKind, Result, answers, bisect, remote, rollback};
+use crate::engine::{Context, ErrorKind, Result, answers, bisect, isolated, remote, rollback};
 use crate::model::{Checkpoint, Hint, RunStatus, Scope};
 use crate::policy::bisection::Judged;
 use crate::policy::text::{count, escape};
@@ -103,7 +103,11 @@ pub(super) fn discard(context: &mut Context, args: &DiscardArgs, ui: &Ui) -> Res
     if let Some(run) = closed.filter(|_| !context.dry_run()) {
         remote::release(context, &run.key, false);
     }
-    reply(context, &restore, ui)
+    let answer = reply(context, &restore, ui)?;
+    if let Some(run) = closed {
+        isolated::tidy(context, &run.key);
+    }
+    Ok(answer)
 }
 
 /// `recover undo`.

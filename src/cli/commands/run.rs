@@ -1,7 +1,7 @@
 //! Runs `run` and `resume`.
 
 use std::io::{IsTerminal as _, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::super::args::{ResumeArgs, RunArgs};
 use super::super::live::Watch;
@@ -15,10 +15,9 @@ use super::manual_fix;
 use super::remote::{confirm_steal, how};
 use super::runs::close_chosen;
 use crate::engine::base::clock;
-use crate::engine::run::series;
-use crate::engine::{Context, Result, answers, remote, resume, run, runs, status, trust};
+use crate::engine::{Context, Result, answers, isolated, remote, resume, run, runs, status, trust};
 use crate::model::hint::join;
-use crate::model::spec::Confine;
+use crate::model::spec::{Confine, Isolated};
 use crate::model::{Hint, RunKey, RunStatus, Standing, Strategy};
 use crate::policy::retry::{end_of_fix, manual_steps, way_back};
 use crate::process::Show;
@@ -26,14 +25,14 @@ use crate::process::Show;
 /// `recover run`.
 pub(super) fn run(context: &mut Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
     if let Some(series) = context.naming().series.clone() {
-        match series::next(context, &series)? {
-            series::Next::Begin(id) => {
+        match run::series::next(context, &series)? {
+            run::series::Next::Begin(id) => {
                 if context.dry_run() {
-                    context.note(series::begins(&series, &id));
+                    context.note(run::series::begins(&series, &id));
                 }
                 context.name_run(id);
             }
-            series::Next::Resume(id) => {
+            run::series::Next::Resume(id) => {
                 context.note(format!(
                     "series {series}: run {id} waits, and is resumed with what it was begun with"
                 ));
@@ -42,6 +41,65 @@ pub(super) fn run(context: &mut Context, args: &RunArgs, ui: &Ui) -> Result<Repl
             }
         }
     }
+    if let Some(count) = args.lanes.filter(|_| args.only.is_empty()) {
+        let file = args.tasks.as_deref().unwrap_or(Path::new(""));
+        let done =
+            isolated::lanes::drive(context, file, usize::try_from(count).unwrap_or(usize::MAX))?;
+        let exit = done.lanes.iter().filter_map(|lane| lane.exit_code).max();
+        let text = done.lanes.iter().map(lane_line).collect::<String>();
+        return Ok(Reply::new(done, text)
+            .of("lanes")
+            .exit(ExitCode::other(exit.unwrap_or(0))));
+    }
+    if !args.isolated {
+        return supervise(context, args, None, ui);
+    }
+    let how = isolated::How {
+        from: args.from.clone(),
+        clean: args.clean,
+        show: match show(ui) {
+            Show::Live => Show::Stderr,
+            show => show,
+        },
+    };
+    if context.dry_run() {
+        let (key, commit) = isolated::requirements(context, &how)?;
+        context.note(format!(
+            "run {key} would work in a work tree of its own, from {}",
+            commit.short()
+        ));
+        return supervise(context, args, None, ui);
+    }
+    let mut begun = isolated::begin(context, &how)?;
+    let own = (context.cwd().to_owned(), begun.isolated.clone());
+    let done = supervise(&mut begun.context, args, Some(&own), ui);
+    begun.settle(context)?;
+    done
+}
+
+/// A line for one of several runs at once.
+fn lane_line(lane: &isolated::lanes::Lane) -> String {
+    let what = match (lane.exit_code, &lane.said) {
+        (None, _) => "would begin".to_owned(),
+        (Some(0), _) => "passed".to_owned(),
+        (Some(code), None) => format!("ended with exit code {code}"),
+        (Some(code), Some(said)) => format!("ended with exit code {code}: {}", escape(said)),
+    };
+    format!(
+        "run {}: {what} ({})\n",
+        lane.run_id,
+        escape(&lane.tasks.join(", "))
+    )
+}
+
+/// Supervises a run; one that has a work tree of its own reads its list of tasks where the command was called.
+fn supervise(
+    context: &mut Context,
+    args: &RunArgs,
+    own: Option<&(PathBuf, Isolated)>,
+    ui: &Ui,
+) -> Result<Reply> {
+    let called_in = own.map_or(Path::new(""), |(folder, _)| folder);
     let mut request = run::Request {
         iterations: args.iterations,
         until: args.until.clone(),
@@ -52,7 +110,9 @@ pub(super) fn run(context: &mut Context, args: &RunArgs, ui: &Ui) -> Result<Repl
         confine: args.confine.as_deref().map(confine),
         feedback: args.feedback.clone(),
         prompt: None,
-        tasks: args.tasks.clone(),
+        tasks: args.tasks.as_ref().map(|file| called_in.join(file)),
+        only: args.only.clone(),
+        isolated: own.map(|(_, isolated)| isolated.clone()),
         reserve: args.reserve,
         agent: args.agent.clone(),
         yolo: args.yolo,
@@ -96,7 +156,7 @@ pub(super) fn run(context: &mut Context, args: &RunArgs, ui: &Ui) -> Result<Repl
         digest: digest(ui, args.raw),
     };
     let mut driven = run::run(context, spec.clone(), &options);
-    while let Some(id) = series::taken_meanwhile(context, &driven)? {
+    while let Some(id) = run::series::taken_meanwhile(context, &driven)? {
         context.name_run(id);
         driven = run::run(context, spec.clone(), &options);
     }

@@ -8,7 +8,7 @@ use super::super::screens::{self, require_yes};
 use super::super::ui::{Paged, Reply, Ui, verb};
 use super::{chosen, ids};
 use crate::engine::base::clock;
-use crate::engine::{Context, Result, forget, remote, runs, vault};
+use crate::engine::{Context, Result, forget, isolated, remote, runs, vault};
 use crate::model::Timestamp;
 use crate::model::agent_record::short_count;
 use crate::policy::text::{beginning, count, escape, size};
@@ -46,10 +46,10 @@ pub(super) fn close(context: &Context, args: &CloseArgs) -> Result<Reply> {
 pub(super) fn close_chosen(context: &Context, chosen: &runs::Chosen) -> Result<Reply> {
     let closed = runs::close(context, chosen)?;
     if !context.dry_run() {
-        closed
-            .runs
-            .iter()
-            .for_each(|run| remote::release(context, &run.key, false));
+        for run in &closed.runs {
+            remote::release(context, &run.key, false);
+            isolated::tidy(context, &run.key);
+        }
     }
     let verb = verb(context, "Would close", "Closed");
     let mut text = String::new();

@@ -64,7 +64,11 @@ fn in_the_way(status: &status::Status) -> String {
         let why = escape(why);
         format!("No copy of the repository is kept outside of it: {why}.\n")
     });
-    unfinished.chain(off).chain(locked).collect()
+    let own = status.isolated.iter().map(|one| {
+        let (state, place) = (escape(&one.state), escape(&one.worktree));
+        format!("Isolated:   run {} ({state}) in {place}\n", one.key)
+    });
+    unfinished.chain(off).chain(locked).chain(own).collect()
 }
 
 /// What else there is to say of a state, and lines of what is going on or in the way.

@@ -294,6 +294,7 @@ mod tests {
             elsewhere: None,
             night: None,
             ended: Vec::new(),
+            isolated: Vec::new(),
             outlook: Outlook::default(),
             options: resume_options(&state, &run, Outlook::default(), &|words| {
                 Hint::recover(words)

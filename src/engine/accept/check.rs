@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use super::plan::Plan;
 use super::{Uncommitted, take};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::engine::isolated;
 use crate::engine::record::checkpoint;
 use crate::engine::record::run_settings::loops_of;
 use crate::engine::restore::request::{Commits, Options, RestoreRequest};
@@ -54,6 +55,10 @@ pub(super) fn check(planned: &Plan<'_>, commit: &ObjectId) -> Result<()> {
             .prepare
             .as_deref()
             .map_or(Ok(()), |line| prepare(context, line, &scratch.path()))?;
+        if run.spec.isolated.is_some() && request.prepare.is_none() {
+            let home = context.at(&context.repo()?.main_worktree())?;
+            isolated::furnish(&home, &scratch.path(), Show::PassthroughStderr)?;
+        }
         judge(&scratch.path())?
     };
     if let Some(code) = report.interrupted {

@@ -6,10 +6,12 @@
 mod check;
 mod choice;
 mod hooks;
+mod merge;
 mod plan;
 
 use std::collections::BTreeSet;
 
+use merge::{Onto, Way};
 use plan::{Plan, Step};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -57,6 +59,7 @@ pub(crate) enum Uncommitted {
 
 /// How a run is accepted.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Request {
     /// The run; `None` for the one that a command is about.
     pub run_id: Option<RunId>,
@@ -64,6 +67,8 @@ pub(crate) struct Request {
     pub per_iteration: bool,
     /// The branch that is begun for it.
     pub branch: Option<String>,
+    /// Of a run with a work tree of its own: its commits are made again on top of the branch, rather than merged onto it.
+    pub rebase: bool,
     /// The message.
     pub message: Option<String>,
     /// New files, or folders with new files, that are taken.
@@ -150,6 +155,10 @@ pub(crate) struct AcceptResult {
     pub changed_work: BTreeSet<RepoPath>,
     /// The run's versions of those, where the changes were put back.
     pub beside: Vec<RepoPath>,
+    /// How the commits of a run that had a work tree of its own got onto the branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["fast_forward", "merge", "rebase"]))]
+    pub merge: Option<&'static str>,
     /// As before in a dry run.
     pub head: AcceptedHead,
     /// The reference that retains commits of the run that were folded.
@@ -243,12 +252,17 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         context.check_writes("making commits")?;
         recovery::recover(context)?;
     }
-    let state = recovery::load_recovered(context)?;
+    let mut state = recovery::load_recovered(context)?;
     let ids = Chosen::Ids(request.run_id.iter().cloned().collect()).of(context, &state)?;
     let Some(key) = ids.first() else {
         return Err(Error::new(ErrorKind::RunNotFound, "no run"));
     };
-    let run = run_of(&state, key)?;
+    let mut run = run_of(&state, key)?;
+    if !context.dry_run() && run.spec.isolated.is_some() {
+        merge::settle(context, &run)?;
+        state = recovery::load_recovered(context)?;
+        run = run_of(&state, key)?;
+    }
     refuse_driven(context, &run)?;
     if let Some(other) = state
         .runs_of(&context.worktree_id())
@@ -279,6 +293,15 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     }
     let is_done = !context.dry_run();
     let _driving = is_done.then(|| Driving::take(context, key)).transpose()?;
+    let onto = if is_rest || request.branch.is_some() {
+        None
+    } else {
+        Onto::of(context, &state, &run, request.rebase)?
+    };
+    if request.rebase && onto.is_none() {
+        let message = "--rebase is for a run that was begun with --isolated, on a branch";
+        return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["accept", "--help"])));
+    }
     let planned = if is_rest {
         plan::rest(context, &state, &run, request)?
     } else {
@@ -287,13 +310,19 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     let Rehearsed {
         commits,
         trees,
-        has_new,
+        mut has_new,
         mut journal,
-    } = rehearse(&state, &planned)?;
+        how,
+    } = rehearse(&state, &planned, onto.as_ref())?;
+    if let Some(onto) = &onto {
+        has_new |= onto.lacks(planned.head.commit.as_ref())?;
+    }
     let mut result = planned.result.clone();
+    result.merge = how.filter(|_| has_new);
     if context.dry_run() {
-        let changed = !commits.is_empty();
-        result.branch = planned.new_branch.clone().or(result.branch);
+        let changed = has_new;
+        let branch = planned.new_branch.clone().or(result.branch);
+        result.branch = onto.map(|onto| onto.branch).or(branch);
         result.commits = commits;
         result.kept_ref = planned.kept.clone().filter(|_| changed);
         return Ok(Accepted::new(context, run, changed, result));
@@ -326,7 +355,12 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         return Ok(Accepted::new(context, run, false, result));
     };
     let as_is = own_work.done.as_ref().unwrap_or(&safety);
-    let concluded = conclude(&planned, (&safety, as_is), &trees, &mut journal);
+    let concluded = conclude(
+        &planned,
+        (&safety, as_is),
+        (&trees, onto.as_ref()),
+        &mut journal,
+    );
     if concluded.is_err() && !repo.has_commit_journal() {
         own_work.take_back(context)?;
     }
@@ -337,6 +371,9 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     result.ticked = tidy_up(context, &run);
     result.branch = repo.head()?.branch;
     result.commits = commits;
+    if let Some(onto) = onto {
+        (result.branch, result.head.before) = (Some(onto.branch), Some(onto.tip));
+    }
     result.head.after = journal.commits.last().cloned();
     result.kept_ref = journal.kept;
     Ok(Accepted::new(context, run, true, result))
@@ -347,7 +384,7 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
 fn conclude(
     planned: &Plan<'_>,
     (safety, as_is): (&Checkpoint, &Checkpoint),
-    trees: &[ObjectId],
+    (trees, onto): (&[ObjectId], Option<&Onto<'_>>),
     journal: &mut CommitJournal,
 ) -> Result<(Vec<AcceptedCommit>, Run)> {
     let (context, key) = (planned.context, &planned.run.key);
@@ -359,11 +396,20 @@ fn conclude(
         None
     };
     let mut put = || {
-        let (commits, staged) = make(planned, trees, &staging, saved.as_ref())?;
+        let (mut commits, staged) = make(planned, trees, &staging, saved.as_ref())?;
         journal.commits = commits
             .iter()
             .filter_map(|made| made.commit.clone())
             .collect();
+        let last = journal.commits.last().or(planned.base.as_ref());
+        let way = onto.zip(last);
+        let way = way.map(|(onto, last)| onto.merge(planned.run, &staging, last));
+        let way = way.transpose()?;
+        if let Some(way) = &way {
+            publish(context, &staging)?;
+            journal.commits.clone_from(&way.commits);
+            commits = merged(context, way, commits)?;
+        }
         journal.seen.get_or_insert_default().extend(staged);
         // The rest was checked with what was committed first.
         if planned.request.checks
@@ -384,6 +430,9 @@ fn conclude(
         if !hooks::changed(saved.as_ref())?.is_empty() {
             let description = "Accepted, as the commit hooks left it";
             take(context, key, description, trigger::OPERATION)?;
+        }
+        if let Some((onto, way)) = onto.zip(way.as_ref()) {
+            return Ok((commits, onto.put(planned, way)?));
         }
         // By what `undo` takes it back.
         journal.operation = Some(Box::new(Operation {
@@ -407,6 +456,37 @@ fn conclude(
         hooks::give_back(context, as_is)?;
     }
     concluded
+}
+
+/// What came onto the branch: the run's commits where they are on it, else those that were made of them.
+fn merged(
+    context: &Context,
+    way: &Way,
+    mut commits: Vec<AcceptedCommit>,
+) -> Result<Vec<AcceptedCommit>> {
+    if way.how == "rebase" {
+        commits.clear();
+    }
+    let is_known = |id: &ObjectId| {
+        commits
+            .iter()
+            .any(|known| known.commit.as_ref() == Some(id))
+    };
+    let mut others = Vec::new();
+    for id in way.commits.iter().filter(|id| !is_known(id)) {
+        others.push(AcceptedCommit {
+            commit: Some(id.clone()),
+            subject: context.repo()?.about_commit(id)?.1,
+            iteration: None,
+            files: BTreeSet::new(),
+        });
+    }
+    match way.how {
+        // The run's own come first.
+        "fast_forward" => others.extend(commits),
+        _ => others.splice(0..0, commits).for_each(drop),
+    }
+    Ok(others)
 }
 
 /// What the run made of a person's own work, as a patch.
@@ -457,10 +537,12 @@ struct Rehearsed {
     has_new: bool,
     /// What is to be written of it, without its commits.
     journal: CommitJournal,
+    /// How they would get onto the branch of a run that had a work tree of its own.
+    how: Option<&'static str>,
 }
 
 /// What the commits would be; refuses what would commit a person's own work, or anything that was not accepted.
-fn rehearse(state: &State, planned: &Plan<'_>) -> Result<Rehearsed> {
+fn rehearse(state: &State, planned: &Plan<'_>, onto: Option<&Onto<'_>>) -> Result<Rehearsed> {
     let context = planned.context;
     let repo = context.repo()?;
     let staging = Staging::new(repo, context.dry_run())?;
@@ -501,11 +583,16 @@ fn rehearse(state: &State, planned: &Plan<'_>) -> Result<Rehearsed> {
         }
     }
     plan::refuse_staged(staged)?;
+    let way = onto.map(|onto| {
+        let last = staging.commit(&last, planned.base.as_ref(), "rehearsal")?;
+        onto.rehearse(&staging, (&last, planned.base.as_ref()))
+    });
     Ok(Rehearsed {
         commits,
         trees,
         has_new: !new.is_empty(),
         journal,
+        how: way.transpose()?,
     })
 }
 

@@ -168,9 +168,24 @@ pub(crate) fn changed_settings(context: &Context, key: &RunKey, iteration: u32) 
         return Vec::new();
     };
     let changed = repo.changed_settings(&key.to_string(), iteration);
-    changed.unwrap_or_else(|error| {
+    let mut changed = changed.unwrap_or_else(|error| {
         tracing::warn!(%error, "what the attempt changed of git's settings is not known");
         Vec::new()
+    });
+    if is_isolated(context, key) {
+        // As the user does who switches branches, or whose git collects garbage.
+        changed.retain(|name| name != ".git/info/refs" && !name.starts_with("branch."));
+    }
+    changed
+}
+
+/// Whether a user goes on beside the run, with the same settings and hooks: they may be theirs.
+fn is_isolated(context: &Context, key: &RunKey) -> bool {
+    let state = context.load().map(|loaded| loaded.state);
+    state.is_ok_and(|state| {
+        state
+            .run(key)
+            .is_some_and(|run| run.spec.isolated.is_some())
     })
 }
 
@@ -184,13 +199,17 @@ pub(crate) fn put_settings_back(context: &Context, key: &RunKey) -> Option<Vec<u
     before.filter(|before| now.as_ref() != Some(before))
 }
 
-/// Puts back what a run changed of them and returns it. All work trees share them: nothing is done while another run is at work.
+/// Puts back what a run changed of them and returns it. All work trees share them: nothing is done while another run is at work,
+/// nor of a run beside which a user went on.
 pub(crate) fn put_back(context: &Context, key: &RunKey, which: GitChanges) -> Vec<String> {
     let is_other = |run: &&Run| {
         run.key != *key && !run.status.has_ended() && runs::driver(context.store(), run).is_some()
     };
     let put_all = || -> Result<Vec<String>> {
-        if !context.has_git() || context.load()?.state.runs.iter().any(|run| is_other(&run)) {
+        if !context.has_git()
+            || is_isolated(context, key)
+            || context.load()?.state.runs.iter().any(|run| is_other(&run))
+        {
             return Ok(Vec::new());
         }
         Ok(context.repo()?.put_settings_back(&key.to_string(), which)?)

@@ -27,7 +27,7 @@ use crate::git::program::CommitJournal;
 use crate::git::repo::CheckpointRef;
 use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::trigger;
-use crate::model::{Checkpoint, Event, Hint, Payload, Run, RunKey, RunStatus, State};
+use crate::model::{Checkpoint, Event, Hint, ObjectId, Payload, Run, RunKey, RunStatus, State};
 use crate::os::processes::boot_id;
 use crate::store::salvage;
 
@@ -391,15 +391,25 @@ fn finish_commits(context: &Context, lock: &WorktreeLock, journal: &CommitJourna
     Ok(run)
 }
 
-/// Records that a run was accepted with nothing to commit.
-pub(in crate::engine) fn record_empty(context: &Context, key: &RunKey) -> Result<Run> {
+/// Records what a run was accepted as, where nothing but its branch had to move.
+pub(in crate::engine) fn record_commits(
+    context: &Context,
+    key: &RunKey,
+    commits: &[ObjectId],
+    left_out: bool,
+) -> Result<Run> {
     let payload = Payload::RunAccepted {
-        commits: Vec::new(),
+        commits: commits.to_vec(),
         kept: None,
-        left_out: false,
+        left_out,
         operation: None,
     };
     record_accepted(context, key, payload)
+}
+
+/// Records that a run was accepted with nothing to commit.
+pub(in crate::engine) fn record_empty(context: &Context, key: &RunKey) -> Result<Run> {
+    record_commits(context, key, &[], false)
 }
 
 fn record_accepted(context: &Context, key: &RunKey, payload: Payload) -> Result<Run> {

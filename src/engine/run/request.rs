@@ -14,7 +14,7 @@ use crate::engine::{checkpoint, trust};
 use crate::model::agent_record::AgentKind;
 use crate::model::checkpoint::CapturedTotals;
 use crate::model::run::{OnFailure, SessionMode};
-use crate::model::spec::{Confine, Launch, PromptMode};
+use crate::model::spec::{Confine, Isolated, Launch, PromptMode};
 use crate::model::{CheckKind, FeedbackLoop, Hint, RunSpec};
 use crate::policy::classify::guess_loop;
 use crate::policy::settings::{AUTO, AgentProfile, CommandLine, Settings};
@@ -36,6 +36,10 @@ pub(crate) struct Request {
     pub prompt: Option<String>,
     /// The file of a list of tasks.
     pub tasks: Option<PathBuf>,
+    /// Those of its tasks that are this run's; all without any.
+    pub only: Vec<String>,
+    /// The work tree that was made for the run.
+    pub isolated: Option<Isolated>,
     /// Percent of a limit that is left for others.
     pub reserve: Option<u8>,
     pub agent: Option<String>,
@@ -80,7 +84,7 @@ impl Request {
         let feedback = typed_checks(context, &self.feedback)?;
         let tasks = self.tasks.as_ref();
         let tasks = tasks
-            .map(|file| tasks::of_file(context, file))
+            .map(|file| tasks::of_file(context, file, &self.only))
             .transpose()?;
         let iterations_total = match (self.iterations, &self.until, &tasks) {
             (.., Some(list)) => Some(list.count()),
@@ -131,6 +135,7 @@ impl Request {
             iterations_total,
             prompt,
             tasks,
+            isolated: self.isolated.clone(),
             reserve: self.reserve,
             until: self.until.clone(),
             fallback_dir: folder(self.fallback.is_some()),

@@ -30,12 +30,13 @@ pub(super) enum ChangedBy {
 ///
 /// # Errors
 /// The file cannot be read, is none, or has no open task (2).
-pub(super) fn of_file(context: &Context, path: &Path) -> Result<TaskList> {
+pub(crate) fn of_file(context: &Context, path: &Path, only: &[String]) -> Result<TaskList> {
     let place = context.cwd().join(path);
     let refused =
         |message| Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"]));
     let listed = read(&place, path).map_err(refused)?;
-    let tasks = order(path, listed.open, &listed.done).map_err(refused)?;
+    let mut tasks = order(path, listed.open, &listed.done).map_err(refused)?;
+    tasks.retain(|task| only.is_empty() || only.contains(&task.id));
     if tasks.is_empty() {
         let message = format!("{} has no open task", path.display());
         return Err(refused(message));
@@ -45,6 +46,7 @@ pub(super) fn of_file(context: &Context, path: &Path) -> Result<TaskList> {
         file: FolderId::of(within),
         tasks,
         to_review: Vec::new(),
+        is_part: !only.is_empty(),
     })
 }
 
@@ -125,7 +127,7 @@ pub(super) fn before_attempt(context: &Context, run: Run, goes_on: bool) -> Resu
 
 /// Reads the list of a run again, and records what was added to it.
 pub(super) fn follow(context: &Context, mut run: Run, by: ChangedBy) -> Result<Run> {
-    let Some(list) = run.spec.tasks.clone() else {
+    let Some(list) = run.spec.tasks.clone().filter(|list| !list.is_part) else {
         return Ok(run);
     };
     let more = match additions(context, &list, by) {

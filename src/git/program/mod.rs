@@ -7,6 +7,8 @@
 //! This room and [`remote`](super::remote) are the ones that start a program.
 
 mod conclude;
+mod linked;
+mod merge;
 mod scratch;
 mod staging;
 
@@ -90,6 +92,16 @@ const CONFIGURED: [&str; 8] = [
 impl Call<'_> {
     /// Runs git to its end; what it prints on stdout, or an error with what it says.
     pub(super) fn run<S: AsRef<OsStr>>(&self, words: &[S], input: &[u8]) -> Result<Vec<u8>> {
+        self.run_until(words, input, 0).map(|(_, out)| out)
+    }
+
+    /// [`Self::run`] of a command that answers by its exit code, which is at most `most` then.
+    pub(super) fn run_until<S: AsRef<OsStr>>(
+        &self,
+        words: &[S],
+        input: &[u8],
+        most: i32,
+    ) -> Result<(i32, Vec<u8>)> {
         let what = words
             .iter()
             .map(AsRef::as_ref)
@@ -125,8 +137,8 @@ impl Call<'_> {
             child.wait_with_output()
         });
         let output = output.map_err(failed)?;
-        if output.status.success() {
-            return Ok(output.stdout);
+        if let Some(code) = output.status.code().filter(|code| *code <= most) {
+            return Ok((code, output.stdout));
         }
         let said = String::from_utf8_lossy(&output.stderr);
         let said = if said.trim().is_empty() {

@@ -18,7 +18,7 @@ use crate::git::base::{At as _, Error, Result, paths};
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::odb::database::Database;
 use crate::git::repo::repository::Repo;
-use crate::model::{Entry, EntryKind, ObjectId, RepoPath};
+use crate::model::{Entry, EntryKind, ObjectId, RepoPath, Snapshot};
 
 /// What the names of such work trees begin with.
 const PREFIX: &str = "recover-bisect-";
@@ -89,11 +89,7 @@ impl<'r> Scratch<'r> {
         let snapshot = stored.snapshot(self.repo)?;
         let database = Database::open(self.repo)?;
         let root = self.path();
-        for path in snapshot.entries.keys() {
-            if let Some(reason) = paths::unsafe_path(path) {
-                return Err(Error::unsafe_path(path, reason));
-            }
-        }
+        refuse_unsafe(&snapshot)?;
         let gone: Vec<RepoPath> = self
             .shown
             .keys()
@@ -118,14 +114,7 @@ impl<'r> Scratch<'r> {
         }
         let mut folders = BTreeSet::new();
         for (path, entry) in &snapshot.entries {
-            for folder in path
-                .ancestors()
-                .filter(|folder| !folders.contains(folder))
-                .collect::<Vec<_>>()
-            {
-                make_folder(&folder.below(&root))?;
-                folders.insert(folder);
-            }
+            make_folders(&root, path, &mut folders)?;
             let place = path.below(&root);
             let is_right = matches!(self.shown.get(path), Some((shown, stat))
                 if shown == entry && stat.is_some() && *stat == stat_of(&place));
@@ -169,6 +158,39 @@ impl<'r> Scratch<'r> {
         let tree = tree.map_or("--empty", |commit| commit.0.as_str());
         self.git(&text, &["read-tree", tree])
     }
+}
+
+fn refuse_unsafe(snapshot: &Snapshot) -> Result<()> {
+    let reason = |path| Some((path, paths::unsafe_path(path)?));
+    match snapshot.entries.keys().find_map(reason) {
+        Some((path, reason)) => Err(Error::unsafe_path(path, reason)),
+        None => Ok(()),
+    }
+}
+
+/// Makes the folders above a path that are not among those that were made.
+fn make_folders(root: &Path, path: &RepoPath, made: &mut BTreeSet<RepoPath>) -> Result<()> {
+    let above: Vec<RepoPath> = path.ancestors().filter(|one| !made.contains(one)).collect();
+    for folder in above {
+        make_folder(&folder.below(root))?;
+        made.insert(folder);
+    }
+    Ok(())
+}
+
+/// Writes all files of a snapshot, byte for byte, into a folder that has none of them.
+pub(super) fn write_all(repo: &Repo, root: &Path, snapshot: &Snapshot) -> Result<()> {
+    refuse_unsafe(snapshot)?;
+    let (database, mut folders) = (Database::open(repo)?, BTreeSet::new());
+    for (path, entry) in &snapshot.entries {
+        make_folders(root, path, &mut folders)?;
+        write(&database, &path.below(root), entry)?;
+    }
+    for (path, mode) in snapshot.dirs.iter().rev() {
+        let place = path.below(root);
+        fs::set_permissions(&place, fs::Permissions::from_mode(*mode)).at(&place)?;
+    }
+    Ok(())
 }
 
 impl Drop for Scratch<'_> {

@@ -27,7 +27,7 @@ use crate::model::{Entry, EntryKind, ObjectId, RepoPath};
 /// when this is dropped, and what a kill leaves of it with the next lock of the work tree.
 #[derive(Debug)]
 pub(crate) struct Staging<'r> {
-    repo: &'r Repo,
+    pub(super) repo: &'r Repo,
     folder: Folder,
 }
 
@@ -94,7 +94,7 @@ impl<'r> Staging<'r> {
     }
 
     /// Where git works, and where it keeps what it writes.
-    fn environment(&self, workdir: &Path) -> Vec<(OsString, OsString)> {
+    pub(super) fn environment(&self, workdir: &Path) -> Vec<(OsString, OsString)> {
         let mut env = place(self.repo, workdir, &self.part("index"));
         env.push(("GIT_OBJECT_DIRECTORY".into(), self.part("objects").into()));
         let mut real = self.repo.common_dir().join("objects").into_os_string();
@@ -113,7 +113,7 @@ impl<'r> Staging<'r> {
         env
     }
 
-    fn git<S: AsRef<OsStr>>(&self, words: &[S], input: &[u8]) -> Result<Vec<u8>> {
+    pub(super) fn git<S: AsRef<OsStr>>(&self, words: &[S], input: &[u8]) -> Result<Vec<u8>> {
         self.git_in(self.repo.workdir(), words, input)
     }
 
@@ -261,14 +261,14 @@ impl<'r> Staging<'r> {
     }
 
     /// Makes a commit, signed where the user's commits are.
-    pub(crate) fn commit(
+    pub(crate) fn commit<'p>(
         &self,
         tree: &ObjectId,
-        parent: Option<&ObjectId>,
+        parents: impl IntoIterator<Item = &'p ObjectId>,
         message: &str,
     ) -> Result<ObjectId> {
         let mut words = vec!["commit-tree", tree.0.as_str()];
-        if let Some(parent) = parent {
+        for parent in parents {
             words.extend(["-p", parent.0.as_str()]);
         }
         if self.repo.signs_commits() {
@@ -676,7 +676,7 @@ fn nul_separated<'p>(paths: impl Iterator<Item = &'p RepoPath>) -> Vec<u8> {
         .collect()
 }
 
-fn object_id(printed: &[u8]) -> ObjectId {
+pub(super) fn object_id(printed: &[u8]) -> ObjectId {
     ObjectId(String::from_utf8_lossy(printed).trim().to_owned())
 }
 

@@ -14,8 +14,9 @@ pub(crate) use retry::{
 };
 pub(crate) use run::{
     AUTO, AgentProfile, ChecksSettings, ColorWhen, CommandLine, CooldownSettings, FilteredFiles,
-    Leftovers, ManualFixSettings, NotifyEvent, NotifySettings, OtelSettings, RemoteMode,
-    RemoteSettings, RollbackSettings, RunSettings, RunnerSettings, SafeMode, UiSettings,
+    IsolatedSettings, Leftovers, ManualFixSettings, NotifyEvent, NotifySettings, OtelSettings,
+    RemoteMode, RemoteSettings, RollbackSettings, RunSettings, RunnerSettings, SafeMode,
+    UiSettings,
 };
 pub(crate) use storage::{
     AcceptSettings, CaptureSettings, CheckpointSettings, DEFAULT_LANE_FILE, MemorySettings,
@@ -66,6 +67,8 @@ pub struct Settings {
     pub runner: RunnerSettings,
     /// One supervised run.
     pub run: RunSettings,
+    /// The work tree of a run with --isolated, beside what git has of it.
+    pub isolated: IsolatedSettings,
     /// What is checked besides the exit codes of the feedback commands.
     pub checks: ChecksSettings,
     /// What is masked wherever it is shown, beside the usual secrets; every file adds to it.

@@ -212,6 +212,19 @@ impl Default for RunSettings {
     }
 }
 
+/// What a work tree of a run's own gets beside what git has of it, before the run begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IsolatedSettings {
+    /// Files and folders that git ignores and that are copied into it, in no time where the file system clones files.
+    #[schemars(extend("kind" = "below"), example = ["node_modules", ".venv"])]
+    pub copy: Vec<String>,
+    /// Those that are links to yours instead: what the run writes there, it writes to yours, and no checkpoint has it.
+    #[schemars(extend("kind" = "below"))]
+    pub share: Vec<String>,
+    /// A shell command that is run in it then, such as the installation of dependencies.
+    pub setup: Option<String>,
+}
+
 /// What is examined beside the feedback loops' exit codes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChecksSettings {

@@ -15,6 +15,7 @@ pub mod given_up_iterations;
 pub mod guard;
 pub mod heartbeat;
 pub mod inside_an_attempt;
+mod isolated;
 pub mod killed;
 pub mod limits;
 pub mod liveness;

@@ -611,7 +611,12 @@ impl Context {
             max_untracked_files: settings.max_untracked_files.saturating_mul(factor),
             max_untracked_bytes: settings.max_untracked_bytes.saturating_mul(factor),
             include: settings.include.clone(),
-            exclude: settings.exclude.clone(),
+            exclude: settings
+                .exclude
+                .iter()
+                .chain(self.shared())
+                .cloned()
+                .collect(),
             editor_temp_globs: Vec::new(),
             excluded_dirs: [self.store().dir(), self.store().lane_file()]
                 .map(Path::to_owned)
@@ -621,6 +626,20 @@ impl Context {
             publish_incrementally: false,
             tracked_only: self.setup.allow_home,
             before: None,
+        }
+    }
+
+    /// What this work tree shares with another one, where it is one that was made for a run.
+    fn shared(&self) -> &[String] {
+        let shared = &self.settings().isolated.share;
+        let is_made = || {
+            let made = self.user_state_home()?.join("recover/worktrees");
+            Some(self.worktree().starts_with(plain_path(&made)))
+        };
+        if !shared.is_empty() && is_made().unwrap_or(false) {
+            shared
+        } else {
+            &[]
         }
     }
 
