@@ -3,6 +3,7 @@
 //! A reader takes only what the program says of itself (its terminal record and its API errors). Tool results and the
 //! model's prose pass by unread, whatever they quote. Records may be cut: lines that do not parse are skipped.
 
+pub(crate) mod acp;
 mod aider;
 mod claude;
 mod codex;
@@ -42,6 +43,7 @@ pub fn read(kind: AgentKind, stdout: &[u8], stderr: &[u8]) -> AgentRecord {
         AgentKind::Gemini => gemini::read(stdout, stderr),
         AgentKind::Opencode => opencode::read(stdout),
         AgentKind::Aider => aider::read(stdout),
+        AgentKind::Acp => acp::read(stdout),
     };
     record.answered |= record.is_success || record.tokens.is_some_and(|used| used.output > 0);
     if record.tokens.is_none() && record.answered && kind.tells_tokens() {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{count, items, kind_of, objects, text, text_at};
+use super::{acp, count, items, kind_of, objects, text, text_at};
 use crate::model::agent_record::{AgentKind, Tokens, is_session_id};
 use crate::policy::text::{escape, escape_lines};
 
@@ -31,6 +31,7 @@ const TELLING: [&str; 12] = [
 type Observer = Box<dyn FnMut(AgentKind, &Value) + Send>;
 
 /// What the stream of one attempt said so far.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Stream {
     kind: Option<AgentKind>,
     /// The line that has not ended.
@@ -46,6 +47,10 @@ pub struct Stream {
     unknown: usize,
     /// Text was shown that did not end its line.
     is_open: bool,
+    /// What comes is new, and not what was said in a session before.
+    is_new: bool,
+    /// The call of a tool that was shown last, where several records are about one.
+    call: Option<String>,
     observer: Option<Observer>,
 }
 
@@ -61,6 +66,8 @@ impl Stream {
             answers: 0,
             unknown: 0,
             is_open: false,
+            is_new: kind != Some(AgentKind::Acp),
+            call: None,
             observer: None,
         }
     }
@@ -142,6 +149,10 @@ impl Stream {
             return;
         };
         self.kind = Some(kind);
+        self.is_new |= acp::opens(&record);
+        if !self.is_new && acp::is_update(&record) {
+            return;
+        }
         // An error of the API is given in the place of an answer, too.
         if is_answer(kind, &record) && record.get("error").is_none() {
             self.answers += 1;
@@ -152,19 +163,27 @@ impl Stream {
         if let Some(session) = session_of(&record).filter(|session| is_session_id(session)) {
             self.session = Some(session.to_owned());
         }
-        if kind == AgentKind::Gemini
-            && text(&record, "type") == Some("message")
-            && record.get("delta").is_some()
-        {
-            // Its text comes in pieces.
-            if text(&record, "role") == Some("assistant") {
-                let said = escape_lines(text(&record, "content").unwrap_or_default());
-                self.is_open = !said.is_empty() && !said.ends_with('\n');
-                shown.extend_from_slice(said.as_bytes());
+        if let Some(piece) = piece(kind, &record) {
+            let mut said = escape_lines(piece);
+            if kind == AgentKind::Acp && acp::is_note(piece) {
+                self.close(shown);
+                said.push('\n');
             }
+            self.is_open = !said.is_empty() && !said.ends_with('\n');
+            shown.extend_from_slice(said.as_bytes());
             return;
         }
-        for line in lines_of(kind, &record) {
+        let called = (kind == AgentKind::Acp)
+            .then(|| acp_call(&record))
+            .flatten();
+        if let Some((id, _)) = &called {
+            if self.call.as_ref() == Some(id) {
+                return;
+            }
+            self.call = Some(id.clone());
+        }
+        let lines = called.map_or_else(|| lines_of(kind, &record), |(_, line)| vec![line]);
+        for line in lines {
             self.close(shown);
             shown.extend_from_slice(line.as_bytes());
             shown.push(b'\n');
@@ -191,8 +210,16 @@ pub(super) struct Estimate {
 
 impl Estimate {
     pub(super) fn take(&mut self, kind: AgentKind, record: &Value) {
-        let size = record.to_string().len() as u64 / BYTES_A_TOKEN;
-        if is_answer(kind, record) {
+        let is_acp = kind == AgentKind::Acp;
+        let size = if is_acp {
+            acp::size(record)
+        } else {
+            record.to_string().len()
+        };
+        let size = size as u64 / BYTES_A_TOKEN;
+        let is_piece = is_acp && acp::piece(record).is_some();
+        let is_last = is_acp && acp::answers(record) == Some(acp::PROMPT);
+        if is_answer(kind, record) && !is_piece || is_last {
             let sum = Tokens::new(0, size, self.before, 0) + self.used.unwrap_or_default();
             self.used = Some(sum);
         }
@@ -224,12 +251,33 @@ fn is_answer(kind: AgentKind, record: &Value) -> bool {
         }
         AgentKind::Opencode => matches!(what, "text" | "tool_use"),
         AgentKind::Copilot => what == "assistant.message",
+        AgentKind::Acp => {
+            let is_call = acp::update(record).is_some_and(|(what, _)| what == "tool_call");
+            is_call || acp::piece(record).is_some_and(|piece| !acp::is_note(piece))
+        }
         AgentKind::Aider => false,
+    }
+}
+
+/// A piece of a text of the model, where that comes in pieces.
+fn piece(kind: AgentKind, record: &Value) -> Option<&str> {
+    match kind {
+        AgentKind::Gemini if record.get("delta").is_some() => {
+            let is_message = text(record, "type") == Some("message");
+            let is_models = text(record, "role") == Some("assistant");
+            let said = text(record, "content").filter(|_| is_models);
+            is_message.then(|| said.unwrap_or_default())
+        }
+        AgentKind::Acp => acp::piece(record),
+        _ => None,
     }
 }
 
 /// The id under which the program can go on.
 fn session_of(record: &Value) -> Option<&str> {
+    if record.get("jsonrpc").is_some() {
+        return acp::session_of(record);
+    }
     text(record, "type")?;
     let nested = record.get("data").and_then(|data| text(data, "sessionId"));
     ["session_id", "thread_id", "sessionID", "sessionId"]
@@ -248,6 +296,7 @@ fn lines_of(kind: AgentKind, record: &Value) -> Vec<String> {
         AgentKind::Gemini => gemini(name, what, record),
         AgentKind::Opencode => opencode(name, what, record),
         AgentKind::Copilot => copilot(name, what, record),
+        AgentKind::Acp => acp(name, record),
         AgentKind::Aider => Vec::new(),
     }
 }
@@ -373,6 +422,55 @@ fn copilot(name: &str, what: &str, record: &Value) -> Vec<String> {
         }
         "session.error" => text(data, "message").map(|message| ended(name, message)),
         _ => None,
+    };
+    line.into_iter().collect()
+}
+
+/// A call of a tool that has not ended, in a line, once a record says what it is about.
+fn acp_call(record: &Value) -> Option<(String, String)> {
+    let update = acp::call(record)?;
+    let id = text(update, "toolCallId")?.to_owned();
+    let (kind, status) = (
+        text(update, "kind").unwrap_or("tool"),
+        text(update, "status"),
+    );
+    if matches!(status, Some("completed" | "failed")) {
+        return None;
+    }
+    let input = update.get("rawInput");
+    let is_told = |input: &Value| TELLING.iter().any(|name| text(input, name).is_some());
+    if input.is_some_and(is_told) {
+        return Some((id, call(kind, input)));
+    }
+    let place = text_at(update, "/locations/0/path").filter(|_| kind != "execute");
+    let is_asked = record.get("id").is_some() || status == Some("in_progress");
+    let title = text(update, "title").filter(|_| is_asked);
+    Some((id, call_line(kind, place.or(title)?)))
+}
+
+fn acp(name: &str, record: &Value) -> Vec<String> {
+    let line = match acp::update(record) {
+        Some((_, update)) if text(update, "status") == Some("failed") => {
+            let said = items(update, "/content").find_map(|part| text_at(part, "/content/text"));
+            Some(format!("  failed: {}", one_line(said.unwrap_or_default())))
+        }
+        Some(("plan", update)) => {
+            let entries = || items(update, "/entries");
+            let is =
+                |status: &'static str| move |entry: &&Value| text(entry, "status") == Some(status);
+            let done = entries().filter(is("completed")).count();
+            let at = entries().find(is("in_progress"));
+            let at = at
+                .and_then(|entry| text(entry, "content"))
+                .unwrap_or_default();
+            Some(format!(
+                "[plan, {done} of {} done: {}]",
+                entries().count(),
+                one_line(at)
+            ))
+        }
+        Some(_) => None,
+        None => acp::refusal(record).map(|(message, _)| ended(name, &message)),
     };
     line.into_iter().collect()
 }
@@ -513,6 +611,26 @@ a warning of its own
             shown(None, opencode).0,
             "> edit: a.rs\n[opencode: Overloaded]\n"
         );
+    }
+
+    #[test]
+    fn of_a_protocol_a_call_is_one_line_and_what_was_said_before_is_none() {
+        let lines = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Before."}}}}
+{"jsonrpc":"2.0","id":2,"result":{}}
+{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"Shell","kind":"execute","status":"pending","rawInput":{}}}}
+{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s-1","toolCall":{"toolCallId":"c","title":"ls (Run it)","kind":"execute","status":"pending","rawInput":{"command":"ls"}}}}
+{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","kind":"execute","status":"in_progress","rawInput":{"command":"ls"}}}}
+{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"failed","content":[{"type":"content","content":{"type":"text","text":"no\nway"}}]}}}
+{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Do"}}}}
+{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"ne."}}}}
+{"jsonrpc":"2.0","id":3,"error":{"code":429,"message":"Too many"}}
+"#;
+        let (text, session) = shown(Some(AgentKind::Acp), lines);
+        assert_eq!(
+            text,
+            "> execute: ls\n  failed: no way\nDone.\n[acp: Too many]\n"
+        );
+        assert_eq!(session.as_deref(), Some("s-1"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::stream::{Estimate, call};
-use super::{items, read, text, text_at};
+use super::{acp, items, read, text, text_at};
 use crate::model::agent_record::{AgentKind, AgentRecord};
 
 /// A call that is over later than this after the one before it repeats nothing: whatever it waits for may still come.
@@ -130,7 +130,7 @@ impl Used {
         trim(&mut record);
         let text = record.to_string();
         // A session's name is how some records are known for what they are.
-        let says = ["usage", "tokens", "cost", "thread_id"];
+        let says = ["usage", "tokens", "cost", "thread_id", "\"result\":"];
         if says.iter().any(|word| text.contains(word)) {
             self.records.extend_from_slice(text.as_bytes());
             self.records.push(b'\n');
@@ -218,6 +218,16 @@ fn events(kind: AgentKind, record: &Value) -> Vec<Event<'_>> {
             let result = [data("success"), data("result"), data("error")];
             vec![ended(text_at(record, "/data/toolCallId"), &result)]
         }
+        (AgentKind::Acp, _) => acp::call(record).map_or_else(Vec::new, |update| {
+            let id = text(update, "toolCallId");
+            let of = |name: &str| update.get(name);
+            if matches!(text(update, "status"), Some("completed" | "failed")) {
+                vec![ended(id, &[of("status"), of("content"), of("rawOutput")])]
+            } else {
+                let tool = text(update, "title").or(text(update, "kind"));
+                vec![begun(id, tool, of("rawInput"))]
+            }
+        }),
         _ => Vec::new(),
     };
     events.into_iter().flatten().collect()
@@ -275,6 +285,17 @@ mod tests {
                 json!({"type": "tool.execution_start", "data": {"toolCallId": "1", "toolName": "bash", "arguments": input}}),
                 json!({"type": "tool.execution_complete", "data": {"toolCallId": "1", "success": true, "result": {"content": said}}}),
             ],
+            AgentKind::Acp => {
+                let update = |update: Value| json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}});
+                vec![
+                    update(
+                        json!({"sessionUpdate": "tool_call", "toolCallId": "1", "title": "npm test", "kind": "execute", "status": "pending", "rawInput": input}),
+                    ),
+                    update(
+                        json!({"sessionUpdate": "tool_call_update", "toolCallId": "1", "status": "completed", "content": [{"type": "content", "content": {"type": "text", "text": said}}]}),
+                    ),
+                ]
+            }
             AgentKind::Aider => Vec::new(),
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! When a checkpoint is due, and the operations that count towards it (S10).
 
+use std::path::Path;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -12,10 +14,14 @@ use crate::engine::record::{events, lane, nested, select};
 use crate::engine::recovery;
 use crate::git::repo::CheckpointRef;
 use crate::model::checkpoint::{CapturedTotals, trigger};
+use crate::model::hook::ToolCall;
 use crate::model::{CaptureRules, Checkpoint, ObjectId, Payload, RunKey, Selector, State};
 use crate::policy::secrets::redact;
 
 pub(crate) use crate::engine::record::storage::Request;
+
+/// How long a description of a command may be.
+const LONGEST: usize = 80;
 
 /// How a checkpoint on request is taken, and when it is not: the run's latest one is the answer then.
 #[derive(Clone, Copy, Debug, Default)]
@@ -298,4 +304,21 @@ pub(crate) fn record_operation(context: &Context, key: &RunKey, name: &str) -> R
         announces_restore: false,
     };
     context.record(key, vec![payload])
+}
+
+/// What the checkpoint comes before. No secret, and no more than a line of it.
+pub(crate) fn text_before(context: &Context, call: &ToolCall) -> String {
+    let about = match (&call.path, &call.command) {
+        (Some(path), _) => Path::new(path)
+            .strip_prefix(context.worktree())
+            .map_or(path.clone(), |path| path.to_string_lossy().into_owned()),
+        (None, Some(command)) => command.split_whitespace().collect::<Vec<_>>().join(" "),
+        (None, None) => String::new(),
+    };
+    let about = redact(&about).into_owned();
+    let short: String = about.chars().take(LONGEST).collect();
+    let more = if short.len() < about.len() { "…" } else { "" };
+    format!("Before {} {short}{more}", call.name)
+        .trim_end()
+        .to_owned()
 }

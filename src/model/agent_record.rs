@@ -29,6 +29,8 @@ pub enum AgentKind {
     Copilot,
     /// aider, which writes no records at all.
     Aider,
+    /// Any agent that speaks the Agent Client Protocol.
+    Acp,
 }
 
 impl AgentKind {
@@ -37,7 +39,10 @@ impl AgentKind {
 
     /// Whether its records ever say what a run cost.
     pub fn tells_cost(self) -> bool {
-        matches!(self, Self::Claude | Self::Opencode | Self::Aider)
+        matches!(
+            self,
+            Self::Claude | Self::Opencode | Self::Aider | Self::Acp
+        )
     }
 
     /// Whether its records ever say how many tokens a run used.
@@ -49,13 +54,14 @@ impl AgentKind {
     pub fn from_name(name: &str) -> Option<Self> {
         let base = name.rsplit(['/', '\\']).next().unwrap_or(name);
         match base.to_ascii_lowercase().as_str() {
-            "claude" | "claude-code" => Some(Self::Claude),
-            "codex" => Some(Self::Codex),
+            "claude" | "claude-code" | "claude-code-acp" => Some(Self::Claude),
+            "codex" | "codex-acp" => Some(Self::Codex),
             "gemini" | "gemini-cli" => Some(Self::Gemini),
             "qwen" | "qwen-code" => Some(Self::Qwen),
             "copilot" => Some(Self::Copilot),
             "opencode" | "opencode-ai" => Some(Self::Opencode),
             "aider" | "aider-chat" => Some(Self::Aider),
+            "acp" => Some(Self::Acp),
             _ => None,
         }
     }

@@ -404,6 +404,9 @@ pub struct Launch {
     /// Whether all permissions are skipped.
     #[serde(default)]
     pub yolo: bool,
+    /// Whether it is driven by the Agent Client Protocol.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub acp: bool,
 }
 
 impl Launch {

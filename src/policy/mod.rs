@@ -4,6 +4,7 @@
 
 mod patterns;
 
+pub(crate) mod acp;
 pub(crate) mod bisection;
 pub(crate) mod changes;
 pub(crate) mod checkpoint_events;

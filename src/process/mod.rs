@@ -110,6 +110,8 @@ pub struct Supervised {
     pub env_remove: Vec<OsString>,
     /// What the child can read from its input, which is then closed; `None` is `/dev/null`. The child need not read it.
     pub stdin: Option<Vec<u8>>,
+    /// What it reads in place of that: the other end is held by whoever talks with it.
+    pub input: Option<Arc<File>>,
     /// How long the child may run, on a clock that stands still while the machine is suspended.
     pub deadline: Option<Duration>,
     /// How long the group may take to end after it was asked to, before it is killed.
@@ -147,6 +149,7 @@ impl Supervised {
             env_set: Vec::new(),
             env_remove: Vec::new(),
             stdin: None,
+            input: None,
             deadline: None,
             grace: Duration::from_secs(5),
             show: Show::default(),

@@ -35,7 +35,8 @@ impl Oversight {
         }
     }
 
-    pub(super) fn is_to_end(&self) -> bool {
+    /// Whether it is to end.
+    pub(crate) fn is_to_end(&self) -> bool {
         self.0.is_to_end.load(Ordering::Acquire)
     }
 

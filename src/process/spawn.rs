@@ -73,10 +73,11 @@ pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>
         command.env_remove(name);
     }
     let passthrough = spec.show.is_passthrough();
-    command.stdin(match &spec.stdin {
-        Some(_) => Stdio::piped(),
-        None if passthrough => Stdio::inherit(),
-        None => Stdio::null(),
+    command.stdin(match (&spec.input, &spec.stdin) {
+        (Some(input), _) => Stdio::from(input.try_clone()?),
+        (None, Some(_)) => Stdio::piped(),
+        (None, None) if passthrough => Stdio::inherit(),
+        (None, None) => Stdio::null(),
     });
     if !passthrough {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());

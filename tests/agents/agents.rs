@@ -24,6 +24,8 @@ pub enum Start {
     Npx,
     Script,
     Profile,
+    /// By name, over the Agent Client Protocol.
+    Acp,
     /// From a shell, as people read it: without records.
     Text,
 }
@@ -72,6 +74,7 @@ impl Agent for AgentKind {
             Self::Aider => {
                 "aider --no-pretty --no-check-update --yes-always --message-file \"$RECOVER_PROMPT_FILE\""
             }
+            Self::Acp => unreachable!("no program of its own"),
         }
     }
 
@@ -83,7 +86,7 @@ impl Agent for AgentKind {
             Self::Opencode => "opencode run",
             Self::Qwen => "qwen --approval-mode auto-edit",
             Self::Copilot => "copilot --no-ask-user --allow-tool=write",
-            Self::Aider => self.line(),
+            Self::Aider | Self::Acp => self.line(),
         }
     }
 
@@ -349,6 +352,7 @@ fn settle(agent: AgentKind, env: &mut TestEnv, url: &str) {
             ("COPILOT_MODEL", "stub".to_owned()),
             ("COPILOT_OFFLINE", "true".to_owned()),
         ]),
+        AgentKind::Acp => {}
         AgentKind::Aider => set.extend([
             ("OPENAI_API_BASE", format!("{url}/v1")),
             ("AIDER_MODEL", "openai/gpt-4o".to_owned()),
@@ -420,9 +424,11 @@ impl Place {
                 self.env.script("start-agent", &script);
                 vec!["./start-agent"]
             }
-            Start::Profile => Vec::new(),
+            Start::Profile | Start::Acp => Vec::new(),
         };
-        if start == Start::Profile {
+        if start == Start::Acp {
+            words.extend(["--agent", acp_name(self.agent)]);
+        } else if start == Start::Profile {
             // What the machine's own sandbox allows is not asked here.
             if self.agent == AgentKind::Codex {
                 words.push("--yolo");
@@ -480,6 +486,17 @@ impl Place {
             .last()
             .and_then(|asked| asked.user_texts().pop())
             .unwrap_or_default()
+    }
+}
+
+/// The agent, driven by the Agent Client Protocol.
+fn acp_name(agent: AgentKind) -> &'static str {
+    match agent {
+        AgentKind::Gemini => "acp:gemini",
+        AgentKind::Opencode => "acp:opencode",
+        AgentKind::Qwen => "acp:qwen",
+        AgentKind::Copilot => "acp:copilot",
+        other => panic!("{other:?} has no adapter here"),
     }
 }
 
@@ -602,7 +619,7 @@ pub fn failed_check(agent: AgentKind, folder: &Path, start: Start) {
         assert!(!asked[0].goes_on(), "{agent:?} {start:?}: {asked:#?}");
         assert_eq!(
             asked[1].goes_on(),
-            start == Start::Profile,
+            matches!(start, Start::Profile | Start::Acp),
             "{agent:?} {start:?}: {asked:#?}"
         );
     }

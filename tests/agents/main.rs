@@ -3,6 +3,7 @@
 //! `RECOVER_AGENTS` names the folder of the programs (`tests/agents/package.json` pins them, `.ci/run` installs them).
 //! A program that is not there is skipped by name. Nothing here needs a network, and nothing reaches one.
 
+mod acp;
 mod agents;
 #[path = "../cli/env.rs"]
 mod env;

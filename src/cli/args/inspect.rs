@@ -227,7 +227,8 @@ A program that recover does not know, say mybot, which takes its task as a file 
   resume_args = ["--continue", "{session}"]
   exit_codes = { 3 = "RATE_LIMITED", 4 = "AUTH_FAILED" }
 
-recover run --agent mybot --prompt "Make the tests pass" then starts mybot --batch --task FILE --allow-edits."#;
+recover run --agent mybot --prompt "Make the tests pass" then starts mybot --batch --task FILE --allow-edits. One that speaks
+the Agent Client Protocol needs no profile: recover run --agent "acp:mybot --acp"; acp = ["mybot", "--acp"] gives it a name."#;
 
 /// Trust what a project's configuration starts.
 ///

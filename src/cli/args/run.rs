@@ -133,7 +133,8 @@ pub(crate) struct RunArgs {
 
     /// Agent to start, or whose records CMD prints
     ///
-    /// See recover agents; also auto and none [default: auto]. With CMD it is only the kind of records that CMD prints.
+    /// See recover agents; also auto and none [default: auto]. acp:NAME, or acp:'CMD ARG', drives it by the Agent Client Protocol,
+    /// with a checkpoint before each edit, deletion and risky command. With CMD it is only the kind of records that CMD prints.
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
 

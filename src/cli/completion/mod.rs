@@ -208,9 +208,14 @@ fn place() -> Result<GlobalArgs> {
 /// Agents that can be started.
 fn agents(context: &Context) -> Result<Vec<Word>> {
     let profiles = context.config().agents()?;
-    let words = profiles
-        .into_iter()
-        .map(|(name, profile)| (name, format!("starts {}", profile.program)));
+    let words = profiles.into_iter().flat_map(|(name, profile)| {
+        let acp = (
+            format!("acp:{name}"),
+            "by the Agent Client Protocol".to_owned(),
+        );
+        let own = (name, format!("starts {}", profile.program));
+        std::iter::once(own).chain((!profile.acp.is_empty()).then_some(acp))
+    });
     let others = [
         ("auto", "found out by the command"),
         ("none", "an ordinary program"),

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::engine::base::runs::{self, Naming};
 use crate::engine::base::{Context, ErrorKind, Result};
-use crate::engine::checkpoint::{Created, Options, create, due, record_operation};
+use crate::engine::checkpoint::{Created, Options, create, due, record_operation, text_before};
 use crate::engine::record::attempt_record::Ending;
 use crate::engine::record::select;
 use crate::engine::record::storage::Request;
@@ -37,10 +37,6 @@ use crate::model::{
 use crate::policy::classify::classify;
 use crate::policy::hook::{ToolCallRisk, occasion};
 use crate::policy::prompt::restored_text;
-use crate::policy::secrets::redact;
-
-/// How long a description of a command may be.
-const LONGEST: usize = 80;
 
 /// Said where nothing is captured because the configuration wants nothing captured.
 const TURNED_OFF: &str = "checkpoints are turned off: [checkpoint] enabled = false";
@@ -266,7 +262,7 @@ fn before_tool(context: &Context, call: Occurrence<'_>, tool: &ToolCall) -> Resu
     };
     let request = |why: &str, after_iteration| Request {
         after_iteration,
-        ..Request::new(why, told(context, tool))
+        ..Request::new(why, text_before(context, tool))
     };
     let first = call.owner == Owner::Hook && !has_one;
     let mut handled = if first {
@@ -526,21 +522,4 @@ fn is_elsewhere(context: &Context, path: &str) -> bool {
         .ancestors()
         .find_map(|folder| std::fs::canonicalize(folder).ok());
     path.is_absolute() && real.is_some_and(|real| !real.starts_with(context.worktree()))
-}
-
-/// What the checkpoint comes before. No secret, and no more than a line of it.
-fn told(context: &Context, call: &ToolCall) -> String {
-    let about = match (&call.path, &call.command) {
-        (Some(path), _) => Path::new(path)
-            .strip_prefix(context.worktree())
-            .map_or(path.clone(), |path| path.to_string_lossy().into_owned()),
-        (None, Some(command)) => command.split_whitespace().collect::<Vec<_>>().join(" "),
-        (None, None) => String::new(),
-    };
-    let about = redact(&about).into_owned();
-    let short: String = about.chars().take(LONGEST).collect();
-    let more = if short.len() < about.len() { "…" } else { "" };
-    format!("Before {} {short}{more}", call.name)
-        .trim_end()
-        .to_owned()
 }

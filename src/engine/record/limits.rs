@@ -165,7 +165,11 @@ impl Limits {
         let settings = &context.settings().weather;
         let root = context.user_state().filter(|_| settings.shared)?;
         let spec = &run.spec;
-        let named = spec.agent.as_deref();
+        // By whatever protocol an agent is driven, its account is the same.
+        let named = spec
+            .agent
+            .as_deref()
+            .filter(|name| *name != AgentKind::Acp.as_str());
         let kind = agent::detect(Some(&spec.command.join(" ")), named, b"");
         let other = named.filter(|name| ![AUTO, "none"].contains(name));
         let agent = kind.map(|kind| kind.as_str().to_owned());

@@ -22,7 +22,8 @@ use crate::engine::recovery;
 use crate::engine::remote::{TakeOver, plan_take_over, release, take_over};
 use crate::engine::run::retry::Awaited;
 use crate::engine::run::{
-    self, AgentChoice, DriveOptions, Driven, Outcome, drive, fix_session, prompt_of, retry, tasks,
+    self, AgentChoice, DriveOptions, Driven, Outcome, drive, fix_session, profile_of, prompt_of,
+    retry, tasks,
 };
 use crate::engine::trust;
 use crate::engine::trust::agreed::{self, note_agreed};
@@ -506,7 +507,7 @@ fn resolved(context: &Context, run: &Run, request: &ResumeRequest) -> Result<Res
     if let Some(name) = &request.terms.agent {
         trust::require(context, |key| {
             let rest = key.strip_prefix("agent.");
-            rest.and_then(|rest| rest.strip_prefix(name.as_str()))
+            rest.and_then(|rest| rest.strip_prefix(profile_of(name)))
                 .is_some_and(|rest| rest.starts_with('.'))
         })?;
         let agent = AgentChoice::of(context, Some(name))?;

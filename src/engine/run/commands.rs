@@ -430,6 +430,9 @@ fn way_to_permit(context: &Context, kind: AgentKind, argv: &[String]) -> String 
     let has =
         |args: &[String]| !args.is_empty() && argv.windows(args.len()).any(|some| some == args);
     let (edit, all) = (profile.edit_args.join(" "), profile.yolo_args.join(" "));
+    if all.is_empty() {
+        return "recover run --yolo permits everything".to_owned();
+    }
     if edit.is_empty() || has(&profile.edit_args) {
         return format!("{all} (recover run --yolo) permits everything");
     }

@@ -123,7 +123,7 @@ pub(super) fn refused(
 }
 
 /// A path, of which the last parts need not be there.
-fn real(path: &Path) -> PathBuf {
+pub(super) fn real(path: &Path) -> PathBuf {
     let there = path.ancestors().find_map(|above| {
         let real = above.canonicalize().ok()?;
         Some(real.join(path.strip_prefix(above).ok()?))

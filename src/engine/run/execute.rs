@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
+use super::acp::Terms;
 use super::commands::{failure_of, has_changed, may_be_done};
 use super::feedback::{LoopReport, LoopSetting, evidence_of, log_file, run_loops};
 use super::gate::Pass;
@@ -149,6 +150,7 @@ pub(super) fn execute(
         kind,
         is_read: command.is_read(before, options.digest),
         has_session: !command.is_fallback,
+        terms: command.terms(before, text.as_deref()),
     });
     let places = confine::places(context, before, kind);
     supervised.confined.clone_from(&places);
@@ -159,7 +161,7 @@ pub(super) fn execute(
         let agent = (watched.as_ref(), &guard);
         run_watched(context, key, supervised, agent, (session, pass))
     };
-    let exit = with_checkpoints(context, key, run)
+    let (mut exit, mut outcome) = with_checkpoints(context, key, run)
         .with_context(|| format!("cannot run {}", command.line()))?;
     if let Some(error) = &exit.spawn_error
         && error.kind != SpawnErrorKind::Other
@@ -168,6 +170,9 @@ pub(super) fn execute(
         // It was there when the run began: the attempt is not charged.
         let message = format!("cannot start the command: {}", error.message);
         return Err(Error::new(ErrorKind::Usage, message));
+    }
+    if command.is_acp() {
+        outcome.settle(&mut exit);
     }
     let settle = |leftovers: &mut Vec<_>| settle_strays(context, &mark, leftovers);
     if let Some(end) = removal::ended_by(context, (&exit, &log), settle)? {
@@ -216,7 +221,10 @@ pub(super) fn execute(
     let named = command.agent.as_deref();
     let kind = agent::detect(Some(&command.line()), named, &evidence.stdout);
     ending.provider = command.provider(before, kind.is_some());
-    let record = kind.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));
+    let mut record = kind.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));
+    if let Some(record) = record.as_mut().filter(|_| command.is_acp()) {
+        outcome.complete(record);
+    }
     if let Some(record) = &record {
         take_record(ending, record, before);
         if command.is_fallback {
@@ -399,6 +407,21 @@ impl Command {
         }
     }
 
+    /// Whether it is driven by the Agent Client Protocol.
+    fn is_acp(&self) -> bool {
+        self.launch.as_ref().is_some_and(|launch| launch.acp)
+    }
+
+    /// What is said to it by that.
+    fn terms(&self, before: &Run, prompt: Option<&str>) -> Option<Terms> {
+        let launch = self.launch.as_ref().filter(|launch| launch.acp)?;
+        Some(Terms {
+            prompt: prompt.unwrap_or_default().to_owned(),
+            session: before.session_to_resume().map(str::to_owned),
+            yolo: launch.yolo,
+        })
+    }
+
     /// Whether what is shown of its records is text for people.
     fn is_read(&self, run: &Run, digest: Digest) -> bool {
         let is_by_profile = digest == Digest::Profile && self.launch.is_some();
@@ -466,6 +489,7 @@ fn supervised(
     }
     supervised.env_remove = remove.into_iter().map(Into::into).collect();
     supervised.stdin = match &command.launch {
+        Some(launch) if launch.acp => None,
         Some(launch) if launch.prompt == PromptMode::Stdin => prompt.map(Into::into),
         // It takes its prompt elsewhere, and would take what is on its input for more of it.
         Some(_) => prompt.map(|_| Vec::new()),

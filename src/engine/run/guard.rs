@@ -354,10 +354,18 @@ fn free_space(disks: &[PathBuf]) -> Option<(u64, &Path)> {
 /// at least by what the attempt says of itself.
 pub(super) fn usage_of(record: &AgentRecord, before: &Run) -> Usage {
     let used = record.usage();
-    let goes_on = record.is_of_session
-        && record.session_id.is_some()
-        && record.session_id == before.agent_session;
+    let goes_on = record.session_id.is_some() && record.session_id == before.agent_session;
     let earlier = Some(before.agent_session_usage).filter(|_| goes_on);
+    if record.kind == AgentKind::Acp {
+        // Its cost is that of the session, its tokens are those of the prompt.
+        let before = earlier.and_then(|usage| usage.cost_micros).unwrap_or(0);
+        let own = |now: u64| now.checked_sub(before).unwrap_or(now);
+        return Usage {
+            cost_micros: used.cost_micros.map(own),
+            ..used
+        };
+    }
+    let earlier = earlier.filter(|_| record.is_of_session);
     let Some((earlier, now)) = earlier.zip(used.tokens) else {
         return used;
     };

@@ -1,6 +1,7 @@
 //! `recover run`: supervises a command through iterations and attempts until the run ends.
 //! It is complete, stopped, parked or escalated then. `resume` goes through the same [`drive()`].
 
+mod acp;
 mod awake;
 mod beating;
 mod between_attempts;
@@ -54,7 +55,7 @@ pub(crate) use drive::drive;
 pub(crate) use execute::prompt_of;
 pub(crate) use feedback::{LoopSetting, no_loops, run_loops};
 pub(crate) use notify::Notification;
-pub(crate) use request::{AgentChoice, Request, RunPlan, typed_checks};
+pub(crate) use request::{AgentChoice, Request, RunPlan, profile_of, typed_checks};
 
 /// How a supervised run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -209,6 +210,10 @@ pub(crate) fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) 
     let configured = spec.configured.insert(configured_checks(context));
     let has_checks = !spec.feedback.is_empty() || !configured.feedback.is_empty();
     look_at(context, &spec)?;
+    if options.show.is_passthrough() && spec.launch.as_ref().is_some_and(|launch| launch.acp) {
+        let message = "--passthrough leaves no way to speak with the agent by its protocol";
+        return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"])));
+    }
     if let Some(remote) = context.remote_name() {
         // Before anything is recorded that is to lie there.
         let server = Server::of(context, &remote)?.with_consent()?;

@@ -121,6 +121,13 @@ impl Request {
                 Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"]))
             );
         }
+        if self.pty && launch.as_ref().is_some_and(|launch| launch.acp) {
+            let message =
+                "--pty is for a command on a terminal; the Agent Client Protocol has none";
+            return Err(
+                Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"]))
+            );
+        }
         let configured = if settings.run.confine {
             Confine::On
         } else {
@@ -180,6 +187,7 @@ impl Request {
             .as_deref()
             .or(configured)
             .unwrap_or(&runner.agent);
+        let agent = profile_of(agent);
         let is_users =
             |key: &str| matches!(context.config().origin(key), Some(Origin::User { .. }));
         let by_shell = |key: &str| of(key).is_some_and(serde_json::Value::is_string);
@@ -259,6 +267,14 @@ pub(crate) fn typed_checks(
     Ok(checks)
 }
 
+/// What the name of an agent begins with that is driven by the Agent Client Protocol.
+const ACP: &str = "acp:";
+
+/// The profile that the name of an agent is about.
+pub(crate) fn profile_of(name: &str) -> &str {
+    name.strip_prefix(ACP).unwrap_or(name)
+}
+
 /// The agent that is meant.
 pub(crate) struct AgentChoice {
     name: String,
@@ -275,6 +291,7 @@ impl AgentChoice {
         let records = match name.as_str() {
             "none" => Some(name.clone()),
             AUTO => None,
+            _ if name.starts_with(ACP) => return Self::of_protocol(context, &name),
             _ => {
                 let mut profiles = context.config().agents()?;
                 let Some(profile) = profiles.remove(&name) else {
@@ -304,6 +321,31 @@ impl AgentChoice {
         })
     }
 
+    /// An agent that is driven by the Agent Client Protocol: a profile's, else a command of that name.
+    fn of_protocol(context: &Context, name: &str) -> Result<Self> {
+        let line = profile_of(name);
+        let refused = |message: String| {
+            Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["agents"])))
+        };
+        let profile = context.config().agents()?.remove(line);
+        let profile = match (profile, shlex::split(line)) {
+            (Some(profile), _) if profile.acp.is_empty() => {
+                return refused(format!("{line} does not speak the Agent Client Protocol"));
+            }
+            (Some(profile), _) => profile,
+            (None, Some(acp)) if !acp.is_empty() => AgentProfile {
+                acp,
+                ..AgentProfile::default()
+            },
+            (None, _) => return refused(format!("'{name}' names no command: {ACP}CMD")),
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            profile: Some(profile),
+            records: Some(AgentKind::Acp.as_str().to_owned()),
+        })
+    }
+
     /// Its command for a prompt, and how each attempt starts it.
     ///
     /// # Errors
@@ -327,6 +369,15 @@ impl AgentChoice {
                 "{name} needs a prompt: --prompt TEXT or --prompt-file F"
             ))
         })?;
+        if name.starts_with(ACP) {
+            let launch = Launch {
+                agent: profile_of(name).to_owned(),
+                yolo: skips_permissions,
+                acp: true,
+                ..Launch::default()
+            };
+            return Ok((launch, profile.acp.clone()));
+        }
         if profile.prompt == PromptMode::Argument {
             fits(name, prompt)?;
         }

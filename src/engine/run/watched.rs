@@ -3,6 +3,9 @@
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
+use serde_json::Value;
+
+use super::acp::{Conversation, Outcome, Terms};
 use super::gate::Pass;
 use super::guard::Guard;
 use crate::agent::Stream;
@@ -23,23 +26,32 @@ pub(super) fn run_watched(
     mut supervised: Supervised,
     (agent, guard): (Option<&Watched>, &Guard<'_>),
     (session, pass): (Option<&Session<'_>>, &Pass),
-) -> std::io::Result<Exit> {
+) -> std::io::Result<(Exit, Outcome)> {
     let started = |child: &ProcessId| {
         record_child(context, key, child, session).map_err(std::io::Error::other)
     };
-    let Some(&Watched {
-        kind,
-        is_read,
-        has_session,
-    }) = agent
-    else {
-        return guard.watch(&supervised, |one| one.run(&context.interrupts, started));
+    let Some(watched) = agent else {
+        let exit = guard.watch(&supervised, |one| one.run(&context.interrupts, started))?;
+        return Ok((exit, Outcome::default()));
     };
     let (seen, sessions) = channel();
+    let (conversation, relay) = watched
+        .terms
+        .clone()
+        .map(|terms| Conversation::new(context, key, terms, &mut supervised))
+        .transpose()?
+        .unzip();
+    let mut count = guard.observer();
+    let observer = move |kind, record: &Value| {
+        count(kind, record);
+        if let Some(relay) = &relay {
+            relay.take(record);
+        }
+    };
     supervised.watcher = Some(Watcher::new(Records {
-        stream: Some(Stream::new(kind).observed(guard.observer())),
-        is_read,
-        seen: has_session.then_some(seen),
+        stream: Some(Stream::new(watched.kind).observed(observer)),
+        is_read: watched.is_read,
+        seen: watched.has_session.then_some(seen),
         pass: pass.clone(),
     }));
     let own = context.for_run(key).map_err(std::io::Error::other)?;
@@ -49,10 +61,12 @@ pub(super) fn run_watched(
                 record_session(&own, key, &session);
             }
         });
+        let talk = conversation.map(|one| scope.spawn(move || one.lead()));
         let exit = guard.watch(&supervised, |one| one.run(&context.interrupts, started));
-        // With it goes the other end.
+        // With it go the other ends.
         drop(supervised);
-        exit
+        let outcome = talk.and_then(|talk| talk.join().ok());
+        Ok((exit?, outcome.unwrap_or_default()))
     })
 }
 
@@ -64,6 +78,8 @@ pub(super) struct Watched {
     pub is_read: bool,
     /// Whether its session is the run's.
     pub has_session: bool,
+    /// What is said to it by the Agent Client Protocol, where it is driven by that.
+    pub terms: Option<Terms>,
 }
 
 /// Reads an agent's records as they come.

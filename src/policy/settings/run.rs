@@ -285,6 +285,10 @@ pub struct AgentProfile {
     #[serde(default)]
     #[schemars(extend("kind" = "word"), example = ["--allow-everything"])]
     pub yolo_args: Vec<String>,
+    /// The whole command that speaks the Agent Client Protocol, for `--agent acp:NAME`; none when absent.
+    #[serde(default)]
+    #[schemars(extend("kind" = "word"), example = ["mybot", "--acp"])]
+    pub acp: Vec<String>,
     /// What exit codes mean where the output does not tell.
     #[serde(default)]
     #[schemars(extend("kind" = "exit_codes"), extend("examples" = [{"3": "RATE_LIMITED", "4": "AUTH_FAILED"}]))]
@@ -335,6 +339,7 @@ impl AgentProfile {
             exit_codes: self.exit_codes.clone(),
             edit_args: self.edit_args.clone(),
             yolo,
+            acp: false,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Supervised runs: what the child gets, how attempts end, what a run says and survives.
 
+pub mod acp;
 pub mod agents;
 pub mod attempt_conditions;
 pub mod attempts;

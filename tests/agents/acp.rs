@@ -1,0 +1,116 @@
+//! Agents driven by the Agent Client Protocol: the same as by their records, and checkpoints before calls without a hook.
+
+use recover::testing::model::AgentKind;
+use serde_json::Value;
+
+use crate::agents::{
+    Agent as _, Place, Start, causes, each, failed_check, refused_login, refused_then_resumed, row,
+};
+use crate::stub::Answer;
+
+/// Those whose own programs speak it.
+const NATIVE: [AgentKind; 4] = [
+    AgentKind::Gemini,
+    AgentKind::Opencode,
+    AgentKind::Copilot,
+    AgentKind::Qwen,
+];
+
+const BOTH: [Start; 2] = [Start::Profile, Start::Acp];
+
+#[test]
+fn a_refused_login_is_for_a_person_by_either_way() {
+    each(&NATIVE, &BOTH, refused_login);
+}
+
+#[test]
+fn a_failed_check_is_tried_again_in_the_same_session_by_either_way() {
+    each(&NATIVE, &BOTH, |agent, folder, start| {
+        // Gemini CLI cannot load a session in the minute in which it was made.
+        if (agent, start) != (AgentKind::Gemini, Start::Acp) {
+            failed_check(agent, folder, start);
+        }
+    });
+}
+
+#[test]
+fn a_throttled_agent_waits_and_goes_on_by_either_way() {
+    each(&NATIVE, &BOTH, |agent, folder, start| {
+        refused_then_resumed(
+            agent,
+            folder,
+            start,
+            ("throttled", agent.throttled(), "RATE_LIMITED"),
+        );
+    });
+}
+
+#[test]
+fn a_failing_service_is_tried_again_by_either_way() {
+    each(&NATIVE, &BOTH, |agent, folder, start| {
+        refused_then_resumed(
+            agent,
+            folder,
+            start,
+            ("5xx", agent.server_error(), "UNKNOWN"),
+        );
+    });
+}
+
+/// The checkpoints of a run, newest last: trigger and description.
+fn checkpoints(place: &Place) -> Vec<(String, String)> {
+    let listed = place.env.json(0, &["checkpoint", "list"]);
+    let mut all = listed["checkpoints"].as_array().cloned().expect("a list");
+    all.sort_by_key(|one| one["created_at"].as_str().map(str::to_owned));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    all.iter()
+        .map(|one| (text(&one["trigger"]), text(&one["description"])))
+        .collect()
+}
+
+/// An edit, a new file and a deletion: a checkpoint before each, without any hook.
+#[test]
+fn a_checkpoint_comes_before_edits_and_deletions_without_a_hook() {
+    each(&NATIVE, &[Start::Acp], |agent, folder, start| {
+        let place = Place::new(agent, folder, |env| {
+            let path = |name: &str| env.work().join(name).display().to_string();
+            vec![
+                Answer::Writes {
+                    path: path("new.txt"),
+                    content: "new",
+                },
+                Answer::Runs("rm -rf old".to_owned()),
+                Answer::Says("Done."),
+            ]
+        });
+        place.env.write("old/kept.txt", "kept");
+        let run = place.run(start, 0, &["--yolo"]);
+        row(&place, start, "checkpoints", &run);
+        assert_eq!(causes(&run), ["-"], "{agent:?}: {run:#}");
+        assert!(place.env.exists("new.txt") && !place.env.exists("old/kept.txt"));
+        let all = checkpoints(&place);
+        eprintln!("| {:<8} | {all:?} |", agent.as_str());
+        let refs = "git for-each-ref --format='%(refname)' 'refs/recover/**'";
+        let with = |there: &str, gone: &str| {
+            let line = format!(
+                "for r in $({refs}); do git cat-file -e $r:{there} 2> /dev/null && ! git cat-file -e $r:{gone} 2> /dev/null && echo $r; done"
+            );
+            !place.env.sh(&line).stdout.trim().is_empty()
+        };
+        assert!(
+            all.iter().any(|(why, _)| why == "risky"),
+            "{agent:?}: {all:?}"
+        );
+        assert!(
+            with("old/kept.txt", "new.txt"),
+            "{agent:?}: before the edit"
+        );
+        let both = place.env.sh(&format!(
+            "for r in $({refs}); do git cat-file -e $r:old/kept.txt && git cat-file -e $r:new.txt && echo $r; done"
+        ));
+        assert!(
+            !both.stdout.trim().is_empty(),
+            "{agent:?}: before the deletion"
+        );
+    });
+}
