@@ -342,6 +342,39 @@ fn say(name: &str, fault: &str, points: &[Point], failed: usize) {
     eprintln!("{head}\n{}", rows.join("\n"));
 }
 
+/// A run is recorded before what it begins with is captured.
+#[test]
+fn a_run_that_is_killed_as_it_begins() {
+    if !strace_is_there() {
+        return;
+    }
+    let case = Case {
+        args: &["run", "--run", "night", "--", "touch", "work.txt"],
+        git: true,
+        before: |_| {},
+    };
+    let start = Start::of(&case);
+    start.env.recover(case.args).expect(0);
+    let synced = |point: &Point| point.call == "fdatasync" || point.call == "fsync";
+    let points = points(&start, synced);
+    let mut failed = 0;
+    for point in &points {
+        let env = start.again();
+        let at = format!("run killed at {} {}", point.call, point.when);
+        failed += usize::from(disturbed(env, &case, *point, Fault::Kill).code != 0);
+        if env.recover(&["status", "night"]).code == 0 {
+            env.recover(&["resume", "night"]).expect(0);
+        } else {
+            env.recover(case.args).expect(0);
+        }
+        env.json(0, &["accept", "night"]);
+        let committed = env.git(&["show", "--format=", "--name-only", "HEAD"]);
+        assert!(committed.contains("work.txt"), "{at}: {committed}");
+        assert_nothing_left(env, &at);
+    }
+    say("run", &Fault::Kill.name(), &points, failed);
+}
+
 /// Kills the command at each point. `after` is what it leads to when nothing disturbs it.
 fn sweep_kills(name: &str, case: &Case) {
     if !strace_is_there() {

@@ -181,7 +181,8 @@ pub(super) fn go_there(command: &Command, context: &mut Context) -> Result<()> {
     if !works_there && !matches!(command, Command::Run(_)) || !context.has_git() {
         return Ok(());
     }
-    isolated::sweep(context)?;
+    let located = |error| context.locate(error);
+    isolated::sweep(context).map_err(located)?;
     let needs_it = matches!(
         command,
         Command::Undo(_)
@@ -190,7 +191,7 @@ pub(super) fn go_there(command: &Command, context: &mut Context) -> Result<()> {
             | Command::Accept(_)
             | Command::Discard(_)
     );
-    if works_there && let Some(there) = isolated::there(context, needs_it)? {
+    if works_there && let Some(there) = isolated::there(context, needs_it).map_err(located)? {
         *context = there;
     }
     Ok(())

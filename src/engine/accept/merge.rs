@@ -185,9 +185,7 @@ impl<'a> Onto<'a> {
         let Some(at) = &self.at else {
             let lock = checkpoint::lock(context)?;
             let moved = (self.branch.as_str(), &self.tip);
-            context
-                .repo()?
-                .set_branch(&lock, moved, Some(last), &message)?;
+            context.repo()?.set_branch(&lock, moved, last, &message)?;
             return recovery::record_commits(context, &run.key, &way.commits, left_out);
         };
         let head = Head {

@@ -125,11 +125,6 @@ impl Place {
     }
 }
 
-/// The branch of a run.
-fn branch_of(name: &str) -> String {
-    format!("refs/heads/recover/{name}")
-}
-
 /// Makes a work tree for the run that the command begins, with what is uncommitted here, and what is configured for it.
 ///
 /// # Errors
@@ -141,7 +136,7 @@ pub(crate) fn begin(context: &mut Context, how: &How) -> Result<Begun> {
     let (repo, state) = (context.repo()?, context.load()?.state);
     let place = place(context)?;
     let name = name_of(context, &key);
-    let branch = branch_of(&name);
+    let branch = Repo::branch_of_run(&name);
     if state.run(&key).is_some() || repo.resolve_ref(&branch).is_some() {
         let message = format!(
             "there is a run {key} already, or a branch recover/{name}: choose another name with --run"
@@ -150,14 +145,14 @@ pub(crate) fn begin(context: &mut Context, how: &How) -> Result<Begun> {
     }
     let lock = place.lock(&name)?;
     let folder = place.worktree(&name);
-    repo.add_linked(&folder, &branch, &commit)?;
+    repo.add_linked(&checkpoint::lock(context)?, (&folder, &branch), &commit)?;
     let made = fill(context, how, &folder)
         .and_then(|there| furnish(context, there.worktree(), how.show).map(|()| there));
     let there = made.inspect_err(|_| {
         let lock = checkpoint::lock(context);
         let removed = place.remove(repo, &name);
         let removed =
-            removed.and_then(|()| Ok(repo.set_branch(&lock?, (&branch, &commit), None, "")?));
+            removed.and_then(|()| Ok(repo.delete_refs(&lock?, std::slice::from_ref(&branch))?));
         if let Err(error) = removed {
             tracing::warn!(%error, "the work tree that was begun is still there");
         }
@@ -301,9 +296,12 @@ pub(crate) fn there(context: &Context, needs_it: bool) -> Result<Option<Context>
         .as_ref()
         .filter(|_| !naming.by_environment && context.has_git());
     let Some(id) = named else { return Ok(None) };
-    let state = context.load()?.state;
+    // Whatever is wrong with the ledger or the name, the command itself says it.
+    let Ok(loaded) = context.load() else {
+        return Ok(None);
+    };
+    let state = loaded.state;
     let Ok(run) = runs::named(&state, id, naming.phase.as_deref(), naming.lane.as_deref()) else {
-        // Whatever is wrong with the name, the command itself says it.
         return Ok(None);
     };
     if run.spec.isolated.is_none() || run.worktree == context.worktree_id() {
@@ -346,7 +344,11 @@ fn bring_back(context: &Context, state: &State, run: &Run) -> Result<bool> {
     }
     let noted = place.root.write(&note, b"", Sync::All);
     noted.map_err(|error| Error::cannot("write", &folder, error))?;
-    repo.add_linked(&folder, &isolated.branch, commit)?;
+    repo.add_linked(
+        &checkpoint::lock(context)?,
+        (&folder, &isolated.branch),
+        commit,
+    )?;
     let there = context.at(&folder)?;
     there.repo()?.fill(&repo.load_checkpoint(&last.commit)?)?;
     furnish(context, &folder, Show::Stderr)?;
@@ -433,13 +435,13 @@ fn remove(context: &Context, run: &Run, isolated: &Isolated) -> Result<Option<St
         && repo.is_ancestor(&tip, &commit)?
     {
         let lock = checkpoint::lock(&home)?;
-        repo.set_branch(&lock, (&isolated.branch, &tip), None, "")?;
+        repo.delete_refs(&lock, std::slice::from_ref(&isolated.branch))?;
     }
     Ok(None)
 }
 
 /// Removes what a kill left of work trees that were being made or removed. One is never removed here that holds work: its run
-/// would be known.
+/// would be known, and nothing is removed where the ledger cannot be read.
 pub(crate) fn sweep(context: &Context) -> Result<()> {
     let Some(place) = Place::of(context).filter(|_| !context.dry_run()) else {
         return Ok(());
@@ -447,7 +449,10 @@ pub(crate) fn sweep(context: &Context) -> Result<()> {
     let Ok(Some(found)) = present(place.root.list(&place.folder)) else {
         return Ok(());
     };
-    let (repo, state) = (context.repo()?, context.load()?.state);
+    let Ok(loaded) = context.load() else {
+        return Ok(());
+    };
+    let (repo, state) = (context.repo()?, loaded.state);
     let left = |name: &str| {
         let own = [REMOVED, LOCK]
             .iter()
@@ -473,9 +478,9 @@ pub(crate) fn sweep(context: &Context) -> Result<()> {
             continue;
         }
         place.remove(repo, &name)?;
-        let branch = branch_of(&name);
-        if let Some(tip) = repo.resolve_ref(&branch).filter(|_| !is_known) {
-            repo.set_branch(&checkpoint::lock(context)?, (&branch, &tip), None, "")?;
+        let branch = Repo::branch_of_run(&name);
+        if !is_known {
+            repo.delete_refs(&checkpoint::lock(context)?, &[branch])?;
         }
     }
     Ok(())

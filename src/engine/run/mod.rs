@@ -33,6 +33,7 @@ use crate::durable::{FileLock, LockError};
 use crate::engine::base::{Context, Error, ErrorKind, Result, runs};
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::run_settings::configured_checks;
+use crate::engine::record::storage::Prepared;
 use crate::engine::record::{checkpoint, lane, select, storage};
 use crate::engine::recovery;
 use crate::engine::remote::{Server, require_new};
@@ -44,8 +45,8 @@ use crate::model::{Decision, Hint, ProcessId, Run, RunKey, RunSpec, RunStatus, S
 use crate::policy::report::{Night, run_state};
 use crate::policy::retry::Outlook;
 use crate::process::Show;
-use crate::store::NewEvent;
 use crate::store::views::write_views;
+use crate::store::{Exclusive, NewEvent};
 
 pub(crate) use crate::engine::record::run_settings::{
     called_in, folder_of, is_unchecked, loops_of_fix,
@@ -243,16 +244,7 @@ pub(crate) fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) 
     if let Some(series) = series {
         context.note(series::begins(&series, &key.run_id));
     }
-    let beginning = lane::of_beginning(ledger.state(), &key);
-    let request = storage::Request {
-        trigger: trigger::INITIAL.to_owned(),
-        after_iteration: Some(0),
-        lane_fields: lane::fill(context, ledger.state(), &key, beginning),
-        ..storage::Request::default()
-    };
-    checkpoint::take(context, &mut ledger, &key, &prepared, request)?;
-    write_views(ledger, &[&key])?;
-    drop(prepared);
+    record_beginning(context, ledger, &key, prepared)?;
     if !has_checks && !options.show.is_passthrough() {
         context.note(
             "no check is given: \"passed\" means that the command exits with 0; --feedback NAME=CMD adds one"
@@ -260,6 +252,38 @@ pub(crate) fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) 
         );
     }
     drive(context, &driving, options)
+}
+
+/// Records what a run begins with.
+fn record_beginning(
+    context: &Context,
+    mut ledger: Exclusive,
+    key: &RunKey,
+    prepared: Prepared,
+) -> Result<()> {
+    let beginning = lane::of_beginning(ledger.state(), key);
+    let request = storage::Request {
+        trigger: trigger::INITIAL.to_owned(),
+        after_iteration: Some(0),
+        lane_fields: lane::fill(context, ledger.state(), key, beginning),
+        ..storage::Request::default()
+    };
+    checkpoint::take(context, &mut ledger, key, &prepared, request)?;
+    write_views(ledger, &[key])?;
+    Ok(())
+}
+
+/// Captures what a run begins with, where it was killed before it had: nothing of it was started yet.
+fn capture_missed_beginning(context: &Context, key: &RunKey) -> Result<()> {
+    let state = context.load()?.state;
+    let run = runs::run_of(&state, key)?;
+    let mut iterations = run.iterations.values();
+    if run.was_captured || iterations.any(|one| !one.attempts.is_empty()) {
+        return Ok(());
+    }
+    let prepared = checkpoint::prepare_first(context)?;
+    checkpoint::publish_large(&prepared);
+    record_beginning(context, context.store().lock()?, key, prepared)
 }
 
 /// The key of a new run. A run of that name may be there already if it has no command yet (a checkpoint came first).

@@ -12,7 +12,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::Path;
 
 use super::{Call, scratch};
-use crate::durable::{Kind, present};
+use crate::durable::{Kind, Root, present};
 use crate::git::base::openat::{self, open_error};
 use crate::git::base::{At as _, DirfdCache, Error, Result};
 use crate::git::checkpoint::StoredCheckpoint;
@@ -28,23 +28,24 @@ impl Repo {
         resolve(self, revision)
     }
 
-    /// Makes a linked work tree in a folder that is not there, on a branch that begins, or begins again, at a commit. No file
-    /// of it is written.
-    pub(crate) fn add_linked(&self, folder: &Path, branch: &str, commit: &ObjectId) -> Result<()> {
+    /// Makes a linked work tree in a folder that is not there, on a run's branch that begins, or begins again, at a commit. No
+    /// file of it is written.
+    ///
+    /// The branch is not git's to make, whose lock file, cut off by a kill, would stay.
+    pub(crate) fn add_linked(
+        &self,
+        lock: &WorktreeLock,
+        (folder, branch): (&Path, &str),
+        commit: &ObjectId,
+    ) -> Result<()> {
+        if self.resolve_ref(branch).as_ref() != Some(commit) {
+            self.delete_refs(lock, &[branch.to_owned()])?;
+            self.set_ref(lock, branch, commit)?;
+        }
         let name = branch.strip_prefix("refs/heads/").unwrap_or(branch);
-        let words = [
-            "worktree",
-            "add",
-            "--quiet",
-            "--no-checkout",
-            "--no-track",
-            "-B",
-            name,
-        ];
-        let words = words.map(OsStr::new).into_iter();
-        let words: Vec<_> = words
-            .chain([folder.as_os_str(), commit.0.as_ref()])
-            .collect();
+        let words = ["worktree", "add", "--quiet", "--no-checkout"].map(OsStr::new);
+        let mut words = words.to_vec();
+        words.extend([folder.as_os_str(), name.as_ref()]);
         git_without_hooks(&self.main_worktree(), &words)
     }
 
@@ -65,29 +66,44 @@ impl Repo {
         self.read_into_index(stored.index_tree.as_ref())
     }
 
-    /// Has git forget a linked work tree whose folder is gone.
+    /// Removes what git notes of a linked work tree whose folder is gone, also of one that `git worktree add` was killed at,
+    /// which git itself does not take for one.
     pub(crate) fn forget_linked(&self, folder: &Path) -> Result<()> {
-        if self.find_linked(folder)?.is_none() {
-            return Ok(());
+        let notes = Root::shared(self.common_dir().join("worktrees"));
+        let all = present(notes.list(Path::new(""))).at(notes.path())?;
+        let real = |path: &Path| {
+            Some(
+                fs::canonicalize(path.parent()?)
+                    .ok()?
+                    .join(path.file_name()?),
+            )
+        };
+        for (name, _) in all.unwrap_or_default() {
+            let own = notes.path().join(&name);
+            let Some(link) = present(fs::read(own.join("gitdir"))).at(&own)? else {
+                continue;
+            };
+            let link = own.join(OsStr::from_bytes(link.trim_ascii_end()));
+            if link.parent().and_then(real) != real(folder) {
+                continue;
+            }
+            // What a kill leaves of an unlocked one, git's own housekeeping removes.
+            present(notes.remove_file(&Path::new(&name).join("locked"))).at(&own)?;
+            present(notes.remove_dir_all(Path::new(&name))).at(&own)?;
         }
-        let words = ["worktree", "remove", "--force"].map(OsStr::new);
-        let words: Vec<_> = words.into_iter().chain([folder.as_os_str()]).collect();
-        git_without_hooks(&self.main_worktree(), &words)
+        Ok(())
     }
 
-    /// Moves a branch that no work tree has checked out, where it still is at `from`; `None` removes it.
+    /// Moves a branch that no work tree has checked out, where it still is at `from`.
     pub(crate) fn set_branch(
         &self,
         _lock: &WorktreeLock,
         (branch, from): (&str, &ObjectId),
-        to: Option<&ObjectId>,
+        to: &ObjectId,
         message: &str,
     ) -> Result<()> {
-        let from = from.0.as_str();
-        let words = match to {
-            Some(to) => vec!["update-ref", "-m", message, branch, to.0.as_str(), from],
-            None => vec!["update-ref", "-d", branch, from],
-        };
+        let (to, from) = (to.0.as_str(), from.0.as_str());
+        let words = ["update-ref", "-m", message, branch, to, from];
         git_without_hooks(&self.main_worktree(), &words)
     }
 

@@ -17,6 +17,7 @@ use crate::durable::{Sync, is_left_over};
 use crate::git::base::{At as _, Error, Result, paths};
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::odb::database::Database;
+use crate::git::odb::publish;
 use crate::git::repo::repository::Repo;
 use crate::model::{Entry, EntryKind, ObjectId, RepoPath, Snapshot};
 
@@ -221,6 +222,9 @@ impl Repo {
                 .file_name()
                 .is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
             if is_ours && is_folder(&place) {
+                // With what it had half published.
+                let written = place.join("git/recover/quarantine/objects");
+                publish::clear(&written, &self.common_dir().join("objects"))?;
                 remove_all(&place).at(&place)?;
                 removed += 1;
             }

@@ -20,6 +20,9 @@ use crate::model::{CheckpointId, ObjectId, RunId};
 /// Where all of them are.
 pub(crate) const PREFIX: &str = "refs/recover/";
 
+/// Where the branches of runs are that have a work tree of their own.
+const BRANCHES: &str = "refs/heads/recover/";
+
 /// A reference and the commit it names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CheckpointRef {
@@ -110,6 +113,11 @@ impl Repo {
         Ok(names.into_iter().collect())
     }
 
+    /// The branch of a run that has a work tree of its own.
+    pub(crate) fn branch_of_run(name: &str) -> String {
+        format!("{BRANCHES}{name}")
+    }
+
     /// What a reference names; `None` if it is not there or cannot be read.
     pub(crate) fn resolve_ref(&self, name: &str) -> Option<ObjectId> {
         self.inner
@@ -130,14 +138,15 @@ impl Repo {
         Ok((found, broken))
     }
 
-    /// Deletes references of checkpoints. One that is not there is deleted already.
+    /// Deletes references of checkpoints, or branches of runs. One that is not there is deleted already.
     ///
     /// They are nobody's but ours, so that only `packed-refs` needs a lock of git's.
     pub fn delete_refs(&self, lock: &WorktreeLock, names: &[String]) -> Result<()> {
-        if let Some(foreign) = names.iter().find(|name| !name.starts_with(PREFIX)) {
+        let is_own = |name: &&String| name.starts_with(PREFIX) || name.starts_with(BRANCHES);
+        if let Some(foreign) = names.iter().find(|name| !is_own(name)) {
             return Err(Error::UnsafePath {
                 path: foreign.into(),
-                reason: "not a checkpoint's reference".to_owned(),
+                reason: "neither a checkpoint's reference nor a run's branch".to_owned(),
             });
         }
         remove_packed(self, lock, &names.iter().map(String::as_str).collect())?;
@@ -146,6 +155,11 @@ impl Repo {
             let path = self.common_dir().join(name);
             present(&path, folder_of_refs(self).remove_file(&path))?;
             folders.extend(path.parent().map(Path::to_owned));
+            if name.starts_with(BRANCHES) {
+                let log = self.common_dir().join("logs").join(name);
+                let logs = Root::shared(self.common_dir().join("logs"));
+                present(&log, logs.remove_file(&log))?;
+            }
         }
         for folder in &folders {
             sync_refs_folder(self, folder)?;

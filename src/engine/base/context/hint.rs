@@ -37,9 +37,15 @@ impl Context {
         is_other.then(|| self.place_of(run.worktree.path()))
     }
 
-    /// `recover` with these words about a run; it works from any folder.
+    /// `recover` with these words about a run; it works from any folder. A run that has a work tree for itself is reached
+    /// by its name from the one that it was begun in.
     pub(crate) fn hint_about(&self, run: &Run, words: &[&str]) -> Hint {
-        let place = self.elsewhere(run).unwrap_or_else(|| self.place());
+        let home = run.spec.isolated.as_ref().map(|isolated| &isolated.home);
+        let home = home.filter(|home| self.is_worktree_of_repo(home));
+        let place = home
+            .map(|home| self.place_of(home.path()))
+            .or_else(|| self.elsewhere(run))
+            .unwrap_or_else(|| self.place());
         Hint::recover(words).run(&run.key).at(place)
     }
 
