@@ -60,7 +60,12 @@ impl Root {
         let mode = self.file_mode(path);
         let shared =
             found.filter(|found| mode != OWN_FILE && kind_of(found) == FileType::RegularFile);
-        let exact = exact.or(shared.map(|found| found.st_mode & 0o7777));
+        #[allow(
+            clippy::unnecessary_cast,
+            clippy::cast_lossless,
+            reason = "a mode has 16 bits on macOS"
+        )]
+        let exact = exact.or(shared.map(|found| found.st_mode as u32 & 0o7777));
         let first = if exact.is_some() { 0o600 } else { mode };
         let (temporary, mut file) = temporary(&dir, first)?;
         let mut put = || {
