@@ -244,7 +244,8 @@ pub(crate) fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) 
     if let Some(series) = series {
         context.note(series::begins(&series, &key.run_id));
     }
-    record_beginning(context, ledger, &key, prepared)?;
+    record_beginning(context, ledger, &key, &prepared)?;
+    drop(prepared);
     if !has_checks && !options.show.is_passthrough() {
         context.note(
             "no check is given: \"passed\" means that the command exits with 0; --feedback NAME=CMD adds one"
@@ -259,7 +260,7 @@ fn record_beginning(
     context: &Context,
     mut ledger: Exclusive,
     key: &RunKey,
-    prepared: Prepared,
+    prepared: &Prepared,
 ) -> Result<()> {
     let beginning = lane::of_beginning(ledger.state(), key);
     let request = storage::Request {
@@ -268,7 +269,7 @@ fn record_beginning(
         lane_fields: lane::fill(context, ledger.state(), key, beginning),
         ..storage::Request::default()
     };
-    checkpoint::take(context, &mut ledger, key, &prepared, request)?;
+    checkpoint::take(context, &mut ledger, key, prepared, request)?;
     write_views(ledger, &[key])?;
     Ok(())
 }
@@ -283,7 +284,7 @@ fn capture_missed_beginning(context: &Context, key: &RunKey) -> Result<()> {
     }
     let prepared = checkpoint::prepare_first(context)?;
     checkpoint::publish_large(&prepared);
-    record_beginning(context, context.store().lock()?, key, prepared)
+    record_beginning(context, context.store().lock()?, key, &prepared)
 }
 
 /// The key of a new run. A run of that name may be there already if it has no command yet (a checkpoint came first).
