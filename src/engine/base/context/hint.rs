@@ -29,23 +29,23 @@ impl Context {
         }
     }
 
-    /// The work tree of this repository that a run works in, where that is another one than this.
+    /// The work tree that commands about a run need, where that is another one than this. A run that has one for itself is
+    /// reached by its name from the one that it was begun in.
     pub(crate) fn elsewhere(&self, run: &Run) -> Option<Place> {
+        let home = run.spec.isolated.as_ref().map(|isolated| &isolated.home);
+        let home = home.filter(|home| self.is_worktree_of_repo(home));
+        if let Some(home) = home {
+            return Some(self.place_of(home.path()));
+        }
         let is_other = run.worktree != self.worktree_id()
             && self.has_git()
             && self.is_worktree_of_repo(&run.worktree);
         is_other.then(|| self.place_of(run.worktree.path()))
     }
 
-    /// `recover` with these words about a run; it works from any folder. A run that has a work tree for itself is reached
-    /// by its name from the one that it was begun in.
+    /// `recover` with these words about a run; it works from any folder.
     pub(crate) fn hint_about(&self, run: &Run, words: &[&str]) -> Hint {
-        let home = run.spec.isolated.as_ref().map(|isolated| &isolated.home);
-        let home = home.filter(|home| self.is_worktree_of_repo(home));
-        let place = home
-            .map(|home| self.place_of(home.path()))
-            .or_else(|| self.elsewhere(run))
-            .unwrap_or_else(|| self.place());
+        let place = self.elsewhere(run).unwrap_or_else(|| self.place());
         Hint::recover(words).run(&run.key).at(place)
     }
 
