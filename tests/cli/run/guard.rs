@@ -169,8 +169,9 @@ fn the_same_tool_call_again_and_again_is_given_up() {
         &format!("sleep 1; echo '{DONE}'"),
     );
     env.json(0, &["run", "--", "./claude", "-p"]);
-    env.json(8, &["run", "--max-repeats", "5", "--", "./claude", "-p"]);
     env.json(0, &["run", "--max-repeats", "0", "--", "./claude", "-p"]);
+    claude(&env, &calls(11, &|_| "1 failed".to_owned()), "sleep 60");
+    env.json(8, &["run", "--max-repeats", "5", "--", "./claude", "-p"]);
 }
 
 /// A bound on tokens or cost holds within an attempt, whatever of the output is held in memory.
