@@ -267,8 +267,9 @@ impl Beater {
     }
 }
 
-/// Removes what processes left that were killed long ago.
+/// Removes what processes left that were killed long ago, and at once what they had not finished.
 fn remove_left(root: &Root, folder: &Path) {
+    root.reap(folder);
     for (name, _) in root.list(folder).unwrap_or_default() {
         let path = folder.join(name);
         let is_left = || -> io::Result<bool> {
