@@ -120,7 +120,7 @@ pub(super) fn opens(record: &Value) -> bool {
     answers(record) == Some(SESSION) && record.get("error").is_none()
 }
 
-/// Whether a record tells of something in the session. What it used in all is no part of that.
+/// Whether a record is about something in the session. What it used in all is no part of that.
 pub(super) fn is_update(record: &Value) -> bool {
     update(record).is_some_and(|(what, _)| what != "usage_update")
 }

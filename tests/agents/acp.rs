@@ -1,61 +1,10 @@
-//! Agents driven by the Agent Client Protocol: the same as by their records, and checkpoints before calls without a hook.
+//! Agents driven by the Agent Client Protocol: checkpoints before calls without a hook.
 
-use recover::testing::model::AgentKind;
 use serde_json::Value;
 
-use crate::agents::{
-    Agent as _, Place, Start, causes, each, failed_check, refused_login, refused_then_resumed, row,
-};
+use crate::agents::{Place, Start, causes, each, row};
+use crate::others::OTHERS;
 use crate::stub::Answer;
-
-/// Those whose own programs speak it.
-const NATIVE: [AgentKind; 4] = [
-    AgentKind::Gemini,
-    AgentKind::Opencode,
-    AgentKind::Copilot,
-    AgentKind::Qwen,
-];
-
-const BOTH: [Start; 2] = [Start::Profile, Start::Acp];
-
-#[test]
-fn a_refused_login_is_for_a_person_by_either_way() {
-    each(&NATIVE, &BOTH, refused_login);
-}
-
-#[test]
-fn a_failed_check_is_tried_again_in_the_same_session_by_either_way() {
-    each(&NATIVE, &BOTH, |agent, folder, start| {
-        // Gemini CLI cannot load a session in the minute in which it was made.
-        if (agent, start) != (AgentKind::Gemini, Start::Acp) {
-            failed_check(agent, folder, start);
-        }
-    });
-}
-
-#[test]
-fn a_throttled_agent_waits_and_goes_on_by_either_way() {
-    each(&NATIVE, &BOTH, |agent, folder, start| {
-        refused_then_resumed(
-            agent,
-            folder,
-            start,
-            ("throttled", agent.throttled(), "RATE_LIMITED"),
-        );
-    });
-}
-
-#[test]
-fn a_failing_service_is_tried_again_by_either_way() {
-    each(&NATIVE, &BOTH, |agent, folder, start| {
-        refused_then_resumed(
-            agent,
-            folder,
-            start,
-            ("5xx", agent.server_error(), "UNKNOWN"),
-        );
-    });
-}
 
 /// The checkpoints of a run, newest last: trigger and description.
 fn checkpoints(place: &Place) -> Vec<(String, String)> {
@@ -71,7 +20,7 @@ fn checkpoints(place: &Place) -> Vec<(String, String)> {
 /// An edit, a new file and a deletion: a checkpoint before each, without any hook.
 #[test]
 fn a_checkpoint_comes_before_edits_and_deletions_without_a_hook() {
-    each(&NATIVE, &[Start::Acp], |agent, folder, start| {
+    each(&OTHERS, &[Start::Acp], |agent, folder, start| {
         let place = Place::new(agent, folder, |env| {
             let path = |name: &str| env.work().join(name).display().to_string();
             vec![

@@ -564,7 +564,9 @@ pub fn each(
                     let Some(folder) = agent.installed() else {
                         continue;
                     };
-                    for start in starts {
+                    let speaks =
+                        |start: &&Start| **start != Start::Acp || agent != AgentKind::Aider;
+                    for start in starts.iter().filter(speaks) {
                         judge(agent, &folder, *start);
                     }
                 }

@@ -91,7 +91,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["iterations", "until"])]
     pub tasks: Option<PathBuf>,
 
-    /// With --tasks: so many runs at once, each with a part of the tasks and a work tree of its own
+    /// With --tasks: how many runs work at once, each with a part of the tasks and a work tree of its own
     ///
     /// Runs RUN-1, RUN-2 and so on; what needs another task is in the same one. A limit that one of them meets holds all. Each is
     /// accepted, resumed and discarded by its name; what is added to the file meanwhile is left for another run.

@@ -10,5 +10,5 @@ pub(crate) mod runs;
 pub(crate) mod trust;
 
 pub(crate) use clock::{Moment, WaitLimit};
-pub(crate) use context::Context;
+pub(crate) use context::{Context, WORKTREES};
 pub(crate) use error::{Error, ErrorKind, Result};

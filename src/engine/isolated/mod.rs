@@ -14,17 +14,16 @@ use anyhow::Context as _;
 
 use crate::durable::{FileLock, Root, Sync, present};
 use crate::engine::base::runs::{self, driver, run_of};
-use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result, WORKTREES};
 use crate::engine::record::checkpoint;
 use crate::engine::record::storage::Request;
 use crate::engine::{recovery, trust};
 use crate::git::Repo;
 use crate::model::checkpoint::trigger;
 use crate::model::spec::Isolated;
-use crate::model::{FolderId, Hint, ObjectId, RepoPath, Run, RunKey, State};
+use crate::model::{CheckpointId, FolderId, Hint, ObjectId, RepoPath, Run, RunKey, State};
 use crate::process::{Program, Show, Supervised};
 
-const FOLDER: &str = "recover/worktrees";
 /// What the name of a lock begins with. It is there while a work tree is made, and until its run is recorded.
 const LOCK: &str = ".lock-";
 /// What the name of the note begins with that a work tree is being made again.
@@ -84,7 +83,7 @@ impl Place {
         let whose = [repo.common_dir(), context.store().dir()]
             .map(|path| path.as_os_str().as_encoded_bytes());
         let folder =
-            Path::new(FOLDER).join(format!("{name}-{:08x}", crc32fast::hash(&whose.join(&0))));
+            Path::new(WORKTREES).join(format!("{name}-{:08x}", crc32fast::hash(&whose.join(&0))));
         Some(Self { root, folder })
     }
 
@@ -440,8 +439,8 @@ fn remove(context: &Context, run: &Run, isolated: &Isolated) -> Result<Option<St
     Ok(None)
 }
 
-/// Removes what a kill left of work trees that were being made or removed. One is never removed here that holds work: its run
-/// would be known, and nothing is removed where the ledger cannot be read.
+/// Removes what a kill left of work trees that were being made or removed. One that may hold work is never removed here: its
+/// run is known, or the ledger lacks what the repository has, or the repository is another one than that it was made of.
 pub(crate) fn sweep(context: &Context) -> Result<()> {
     let Some(place) = Place::of(context).filter(|_| !context.dry_run()) else {
         return Ok(());
@@ -459,10 +458,18 @@ pub(crate) fn sweep(context: &Context) -> Result<()> {
             .find_map(|before| name.strip_prefix(before));
         own.map(str::to_owned)
     };
-    // A ledger that was lost knows no run.
-    let found = found.iter().filter(|_| state.last_seq > 0);
-    for name in found.filter_map(|(name, _)| left(name.to_str()?)) {
-        let worktree = FolderId::of(&place.worktree(&name));
+    let names: Vec<String> = found
+        .iter()
+        .filter_map(|(name, _)| left(name.to_str()?))
+        .collect();
+    // A ledger that was lost, set back or cut off does not know every run.
+    let knows = |id: &str| state.checkpoint(&CheckpointId::from(id)).is_some();
+    if names.is_empty() || state.last_seq == 0 || !repo.ref_names(knows)?.is_empty() {
+        return Ok(());
+    }
+    for name in names {
+        let folder = place.worktree(&name);
+        let worktree = FolderId::of(&folder);
         let is_known = state.runs.iter().any(|run| run.worktree == worktree);
         // Whoever makes it holds this.
         let Ok(lock) = place.lock(&name) else {
@@ -477,6 +484,9 @@ pub(crate) fn sweep(context: &Context) -> Result<()> {
                 .context("cannot remove the lock of a work tree")?;
             continue;
         }
+        if repo.notes_of_linked(&folder)?.is_empty() && has_files(&folder) {
+            continue;
+        }
         place.remove(repo, &name)?;
         let branch = Repo::branch_of_run(&name);
         if !is_known {
@@ -484,4 +494,10 @@ pub(crate) fn sweep(context: &Context) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether there is anything in a work tree but the file that makes it one.
+fn has_files(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.file_name() != ".git")
 }

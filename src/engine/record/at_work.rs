@@ -16,7 +16,6 @@ use crate::durable::{FileLock, Root, Sync, present};
 use crate::engine::base::runs::{driver, run_of};
 use crate::engine::base::{Context, Result};
 use crate::engine::record::liveness::is_driven;
-
 use crate::model::{Attempt, Run, RunKey};
 use crate::os::processes::boot_id;
 

@@ -11,7 +11,7 @@ use crate::model::{Hint, RunKey};
 use crate::os::own_program;
 use crate::process::{Program, Show, Supervised};
 
-/// So often a run is resumed without progress.
+/// How often a run is resumed without progress.
 const MOST_TRIES: u32 = 2;
 
 /// The runs that ended with the machine, and what came of them.
@@ -34,7 +34,7 @@ pub(crate) struct InterruptedRun {
     pub exit_code: Option<i32>,
 }
 
-/// Takes them up one after the other: those of this work tree, or of `all` repositories. In a dry run it only says which.
+/// Resumes them one after the other: those of this work tree, or of `all` repositories. In a dry run it only says which.
 ///
 /// # Errors
 /// A signal ends it, and the run that is at work with it. Another process does the same (11).

@@ -372,6 +372,9 @@ fn take_up(
     resumed.prompt = prompt_of(context, &state, &run, &subtask(&run));
     resumed.standing = Standing::Allowed;
     let is_driven = !request.prepare_only && !run.spec.command.is_empty();
+    if is_driven {
+        run::capture_missed_beginning(context, &run)?;
+    }
     resumed.run = run;
     Ok((resumed, is_driven.then_some(driving)))
 }

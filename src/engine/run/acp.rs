@@ -479,7 +479,7 @@ fn refused(path: &Path, error: &io::Error) -> (i64, String) {
     }
 }
 
-/// So many lines from this one on, which is the first where none is named.
+/// At most `most` lines from line `first` on, which counts from 1.
 fn lines_of(content: &str, first: Option<u64>, most: Option<u64>) -> String {
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let before = number(first.unwrap_or(1).saturating_sub(1));

@@ -16,8 +16,8 @@ use super::notify::{Happened, notify, notify_of_error};
 use super::otel;
 use super::tasks::{self, ChangedBy};
 use super::{
-    DriveOptions, Driven, Outcome, between_attempts, capture_missed_beginning, commands, confine,
-    execute, feedback, gate, guard, removal, retry,
+    DriveOptions, Driven, Outcome, between_attempts, commands, confine, execute, feedback, gate,
+    guard, removal, retry,
 };
 use crate::engine::attempt;
 use crate::engine::attempt::run_summary::{self, night, outlook};
@@ -103,7 +103,6 @@ fn drive_held(
     session: Option<&Session<'_>>,
     options: &DriveOptions,
 ) -> Result<Driven> {
-    capture_missed_beginning(context, key)?;
     let mut driver = Driver {
         context,
         key,

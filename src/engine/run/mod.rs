@@ -275,16 +275,14 @@ fn record_beginning(
 }
 
 /// Captures what a run begins with, where it was killed before it had: nothing of it was started yet.
-fn capture_missed_beginning(context: &Context, key: &RunKey) -> Result<()> {
-    let state = context.load()?.state;
-    let run = runs::run_of(&state, key)?;
+pub(crate) fn capture_missed_beginning(context: &Context, run: &Run) -> Result<()> {
     let mut iterations = run.iterations.values();
     if run.was_captured || iterations.any(|one| !one.attempts.is_empty()) {
         return Ok(());
     }
     let prepared = checkpoint::prepare_first(context)?;
     checkpoint::publish_large(&prepared);
-    record_beginning(context, context.store().lock()?, key, &prepared)
+    record_beginning(context, context.store().lock()?, &run.key, &prepared)
 }
 
 /// The key of a new run. A run of that name may be there already if it has no command yet (a checkpoint came first).

@@ -65,8 +65,12 @@ pub(super) fn run_watched(
         let exit = guard.watch(&supervised, |one| one.run(&context.interrupts, started));
         // With it go the other ends.
         drop(supervised);
-        let outcome = talk.and_then(|talk| talk.join().ok());
-        Ok((exit?, outcome.unwrap_or_default()))
+        let outcome = match talk.map(thread::ScopedJoinHandle::join) {
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            Some(Ok(outcome)) => outcome,
+            None => Outcome::default(),
+        };
+        Ok((exit?, outcome))
     })
 }
 

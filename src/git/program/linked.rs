@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Call, scratch};
 use crate::durable::{Kind, Root, present};
@@ -69,6 +69,17 @@ impl Repo {
     /// Removes what git notes of a linked work tree whose folder is gone, also of one that `git worktree add` was killed at,
     /// which git itself does not take for one.
     pub(crate) fn forget_linked(&self, folder: &Path) -> Result<()> {
+        for own in self.notes_of_linked(folder)? {
+            let root = Root::shared(self.common_dir());
+            // What a kill leaves of an unlocked one, git's own housekeeping removes.
+            present(root.remove_file(&own.join("locked"))).at(&own)?;
+            present(root.remove_dir_all(&own)).at(&own)?;
+        }
+        Ok(())
+    }
+
+    /// The folders in which git notes that there is a linked work tree in this folder.
+    pub(crate) fn notes_of_linked(&self, folder: &Path) -> Result<Vec<PathBuf>> {
         let notes = Root::shared(self.common_dir().join("worktrees"));
         let all = present(notes.list(Path::new(""))).at(notes.path())?;
         let real = |path: &Path| {
@@ -78,20 +89,18 @@ impl Repo {
                     .join(path.file_name()?),
             )
         };
+        let mut found = Vec::new();
         for (name, _) in all.unwrap_or_default() {
-            let own = notes.path().join(&name);
+            let own = notes.path().join(name);
             let Some(link) = present(fs::read(own.join("gitdir"))).at(&own)? else {
                 continue;
             };
             let link = own.join(OsStr::from_bytes(link.trim_ascii_end()));
-            if link.parent().and_then(real) != real(folder) {
-                continue;
+            if link.parent().and_then(real) == real(folder) {
+                found.push(own);
             }
-            // What a kill leaves of an unlocked one, git's own housekeeping removes.
-            present(notes.remove_file(&Path::new(&name).join("locked"))).at(&own)?;
-            present(notes.remove_dir_all(Path::new(&name))).at(&own)?;
         }
-        Ok(())
+        Ok(found)
     }
 
     /// Moves a branch that no work tree has checked out, where it still is at `from`.

@@ -585,3 +585,39 @@ fn what_is_merged_is_checked_with_what_is_configured() {
         "work.txt\n"
     );
 }
+
+/// A ledger that was set back does not know the run, nor does a repository that took the old one's place.
+#[test]
+fn a_work_tree_that_may_hold_work_stays_though_its_run_is_unknown() {
+    let recover = env!("CARGO_BIN_EXE_recover");
+    let killed = || {
+        let mut env = TestEnv::repo();
+        // Without a vault nothing brings the ledger back.
+        env.set("CI", "true");
+        env.json(0, &["checkpoint", "create"]);
+        env.sh(&format!(
+            "cp -a .ultraplan ../state; cp -a .git/recover ../own; \
+             {recover} run --isolated --run night -- sh -c 'echo work > w.txt; exec sleep 5' & \
+             until cat ../home/.local/state/recover/worktrees/*/night/w.txt; do sleep 0.05; done; kill -9 $!; wait"
+        ))
+        .expect(0);
+        env
+    };
+    let work = |env: &TestEnv| {
+        env.sh("cat ../home/.local/state/recover/worktrees/*/night/w.txt")
+            .stdout
+    };
+    let env = killed();
+    env.sh("rm -rf .ultraplan .git/recover; cp -a ../state .ultraplan; cp -a ../own .git/recover")
+        .expect(0);
+    // It says that the ledger was cut off.
+    assert_ne!(env.recover(&["checkpoint", "create"]).code, 0);
+    assert_eq!(work(&env), "work\n");
+    let env = killed();
+    env.sh("rm -rf .ultraplan .git; git init -q; git add -A; git commit -qm again")
+        .expect(0);
+    for _ in 0..2 {
+        env.json(0, &["checkpoint", "create"]);
+        assert_eq!(work(&env), "work\n");
+    }
+}

@@ -33,6 +33,9 @@ mod hint;
 pub(in crate::engine) mod place;
 mod vault;
 
+/// Where in the user's state folder the work trees are that were made for runs.
+pub(crate) const WORKTREES: &str = "recover/worktrees";
+
 /// What happens where the project's configuration is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BrokenConfig {
@@ -633,7 +636,7 @@ impl Context {
     fn shared(&self) -> &[String] {
         let shared = &self.settings().isolated.share;
         let is_made = || {
-            let made = self.user_state_home()?.join("recover/worktrees");
+            let made = self.user_state_home()?.join(WORKTREES);
             Some(self.worktree().starts_with(plain_path(&made)))
         };
         if !shared.is_empty() && is_made().unwrap_or(false) {
