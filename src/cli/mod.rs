@@ -208,17 +208,20 @@ fn run(
 ) -> (Result<Option<Reply>>, Ui) {
     let mut told = ui.clone();
     let reply = settled(global, command).and_then(|mut context| {
-        if let Some(command) = command {
-            commands::go_there(command, &mut context)?;
-        }
         if !matches!(command, Some(Command::Trust(_))) {
             context.warn_of_others();
         }
         let ui = &ui.clone().colored(context.settings().ui.color);
         let done = match command {
-            Some(command) => trust::refuse_to_agent(&context, name, commands::reach(command))
-                .and_then(|()| execute(command, &mut context, ui))
-                .map(Some),
+            Some(command) => {
+                let refuse =
+                    |context: &_| trust::refuse_to_agent(context, name, commands::reach(command));
+                refuse(&context)
+                    .and_then(|()| commands::go_there(command, &mut context))
+                    .and_then(|()| refuse(&context))
+                    .and_then(|()| execute(command, &mut context, ui))
+                    .map(Some)
+            }
             None => commands::overview(&context, ui),
         };
         if done.is_err() {

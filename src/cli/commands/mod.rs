@@ -181,8 +181,7 @@ pub(super) fn go_there(command: &Command, context: &mut Context) -> Result<()> {
     if !works_there && !matches!(command, Command::Run(_)) || !context.has_git() {
         return Ok(());
     }
-    let located = |error| context.locate(error);
-    isolated::sweep(context).map_err(located)?;
+    isolated::sweep(context)?;
     let needs_it = matches!(
         command,
         Command::Undo(_)
@@ -191,7 +190,7 @@ pub(super) fn go_there(command: &Command, context: &mut Context) -> Result<()> {
             | Command::Accept(_)
             | Command::Discard(_)
     );
-    if works_there && let Some(there) = isolated::there(context, needs_it).map_err(located)? {
+    if works_there && let Some(there) = isolated::there(context, needs_it)? {
         *context = there;
     }
     Ok(())

@@ -621,3 +621,31 @@ fn a_work_tree_that_may_hold_work_stays_though_its_run_is_unknown() {
         assert_eq!(work(&env), "work\n");
     }
 }
+
+/// What an attempt may not do in its own work tree it may not do to a run by that run's name, either.
+#[test]
+fn an_attempt_elsewhere_does_not_decide_about_it() {
+    let env = TestEnv::repo();
+    run(&env, &[], "echo work > work.txt").expect(0);
+    let recover = env!("CARGO_BIN_EXE_recover");
+    for line in [
+        "--yes discard night",
+        "--yes rollback --to initial --run night",
+        "--yes undo --run night",
+        "resume night --iterations 2",
+        "accept night",
+    ] {
+        let called = format!("{recover} {line} 2>&1 | tee ../said");
+        let ran = env.recover(&["run", "--attempts", "1", "--", "sh", "-c", &called]);
+        let said = env.read("../said");
+        assert!(
+            said.contains("is refused inside an attempt"),
+            "{line}: {said} {ran:?}"
+        );
+        assert_eq!(
+            in_place(&env, "work.txt").as_deref(),
+            Some("work\n"),
+            "{line}"
+        );
+    }
+}
