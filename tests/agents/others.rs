@@ -1,5 +1,4 @@
-//! Agents beside Claude Code and Codex: the same four situations for each, started by name, over the Agent Client Protocol and
-//! from a shell.
+//! Agents beside Claude Code and Codex: the same four situations for each, by name, by their protocol and from a shell.
 
 use recover::testing::model::AgentKind;
 

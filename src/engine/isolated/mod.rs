@@ -106,6 +106,14 @@ impl Place {
         )?)
     }
 
+    /// Whether there is, or may be, anything in a work tree but the file that makes it one.
+    fn has_files(&self, name: &str) -> bool {
+        let found = present(self.root.list(&self.part("", name)));
+        found.map_or(true, |found| {
+            found.into_iter().flatten().any(|(name, _)| name != ".git")
+        })
+    }
+
     /// Removes a work tree with all that is noted of it: it is out of git's sight at once.
     fn remove(&self, repo: &Repo, name: &str) -> Result<()> {
         let (own, gone) = (self.part("", name), self.part(REMOVED, name));
@@ -484,7 +492,7 @@ pub(crate) fn sweep(context: &Context) -> Result<()> {
                 .context("cannot remove the lock of a work tree")?;
             continue;
         }
-        if repo.notes_of_linked(&folder)?.is_empty() && has_files(&folder) {
+        if repo.notes_of_linked(&folder)?.is_empty() && place.has_files(&name) {
             continue;
         }
         place.remove(repo, &name)?;
@@ -494,10 +502,4 @@ pub(crate) fn sweep(context: &Context) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Whether there is anything in a work tree but the file that makes it one.
-fn has_files(folder: &Path) -> bool {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.into_iter().any(|entry| entry.file_name() != ".git")
 }

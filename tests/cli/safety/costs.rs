@@ -45,12 +45,12 @@ fn commands_sync_what_has_to_be_durable_and_no_more() {
     for (args, limit) in [
         // Two of them for the file that says it is at work.
         ("run -- true", 21),
-        ("checkpoint create --run m", 8),
-        ("attempt start --run m", 3),
-        ("attempt fail --run m --message odd --no-rollback", 9),
+        ("checkpoint create --run m", 7),
+        ("attempt start --run m", 2),
+        ("attempt fail --run m --message odd --no-rollback", 8),
         // What changed since the failure is in a checkpoint before it begins.
-        ("attempt start --run m", 8),
-        ("attempt pass --run m", 9),
+        ("attempt start --run m", 7),
+        ("attempt pass --run m", 8),
         ("status --run m", 0),
     ] {
         env.write("a.txt", args);
