@@ -1,7 +1,7 @@
 //! Keeps the vault of a repository: a copy of it outside of its work tree, for when an agent removes the folder.
 //!
-//! Written at each checkpoint, as far as something changed, and as a whole, synced, at the begin and the end of a run. Nothing of it
-//! fails a checkpoint: what could not be written is said.
+//! Written at each checkpoint, as far as something changed; as a whole, synced, at the begin and the end of a run and at the first
+//! checkpoint of each start of the machine. Nothing of it fails a checkpoint: what could not be written is said.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fs::{File, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,6 +21,8 @@ use crate::git::base::openat::{self, FileStat, Listing};
 const MOST_COPIED: u64 = 1 << 30;
 /// In nanoseconds: a folder that changed within that time may get another name without a new time of its own.
 const FRESH: i64 = 1_000_000_000;
+/// The time of a copied folder that may lack names of the folder.
+const UNKNOWN: i64 = 0;
 
 /// One folder follows another.
 #[derive(Clone, Debug)]
@@ -223,7 +225,7 @@ impl<'a> Mirror<'a> {
         add: impl Fn(&mut Self, &[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         let found = openat::stat_open(from)?;
-        if openat::stat_open(to)?.mtime == found.mtime {
+        if is_same_time(&found, &openat::stat_open(to)?) {
             return Ok(());
         }
         let mut there = Listing::default();
@@ -233,10 +235,11 @@ impl<'a> Mirror<'a> {
                 vanished(add(self, name))?;
             }
         }
-        if now().saturating_sub(found.mtime) > FRESH {
-            rustix::fs::futimens(to, &times(&found))?;
+        match found.mtime {
+            UNKNOWN => Ok(()),
+            time if now().saturating_sub(time) > FRESH => set_time(to, time),
+            _ => set_time(to, UNKNOWN),
         }
-        Ok(())
     }
 
     /// Links a file that never changes, or copies it where that cannot be.
@@ -255,6 +258,34 @@ impl<'a> Mirror<'a> {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Removes from `to` the copies that were written since a moment, in nanoseconds, and whose originals are in `from` to be copied
+/// again. Links are none.
+pub(super) fn drop_since(from: &OwnedFd, to: &OwnedFd, since: i64) -> io::Result<()> {
+    for name in openat::names(&reopened(to)?)? {
+        let (Some(found), Some(original)) = (openat::stat(to, &name)?, openat::stat(from, &name)?)
+        else {
+            continue;
+        };
+        match (found.kind(), original.kind()) {
+            (FileType::Directory, FileType::Directory) => {
+                let (from, to) = (
+                    openat::open_folder(from, &name)?,
+                    openat::open_folder(to, &name)?,
+                );
+                drop_since(&from, &to, since)?;
+            }
+            (FileType::RegularFile, FileType::RegularFile)
+                if found.ctime >= since
+                    && (found.dev, found.ino) != (original.dev, original.ino) =>
+            {
+                remove(to, &name, Some(FileType::RegularFile))?;
+            }
+            _ => {}
+        }
+    }
+    set_time(to, UNKNOWN)
 }
 
 /// Copies a file that is another one than its copy.
@@ -283,7 +314,7 @@ fn copy_changed(from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> io::Result<()> {
             io::copy(&mut source, &mut copy)?;
         }
         copy.set_permissions(Permissions::from_mode(found.permissions()))?;
-        rustix::fs::futimens(&copy, &times(&found))?;
+        set_time(&copy, found.mtime)?;
         Ok(rustix::fs::renameat(to, temporary.as_str(), to, name)?)
     };
     write().inspect_err(|_: &io::Error| {
@@ -297,7 +328,12 @@ fn is_followed(from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> io::Result<bool> {
     let (Some(found), Some(copy)) = (openat::stat(from, name)?, openat::stat(to, name)?) else {
         return Ok(false);
     };
-    Ok(found.mtime == copy.mtime && name != b"info")
+    Ok(is_same_time(&found, &copy) && name != b"info")
+}
+
+/// Whether a folder has had no other name since its copy was made.
+fn is_same_time(found: &FileStat, copy: &FileStat) -> bool {
+    found.mtime == copy.mtime && found.mtime != UNKNOWN
 }
 
 /// A listing reads a descriptor to its end.
@@ -362,15 +398,17 @@ fn join(path: &[u8], name: &[u8]) -> Vec<u8> {
     }
 }
 
-fn times(found: &FileStat) -> Timestamps {
+/// Sets the time of a file or folder, in nanoseconds since the epoch.
+fn set_time(file: impl AsFd, nanos: i64) -> io::Result<()> {
     let time = Timespec {
-        tv_sec: found.mtime.div_euclid(1_000_000_000),
-        tv_nsec: found.mtime.rem_euclid(1_000_000_000),
+        tv_sec: nanos.div_euclid(1_000_000_000),
+        tv_nsec: nanos.rem_euclid(1_000_000_000),
     };
-    Timestamps {
+    let times = Timestamps {
         last_access: time,
         last_modification: time,
-    }
+    };
+    Ok(rustix::fs::futimens(file, &times)?)
 }
 
 fn now() -> i64 {

@@ -27,6 +27,7 @@ use crate::git::base::openat::{self, FileStat, whole_is_cheaper};
 use crate::git::odb::owned_objects;
 use crate::git::repo::repository::{OWN, Repo};
 use crate::model::{CheckpointId, FolderId, ObjectId, Timestamp, VaultRecord};
+use crate::os::processes::boot_id;
 use crate::os::{sync_file, sync_file_system};
 use crate::policy::secrets::redact;
 
@@ -40,6 +41,8 @@ const LEDGER: &str = "ledger.jsonl";
 const OWN_PACKS: &str = "own-packs";
 /// Since when the repository has not been where it was; the file's time says it.
 const GONE: &str = "gone";
+/// The start of the machine in which it was made durable last; the file's time says when.
+const SYNCED: &str = "synced";
 /// How the name of a repository ends that is not in its place yet.
 const UNFINISHED: &str = "repository";
 /// Objects of a pack that are looked up to find out whether they are elsewhere.
@@ -146,13 +149,22 @@ impl Vault {
 
     /// When it was written last as a whole.
     pub(crate) fn written_at(&self) -> Timestamp {
-        from_nanos(self.record_time())
+        from_nanos(self.synced_at())
     }
 
-    /// The time of its record, in nanoseconds since the epoch.
-    fn record_time(&self) -> i64 {
-        let found = self.root.open(Path::new(ABOUT)).and_then(openat::stat_open);
+    /// When it was made durable last, in nanoseconds since the epoch; 0 before the first time.
+    fn synced_at(&self) -> i64 {
+        let found = self
+            .root
+            .open(Path::new(SYNCED))
+            .and_then(openat::stat_open);
         found.map_or(0, |found| found.mtime)
+    }
+
+    /// Whether it was made durable in this start of the machine.
+    fn is_of_this_boot(&self) -> bool {
+        let read = self.root.read_if_possible(Path::new(SYNCED));
+        read.is_ok_and(|read| read.is_some_and(|boot| boot == this_boot().as_bytes()))
     }
 
     /// Whether its repository is where it was.
@@ -161,6 +173,8 @@ impl Vault {
     }
 
     /// Makes it follow the repository; with `whole` in everything. One that lacks what makes it a repository is not followed.
+    /// After another start of the machine, what was not durable is copied again: a loss of power leaves the name of a file, and
+    /// not its content.
     pub(crate) fn follow(&self, repo: &Repo, whole: bool) -> Result<()> {
         let _lock = self.lock()?;
         let from = openat::open_root(repo.common_dir())?;
@@ -186,22 +200,37 @@ impl Vault {
         }
         let own = owned_objects::small_packs(repo.common_dir()).at(repo.common_dir())?;
         let to = openat::open_root(&self.git())?;
+        let is_of_this_boot = self.is_of_this_boot();
+        if !is_of_this_boot {
+            mirror::drop_since(&from, &to, self.synced_at()).at(self.folder())?;
+        }
         let mut mirror = Mirror {
-            whole,
+            whole: whole || !is_of_this_boot,
             ..Mirror::whole(&own)
         };
         mirror.folder(&from, &to, b"").at(self.folder())?;
-        if whole {
+        if mirror.whole {
             self.note_own(own)?;
         }
-        Ok(())
+        if is_of_this_boot {
+            return Ok(());
+        }
+        self.sync_locked()
     }
 
     /// Makes everything durable that was written since the last time.
     pub(crate) fn sync(&self) -> Result<()> {
-        let since = self.record_time();
-        self.write_about()?;
-        sync_since(&openat::open_root(self.folder())?, since).at(self.folder())
+        let _lock = self.lock()?;
+        self.sync_locked()
+    }
+
+    fn sync_locked(&self) -> Result<()> {
+        let (path, since) = (self.folder().join(SYNCED), self.synced_at());
+        sync_since(&openat::open_root(self.folder())?, since).at(self.folder())?;
+        // Last: what is older counts as durable from now on.
+        self.root
+            .write(&path, this_boot().as_bytes(), Sync::All)
+            .at(&path)
     }
 
     fn lock(&self) -> Result<FileLock> {
@@ -442,6 +471,11 @@ impl Vault {
     }
 }
 
+/// Names this start of the machine; nothing where the system has no name for it.
+fn this_boot() -> String {
+    boot_id().unwrap_or_default()
+}
+
 fn from_nanos(nanos: i64) -> Timestamp {
     Timestamp::from_millis(nanos / 1_000_000)
 }
@@ -478,7 +512,11 @@ fn sync_since(dir: &OwnedFd, since: i64) -> io::Result<()> {
 fn written_since(dir: &OwnedFd, since: i64, new: &mut Vec<OwnedFd>) -> io::Result<()> {
     let before = new.len();
     for name in openat::names(&openat::open_folder(dir, b".")?)? {
-        let found = rustix::fs::statat(dir, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW)?;
+        let found = rustix::fs::statat(dir, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW);
+        // The copy of the ledger is written by whoever records.
+        let Some(found) = present(found.map_err(io::Error::from))? else {
+            continue;
+        };
         match FileType::from_raw_mode(found.st_mode) {
             FileType::Directory => {
                 written_since(&openat::open_folder(dir, &name)?, since, new)?;

@@ -604,3 +604,18 @@ fn an_attempt_that_cleans_away_what_git_ignores_is_checked() {
     assert_eq!(attempts[0]["failure"]["type"], "feedback_failure", "{ran}");
     assert_eq!(attempts.len(), 2);
 }
+
+/// A loss of power leaves the names of files that were not synced, and not their content: they are copied again.
+#[test]
+fn what_a_loss_of_power_emptied_is_copied_again() {
+    let (env, _) = repository();
+    let line = "cd ../home/.local/state/recover/vault/*/ && for f in $(find git ! -name '*.sample' -type f -links 1); do \
+                touch -r $f ../../time; : > $f; touch -r ../../time $f; done; echo another > synced; touch -d '1 day ago' synced";
+    env.sh(line).expect(0);
+    env.write("a.txt", "three\n");
+    checkpoint(&env);
+    let (before, tree) = (of_git(&env), seen(env.work()));
+    env.sh("rm -rf .git").expect(0);
+    env.json(0, &["doctor", "--repair", "--yes"]);
+    assert_whole(&env, &before, &tree);
+}
