@@ -99,7 +99,8 @@ fn try_follow(context: &Context, has_earlier: bool, whole: bool) -> Result<()> {
     let Some(mut vault) = vault_of(context, &home, repo, has_earlier)? else {
         return Ok(());
     };
-    vault.follow(repo, whole || !vault.about.complete)?;
+    let whole = whole || !vault.about.complete || !vault.is_of_this_boot();
+    vault.follow(repo, whole)?;
     if !vault.about.complete {
         let complete = true;
         vault.set_about(VaultRecord {

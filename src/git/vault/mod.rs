@@ -162,7 +162,7 @@ impl Vault {
     }
 
     /// Whether it was made durable in this start of the machine.
-    fn is_of_this_boot(&self) -> bool {
+    pub(crate) fn is_of_this_boot(&self) -> bool {
         let read = self.root.read_if_possible(Path::new(SYNCED));
         read.is_ok_and(|read| read.is_some_and(|boot| boot == this_boot().as_bytes()))
     }
@@ -200,31 +200,23 @@ impl Vault {
         }
         let own = owned_objects::small_packs(repo.common_dir()).at(repo.common_dir())?;
         let to = openat::open_root(&self.git())?;
-        let is_of_this_boot = self.is_of_this_boot();
-        if !is_of_this_boot {
+        if !self.is_of_this_boot() {
             mirror::drop_since(&from, &to, self.synced_at()).at(self.folder())?;
         }
         let mut mirror = Mirror {
-            whole: whole || !is_of_this_boot,
+            whole,
             ..Mirror::whole(&own)
         };
         mirror.folder(&from, &to, b"").at(self.folder())?;
-        if mirror.whole {
+        if whole {
             self.note_own(own)?;
         }
-        if is_of_this_boot {
-            return Ok(());
-        }
-        self.sync_locked()
+        Ok(())
     }
 
     /// Makes everything durable that was written since the last time.
     pub(crate) fn sync(&self) -> Result<()> {
         let _lock = self.lock()?;
-        self.sync_locked()
-    }
-
-    fn sync_locked(&self) -> Result<()> {
         let (path, since) = (self.folder().join(SYNCED), self.synced_at());
         sync_since(&openat::open_root(self.folder())?, since).at(self.folder())?;
         // Last: what is older counts as durable from now on.
