@@ -51,6 +51,15 @@ pub fn salvage(bytes: &[u8]) -> Salvaged {
 }
 
 impl Salvaged {
+    /// Whether all that could be read is in `other`, too.
+    pub(super) fn is_part_of(&self, other: &Self) -> bool {
+        let lines = |of: &Self| -> BTreeSet<String> {
+            let lines = of.events.iter().map(ledger_line::encode);
+            lines.filter_map(Result::ok).collect()
+        };
+        self.newer.is_none() && lines(self).is_subset(&lines(other))
+    }
+
     fn take_all(&mut self, lines: &[u8]) {
         for text in lines_of(lines) {
             self.unreadable += u64::from(!self.take(text));
