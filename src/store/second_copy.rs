@@ -13,8 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::ledger_line::{decompress_all, whole};
-use super::rebuild::salvage;
+use super::ledger_line::{decompress_all, salvage, whole};
 use crate::durable::{Kind, Root, Sync, present};
 
 /// Bytes of the end that are compared: more than the checksum of the last line.

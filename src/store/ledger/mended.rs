@@ -8,8 +8,8 @@ use std::sync::{Arc, Once};
 use crate::durable::{Refused, Sync, present};
 
 use super::super::error::StoreError;
+use super::super::ledger_line::salvage;
 use super::super::ledger_line::{decompress_all, whole};
-use super::super::rebuild::salvage;
 use super::super::registry::Origin;
 use super::super::second_copy::{SecondCopy, Standing, standing};
 use super::{Loaded, Store};
