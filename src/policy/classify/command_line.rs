@@ -109,7 +109,7 @@ pub(super) fn is_about_argument(command: &str, said: &str) -> bool {
 /// Whether a line says something of a file that the command line names.
 pub(super) fn names_file_of(command: &str, said: &str) -> bool {
     let mut files = words(command).into_iter();
-    files.any(|word| word.text.contains('.') && said.contains(&*word.text))
+    files.any(|word| word.text.contains('.') && said.contains(word.text))
 }
 
 /// Whether a line begins with a place in a file, perhaps after the name of the tool.
