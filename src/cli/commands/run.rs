@@ -43,8 +43,9 @@ pub(super) fn run(context: &mut Context, args: &RunArgs, ui: &Ui) -> Result<Repl
     }
     if let Some(count) = args.lanes.filter(|_| args.only.is_empty()) {
         let file = args.tasks.as_deref().unwrap_or(Path::new(""));
-        let done =
-            isolated::lanes::drive(context, file, usize::try_from(count).unwrap_or(usize::MAX))?;
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let wait = (!args.no_wait).then(|| args.wait.unwrap_or(clock::WaitLimit::Forever));
+        let done = isolated::lanes::drive(context, file, count, wait)?;
         let exit = done.lanes.iter().filter_map(|lane| lane.exit_code).max();
         let text = done.lanes.iter().map(lane_line).collect::<String>();
         return Ok(Reply::new(done, text)
@@ -270,6 +271,7 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
         agent: args.agent.clone(),
         prompt: args.prompt.clone(),
         tasks: args.tasks.clone(),
+        only: args.only.clone(),
         list: None,
     };
     // Who says to wait, or on which terms, has chosen.

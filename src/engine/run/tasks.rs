@@ -12,7 +12,9 @@ use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::trust::agreed::{is_agreed, note_agreed};
 use crate::model::failure::CauseDetail;
-use crate::model::{FolderId, Hint, IterationStatus, Payload, RepoPath, Run, Task, TaskList};
+use crate::model::{
+    FolderId, Hint, IterationStatus, Payload, RepoPath, Run, State, Task, TaskList,
+};
 use crate::policy::checkpoint_events::still_masked;
 use crate::policy::tasks::{Listed, line_at, ordered, parse, tick as ticked};
 
@@ -50,11 +52,17 @@ pub(crate) fn of_file(context: &Context, path: &Path, only: &[String]) -> Result
     })
 }
 
-/// The list of a run with all tasks of a file that a person gives again, what an attempt added to it included.
+/// The list of a run with all tasks of a file that a person gives again, what an attempt added to it included; with `only`
+/// those alone. Of a part what other lanes have, and what needs that, is left out.
 ///
 /// # Errors
 /// The run works through no list, or the file is none (2).
-pub(crate) fn again(context: &Context, run: &Run, path: &Path) -> Result<TaskList> {
+pub(crate) fn again(
+    context: &Context,
+    run: &Run,
+    path: &Path,
+    only: &[String],
+) -> Result<TaskList> {
     let refused =
         |message| Error::new(ErrorKind::Usage, message).hint(Hint::recover(["resume", "--help"]));
     let Some(list) = &run.spec.tasks else {
@@ -63,18 +71,62 @@ pub(crate) fn again(context: &Context, run: &Run, path: &Path) -> Result<TaskLis
             run.key
         )));
     };
-    let place = context.cwd().join(path);
+    // A run with a work tree of its own reads the list where it was begun.
+    let below = context.cwd().strip_prefix(context.worktree()).ok();
+    let home = run.spec.isolated.as_ref().map(|isolated| &isolated.home);
+    let called_in = home.zip(below).map_or_else(
+        || context.cwd().to_owned(),
+        |(home, below)| home.path().join(below),
+    );
+    let place = called_in.join(path);
     let within = place.strip_prefix(context.worktree()).unwrap_or(&place);
     let mut list = TaskList {
         file: FolderId::of(within),
         ..list.clone()
     };
     let to_review = std::mem::take(&mut list.to_review);
-    list.tasks
-        .extend(additions(context, &list, ChangedBy::Others).map_err(refused)?);
+    let mut elsewhere = ids_of_other_lanes(&context.load()?.state, run);
+    let more = additions(context, &list, ChangedBy::Others).map_err(refused)?;
+    list.tasks.extend(more.into_iter().filter(|task| {
+        let is_left = elsewhere.contains(&task.id)
+            || task.needs.iter().any(|id| elsewhere.contains(id))
+            || !only.is_empty() && !only.contains(&task.id);
+        if is_left {
+            elsewhere.insert(task.id.clone());
+        }
+        !is_left
+    }));
     let is_added = |id: &String| list.tasks.iter().any(|task| task.id == *id);
     list.to_review = to_review.into_iter().filter(|id| !is_added(id)).collect();
     Ok(list)
+}
+
+/// The tasks that the lanes have which were begun together with a run, and share its list.
+fn ids_of_other_lanes(state: &State, run: &Run) -> BTreeSet<String> {
+    let name = |run: &Run| {
+        let id = run.key.run_id.as_str();
+        id.rsplit_once('-').map(|(name, _)| name.to_owned())
+    };
+    let is_lane = |other: &&Run| {
+        let lists = other.spec.tasks.as_ref().zip(run.spec.tasks.as_ref());
+        other.key != run.key
+            && name(other) == name(run)
+            && lists
+                .is_some_and(|(other, own)| own.is_part && other.is_part && other.file == own.file)
+    };
+    let lanes = state.runs.iter().filter(is_lane);
+    let lists = lanes.filter_map(|lane| lane.spec.tasks.as_ref());
+    lists
+        .flat_map(|list| list.tasks.iter().map(|task| task.id.clone()))
+        .collect()
+}
+
+/// The open tasks of a file that `list` does not have yet, in their order.
+///
+/// # Errors
+/// The file is no list, in words.
+pub(crate) fn added(context: &Context, list: &TaskList) -> std::result::Result<Vec<Task>, String> {
+    additions(context, list, ChangedBy::Others)
 }
 
 /// Reads a list; the file is named in errors as in `shown`.

@@ -1,12 +1,13 @@
 //! Runs in work trees of their own: what the user does meanwhile stays the user's, and what they did is merged.
 
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::env::{Ran, TestEnv};
+use crate::run::supervision::until;
 use crate::seen::text;
 
 /// The work tree of the only run that has one.
@@ -551,6 +552,75 @@ fn lanes_share_out_a_list() {
         text(&error["message"]).contains("n-1 already exists"),
         "{error:#}"
     );
+}
+
+/// What a person adds is done by a lane that is free while another is at work, or by the one that has what it needs; what
+/// needs tasks of two lanes is left, and said.
+#[test]
+fn lanes_do_what_is_added_to_the_list() {
+    let env = TestEnv::repo();
+    let task = |id: &str, needs: &str| {
+        format!("[[task]]\nid = \"{id}\"\nneeds = [{needs}]\nprompt = \"p\"\n")
+    };
+    let mut list = task("parser", "") + &task("docs", "");
+    env.write("../night.toml", &list);
+    let root = env.root().display().to_string();
+    let agent = format!(
+        "echo $RECOVER_TASK $RECOVER_RUN_ID >> {root}/seen; echo x > $RECOVER_TASK.txt; \
+         n=0; while [ $RECOVER_TASK = parser ] && [ ! -e {root}/go ] && [ $n -lt 600 ]; do sleep 0.1; n=$((n+1)); done; \
+         [ $RECOVER_TASK != port ] || [ -e parser.txt ]"
+    );
+    let lanes = [
+        "--json",
+        "run",
+        "--run",
+        "n",
+        "--tasks",
+        "../night.toml",
+        "--lanes",
+        "2",
+    ];
+    let mut running = env.recover_command(&[&lanes[..], &["--", "sh", "-c", &agent]].concat());
+    running.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let running = running.spawn().expect("works");
+    let seen =
+        |line: &str| env.exists("../seen") && env.read("../seen").lines().any(|one| one == line);
+    until("both are at work", || {
+        seen("parser n-1") && seen("docs n-2")
+    });
+    list += &(task("extra", "\"docs\"")
+        + &task("port", "\"parser\"")
+        + &task("both", "\"parser\", \"docs\""));
+    env.write("../night.toml", &list);
+    until("the lane that is free has it", || seen("extra n-2"));
+    env.write("../go", "");
+    let done = Ran::of(&running.wait_with_output().expect("works")).expect(0);
+    let lanes = done.json()["lanes"].clone();
+    assert_eq!(
+        lanes[0]["tasks"],
+        serde_json::json!(["parser", "port"]),
+        "{lanes:#}"
+    );
+    assert_eq!(
+        lanes[1]["tasks"],
+        serde_json::json!(["docs", "extra"]),
+        "{lanes:#}"
+    );
+    assert!(
+        done.stderr.contains("left for another run: 'both'"),
+        "{}",
+        done.stderr
+    );
+    assert_eq!(env.read("../seen").lines().count(), 4);
+    // A person's resume leaves what another lane has, and what needs that.
+    env.write("../night.toml", list + &task("late", ""));
+    let resumed = env.json(0, &["resume", "n-1", "--tasks", "../night.toml"]);
+    assert_eq!(
+        resumed["tasks"].as_array().map(Vec::len),
+        Some(3),
+        "{resumed:#}"
+    );
+    assert!(env.read("../seen").ends_with("\nlate n-1\n"));
 }
 
 /// The checks find in the temporary work tree what the configuration puts into the run's own.
