@@ -191,8 +191,13 @@ pub(super) fn rest<'a>(
 ) -> Result<Plan<'a>> {
     let repo = context.repo()?;
     let mut planned = Plan::new(context, state, run, request)?;
-    let head = &planned.head;
     let accepted = run.accepted_as.commit.as_ref();
+    // Of one that was merged, where it was merged to.
+    if let Some(onto) = merged_to(repo, run, &planned.head)? {
+        planned.base.clone_from(&onto.commit);
+        planned.head = onto;
+    }
+    let head = &planned.head;
     let what = match accepted {
         Some(_) => format!("what run {} was accepted as", run.key),
         None => began_at(run),
@@ -207,6 +212,23 @@ pub(super) fn rest<'a>(
     planned.taken = choice.taken;
     planned.result.left_out = choice.left_out;
     Ok(planned)
+}
+
+/// The branch that a run with a work tree of its own was merged onto; `None` where its own HEAD has what it was accepted as.
+fn merged_to(repo: &Repo, run: &Run, head: &Head) -> Result<Option<Head>> {
+    let onto = run.spec.isolated.as_ref().and_then(|one| one.onto.clone());
+    let (Some(branch), Some(accepted)) = (onto, &run.accepted_as.commit) else {
+        return Ok(None);
+    };
+    let has_it = |commit| repo.is_ancestor(accepted, commit);
+    if head.commit.as_ref().map(has_it).transpose()? == Some(true) {
+        return Ok(None);
+    }
+    let commit = repo.resolve_ref(&branch);
+    Ok(commit.is_some().then_some(Head {
+        branch: Some(branch),
+        commit,
+    }))
 }
 
 /// What [`rest`] finds; nothing once the run's checkpoints are gone.

@@ -398,6 +398,91 @@ fn the_run_is_reached_by_its_name() {
     assert_eq!(env.read("a.txt"), "mine\n");
 }
 
+/// New files that are left out stay where they are, and that is said, until they are taken on top of the branch or the run is
+/// closed.
+#[test]
+fn what_is_left_out_stays_until_it_is_taken() {
+    for has_moved in [false, true] {
+        let env = TestEnv::repo();
+        env.write(
+            ".ultraplan/recover.toml",
+            "[accept]\nmax_new_file = \"1KiB\"\n",
+        );
+        let line = "echo night > work.txt; echo k > id_rsa; yes | head -c 2000 > big";
+        run(&env, &[], line).expect(0);
+        if has_moved {
+            env.write("b.txt", "by hand\n");
+            env.git(&["add", "b.txt"]);
+            env.git(&["commit", "-qm", "by hand"]);
+        }
+        let ran = env.recover(&["accept", "night"]).expect(3);
+        let said = format!("what is left out is in {}", place(&env).display());
+        assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+        let head = env.git(&["rev-parse", "HEAD"]);
+        let again = env.json(3, &["accept", "night"]);
+        assert_eq!(
+            again["left_out"].as_array().map(Vec::len),
+            Some(2),
+            "{again:#}"
+        );
+        let taken = env.json(3, &["accept", "night", "--include", "id_rsa"]);
+        assert_eq!(taken["merge"], "fast_forward", "{taken:#}");
+        assert_eq!(env.git(&["rev-parse", "HEAD^"]), head);
+        assert_eq!(
+            (env.read("id_rsa").as_str(), env.exists("big")),
+            ("k\n", false)
+        );
+        assert_eq!(env.git(&["status", "--porcelain", "*.txt", "id_rsa"]), "");
+        env.json(0, &["--yes", "undo"]);
+        assert_eq!(
+            (env.git(&["rev-parse", "HEAD"]), env.exists("id_rsa")),
+            (head, false)
+        );
+        assert!(in_place(&env, "id_rsa").is_some() && in_place(&env, "big").is_some());
+        env.json(3, &["accept", "night", "--all"]);
+        env.json(0, &["accept", "night", "--include", "id_rsa"]);
+        assert_eq!(env.read("big").len(), 2000);
+        assert!(!has_place(&env), "all in it is taken");
+    }
+    let env = TestEnv::repo();
+    run(&env, &[], "echo night > work.txt; echo k > id_rsa").expect(0);
+    env.recover(&["accept", "night"]).expect(3);
+    env.json(0, &["close", "night"]);
+    assert!(!has_place(&env));
+}
+
+/// What `accept` ticked in the user's list is open again after `undo`, and ticked after `redo`; so with lanes.
+#[test]
+fn undo_of_accept_takes_the_ticks_back() {
+    for (flags, names) in [
+        (["--isolated"], ["n", "n"]),
+        (["--lanes=2"], ["n-1", "n-2"]),
+    ] {
+        let env = TestEnv::repo();
+        let list = "- [x] old\n- [ ] one\n- [ ] two\n";
+        env.write("TASKS.md", list);
+        env.git(&["add", "-A"]);
+        env.git(&["commit", "-qm", "list"]);
+        let ran = ["run", "--run", "n", "--tasks", "TASKS.md"];
+        let agent = ["--", "sh", "-c", "echo x > $RECOVER_TASK.txt"];
+        env.json(0, &[&ran[..], &flags, &agent].concat());
+        env.json(0, &["accept", names[0]]);
+        let first = env.read("TASKS.md");
+        assert!(first.contains("- [x] one\n"), "{first}");
+        if names[1] != names[0] {
+            env.json(0, &["accept", names[1]]);
+            assert_eq!(env.read("TASKS.md"), list.replace("[ ]", "[x]"));
+            env.json(0, &["undo"]);
+            assert_eq!(env.read("TASKS.md"), first);
+            assert_eq!(first, list.replace("[ ] one", "[x] one"));
+        }
+        env.json(0, &["--yes", "undo"]);
+        assert_eq!(env.read("TASKS.md"), list);
+        env.json(0, &["--yes", "redo"]);
+        assert_eq!(env.read("TASKS.md"), first);
+    }
+}
+
 /// One that holds what no checkpoint has stays.
 #[test]
 fn a_work_tree_stays_that_is_not_all_in_a_checkpoint() {
