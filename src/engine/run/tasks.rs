@@ -295,7 +295,8 @@ impl List {
     }
 }
 
-/// Ticks the tasks of an accepted run that passed, in a Markdown list; returns them. The change is left uncommitted.
+/// Ticks the tasks of an accepted run that passed, in a Markdown list, or takes the ticks back where its accept was undone;
+/// returns them. The change is left uncommitted.
 ///
 /// # Errors
 /// The list is there and cannot be read or written.
@@ -321,7 +322,7 @@ pub(crate) fn tick(context: &Context, run: &Run) -> Result<Vec<String>> {
     };
     let text = str::from_utf8(&bytes)
         .map_err(|error| Error::cannot("read", &place, std::io::Error::other(error)))?;
-    let (text, ticks) = ticked(text, &done);
+    let (text, ticks) = ticked(text, &done, run.was_accepted());
     if !ticks.is_empty() {
         let written = root.write(Path::new(name), text.as_bytes(), Sync::All);
         written.map_err(|error| Error::cannot("write", &place, error))?;

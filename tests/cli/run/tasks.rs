@@ -174,6 +174,23 @@ fn a_checklist_is_ticked_by_accept_and_by_nothing_else() {
         list,
         "a change of its own"
     );
+    // Taken back, they are open again, and with it done again ticked.
+    let undone = env.recover(&["undo", "--dry-run"]).expect(0);
+    assert_eq!(
+        (env.read("TASKS.md"), undone.stderr.contains("ticked")),
+        (ticked.clone(), false)
+    );
+    let undone = env.recover(&["undo"]).expect(0);
+    assert!(
+        undone
+            .stderr
+            .contains("no longer ticked in the list of tasks: 'Fix the parser', 'Write docs'"),
+        "{}",
+        undone.stderr
+    );
+    assert_eq!(env.read("TASKS.md"), list);
+    env.json(0, &["redo"]);
+    assert_eq!(env.read("TASKS.md"), ticked);
     // The next night begins with what is open.
     let run = ["run", "--run", "next", "--tasks", "TASKS.md", "--", "true"];
     assert_eq!(tasks(&env.json(0, &run)), ["Hopeless done"]);
