@@ -6,7 +6,7 @@ use std::path::Path;
 use super::choice::{Choice, Chooser, IGNORED, OUTPUT, UNCOMMITTED};
 use super::{AcceptResult, EMPTY_TREE, Request, Uncommitted, reasons};
 use crate::engine::attempt::of_runs::{left_before, left_since, oldest_to_accept};
-use crate::engine::attempt::run_summary::{changed_work, outside_of};
+use crate::engine::attempt::run_summary::{changed_work, outside_of, taken_back};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::engine::record::git_state::abort_of;
@@ -588,8 +588,9 @@ fn to_look_at(
     own: &OwnCommits<'_>,
     since: &[ObjectId],
 ) -> Result<Vec<String>> {
-    let all = to_look_at_in(run)
+    let all = taken_back(context, state, run)
         .into_iter()
+        .chain(to_look_at_in(run))
         .chain(outside_of((context, state), own, since)?.to_look_at);
     Ok(unfinished(run)
         .into_iter()

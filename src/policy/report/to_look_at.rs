@@ -49,6 +49,8 @@ pub(crate) enum LookAtKind {
     LeftOut,
     /// Files of an attempt that was rolled back could not be removed or replaced.
     LeftBehind,
+    /// What the run did went with an earlier run that was taken back.
+    TakenBack,
 }
 
 /// What a person must look at.
@@ -108,6 +110,19 @@ impl ToLookAt {
             first_of(paths.iter().map(|path| path.to_lossy()))
         );
         (!paths.is_empty()).then(|| Self::new(LookAtKind::LeftBehind, text))
+    }
+
+    /// What it did is in the files no more: that of an earlier run was taken back, on which it built; `command` brings back
+    /// both.
+    pub(crate) fn taken_back(with: &RunKey, command: Hint, close: &Hint) -> Self {
+        let what =
+            format!("its work is no longer in the files: it went when run {with} was taken back; ");
+        let text = Advice::with(
+            what,
+            command,
+            format!(" brings back both, {close} leaves it so"),
+        );
+        Self::new(LookAtKind::TakenBack, text)
     }
 
     /// A commit that the run did not make.
