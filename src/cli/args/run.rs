@@ -87,8 +87,8 @@ pub(crate) struct RunArgs {
     ///
     /// A Markdown checklist (- [ ] TEXT, with indented lines below), TOML ([[task]]) or JSON ({"tasks": [...]}), with id, prompt,
     /// needs, feedback, attempts, timeout, done. CMD gets RECOVER_TASK, the task's id, and its prompt. A task begins once those
-    /// that it needs have passed. What you add to the file between attempts is done, too; accept ticks what passed, and undo
-    /// of it takes that back.
+    /// that it needs have passed. What you add to the file between attempts (with --isolated at any time) is done, too;
+    /// accept ticks what passed, and undo of it takes that back.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["iterations", "until"])]
     pub tasks: Option<PathBuf>,
 

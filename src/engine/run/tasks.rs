@@ -182,6 +182,8 @@ pub(super) fn follow(context: &Context, mut run: Run, by: ChangedBy) -> Result<R
     let Some(list) = run.spec.tasks.clone().filter(|list| !list.is_part) else {
         return Ok(run);
     };
+    // Attempts in a work tree of its own have their own copy: the user's is the user's.
+    let by = run.spec.isolated.as_ref().map_or(by, |_| ChangedBy::Others);
     let more = match additions(context, &list, by) {
         Ok(more) if more.is_empty() => return Ok(run),
         Ok(more) => more,
@@ -199,7 +201,7 @@ pub(super) fn follow(context: &Context, mut run: Run, by: ChangedBy) -> Result<R
     let list = spec.tasks.insert(list);
     let changes = if by == ChangedBy::Attempt {
         context.warn(format!(
-            "an attempt added '{names}' to {0}: to review, and not run; recover resume --tasks {0} runs it",
+            "added to {0} during an attempt: '{names}': to review, and not run; recover resume --tasks {0} runs it",
             file.display()
         ));
         list.to_review.extend(ids);
@@ -262,7 +264,7 @@ pub(super) fn is_reserved(context: &Context, run: &Run) -> Option<String> {
 }
 
 /// A list in the work tree, as it is now: a rollback leaves it so where a person added to it.
-pub(super) struct List {
+pub(in crate::engine) struct List {
     place: PathBuf,
     path: RepoPath,
     bytes: Vec<u8>,
@@ -282,13 +284,20 @@ impl List {
         })
     }
 
+    /// The same where tasks were added to it.
+    pub(in crate::engine) fn of_added(context: &Context, run: &Run) -> Option<Self> {
+        let list = run.spec.tasks.as_ref()?;
+        let more = additions(context, list, ChangedBy::Attempt).ok()?;
+        Self::of(context, run).filter(|_| !more.is_empty())
+    }
+
     /// Whether it is all of these paths.
     pub(super) fn is_all_of(&self, paths: &BTreeSet<RepoPath>) -> bool {
         paths.iter().all(|path| *path == self.path)
     }
 
     /// Makes it what it was.
-    pub(super) fn put_back(&self) -> Result<()> {
+    pub(in crate::engine) fn put_back(&self) -> Result<()> {
         let (root, name) = Root::of_file(&self.place);
         let written = root.write(Path::new(name), &self.bytes, Sync::All);
         written.map_err(|error| Error::cannot("write", &self.place, error))

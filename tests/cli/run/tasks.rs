@@ -227,7 +227,10 @@ fn what_a_person_adds_is_done_and_what_an_attempt_adds_is_to_review() {
     assert_eq!(tasks(&resumed), expected, "{resumed:#}");
     assert_eq!(begun(&env), ["one 1.1", "one 1.2", "two 2.1", "three 3.1"]);
     let text = env.recover(&["status"]).expect(0).stdout;
-    assert!(text.contains("made up (an attempt added it)"), "{text}");
+    assert!(
+        text.contains("made up (added during an attempt; recover resume --tasks FILE runs it)"),
+        "{text}"
+    );
     // Who has reviewed it gives the list again.
     let resumed = env.json(0, &["resume", "--tasks", "../list.md"]);
     assert_eq!(
@@ -404,6 +407,43 @@ fn a_reserve_of_the_accounts_limit_is_left_alone() {
             "true",
         ],
     );
+}
+
+// After a kill nobody knows whose it is: what was added to a list in the work tree is to review, and stays in the file.
+#[test]
+fn what_is_added_to_the_list_of_a_killed_run_is_not_lost() {
+    let env = quick();
+    env.write("TASKS.md", "- [ ] one\n- [ ] two\n");
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-qm", "list"]);
+    let agent = "[ -e ../again ] || { echo $$ > ../pid; sleep 300; }; echo x > $RECOVER_TASK.txt";
+    let run = ["--json", "run", "--run", "n", "--tasks", "TASKS.md"];
+    let mut running = env.start(&[&run[..], &["--", "sh", "-c", agent]].concat());
+    env.await_line("../pid");
+    kill("-KILL", running.id());
+    running.wait().expect("it ends");
+    env.write("../again", "");
+    let list = "- [ ] one\n- [ ] two\n- [ ] three\n";
+    env.write("TASKS.md", list);
+    let resumed = env.recover(&["resume"]).expect(0);
+    let said = "added to TASKS.md during an attempt: 'three': to review, and not run; recover resume --tasks TASKS.md runs it";
+    assert!(resumed.stderr.contains(said), "{}", resumed.stderr);
+    assert_eq!(env.read("TASKS.md"), list);
+    let resumed = env.json(0, &["resume", "--tasks", "TASKS.md"]);
+    assert_eq!(tasks(&resumed), ["one done", "two done", "three done"]);
+}
+
+// The list of a run in a work tree of its own is the user's, whatever an attempt is at meanwhile.
+#[test]
+fn what_is_added_while_an_isolated_run_is_at_work_is_done() {
+    let env = quick();
+    env.write("TASKS.md", "- [ ] one\n");
+    let list = env.work().join("TASKS.md").display().to_string();
+    let agent =
+        format!("grep -q three {list} || echo '- [ ] three' >> {list}; echo x > $RECOVER_TASK.txt");
+    let run = ["run", "--isolated", "--run", "n", "--tasks", "TASKS.md"];
+    let done = env.json(0, &[&run[..], &["--", "sh", "-c", &agent]].concat());
+    assert_eq!(tasks(&done), ["one done", "three done"], "{done:#}");
 }
 
 // What one task meets and the others would meet, too, is no reason to leave it behind.
