@@ -16,7 +16,7 @@ use crate::engine::base::{Context, Error, ErrorKind, Result, WaitLimit, runs};
 use crate::engine::run::tasks;
 use crate::model::tasks::{TaskLine, TaskStatus};
 use crate::model::time::format_duration;
-use crate::model::{Hint, Run, RunId, RunStatus, Task, TaskList};
+use crate::model::{Hint, Run, RunId, RunKey, RunStatus, Task, TaskList};
 use crate::os::own_program;
 use crate::policy::tasks::lanes;
 use crate::process::{Exit, Program, Show, Supervised};
@@ -75,7 +75,9 @@ pub(crate) fn drive(
                 "run {} already exists: choose another name with --run",
                 lane.run_id
             );
-            return Err(Error::new(ErrorKind::AlreadyExists, message));
+            let status =
+                Hint::recover(["status"]).run(&RunKey::new(lane.run_id.clone(), None, None));
+            return Err(Error::new(ErrorKind::AlreadyExists, message).hint(status));
         }
     }
     if context.dry_run() {
@@ -221,7 +223,8 @@ impl Lane {
         self.exit_code = Some(exit.shell_code());
         let said = [exit.stderr.head.as_slice(), &exit.stderr.tail].concat();
         let said = String::from_utf8_lossy(&said);
-        let line = said.lines().rfind(|line| !line.trim().is_empty());
+        let is_said = |line: &&str| !line.trim().is_empty() && !line.starts_with("hint: ");
+        let line = said.lines().rfind(is_said);
         self.said = line.filter(|_| exit.shell_code() != 0).map(str::to_owned);
     }
 }

@@ -148,7 +148,8 @@ pub(crate) fn begin(context: &mut Context, how: &How) -> Result<Begun> {
         let message = format!(
             "there is a run {key} already, or a branch recover/{name}: choose another name with --run"
         );
-        return Err(Error::new(ErrorKind::AlreadyExists, message));
+        let list = Hint::recover(["runs", "--all"]);
+        return Err(Error::new(ErrorKind::AlreadyExists, message).hint(list));
     }
     let lock = place.lock(&name)?;
     let folder = place.worktree(&name);

@@ -40,7 +40,10 @@ pub(crate) fn of_file(context: &Context, path: &Path, only: &[String]) -> Result
     let mut tasks = order(path, listed.open, &listed.done).map_err(refused)?;
     tasks.retain(|task| only.is_empty() || only.contains(&task.id));
     if tasks.is_empty() {
-        let message = format!("{} has no open task", path.display());
+        let message = format!(
+            "{} has no open task (in Markdown a line that begins with - [ ])",
+            path.display()
+        );
         return Err(refused(message));
     }
     let within = place.strip_prefix(context.worktree()).unwrap_or(&place);

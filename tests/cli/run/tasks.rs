@@ -289,7 +289,10 @@ fn what_is_no_list_is_refused_with_its_line() {
             .expect("a message")
             .to_owned()
     };
-    assert_eq!(refused("l.md", "- [x] done\n"), "l.md has no open task");
+    assert_eq!(
+        refused("l.md", "- [x] done\n"),
+        "l.md has no open task (in Markdown a line that begins with - [ ])"
+    );
     assert_eq!(
         refused("l.md", "- [ ] a\n\n- [ ] a\n"),
         "l.md:3: task 'a' is there twice"
