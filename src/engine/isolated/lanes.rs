@@ -125,10 +125,10 @@ impl Work<'_> {
         thread::scope(|scope| {
             let begin = |call: Supervised| scope.spawn(move || call.run(interrupts, |_| Ok(())));
             let calls: Vec<_> = self.lanes.iter().map(|lane| self.first(lane)).collect();
-            let mut begun: Vec<_> = calls.into_iter().map(|call| Some(begin(call))).collect();
-            while begun.iter().any(Option::is_some) {
+            let mut running: Vec<_> = calls.into_iter().map(|call| Some(begin(call))).collect();
+            while running.iter().any(Option::is_some) {
                 thread::sleep(PAUSE);
-                for (number, at_work) in begun.iter_mut().enumerate() {
+                for (number, at_work) in running.iter_mut().enumerate() {
                     if let Some(ended) = at_work.take_if(|at_work| at_work.is_finished()) {
                         let exit = ended.join();
                         let exit = exit.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
