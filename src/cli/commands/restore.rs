@@ -5,8 +5,7 @@ use super::super::render;
 use super::super::replies::ExitCode;
 use super::super::screens::{choose_rollback, confirm_rollback, require_yes};
 use super::super::ui::{Reply, Ui};
-use crate::engine::run::tasks;
-use crate::engine::{Context, ErrorKind, Result, answers, bisect, isolated, remote, rollback};
+use crate::engine::{Context, ErrorKind, Result, answers, bisect, isolated, remote, rollback, run};
 use crate::model::{Checkpoint, Hint, OperationKind, RunStatus, Scope};
 use crate::policy::bisection::Judged;
 use crate::policy::text::{count, escape};
@@ -154,7 +153,7 @@ fn asking(
         .as_ref()
         .filter(|_| is_accept && !context.dry_run())
     {
-        let ids = tasks::tick(context, run)?;
+        let ids = run::tasks::tick(context, run)?;
         let done = if run.was_accepted() {
             "ticked again"
         } else {
