@@ -229,10 +229,12 @@ pub(crate) fn tick(text: &str, ids: &BTreeSet<String>, done: bool) -> (String, V
         .filter(|(_, is_ticked, text)| *is_ticked != done && ids.contains(*text))
         .map(|(number, _, text)| (number, text))
         .collect();
-    let line = |(number, line): (usize, &str)| match (changed.get(&number), done) {
-        (Some(_), true) => line.replacen("[ ]", "[x]", 1),
-        (Some(_), false) => line.replacen("[x]", "[ ]", 1).replacen("[X]", "[ ]", 1),
-        (None, _) => line.to_owned(),
+    let ticked = if done { "[x]" } else { "[ ]" };
+    let line = |(number, line): (usize, &str)| match line.split_once('[') {
+        Some((before, after)) if changed.contains_key(&number) => {
+            format!("{before}{ticked}{}", &after[2..])
+        }
+        _ => line.to_owned(),
     };
     let marked = (1..).zip(text.split_inclusive('\n')).map(line).collect();
     (marked, changed.into_values().map(str::to_owned).collect())
