@@ -41,7 +41,7 @@ pub(crate) struct Lane {
     pub tasks: Vec<String>,
     /// What its `recover run` ended with; `null` in a dry run.
     pub exit_code: Option<i32>,
-    /// The last line that it printed as an error, where it did not end well.
+    /// The last error that it printed, where it did not end well.
     pub said: Option<String>,
 }
 
@@ -223,8 +223,7 @@ impl Lane {
         self.exit_code = Some(exit.shell_code());
         let said = [exit.stderr.head.as_slice(), &exit.stderr.tail].concat();
         let said = String::from_utf8_lossy(&said);
-        let is_said = |line: &&str| !line.trim().is_empty() && !line.starts_with("hint: ");
-        let line = said.lines().rfind(is_said);
+        let line = said.lines().rfind(|line| line.starts_with("error: "));
         self.said = line.filter(|_| exit.shell_code() != 0).map(str::to_owned);
     }
 }

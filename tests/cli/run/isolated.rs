@@ -623,6 +623,11 @@ fn lanes_share_out_a_list() {
         .map(|lane| done["lanes"][lane]["exit_code"] == 0)
         .collect();
     assert_eq!(codes, [true, true, false], "{done:#}");
+    assert_eq!(done["lanes"][2]["said"], Value::Null, "{done:#}");
+    // Whichever is shown, the others are named.
+    let status = env.json(0, &["status"]);
+    let others = status["isolated"].as_array().map(Vec::len);
+    assert_eq!(others, Some(2), "{status:#}");
     for (run, file) in [("n-1", "port.txt"), ("n-2", "docs.txt")] {
         env.json(0, &["accept", run]);
         assert_eq!(env.read(file), format!("{run}\n"));
