@@ -16,18 +16,21 @@ use crate::policy::secrets::redact;
 use crate::process::{Program, Stderr};
 
 /// Words that other tools have for what is called otherwise here: the command, and what it does.
-const OTHER_WORDS: [(&[&str], &str, &str); 20] = [
+const OTHER_WORDS: [(&[&str], &str, &str); 21] = [
     (
         &["abort", "cancel", "stop", "end", "kill", "pause"],
         "close",
         "closes a run that you are done with; Ctrl-C stops one at work",
     ),
     (
-        &[
-            "history", "events", "logs", "tail", "watch", "attach", "blame",
-        ],
+        &["history", "events", "logs", "blame"],
         "log",
         "shows what happened",
+    ),
+    (
+        &["watch", "attach", "tail", "follow"],
+        "status --watch",
+        "shows a run at work, 'recover log --follow' what happens as lines",
     ),
     (
         &["reset", "revert", "back"],
@@ -109,7 +112,7 @@ const OTHER_WORDS: [(&[&str], &str, &str); 20] = [
 const OTHER_FLAGS: [&str; 5] = ["--check", "--checks", "--test", "--verify", "--validate"];
 
 /// Flags that other tools have for what is called otherwise here, of which commands (none for all), and what to give instead.
-const OTHER_NAMES: [(&[&str], &[&str], &str); 10] = [
+const OTHER_NAMES: [(&[&str], &[&str], &str); 12] = [
     (
         &["-n"],
         &[],
@@ -140,6 +143,16 @@ const OTHER_NAMES: [(&[&str], &[&str], &str); 10] = [
         &["run", "resume"],
         "'--iterations N' does one thing after another, '--attempts N' one thing until it passes",
     ),
+    (
+        &["--fix"],
+        &["doctor"],
+        "'--repair' mends what is safe to mend",
+    ),
+    (
+        &["--since", "--until", "--after", "--before"],
+        &["log", "runs"],
+        "'--limit N' shows the newest N",
+    ),
     (&["--name", "--id"], &[], "'--run ID' names a run"),
     (&["--dir", "--cwd"], &[], "'-C DIR' works in another folder"),
     (
@@ -152,6 +165,31 @@ const OTHER_NAMES: [(&[&str], &[&str], &str); 10] = [
         &[],
         "leave it out: files, index and the run's own commits go back together, and recover undo brings them back",
     ),
+];
+
+/// Commands that take no such word, and how it is given.
+const OTHER_PLACES: [(&[&str], &str); 4] = [
+    (
+        &["config"],
+        "'recover config' lists every setting with its value; one is set in .ultraplan/recover.toml",
+    ),
+    (
+        &["classify"],
+        "it reads what a command printed: recover classify < FILE",
+    ),
+    (
+        &[
+            "remote fetch",
+            "remote push",
+            "remote status",
+            "remote claim",
+            "remote release",
+            "remote prune",
+            "remote check",
+        ],
+        "a remote is named with --remote NAME, a run with --run RUN",
+    ),
+    (&["accept", "discard"], "it is about one run at a time"),
 ];
 
 /// Flags that some give without the command.
@@ -293,6 +331,23 @@ fn meant(args: &[OsString], error: &clap::Error) -> Option<String> {
     }
     if command == "runs" {
         return Some(format!("of one run: recover status {word}"));
+    }
+    if let Some((.., instead)) = OTHER_PLACES
+        .iter()
+        .find(|(of, _)| of.contains(&command.as_str()))
+    {
+        return Some((*instead).to_owned());
+    }
+    let is_checkpoint = is_number
+        || ["latest", "good", "initial"].contains(&word)
+        || ["@", "ckpt_", "iteration:"]
+            .iter()
+            .any(|begin| word.starts_with(begin));
+    if command == "rollback" && !is_checkpoint {
+        return Some(format!(
+            "a run is named with --run, a checkpoint with --to: {}",
+            line(&args[1..at], &["--run", word])
+        ));
     }
     if command == "rollback" {
         let number = if is_number { "@" } else { "" };

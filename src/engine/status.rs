@@ -194,7 +194,7 @@ pub(crate) struct StatusDocument<'a> {
     /// The runs that ended since the last look, of all work trees of the repository: of `recover` without a command.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     ended: &'a [EndedRun],
-    /// Other runs that were begun here with --isolated, and are not decided.
+    /// Other runs that were begun here, or where this one was, with --isolated, and are not decided.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     isolated: &'a [IsolatedRun],
     #[serde(flatten)]
@@ -428,7 +428,7 @@ fn look(
         night,
         outlook,
         ended: Vec::new(),
-        isolated: isolated_runs(context, &state, &run.key),
+        isolated: isolated_runs(context, &state, &run),
         is_named: context.naming().run_id.is_some(),
         elsewhere: context.elsewhere(&run),
         run,
@@ -447,13 +447,16 @@ pub(crate) struct IsolatedRun {
     pub worktree: String,
 }
 
-/// Those that were begun here, but `shown`, and are neither accepted nor closed.
-fn isolated_runs(context: &Context, state: &State, shown: &RunKey) -> Vec<IsolatedRun> {
-    let here = context.worktree_id();
-    let is_begun_here = |run: &&Run| {
-        let home = run.spec.isolated.as_ref().map(|isolated| &isolated.home);
-        home == Some(&here) && run.key != *shown
+/// Those that were begun here, or where `shown` was, but that, and are neither accepted nor closed.
+fn isolated_runs(context: &Context, state: &State, shown: &Run) -> Vec<IsolatedRun> {
+    let home = |run: &Run| {
+        run.spec
+            .isolated
+            .as_ref()
+            .map(|isolated| isolated.home.clone())
     };
+    let here = home(shown).unwrap_or_else(|| context.worktree_id());
+    let is_begun_here = |run: &&Run| home(run).as_ref() == Some(&here) && run.key != shown.key;
     let is_open = |run: &&Run| !matches!(run.status, RunStatus::Accepted | RunStatus::Closed);
     let all = state.runs.iter().filter(is_begun_here).filter(is_open);
     all.map(|run| IsolatedRun {

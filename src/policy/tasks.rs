@@ -222,18 +222,22 @@ pub(crate) fn lanes(tasks: &[Task], count: usize) -> Vec<Vec<String>> {
     lanes.into_iter().map(ids).collect()
 }
 
-/// Ticks the items of a Markdown text that `are_done` has; returns the new text and what was ticked.
-pub(crate) fn tick(text: &str, are_done: &BTreeSet<String>) -> (String, Vec<String>) {
-    let to_tick: BTreeMap<usize, &str> = items(text)
-        .filter(|(_, is_ticked, text)| !is_ticked && are_done.contains(*text))
+/// Ticks the items of a Markdown text that `ids` has, or with `done` false takes their ticks back; returns the new text and what
+/// of them changed.
+pub(crate) fn tick(text: &str, ids: &BTreeSet<String>, done: bool) -> (String, Vec<String>) {
+    let changed: BTreeMap<usize, &str> = items(text)
+        .filter(|(_, is_ticked, text)| *is_ticked != done && ids.contains(*text))
         .map(|(number, _, text)| (number, text))
         .collect();
-    let line = |(number, line): (usize, &str)| match to_tick.get(&number) {
-        Some(_) => line.replacen("[ ]", "[x]", 1),
-        None => line.to_owned(),
+    let ticked = if done { "[x]" } else { "[ ]" };
+    let line = |(number, line): (usize, &str)| match line.split_once('[') {
+        Some((before, after)) if changed.contains_key(&number) => {
+            format!("{before}{ticked}{}", &after[2..])
+        }
+        _ => line.to_owned(),
     };
-    let ticked = (1..).zip(text.split_inclusive('\n')).map(line).collect();
-    (ticked, to_tick.into_values().map(str::to_owned).collect())
+    let marked = (1..).zip(text.split_inclusive('\n')).map(line).collect();
+    (marked, changed.into_values().map(str::to_owned).collect())
 }
 
 /// A list as TOML and JSON have it.
@@ -407,13 +411,22 @@ mod tests {
         let done = ["Port the tests", "Old", "an example", "nested"]
             .map(str::to_owned)
             .into();
-        let (text, ticked) = tick(MARKDOWN, &done);
+        let (text, ticked) = tick(MARKDOWN, &done, true);
         assert_eq!(ticked, ["Port the tests"]);
         assert_eq!(text, MARKDOWN.replace("* [ ] Port", "* [x] Port"));
         let windows = "- [ ] a\r\n- [ ] b";
         assert_eq!(
-            tick(windows, &["a".to_owned()].into()).0,
+            tick(windows, &["a".to_owned()].into(), true).0,
             "- [x] a\r\n- [ ] b"
+        );
+        let (text, taken) = tick(
+            "- [X] a [x]\n- [x] b\n- [ ] a",
+            &["a [x]".to_owned()].into(),
+            false,
+        );
+        assert_eq!(
+            (text.as_str(), taken.len()),
+            ("- [ ] a [x]\n- [x] b\n- [ ] a", 1)
         );
     }
 

@@ -87,14 +87,15 @@ pub(crate) struct RunArgs {
     ///
     /// A Markdown checklist (- [ ] TEXT, with indented lines below), TOML ([[task]]) or JSON ({"tasks": [...]}), with id, prompt,
     /// needs, feedback, attempts, timeout, done. CMD gets RECOVER_TASK, the task's id, and its prompt. A task begins once those
-    /// that it needs have passed. What you add to the file between attempts is done, too; accept ticks what passed.
+    /// that it needs have passed. What you add to the file between attempts (with --isolated at any time) is done, too;
+    /// accept ticks what passed, and undo of it takes that back.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["iterations", "until"])]
     pub tasks: Option<PathBuf>,
 
     /// With --tasks: how many runs work at once, each with a part of the tasks and a work tree of its own
     ///
     /// Runs RUN-1, RUN-2 and so on; what needs another task is in the same one. A limit that one of them meets holds all. Each is
-    /// accepted, resumed and discarded by its name; what is added to the file meanwhile is left for another run.
+    /// accepted, resumed and discarded by its name. What you add to the file meanwhile is done, too, by the next one that is free.
     #[arg(long, hide_short_help = true, value_name = "N", value_parser = number::<1>, allow_negative_numbers = true,
           requires = "tasks", conflicts_with_all = ["remote", "passthrough", "pty"])]
     pub lanes: Option<u32>,
@@ -317,6 +318,10 @@ pub(crate) struct ResumeArgs {
     /// What an attempt added to the list, too; a complete run is resumed.
     #[arg(long, hide_short_help = true, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "iterations")]
     pub tasks: Option<PathBuf>,
+
+    /// Only these of them
+    #[arg(long, hide = true, value_name = "ID", requires = "tasks")]
+    pub only: Vec<String>,
 
     #[command(flatten)]
     pub session: SessionArgs,

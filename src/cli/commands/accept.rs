@@ -82,8 +82,16 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
     let accepted = accept::accept(context, &request)?;
     let text = ui.text(|| text_of(&accepted) + &shown_by(&accepted, &ui.knowing(context)));
     let is_whole = accepted.result.undecided().next().is_none();
-    if accepted.run.was_accepted() && accepted.result.left_out.is_empty() {
-        isolated::tidy(context, &accepted.run.key);
+    let (run, left_out) = (&accepted.run, &accepted.result.left_out);
+    if run.was_accepted() && left_out.is_empty() {
+        isolated::tidy(context, &run.key);
+    } else if run.was_accepted() && run.spec.isolated.is_some() {
+        let close = Hint::recover(["close"]).run(&run.key);
+        context.note(format!(
+            "what is left out is in {}, which stays until it is taken; removed by: {}",
+            run.worktree,
+            ui.command(&close)
+        ));
     }
     Ok(Reply::new(accepted, text).exit(ExitCode::PARTIAL.unless(is_whole)))
 }

@@ -5,8 +5,8 @@ use super::super::render;
 use super::super::replies::ExitCode;
 use super::super::screens::{choose_rollback, confirm_rollback, require_yes};
 use super::super::ui::{Reply, Ui};
-use crate::engine::{Context, ErrorKind, Result, answers, bisect, isolated, remote, rollback};
-use crate::model::{Checkpoint, Hint, RunStatus, Scope};
+use crate::engine::{Context, ErrorKind, Result, answers, bisect, isolated, remote, rollback, run};
+use crate::model::{Checkpoint, Hint, OperationKind, RunStatus, Scope};
 use crate::policy::bisection::Judged;
 use crate::policy::text::{count, escape};
 
@@ -138,14 +138,35 @@ fn asking(
     restore: impl Fn(&Context) -> Result<rollback::Restore>,
 ) -> Result<Reply> {
     context.require_something()?;
-    match restore(context) {
+    let restored = match restore(context) {
         Err(error) if error.kind == ErrorKind::ConfirmationNeeded && ui.interactive => {
             let shown = error.message.trim_end_matches("; --yes goes on");
             require_yes(context, ui, shown, "Go on?")?;
-            reply(context, &restore(context)?, ui)
+            restore(context)?
         }
-        restored => reply(context, &restored?, ui),
+        restored => restored?,
+    };
+    let operation = restored.result.operation.as_ref();
+    let is_accept = operation.is_some_and(|one| one.command == OperationKind::Accept.as_str());
+    if let Some(run) = restored
+        .run
+        .as_ref()
+        .filter(|_| is_accept && !context.dry_run())
+    {
+        let ids = run::tasks::tick(context, run)?;
+        let done = if run.was_accepted() {
+            "ticked again"
+        } else {
+            "no longer ticked"
+        };
+        if !ids.is_empty() {
+            context.note(format!(
+                "{done} in the list of tasks: '{}'",
+                ids.join("', '")
+            ));
+        }
     }
+    reply(context, &restored, ui)
 }
 
 /// `recover bisect`.

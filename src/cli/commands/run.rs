@@ -43,10 +43,12 @@ pub(super) fn run(context: &mut Context, args: &RunArgs, ui: &Ui) -> Result<Repl
     }
     if let Some(count) = args.lanes.filter(|_| args.only.is_empty()) {
         let file = args.tasks.as_deref().unwrap_or(Path::new(""));
-        let done =
-            isolated::lanes::drive(context, file, usize::try_from(count).unwrap_or(usize::MAX))?;
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let wait = (!args.no_wait).then(|| args.wait.unwrap_or(clock::WaitLimit::Forever));
+        let done = isolated::lanes::drive(context, file, count, wait)?;
         let exit = done.lanes.iter().filter_map(|lane| lane.exit_code).max();
-        let text = done.lanes.iter().map(lane_line).collect::<String>();
+        let line = |lane| lane_line(context, lane, &ui.knowing(context));
+        let text = done.lanes.iter().map(line).collect::<String>();
         return Ok(Reply::new(done, text)
             .of("lanes")
             .exit(ExitCode::other(exit.unwrap_or(0))));
@@ -78,7 +80,17 @@ pub(super) fn run(context: &mut Context, args: &RunArgs, ui: &Ui) -> Result<Repl
 }
 
 /// A line for one of several runs at once.
-fn lane_line(lane: &isolated::lanes::Lane) -> String {
+fn lane_line(context: &Context, lane: &isolated::lanes::Lane, ui: &Ui) -> String {
+    let next = if lane.exit_code == Some(0) {
+        "accept"
+    } else {
+        "status"
+    };
+    let next = context.placed(Hint::recover([next, lane.run_id.as_str()]));
+    let next = match lane.exit_code {
+        Some(_) => format!("; next: {}", ui.command(&next)),
+        None => String::new(),
+    };
     let what = match (lane.exit_code, &lane.said) {
         (None, _) => "would begin".to_owned(),
         (Some(0), _) => "passed".to_owned(),
@@ -86,7 +98,7 @@ fn lane_line(lane: &isolated::lanes::Lane) -> String {
         (Some(code), Some(said)) => format!("ended with exit code {code}: {}", escape(said)),
     };
     format!(
-        "run {}: {what} ({})\n",
+        "run {}: {what} ({}){next}\n",
         lane.run_id,
         escape(&lane.tasks.join(", "))
     )
@@ -270,6 +282,7 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
         agent: args.agent.clone(),
         prompt: args.prompt.clone(),
         tasks: args.tasks.clone(),
+        only: args.only.clone(),
         list: None,
     };
     // Who says to wait, or on which terms, has chosen.

@@ -89,7 +89,7 @@ pub(crate) fn in_short(
     let (lost, look): (Vec<&ToLookAt>, Vec<&ToLookAt>) = night
         .to_look_at
         .iter()
-        .partition(|one| one.kind == LookAtKind::Uncommitted);
+        .partition(|one| matches!(one.kind, LookAtKind::Uncommitted | LookAtKind::TakenBack));
     let to_look_at = |one: &ToLookAt| format!("To look at: {}", escape(&ui.advice(&one.text)));
     lines.extend(lost.iter().map(|one| to_look_at(one)));
     let about = if first.is_empty() || night.state == "waiting" {

@@ -293,12 +293,12 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     }
     let is_done = !context.dry_run();
     let _driving = is_done.then(|| Driving::take(context, key)).transpose()?;
-    let onto = if is_rest || request.branch.is_some() {
+    let mut onto = if request.branch.is_some() {
         None
     } else {
         Onto::of(context, &state, &run, request.rebase)?
     };
-    if request.rebase && onto.is_none() {
+    if request.rebase && (onto.is_none() || is_rest) {
         let message = "--rebase is for a run that was begun with --isolated, on a branch";
         return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["accept", "--help"])));
     }
@@ -307,6 +307,7 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     } else {
         plan::plan(context, &state, &run, request)?
     };
+    onto = onto.filter(|onto| !is_rest || planned.base.as_ref() == Some(&onto.tip));
     let Rehearsed {
         commits,
         trees,

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::choice::{Choice, Chooser, IGNORED, OUTPUT, UNCOMMITTED};
 use super::{AcceptResult, EMPTY_TREE, Request, Uncommitted, reasons};
 use crate::engine::attempt::of_runs::{left_before, left_since, oldest_to_accept};
-use crate::engine::attempt::run_summary::{changed_work, outside_of};
+use crate::engine::attempt::run_summary::{changed_work, outside_of, taken_back};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::engine::record::git_state::abort_of;
@@ -191,8 +191,13 @@ pub(super) fn rest<'a>(
 ) -> Result<Plan<'a>> {
     let repo = context.repo()?;
     let mut planned = Plan::new(context, state, run, request)?;
-    let head = &planned.head;
     let accepted = run.accepted_as.commit.as_ref();
+    // Of one that was merged, where it was merged to.
+    if let Some(onto) = merged_to(repo, run, &planned.head)? {
+        planned.base.clone_from(&onto.commit);
+        planned.head = onto;
+    }
+    let head = &planned.head;
     let what = match accepted {
         Some(_) => format!("what run {} was accepted as", run.key),
         None => began_at(run),
@@ -207,6 +212,23 @@ pub(super) fn rest<'a>(
     planned.taken = choice.taken;
     planned.result.left_out = choice.left_out;
     Ok(planned)
+}
+
+/// The branch that a run with a work tree of its own was merged onto; `None` where its own HEAD has what it was accepted as.
+fn merged_to(repo: &Repo, run: &Run, head: &Head) -> Result<Option<Head>> {
+    let onto = run.spec.isolated.as_ref().and_then(|one| one.onto.clone());
+    let (Some(branch), Some(accepted)) = (onto, &run.accepted_as.commit) else {
+        return Ok(None);
+    };
+    let has_it = |commit| repo.is_ancestor(accepted, commit);
+    if head.commit.as_ref().map(has_it).transpose()? == Some(true) {
+        return Ok(None);
+    }
+    let commit = repo.resolve_ref(&branch);
+    Ok(commit.is_some().then_some(Head {
+        branch: Some(branch),
+        commit,
+    }))
 }
 
 /// What [`rest`] finds; nothing once the run's checkpoints are gone.
@@ -566,8 +588,9 @@ fn to_look_at(
     own: &OwnCommits<'_>,
     since: &[ObjectId],
 ) -> Result<Vec<String>> {
-    let all = to_look_at_in(run)
+    let all = taken_back(context, state, run)
         .into_iter()
+        .chain(to_look_at_in(run))
         .chain(outside_of((context, state), own, since)?.to_look_at);
     Ok(unfinished(run)
         .into_iter()

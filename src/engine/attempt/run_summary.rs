@@ -20,8 +20,8 @@ use crate::git::tree::{Objects, TreeLookup};
 use crate::model::decision::BudgetScope;
 use crate::model::hint::Advice;
 use crate::model::{
-    Action, Change, Checkpoint, Entry, EntryKind, Hint, Named, ObjectId, RepoPath, Run, RunKey,
-    RunStatus, Standing, State, Timestamp, Verdict,
+    Action, Change, Checkpoint, CheckpointId, Entry, EntryKind, Hint, Named, ObjectId,
+    OperationKind, RepoPath, Run, RunKey, RunStatus, Standing, State, Timestamp, Verdict,
 };
 use crate::policy::report::{
     Around, AttemptChanges, ChangedFiles, LeftInTree, LookAtKind, Night, Outside, Report, Source,
@@ -232,6 +232,31 @@ fn left_behind(context: &Context, run: &Run) -> Option<ToLookAt> {
     ToLookAt::left_behind(&paths.filter(is_there).collect())
 }
 
+/// That what a run did went with an earlier one, which was discarded or rolled back since.
+pub(in crate::engine) fn taken_back(
+    context: &Context,
+    state: &State,
+    run: &Run,
+) -> Option<ToLookAt> {
+    let (first, good) = first_and_good(state, run)?;
+    let undo = &state.worktrees.get(&run.worktree)?.undo;
+    let seq = |id: &CheckpointId| state.checkpoint(id).map(|one| one.seq);
+    // Accepting changes no files.
+    let whole = undo.iter().rev().filter(|entry| {
+        let is_whole = entry.scope.covers_files() && entry.paths.is_empty();
+        is_whole && entry.kind != OperationKind::Accept
+    });
+    // The last that went back or forth over it.
+    let last = whole
+        .filter(|entry| seq(&entry.checkpoint_id) > Some(good.seq))
+        .find_map(|entry| Some((entry, seq(entry.restored.as_ref()?)?)));
+    let (entry, restored) = last?;
+    let other = entry.run.as_ref().filter(|other| **other != run.key)?;
+    let back = context.placed(Hint::recover(["undo"]));
+    let close = Hint::recover(["close"]).run(&run.key);
+    (restored < first.seq).then(|| ToLookAt::taken_back(other, back, &close))
+}
+
 /// What was uncommitted before a run, and is not as it was.
 #[derive(Default)]
 struct LostWork<'s> {
@@ -250,6 +275,12 @@ fn lost_work<'s>(context: &Context, state: &'s State, run: &Run) -> Result<LostW
     };
     if !context.has_git() || run.worktree != context.worktree_id() || first.tree == good.tree {
         return Ok(LostWork::default());
+    }
+    if let Some(taken) = taken_back(context, state, run) {
+        return Ok(LostWork {
+            to_look_at: vec![taken],
+            accept_first: None,
+        });
     }
     let (initial, good) = load_both(context, first, good)?;
     let work = changed_work(context, &initial, &good, true)?;

@@ -3,6 +3,7 @@
 use crate::model::{
     FolderId, Hint, ProcessId, Run, RunId, RunKey, RunStatus, State, TaskId, Timestamp,
 };
+use crate::policy::text::misspelt;
 use crate::store::Store;
 
 use super::error::{Error, ErrorKind, Result};
@@ -180,8 +181,18 @@ pub(crate) fn named<'a>(
         .as_slice()
     {
         [run] => Ok(run),
-        [] => Err(Error::new(ErrorKind::RunNotFound, format!("no run '{id}'"))
-            .hint(Hint::recover(["runs", "--all"]))),
+        [] => {
+            let ids = || state.runs.iter().map(|run| run.key.run_id.as_str());
+            let begin = format!("{id}-");
+            let of_it: Vec<&str> = ids().filter(|other| other.starts_with(&begin)).collect();
+            let near = match misspelt(id.as_str(), ids()) {
+                _ if !of_it.is_empty() => format!("; there is {}", of_it.join(", ")),
+                Some(near) => format!("; did you mean '{near}'?"),
+                None => String::new(),
+            };
+            let message = format!("no run '{id}'{near}");
+            Err(Error::new(ErrorKind::RunNotFound, message).hint(Hint::recover(["runs", "--all"])))
+        }
         several => Err(ambiguous(several)),
     }
 }

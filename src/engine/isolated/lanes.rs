@@ -3,23 +3,28 @@
 //! Each is a `recover run --isolated` of its own, with its own work tree and agent. What one task needs of another is in the
 //! work tree of both; limits hold all runs of a machine anyway.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{How, requirements};
-use crate::engine::base::{Context, Error, ErrorKind, Result, runs};
+use crate::engine::base::{Context, Error, ErrorKind, Result, WaitLimit, runs};
 use crate::engine::run::tasks;
-use crate::model::RunId;
+use crate::model::tasks::{TaskLine, TaskStatus};
+use crate::model::time::format_duration;
+use crate::model::{Hint, Run, RunId, RunKey, RunStatus, Task, TaskList};
 use crate::os::own_program;
 use crate::policy::tasks::lanes;
 use crate::process::{Exit, Program, Show, Supervised};
 
 /// How long one waits for what the others hold: several begin at once.
 const PATIENCE: &str = "120s";
+/// How often a lane that is free reads the list.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Runs that were at work at once.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -36,19 +41,25 @@ pub(crate) struct Lane {
     pub tasks: Vec<String>,
     /// What its `recover run` ended with; `null` in a dry run.
     pub exit_code: Option<i32>,
-    /// The last line that it printed as an error, where it did not end well.
+    /// The last error that it printed, where it did not end well.
     pub said: Option<String>,
 }
 
-/// Begins them and waits for them all; in a dry run only says which.
+/// Begins them and waits for them all; one that is free goes on with what was added to the file. In a dry run only says which.
+/// `wait`: how long a run waits for what holds it up.
 ///
 /// # Errors
 /// The file is no list (2); none can have a work tree of its own; a signal ended them.
-pub(crate) fn drive(context: &Context, file: &Path, count: usize) -> Result<Lanes> {
+pub(crate) fn drive(
+    context: &Context,
+    file: &Path,
+    count: usize,
+    wait: Option<WaitLimit>,
+) -> Result<Lanes> {
     let list = tasks::of_file(context, file, &[])?;
     let (key, _) = requirements(context, &How::default())?;
     let shared = lanes(&list.tasks, count);
-    let mut all: Vec<Lane> = (1..)
+    let all: Vec<Lane> = (1..)
         .zip(shared)
         .map(|(number, tasks)| Lane {
             run_id: RunId::from(format!("{}-{number}", key.run_id)),
@@ -64,60 +75,155 @@ pub(crate) fn drive(context: &Context, file: &Path, count: usize) -> Result<Lane
                 "run {} already exists: choose another name with --run",
                 lane.run_id
             );
-            return Err(Error::new(ErrorKind::AlreadyExists, message));
+            let status =
+                Hint::recover(["status"]).run(&RunKey::new(lane.run_id.clone(), None, None));
+            return Err(Error::new(ErrorKind::AlreadyExists, message).hint(status));
         }
     }
     if context.dry_run() {
         return Ok(Lanes { lanes: all });
     }
-    let program = own_program().context("cannot find the program of recover")?;
-    let calls: Vec<Supervised> = all
-        .iter()
-        .map(|lane| call(context, &program, lane))
-        .collect();
-    let exits: Vec<_> = thread::scope(|scope| {
-        let interrupts = &context.interrupts;
-        let begun: Vec<_> = calls
-            .iter()
-            .map(|call| scope.spawn(move || call.run(interrupts, |_| Ok(()))))
-            .collect();
-        begun
-            .into_iter()
-            .map(thread::ScopedJoinHandle::join)
-            .collect()
-    });
-    for (lane, exit) in all.iter_mut().zip(exits) {
-        let exit: Exit = match exit {
-            Ok(exit) => exit.context("cannot run recover run")?,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        lane.exit_code = Some(exit.shell_code());
-        let said = [exit.stderr.head.as_slice(), &exit.stderr.tail].concat();
-        let said = String::from_utf8_lossy(&said);
-        let line = said.lines().rfind(|line| !line.trim().is_empty());
-        lane.said = line.filter(|_| exit.shell_code() != 0).map(str::to_owned);
+    let mut work = Work {
+        context,
+        program: own_program().context("cannot find the program of recover")?,
+        file: context.cwd().join(file),
+        wait,
+        lanes: all,
+        list,
+    };
+    work.drive()?;
+    if let Some(signal) = context.interrupts.pending() {
+        let message = "interrupted; recover resume goes on with each run";
+        return Err(Error::interrupted(signal, message));
     }
-    match context.interrupts.pending() {
-        Some(signal) => Err(Error::interrupted(
-            signal,
-            "interrupted; recover resume goes on with each run",
-        )),
-        None => Ok(Lanes { lanes: all }),
+    let left = tasks::added(context, &work.list).unwrap_or_default();
+    if !left.is_empty() {
+        let ids: Vec<&str> = left.iter().map(|task| task.id.as_str()).collect();
+        context.warn(format!(
+            "left for another run: '{}': no lane is through that has all that it needs",
+            ids.join("', '")
+        ));
+    }
+    Ok(Lanes { lanes: work.lanes })
+}
+
+/// What is done in lanes.
+struct Work<'a> {
+    context: &'a Context,
+    program: PathBuf,
+    file: PathBuf,
+    wait: Option<WaitLimit>,
+    lanes: Vec<Lane>,
+    /// The tasks that one of them has.
+    list: TaskList,
+}
+
+impl Work<'_> {
+    /// Runs what each lane has, and after that what is added to the list while any of them is at work.
+    fn drive(&mut self) -> Result<()> {
+        let interrupts = &self.context.interrupts;
+        thread::scope(|scope| {
+            let begin = |call: Supervised| scope.spawn(move || call.run(interrupts, |_| Ok(())));
+            let calls: Vec<_> = self.lanes.iter().map(|lane| self.first(lane)).collect();
+            let mut running: Vec<_> = calls.into_iter().map(|call| Some(begin(call))).collect();
+            while running.iter().any(Option::is_some) {
+                thread::sleep(PAUSE);
+                for (number, at_work) in running.iter_mut().enumerate() {
+                    if let Some(ended) = at_work.take_if(|at_work| at_work.is_finished()) {
+                        let exit = ended.join();
+                        let exit = exit.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                        self.lanes[number].end(&exit.context("cannot run recover run")?);
+                    }
+                    if at_work.is_none() && interrupts.pending().is_none() {
+                        *at_work = self.more(number)?.map(begin);
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The run of a lane that is free goes on with a task that was added; `None` where there is none for it.
+    fn more(&mut self, number: usize) -> Result<Option<Supervised>> {
+        let Some(task) = self.added(number)? else {
+            return Ok(None);
+        };
+        let lane = &mut self.lanes[number];
+        let (run, id) = (lane.run_id.to_string(), task.id.clone());
+        self.context.note(format!("run {run}: '{id}' was added"));
+        lane.tasks.push(id.clone());
+        self.list.tasks.push(task);
+        let mut words = vec!["resume".to_owned(), run, format!("--only={id}")];
+        words.extend(["--tasks".to_owned(), self.file.display().to_string()]);
+        words.extend(["--lock-timeout".to_owned(), PATIENCE.to_owned()]);
+        words.extend(self.wait.map(|wait| match wait.longest() {
+            Some(longest) => format!("--wait={}", format_duration(longest)),
+            None => "--wait".to_owned(),
+        }));
+        let call = self.context.placed(Hint::recover(words));
+        Ok(Some(self.call(&call)))
+    }
+
+    /// A task that was added, and what it needs is done: by this lane, or before.
+    fn added(&self, number: usize) -> Result<Option<Task>> {
+        let more = match tasks::added(self.context, &self.list) {
+            Ok(more) if more.is_empty() => return Ok(None),
+            Ok(more) => more,
+            Err(message) => {
+                self.context
+                    .warn(format!("{message}; nothing is added to the lanes"));
+                return Ok(None);
+            }
+        };
+        let state = self.context.load()?.state;
+        let id = &self.lanes[number].run_id;
+        let run = state.runs.iter().find(|run| run.key.run_id == *id);
+        // One that waits, or needs a person, is not free.
+        let is_over = |run: &&Run| {
+            matches!(run.status, RunStatus::Complete | RunStatus::Escalated)
+                && !run.has_iterations_left()
+        };
+        let Some(run) = run.filter(is_over) else {
+            return Ok(None);
+        };
+        let lines = run.task_lines();
+        let is_open = |id: &String| {
+            let mut all = self.list.tasks.iter().chain(&more);
+            let is_done = |line: &TaskLine| line.id == *id && line.status == TaskStatus::Done;
+            all.any(|task| task.id == *id) && !lines.iter().any(is_done)
+        };
+        let is_ready = |task: &&Task| !task.needs.iter().any(is_open);
+        Ok(more.iter().find(is_ready).cloned())
+    }
+
+    fn first(&self, lane: &Lane) -> Supervised {
+        let run = lane.run_id.to_string();
+        let only: Vec<String> = lane.tasks.iter().map(|id| format!("--only={id}")).collect();
+        let mut flags = vec!["--isolated", "--lock-timeout", PATIENCE, "--run", &run];
+        flags.extend(only.iter().map(String::as_str));
+        self.context
+            .note(format!("run {run}: {}", lane.tasks.join(", ")));
+        self.call(&self.context.rerun(&flags))
+    }
+
+    fn call(&self, hint: &Hint) -> Supervised {
+        let mut argv = vec![self.program.as_os_str().to_owned()];
+        argv.extend(hint.arguments());
+        Supervised {
+            show: Show::Nothing,
+            // It ends its own child first.
+            grace: self.context.settings().runner.grace.saturating_mul(4),
+            ..Supervised::new(Program::Argv(argv), self.context.cwd())
+        }
     }
 }
 
-fn call(context: &Context, program: &Path, lane: &Lane) -> Supervised {
-    let run = lane.run_id.to_string();
-    let only: Vec<String> = lane.tasks.iter().map(|id| format!("--only={id}")).collect();
-    let mut flags = vec!["--isolated", "--lock-timeout", PATIENCE, "--run", &run];
-    flags.extend(only.iter().map(String::as_str));
-    let mut argv = vec![program.as_os_str().to_owned()];
-    argv.extend(context.rerun(&flags).arguments());
-    context.note(format!("run {run}: {}", lane.tasks.join(", ")));
-    Supervised {
-        show: Show::Nothing,
-        // It ends its own child first.
-        grace: context.settings().runner.grace.saturating_mul(4),
-        ..Supervised::new(Program::Argv(argv), context.cwd())
+impl Lane {
+    fn end(&mut self, exit: &Exit) {
+        self.exit_code = Some(exit.shell_code());
+        let said = [exit.stderr.head.as_slice(), &exit.stderr.tail].concat();
+        let said = String::from_utf8_lossy(&said);
+        let line = said.lines().rfind(|line| line.starts_with("error: "));
+        self.said = line.filter(|_| exit.shell_code() != 0).map(str::to_owned);
     }
 }

@@ -148,7 +148,8 @@ pub(crate) fn begin(context: &mut Context, how: &How) -> Result<Begun> {
         let message = format!(
             "there is a run {key} already, or a branch recover/{name}: choose another name with --run"
         );
-        return Err(Error::new(ErrorKind::AlreadyExists, message));
+        let list = Hint::recover(["runs", "--all"]);
+        return Err(Error::new(ErrorKind::AlreadyExists, message).hint(list));
     }
     let lock = place.lock(&name)?;
     let folder = place.worktree(&name);
@@ -218,7 +219,7 @@ fn name_of(context: &Context, key: &RunKey) -> String {
         .into_owned()
 }
 
-/// Writes the files of a new work tree, and opens it where the command was called: in the same folder below its root.
+/// Writes the files of a new work tree, and opens it.
 fn fill(context: &Context, how: &How, folder: &Path) -> Result<Context> {
     let there = context.at(folder)?;
     let repo = there.repo()?;
@@ -232,16 +233,14 @@ fn fill(context: &Context, how: &How, folder: &Path) -> Result<Context> {
         drop(prepared);
         repo.read_into_index(None)?;
     }
-    let below = context
-        .cwd()
-        .strip_prefix(context.worktree())
-        .unwrap_or(Path::new(""));
-    let cwd = folder.join(below);
-    if cwd.is_dir() {
-        context.at(&cwd)
-    } else {
-        Ok(there)
-    }
+    open(context, folder)
+}
+
+/// Opens a work tree where the command was called: in the same folder below its root, where it has that.
+fn open(context: &Context, folder: &Path) -> Result<Context> {
+    let below = context.cwd().strip_prefix(context.worktree());
+    let cwd = folder.join(below.unwrap_or(Path::new("")));
+    context.at(if cwd.is_dir() { &cwd } else { folder })
 }
 
 /// Copies from this work tree into another, links and runs there what `[isolated]` says.
@@ -315,7 +314,7 @@ pub(crate) fn there(context: &Context, needs_it: bool) -> Result<Option<Context>
         return Ok(None);
     }
     if (needs_it && bring_back(context, &state, run)?) || is_there(context, run) {
-        return context.at(&run.worktree.path()).map(Some);
+        return open(context, &run.worktree.path()).map(Some);
     }
     Ok(None)
 }

@@ -236,12 +236,15 @@ pub(super) fn plan_head(
     }
     if now.branch != target.branch {
         let name = |head: &Head| {
-            head.branch
-                .clone()
-                .unwrap_or_else(|| "a detached HEAD".to_owned())
+            let branch = head.branch.as_deref();
+            let branch = branch.map(|branch| branch.strip_prefix("refs/heads/").unwrap_or(branch));
+            branch.map_or("a detached HEAD".to_owned(), |branch| {
+                format!("branch {branch}")
+            })
         };
         let message = format!(
-            "the checkpoint was taken on {}, now it is {}; --commits keep restores only the files",
+            "the checkpoint was taken on {}, and {} is checked out: switch back first, or take the files alone here with \
+             --commits keep",
             name(target),
             name(now)
         );

@@ -97,6 +97,8 @@ pub(crate) struct Terms {
     pub prompt: Option<String>,
     /// The file of a list of tasks, all of which are run that the run does not have yet.
     pub tasks: Option<PathBuf>,
+    /// Those of its tasks that are run; empty for all.
+    pub only: Vec<String>,
     /// The list with those.
     pub list: Option<TaskList>,
 }
@@ -503,7 +505,7 @@ fn resolved(context: &Context, run: &Run, request: &ResumeRequest) -> Result<Res
     }
     let file = request.terms.tasks.as_ref();
     request.terms.list = file
-        .map(|file| tasks::again(context, run, file))
+        .map(|file| tasks::again(context, run, file, &request.terms.only))
         .transpose()?;
     let terms = run.terms();
     let prompt = request.terms.prompt.as_ref().or(terms.prompt.as_ref());

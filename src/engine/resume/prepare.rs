@@ -11,6 +11,7 @@ use crate::engine::record::run_settings::configured_checks;
 use crate::engine::recovery;
 use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::engine::rollback::{refuse_mixed, restore_checkpoint, rollback_target, tell_of_edits};
+use crate::engine::run::tasks;
 use crate::model::hint::join;
 use crate::model::{
     Checkpoint, Hint, Iteration, IterationStatus, Named, Payload, Run, RunSpec, RunStatus, State,
@@ -219,7 +220,11 @@ impl Way<'_> {
             return Err(Error::new(ErrorKind::NoCheckpoint, message)
                 .hint(Hint::recover(["resume", "--restart"]).run(&run.key)));
         };
-        restore(target, edits)
+        // Whoever added to the list, it is not lost.
+        let list = tasks::List::of_added(context, run).filter(|_| !context.dry_run());
+        let restored = restore(target, edits)?;
+        list.map_or(Ok(()), |list| list.put_back())?;
+        Ok(restored)
     }
 
     /// What is recorded: another command, the iterations that are left behind, and how the run goes on.

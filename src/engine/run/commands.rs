@@ -42,7 +42,7 @@ pub(crate) fn require_command(context: &Context, argv: &[String], dir: &FolderId
         _ if agent::detect(Some(&problem.program), None, b"").is_some() => {
             error.hint(Hint::recover(["agents"]))
         }
-        _ => error,
+        _ => error.hint(Hint::recover(["run", "--help"])),
     })
 }
 

@@ -318,11 +318,15 @@ fn new_run(context: &Context, state: &State, spec: RunSpec) -> Result<(RunKey, V
                 return Err(series::begun_meanwhile(series, run));
             }
             let status = run_state(run);
-            let message = format!(
-                "run {} already exists ({status}): resume it, or choose another name with --run",
-                run.key
-            );
-            Err(Error::new(ErrorKind::AlreadyExists, message)
+            let error = |ways: &str| {
+                let message = format!("run {} already exists ({status}): {ways}", run.key);
+                Error::new(ErrorKind::AlreadyExists, message)
+            };
+            if run.status.is_done() {
+                let ways = "choose another name with --run, or begin the next of that name with --series in place of --run";
+                return Err(error(ways).hint(Hint::recover(["status"]).run(&run.key)));
+            }
+            Err(error("resume it, or choose another name with --run")
                 .hint(Hint::recover(["resume"]).run(&run.key)))
         }
     }

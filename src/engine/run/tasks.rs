@@ -12,7 +12,9 @@ use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::trust::agreed::{is_agreed, note_agreed};
 use crate::model::failure::CauseDetail;
-use crate::model::{FolderId, Hint, IterationStatus, Payload, RepoPath, Run, Task, TaskList};
+use crate::model::{
+    FolderId, Hint, IterationStatus, Payload, RepoPath, Run, State, Task, TaskList,
+};
 use crate::policy::checkpoint_events::still_masked;
 use crate::policy::tasks::{Listed, line_at, ordered, parse, tick as ticked};
 
@@ -38,7 +40,10 @@ pub(crate) fn of_file(context: &Context, path: &Path, only: &[String]) -> Result
     let mut tasks = order(path, listed.open, &listed.done).map_err(refused)?;
     tasks.retain(|task| only.is_empty() || only.contains(&task.id));
     if tasks.is_empty() {
-        let message = format!("{} has no open task", path.display());
+        let message = format!(
+            "{} has no open task (in Markdown a line that begins with - [ ])",
+            path.display()
+        );
         return Err(refused(message));
     }
     let within = place.strip_prefix(context.worktree()).unwrap_or(&place);
@@ -50,11 +55,17 @@ pub(crate) fn of_file(context: &Context, path: &Path, only: &[String]) -> Result
     })
 }
 
-/// The list of a run with all tasks of a file that a person gives again, what an attempt added to it included.
+/// The list of a run with all tasks of a file that a person gives again, what an attempt added to it included; with `only`
+/// those alone. Of a part what other lanes have, and what needs that, is left out.
 ///
 /// # Errors
 /// The run works through no list, or the file is none (2).
-pub(crate) fn again(context: &Context, run: &Run, path: &Path) -> Result<TaskList> {
+pub(crate) fn again(
+    context: &Context,
+    run: &Run,
+    path: &Path,
+    only: &[String],
+) -> Result<TaskList> {
     let refused =
         |message| Error::new(ErrorKind::Usage, message).hint(Hint::recover(["resume", "--help"]));
     let Some(list) = &run.spec.tasks else {
@@ -63,18 +74,62 @@ pub(crate) fn again(context: &Context, run: &Run, path: &Path) -> Result<TaskLis
             run.key
         )));
     };
-    let place = context.cwd().join(path);
+    // A run with a work tree of its own reads the list where it was begun.
+    let below = context.cwd().strip_prefix(context.worktree()).ok();
+    let home = run.spec.isolated.as_ref().map(|isolated| &isolated.home);
+    let called_in = home.zip(below).map_or_else(
+        || context.cwd().to_owned(),
+        |(home, below)| home.path().join(below),
+    );
+    let place = called_in.join(path);
     let within = place.strip_prefix(context.worktree()).unwrap_or(&place);
     let mut list = TaskList {
         file: FolderId::of(within),
         ..list.clone()
     };
     let to_review = std::mem::take(&mut list.to_review);
-    list.tasks
-        .extend(additions(context, &list, ChangedBy::Others).map_err(refused)?);
+    let mut elsewhere = ids_of_other_lanes(&context.load()?.state, run);
+    let more = additions(context, &list, ChangedBy::Others).map_err(refused)?;
+    list.tasks.extend(more.into_iter().filter(|task| {
+        let is_left = elsewhere.contains(&task.id)
+            || task.needs.iter().any(|id| elsewhere.contains(id))
+            || !only.is_empty() && !only.contains(&task.id);
+        if is_left {
+            elsewhere.insert(task.id.clone());
+        }
+        !is_left
+    }));
     let is_added = |id: &String| list.tasks.iter().any(|task| task.id == *id);
     list.to_review = to_review.into_iter().filter(|id| !is_added(id)).collect();
     Ok(list)
+}
+
+/// The tasks that the lanes have which were begun together with a run, and share its list.
+fn ids_of_other_lanes(state: &State, run: &Run) -> BTreeSet<String> {
+    let name = |run: &Run| {
+        let id = run.key.run_id.as_str();
+        id.rsplit_once('-').map(|(name, _)| name.to_owned())
+    };
+    let is_lane = |other: &&Run| {
+        let lists = other.spec.tasks.as_ref().zip(run.spec.tasks.as_ref());
+        other.key != run.key
+            && name(other) == name(run)
+            && lists
+                .is_some_and(|(other, own)| own.is_part && other.is_part && other.file == own.file)
+    };
+    let lanes = state.runs.iter().filter(is_lane);
+    let lists = lanes.filter_map(|lane| lane.spec.tasks.as_ref());
+    lists
+        .flat_map(|list| list.tasks.iter().map(|task| task.id.clone()))
+        .collect()
+}
+
+/// The open tasks of a file that `list` does not have yet, in their order.
+///
+/// # Errors
+/// The file is no list, in words.
+pub(crate) fn added(context: &Context, list: &TaskList) -> std::result::Result<Vec<Task>, String> {
+    additions(context, list, ChangedBy::Others)
 }
 
 /// Reads a list; the file is named in errors as in `shown`.
@@ -130,6 +185,8 @@ pub(super) fn follow(context: &Context, mut run: Run, by: ChangedBy) -> Result<R
     let Some(list) = run.spec.tasks.clone().filter(|list| !list.is_part) else {
         return Ok(run);
     };
+    // Attempts in a work tree of its own have their own copy: the user's is the user's.
+    let by = run.spec.isolated.as_ref().map_or(by, |_| ChangedBy::Others);
     let more = match additions(context, &list, by) {
         Ok(more) if more.is_empty() => return Ok(run),
         Ok(more) => more,
@@ -147,7 +204,7 @@ pub(super) fn follow(context: &Context, mut run: Run, by: ChangedBy) -> Result<R
     let list = spec.tasks.insert(list);
     let changes = if by == ChangedBy::Attempt {
         context.warn(format!(
-            "an attempt added '{names}' to {0}: to review, and not run; recover resume --tasks {0} runs it",
+            "added to {0} during an attempt: '{names}': to review, and not run; recover resume --tasks {0} runs it",
             file.display()
         ));
         list.to_review.extend(ids);
@@ -210,7 +267,7 @@ pub(super) fn is_reserved(context: &Context, run: &Run) -> Option<String> {
 }
 
 /// A list in the work tree, as it is now: a rollback leaves it so where a person added to it.
-pub(super) struct List {
+pub(in crate::engine) struct List {
     place: PathBuf,
     path: RepoPath,
     bytes: Vec<u8>,
@@ -230,20 +287,28 @@ impl List {
         })
     }
 
+    /// The same where tasks were added to it.
+    pub(in crate::engine) fn of_added(context: &Context, run: &Run) -> Option<Self> {
+        let list = run.spec.tasks.as_ref()?;
+        let more = additions(context, list, ChangedBy::Attempt).ok()?;
+        Self::of(context, run).filter(|_| !more.is_empty())
+    }
+
     /// Whether it is all of these paths.
     pub(super) fn is_all_of(&self, paths: &BTreeSet<RepoPath>) -> bool {
         paths.iter().all(|path| *path == self.path)
     }
 
     /// Makes it what it was.
-    pub(super) fn put_back(&self) -> Result<()> {
+    pub(in crate::engine) fn put_back(&self) -> Result<()> {
         let (root, name) = Root::of_file(&self.place);
         let written = root.write(Path::new(name), &self.bytes, Sync::All);
         written.map_err(|error| Error::cannot("write", &self.place, error))
     }
 }
 
-/// Ticks the tasks of an accepted run that passed, in a Markdown list; returns them. The change is left uncommitted.
+/// Ticks the tasks of an accepted run that passed, in a Markdown list, or takes the ticks back where its accept was undone;
+/// returns them. The change is left uncommitted.
 ///
 /// # Errors
 /// The list is there and cannot be read or written.
@@ -269,7 +334,7 @@ pub(crate) fn tick(context: &Context, run: &Run) -> Result<Vec<String>> {
     };
     let text = str::from_utf8(&bytes)
         .map_err(|error| Error::cannot("read", &place, std::io::Error::other(error)))?;
-    let (text, ticks) = ticked(text, &done);
+    let (text, ticks) = ticked(text, &done, run.was_accepted());
     if !ticks.is_empty() {
         let written = root.write(Path::new(name), text.as_bytes(), Sync::All);
         written.map_err(|error| Error::cannot("write", &place, error))?;

@@ -125,7 +125,7 @@ impl Repo {
         refuse_misled(start)?;
         let Some(workdir) = inner.workdir() else {
             return Err(Error::Unsupported(format!(
-                "{} is a bare repository",
+                "{} is a bare repository, without files: git clone it and work there",
                 inner.path().display()
             )));
         };

@@ -18,6 +18,8 @@ use super::words;
 const NAMED: usize = 3;
 /// How much of a failure's message a line holds, in characters.
 const LONGEST_FAILURE: usize = 100;
+/// How much of a task's id, in characters.
+const LONGEST_ID: usize = 40;
 
 /// Commits that are none of a run's own.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +51,8 @@ pub(crate) enum LookAtKind {
     LeftOut,
     /// Files of an attempt that was rolled back could not be removed or replaced.
     LeftBehind,
+    /// What the run did went with an earlier run that was taken back.
+    TakenBack,
 }
 
 /// What a person must look at.
@@ -108,6 +112,19 @@ impl ToLookAt {
             first_of(paths.iter().map(|path| path.to_lossy()))
         );
         (!paths.is_empty()).then(|| Self::new(LookAtKind::LeftBehind, text))
+    }
+
+    /// What it did is in the files no more: that of an earlier run was taken back, on which it built; `command` brings back
+    /// both.
+    pub(crate) fn taken_back(with: &RunKey, command: Hint, close: &Hint) -> Self {
+        let what =
+            format!("its work is no longer in the files: it went when run {with} was taken back; ");
+        let text = Advice::with(
+            what,
+            command,
+            format!(" brings back both, {close} leaves it so"),
+        );
+        Self::new(LookAtKind::TakenBack, text)
     }
 
     /// A commit that the run did not make.
@@ -181,6 +198,16 @@ pub(super) fn given_up(run: &Run, iteration: u32) -> String {
     )
 }
 
+/// `iteration 4`, with its task where the run works through a list.
+fn named(run: &Run, iteration: u32) -> String {
+    let task = run.spec.task(iteration);
+    let id = task.map(|task| words::short(&words::line(&task.id), LONGEST_ID));
+    format!(
+        "iteration {iteration}{}",
+        words::between(" (", &id.unwrap_or_default(), ")")
+    )
+}
+
 /// What of a run's own record a person must look at.
 pub(crate) fn to_look_at(run: &Run) -> Vec<ToLookAt> {
     let of = |kind, iteration, text: String| ToLookAt {
@@ -193,7 +220,10 @@ pub(crate) fn to_look_at(run: &Run) -> Vec<ToLookAt> {
         of(
             LookAtKind::Weakened,
             iteration,
-            format!("iteration {iteration} may have weakened its tests{what}"),
+            format!(
+                "{} may have weakened its tests{what}",
+                named(run, iteration)
+            ),
         )
     });
     let skipped = words::with_status(run, IterationStatus::Skipped);
@@ -204,7 +234,7 @@ pub(crate) fn to_look_at(run: &Run) -> Vec<ToLookAt> {
         ..of(
             LookAtKind::GivenUp,
             number,
-            format!("iteration {number} was {}", given_up(run, number)),
+            format!("{} was {}", named(run, number), given_up(run, number)),
         )
     };
     let changed = run
@@ -213,8 +243,9 @@ pub(crate) fn to_look_at(run: &Run) -> Vec<ToLookAt> {
         .map(|(iteration, attempt)| {
             let names = words::line(&attempt.git_changes.join(", "));
             let text = format!(
-                "attempt {} of iteration {} changed git's settings: {names}",
-                attempt.number, iteration.number
+                "attempt {} of {} changed git's settings: {names}",
+                attempt.number,
+                named(run, iteration.number)
             );
             of(LookAtKind::GitSettings, iteration.number, text)
         });
@@ -235,10 +266,9 @@ pub(super) fn stopped_at(run: &Run) -> Option<ToLookAt> {
     {
         return None;
     }
-    let subject = failure.iteration.map_or_else(
-        || "the run".to_owned(),
-        |number| format!("iteration {number}"),
-    );
+    let subject = failure
+        .iteration
+        .map_or_else(|| "the run".to_owned(), |number| named(run, number));
     let text = format!("{subject} failed: {}", what_failed(failure));
     Some(ToLookAt {
         iteration: failure.iteration,

@@ -72,7 +72,9 @@ pub(crate) fn task(task: &TaskLine) -> String {
     let why = match (&task.reason, task.status) {
         (Some(reason), _) => format!(": {}", short(&line(reason), 100)),
         (None, TaskStatus::Waiting) => format!(" (needs {})", line(&task.waits_for.join(", "))),
-        (None, TaskStatus::ToReview) => " (an attempt added it)".to_owned(),
+        (None, TaskStatus::ToReview) => {
+            " (added during an attempt; recover resume --tasks FILE runs it)".to_owned()
+        }
         _ => String::new(),
     };
     format!("{:<10} {}{why}", task_state(task.status), line(&task.id))

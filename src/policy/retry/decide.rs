@@ -440,7 +440,7 @@ impl<'a> Decider<'a> {
         let settings = self.input.settings;
         let spread = (now, self.input.random);
         let of = (self.input.provider, failure);
-        let wait = weather::next_probe(of, &waits, &settings.weather.probes, spread);
+        let wait = weather::next_probe(of, &waits, &settings.weather, spread);
         let longest = settings.retry.max_park;
         let left = longest.saturating_sub(waits.waited());
         let (what, of) = (weather.what(), failure.in_short());

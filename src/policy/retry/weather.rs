@@ -5,10 +5,11 @@ use std::time::Duration;
 use crate::model::failure::{Cause, CauseDetail, Failure, Weather};
 use crate::model::run::Waits;
 use crate::model::time::Timestamp;
+use crate::policy::settings::WeatherSettings;
 
-/// A usage limit is over a little after it says so; runs that wait for it together must not come back together.
-const BUFFER: Duration = Duration::from_secs(60);
-const JITTER: Duration = Duration::from_secs(60);
+/// A usage limit is over a little after it says so, and runs that wait for it together must not come back together: this many
+/// gaps between runs later, and up to as many more.
+const BUFFER: u32 = 3;
 /// An attempt with an answer of the model that is cut off more often than this is charged: maybe its work is why.
 const FREE_WITH_ANSWER: u32 = 3;
 
@@ -43,16 +44,19 @@ impl Provider {
 pub(super) fn next_probe(
     (provider, failure): (Provider, &Failure),
     waits: &Waits,
-    probes: &[Duration],
+    settings: &WeatherSettings,
     (now, random): (Timestamp, f64),
 ) -> Duration {
     let random = random.clamp(0.0, 1.0);
     let named = failure.retry_after.filter(|at| *at > now);
     let named = named.map(|at| at.since(now));
     match named {
-        Some(reset) if failure.names_reset(now) => reset + BUFFER + JITTER.mul_f64(random),
+        Some(reset) if failure.names_reset(now) => {
+            let buffer = settings.gap.saturating_mul(BUFFER);
+            reset + buffer + buffer.mul_f64(random)
+        }
         Some(named) if provider == Provider::Loop => named,
-        _ => step(probes, waits.unnamed, random).max(named.unwrap_or_default()),
+        _ => step(&settings.probes, waits.unnamed, random).max(named.unwrap_or_default()),
     }
 }
 
@@ -87,7 +91,6 @@ pub(super) fn is_same_error(failure: &Failure, waits: &Waits) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::settings::WeatherSettings;
     use proptest::prelude::*;
 
     fn waited(probes: &[Duration], length: Duration, random: f64) -> Vec<Duration> {

@@ -206,7 +206,7 @@ pub struct WeatherSettings {
     /// What one run meets holds every run on this machine that uses the same account, in any repository.
     pub shared: bool,
     /// Once one of those that waited has an answer of the model, the others begin so far apart; three times as long an agent
-    /// without records has to be alive for that.
+    /// without records has to be alive for that, and is waited after a limit's reset.
     #[serde(with = "super::DurationText")]
     pub gap: Duration,
 }

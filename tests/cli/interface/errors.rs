@@ -199,3 +199,36 @@ fn top_level_flags_are_the_subcommands() {
     assert_eq!(env.read("a.txt"), "one\n");
     env.json(2, &["--resume", "--rollback"]);
 }
+
+/// Wrong names of runs have a way on, and so have a list without tasks and a folder without files.
+#[test]
+fn wrong_names_have_a_way_on() {
+    let env = TestEnv::repo();
+    for run in ["night", "l-1", "l-2"] {
+        env.json(0, &["run", "--run", run, "--", "true"]);
+    }
+    let said = |code: i32, args: &[&str], words: &str| {
+        let ran = env.recover(args).expect(code);
+        assert!(ran.stderr.contains(words), "{args:?}: {}", ran.stderr);
+    };
+    said(
+        4,
+        &["status", "nigth"],
+        "no run 'nigth'; did you mean 'night'?",
+    );
+    said(4, &["accept", "l"], "no run 'l'; there is l-1, l-2");
+    said(4, &["show", "night"], "a run has that name");
+    said(
+        13,
+        &["run", "--run", "night", "--", "true"],
+        "--series in place of --run",
+    );
+    env.write("plain.md", "nothing\n");
+    said(
+        2,
+        &["run", "--tasks", "plain.md", "--", "true"],
+        "begins with - [ ]",
+    );
+    env.sh("git init -q --bare ../bare.git").expect(0);
+    said(10, &["-C", "../bare.git", "status"], "git clone it");
+}

@@ -200,8 +200,32 @@ fn work_of_later_runs_is_named() {
     assert!(env.exists("later.txt"));
     env.json(0, &["discard", "night", "--yes"]);
     assert!(!env.exists("later.txt"));
+    // The later one says that it went with it, and is not committed unseen.
+    let said = "its work is no longer in the files: it went when run night was taken back; ";
+    let status = env.recover(&["status", "later"]).expect(0).stdout;
+    assert!(
+        status.starts_with(&format!("To look at: {said}recover")),
+        "{status}"
+    );
+    let ways = "undo brings back both, recover close --run later leaves it so";
+    assert!(status.contains(ways), "{status}");
+    let status = env.json(0, &["status", "later"]);
+    assert_eq!(
+        status["night"]["to_look_at"][0]["kind"], "taken_back",
+        "{status:#}"
+    );
     env.json(0, &["undo"]);
     assert!(env.exists("later.txt"));
+    let status = env.recover(&["status", "later"]).expect(0).stdout;
+    assert!(!status.contains(said), "{status}");
+    // What brings it back in another way does, too.
+    env.json(0, &["discard", "night", "--yes"]);
+    env.json(0, &["checkpoint", "restore", "good", "--run", "later"]);
+    let status = env.recover(&["status", "later"]).expect(0).stdout;
+    assert!(
+        env.exists("later.txt") && !status.contains(said),
+        "{status}"
+    );
 }
 
 #[test]
@@ -368,13 +392,52 @@ fn a_branch_of_its_own_or_a_detached_head_is_left() {
     }
 }
 
+/// Of what went with an earlier run nothing is decided unseen.
+#[test]
+fn what_went_with_an_earlier_run_is_not_accepted_unseen() {
+    let env = TestEnv::repo();
+    env.json(
+        0,
+        &["run", "--run", "one", "--", "sh", "-c", "echo 1 > one.txt"],
+    );
+    env.json(
+        0,
+        &["run", "--run", "two", "--", "sh", "-c", "echo 2 > two.txt"],
+    );
+    env.json(0, &["discard", "one", "--yes"]);
+    let refused = env.error(13, &["accept", "two"]);
+    let message = refused["message"].as_str().expect("text");
+    assert!(
+        message.contains("it went when run one was taken back"),
+        "{message}"
+    );
+    env.json(0, &["undo"]);
+    env.json(0, &["accept", "one"]);
+    env.json(0, &["accept", "two"]);
+    assert_eq!(env.git(&["show", "HEAD:two.txt"]), "2\n");
+}
+
 /// A branch that a person switched to is not the run's to leave.
 #[test]
 fn a_branch_that_somebody_else_switched_to_refuses_it() {
     let env = TestEnv::repo();
     night(&env);
     env.git(&["switch", "-qc", "elsewhere"]);
-    assert_eq!(env.error(13, &["discard", "--yes"])["code"], "head_moved");
+    let error = env.error(13, &["discard", "--yes"]);
+    assert_eq!(error["code"], "head_moved");
+    // What a person then types is in the answer: both ways work.
+    let message = error["message"].as_str().expect("text");
+    assert!(
+        message.contains("taken on branch main, and branch elsewhere is checked out"),
+        "{message}"
+    );
+    assert!(message.ends_with("--commits keep"), "{message}");
+    let hint = error["hint"].as_str().expect("text");
+    assert!(hint.ends_with("switch main"), "{hint}");
+    env.json(0, &["--yes", "discard", "--commits", "keep"]);
+    env.json(0, &["undo"]);
+    env.sh(hint).expect(0);
+    env.json(0, &["--yes", "discard"]);
 }
 
 /// What a rebase left behind, given up by a person, is the run's still.

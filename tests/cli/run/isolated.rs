@@ -1,12 +1,13 @@
 //! Runs in work trees of their own: what the user does meanwhile stays the user's, and what they did is merged.
 
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::env::{Ran, TestEnv};
+use crate::run::supervision::until;
 use crate::seen::text;
 
 /// The work tree of the only run that has one.
@@ -397,6 +398,91 @@ fn the_run_is_reached_by_its_name() {
     assert_eq!(env.read("a.txt"), "mine\n");
 }
 
+/// New files that are left out stay where they are, and that is said, until they are taken on top of the branch or the run is
+/// closed.
+#[test]
+fn what_is_left_out_stays_until_it_is_taken() {
+    for has_moved in [false, true] {
+        let env = TestEnv::repo();
+        env.write(
+            ".ultraplan/recover.toml",
+            "[accept]\nmax_new_file = \"1KiB\"\n",
+        );
+        let line = "echo night > work.txt; echo k > id_rsa; yes | head -c 2000 > big";
+        run(&env, &[], line).expect(0);
+        if has_moved {
+            env.write("b.txt", "by hand\n");
+            env.git(&["add", "b.txt"]);
+            env.git(&["commit", "-qm", "by hand"]);
+        }
+        let ran = env.recover(&["accept", "night"]).expect(3);
+        let said = format!("what is left out is in {}", place(&env).display());
+        assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+        let head = env.git(&["rev-parse", "HEAD"]);
+        let again = env.json(3, &["accept", "night"]);
+        assert_eq!(
+            again["left_out"].as_array().map(Vec::len),
+            Some(2),
+            "{again:#}"
+        );
+        let taken = env.json(3, &["accept", "night", "--include", "id_rsa"]);
+        assert_eq!(taken["merge"], "fast_forward", "{taken:#}");
+        assert_eq!(env.git(&["rev-parse", "HEAD^"]), head);
+        assert_eq!(
+            (env.read("id_rsa").as_str(), env.exists("big")),
+            ("k\n", false)
+        );
+        assert_eq!(env.git(&["status", "--porcelain", "*.txt", "id_rsa"]), "");
+        env.json(0, &["--yes", "undo"]);
+        assert_eq!(
+            (env.git(&["rev-parse", "HEAD"]), env.exists("id_rsa")),
+            (head, false)
+        );
+        assert!(in_place(&env, "id_rsa").is_some() && in_place(&env, "big").is_some());
+        env.json(3, &["accept", "night", "--all"]);
+        env.json(0, &["accept", "night", "--include", "id_rsa"]);
+        assert_eq!(env.read("big").len(), 2000);
+        assert!(!has_place(&env), "all in it is taken");
+    }
+    let env = TestEnv::repo();
+    run(&env, &[], "echo night > work.txt; echo k > id_rsa").expect(0);
+    env.recover(&["accept", "night"]).expect(3);
+    env.json(0, &["close", "night"]);
+    assert!(!has_place(&env));
+}
+
+/// What `accept` ticked in the user's list is open again after `undo`, and ticked after `redo`; so with lanes.
+#[test]
+fn undo_of_accept_takes_the_ticks_back() {
+    for (flags, names) in [
+        (["--isolated"], ["n", "n"]),
+        (["--lanes=2"], ["n-1", "n-2"]),
+    ] {
+        let env = TestEnv::repo();
+        let list = "- [x] old\n- [ ] one\n- [ ] two\n";
+        env.write("TASKS.md", list);
+        env.git(&["add", "-A"]);
+        env.git(&["commit", "-qm", "list"]);
+        let ran = ["run", "--run", "n", "--tasks", "TASKS.md"];
+        let agent = ["--", "sh", "-c", "echo x > $RECOVER_TASK.txt"];
+        env.json(0, &[&ran[..], &flags, &agent].concat());
+        env.json(0, &["accept", names[0]]);
+        let first = env.read("TASKS.md");
+        assert!(first.contains("- [x] one\n"), "{first}");
+        if names[1] != names[0] {
+            env.json(0, &["accept", names[1]]);
+            assert_eq!(env.read("TASKS.md"), list.replace("[ ]", "[x]"));
+            env.json(0, &["undo"]);
+            assert_eq!(env.read("TASKS.md"), first);
+            assert_eq!(first, list.replace("[ ] one", "[x] one"));
+        }
+        env.json(0, &["--yes", "undo"]);
+        assert_eq!(env.read("TASKS.md"), list);
+        env.json(0, &["--yes", "redo"]);
+        assert_eq!(env.read("TASKS.md"), first);
+    }
+}
+
 /// One that holds what no checkpoint has stays.
 #[test]
 fn a_work_tree_stays_that_is_not_all_in_a_checkpoint() {
@@ -537,6 +623,11 @@ fn lanes_share_out_a_list() {
         .map(|lane| done["lanes"][lane]["exit_code"] == 0)
         .collect();
     assert_eq!(codes, [true, true, false], "{done:#}");
+    assert_eq!(done["lanes"][2]["said"], Value::Null, "{done:#}");
+    // Whichever is shown, the others are named.
+    let status = env.json(0, &["status"]);
+    let others = status["isolated"].as_array().map(Vec::len);
+    assert_eq!(others, Some(2), "{status:#}");
     for (run, file) in [("n-1", "port.txt"), ("n-2", "docs.txt")] {
         env.json(0, &["accept", run]);
         assert_eq!(env.read(file), format!("{run}\n"));
@@ -551,6 +642,75 @@ fn lanes_share_out_a_list() {
         text(&error["message"]).contains("n-1 already exists"),
         "{error:#}"
     );
+}
+
+/// What a person adds is done by a lane that is free while another is at work, or by the one that has what it needs; what
+/// needs tasks of two lanes is left, and said.
+#[test]
+fn lanes_do_what_is_added_to_the_list() {
+    let env = TestEnv::repo();
+    let task = |id: &str, needs: &str| {
+        format!("[[task]]\nid = \"{id}\"\nneeds = [{needs}]\nprompt = \"p\"\n")
+    };
+    let mut list = task("parser", "") + &task("docs", "");
+    env.write("../night.toml", &list);
+    let root = env.root().display().to_string();
+    let agent = format!(
+        "echo $RECOVER_TASK $RECOVER_RUN_ID >> {root}/seen; echo x > $RECOVER_TASK.txt; \
+         n=0; while [ $RECOVER_TASK = parser ] && [ ! -e {root}/go ] && [ $n -lt 600 ]; do sleep 0.1; n=$((n+1)); done; \
+         [ $RECOVER_TASK != port ] || [ -e parser.txt ]"
+    );
+    let lanes = [
+        "--json",
+        "run",
+        "--run",
+        "n",
+        "--tasks",
+        "../night.toml",
+        "--lanes",
+        "2",
+    ];
+    let mut running = env.recover_command(&[&lanes[..], &["--", "sh", "-c", &agent]].concat());
+    running.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let running = running.spawn().expect("works");
+    let seen =
+        |line: &str| env.exists("../seen") && env.read("../seen").lines().any(|one| one == line);
+    until("both are at work", || {
+        seen("parser n-1") && seen("docs n-2")
+    });
+    list += &(task("extra", "\"docs\"")
+        + &task("port", "\"parser\"")
+        + &task("both", "\"parser\", \"docs\""));
+    env.write("../night.toml", &list);
+    until("the lane that is free has it", || seen("extra n-2"));
+    env.write("../go", "");
+    let done = Ran::of(&running.wait_with_output().expect("works")).expect(0);
+    let lanes = done.json()["lanes"].clone();
+    assert_eq!(
+        lanes[0]["tasks"],
+        serde_json::json!(["parser", "port"]),
+        "{lanes:#}"
+    );
+    assert_eq!(
+        lanes[1]["tasks"],
+        serde_json::json!(["docs", "extra"]),
+        "{lanes:#}"
+    );
+    assert!(
+        done.stderr.contains("left for another run: 'both'"),
+        "{}",
+        done.stderr
+    );
+    assert_eq!(env.read("../seen").lines().count(), 4);
+    // A person's resume leaves what another lane has, and what needs that.
+    env.write("../night.toml", list + &task("late", ""));
+    let resumed = env.json(0, &["resume", "n-1", "--tasks", "../night.toml"]);
+    assert_eq!(
+        resumed["tasks"].as_array().map(Vec::len),
+        Some(3),
+        "{resumed:#}"
+    );
+    assert!(env.read("../seen").ends_with("\nlate n-1\n"));
 }
 
 /// The checks find in the temporary work tree what the configuration puts into the run's own.

@@ -253,15 +253,50 @@ fn twelve_runs_meet_one_limit_once() {
     let times = twelve_runs(
         |machine| {
             let now = std::time::UNIX_EPOCH.elapsed().expect("works").as_secs();
-            let reset = now + 4;
-            // A limit is believed to be over a minute after it says so.
-            over.set(reset as f64 + 60.0);
+            let reset = now + 20;
+            // A limit is believed to be over three gaps after it says so.
+            over.set(reset as f64 + 1.5);
             machine.put("limit", &format!("Claude AI usage limit reached|{reset}"));
         },
         |machine| machine.remove("limit"),
     );
     assert!(times[0][1].0 >= over.get(), "{} {times:?}", over.get());
     println!("gaps after the limit: {:.2?}", in_turn(times));
+}
+
+/// Lanes wait for a limit that one of them meets, each has its only attempt still, and both are done after it.
+#[test]
+fn lanes_wait_for_a_limit_together() {
+    let machine = Machine::new("[weather]\ngap = '500ms'\n");
+    machine.put("list.md", "- [ ] parser\n- [ ] docs\n");
+    let reset = std::time::UNIX_EPOCH.elapsed().expect("works").as_secs() + 6;
+    machine.put("limit", &format!("Claude AI usage limit reached|{reset}"));
+    let agent = machine.env.root().join("claude").display().to_string();
+    let run = ["--json", "run", "--run", "n", "--tasks", "../list.md"];
+    let more = ["--lanes", "2", "--attempts", "1", "--", &agent, "-p"];
+    let mut lanes = machine.call("r0", &[&run[..], &more].concat());
+    lanes.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let lanes = lanes.spawn().expect("works");
+    until("both lanes wait", || {
+        let parked = |name: &str| {
+            let status = machine.call("r0", &["--json", "status", "--run", name]);
+            let status = Ran::of(&{ status }.output().expect("works"));
+            status.code == 0 && status.json()["run"]["status"] == "parked"
+        };
+        parked("n-1") && parked("n-2")
+    });
+    let met = machine.times("starts").len();
+    machine.remove("limit");
+    let done = Ran::of(&lanes.wait_with_output().expect("works")).expect(0);
+    let done = done.json();
+    assert_eq!(done["lanes"][0]["exit_code"], 0, "{done:#}");
+    assert_eq!(done["lanes"][1]["exit_code"], 0, "{done:#}");
+    let (starts, answers) = (machine.times("starts"), machine.times("answers"));
+    assert_eq!((starts.len(), answers.len()), (met + 2, 2), "{starts:?}");
+    // A limit is believed to be over three gaps after it says so.
+    let over = reset as f64 + 1.5;
+    assert!(starts[met].0 >= over, "{over} {starts:?}");
+    assert!(starts[met + 1].0 > answers[0].0, "{starts:?} {answers:?}");
 }
 
 #[test]

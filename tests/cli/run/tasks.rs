@@ -174,6 +174,23 @@ fn a_checklist_is_ticked_by_accept_and_by_nothing_else() {
         list,
         "a change of its own"
     );
+    // Taken back, they are open again, and with it done again ticked.
+    let undone = env.recover(&["undo", "--dry-run"]).expect(0);
+    assert_eq!(
+        (env.read("TASKS.md"), undone.stderr.contains("ticked")),
+        (ticked.clone(), false)
+    );
+    let undone = env.recover(&["undo"]).expect(0);
+    assert!(
+        undone
+            .stderr
+            .contains("no longer ticked in the list of tasks: 'Fix the parser', 'Write docs'"),
+        "{}",
+        undone.stderr
+    );
+    assert_eq!(env.read("TASKS.md"), list);
+    env.json(0, &["redo"]);
+    assert_eq!(env.read("TASKS.md"), ticked);
     // The next night begins with what is open.
     let run = ["run", "--run", "next", "--tasks", "TASKS.md", "--", "true"];
     assert_eq!(tasks(&env.json(0, &run)), ["Hopeless done"]);
@@ -210,7 +227,10 @@ fn what_a_person_adds_is_done_and_what_an_attempt_adds_is_to_review() {
     assert_eq!(tasks(&resumed), expected, "{resumed:#}");
     assert_eq!(begun(&env), ["one 1.1", "one 1.2", "two 2.1", "three 3.1"]);
     let text = env.recover(&["status"]).expect(0).stdout;
-    assert!(text.contains("made up (an attempt added it)"), "{text}");
+    assert!(
+        text.contains("made up (added during an attempt; recover resume --tasks FILE runs it)"),
+        "{text}"
+    );
     // Who has reviewed it gives the list again.
     let resumed = env.json(0, &["resume", "--tasks", "../list.md"]);
     assert_eq!(
@@ -269,7 +289,10 @@ fn what_is_no_list_is_refused_with_its_line() {
             .expect("a message")
             .to_owned()
     };
-    assert_eq!(refused("l.md", "- [x] done\n"), "l.md has no open task");
+    assert_eq!(
+        refused("l.md", "- [x] done\n"),
+        "l.md has no open task (in Markdown a line that begins with - [ ])"
+    );
     assert_eq!(
         refused("l.md", "- [ ] a\n\n- [ ] a\n"),
         "l.md:3: task 'a' is there twice"
@@ -387,6 +410,43 @@ fn a_reserve_of_the_accounts_limit_is_left_alone() {
             "true",
         ],
     );
+}
+
+// After a kill nobody knows whose it is: what was added to a list in the work tree is to review, and stays in the file.
+#[test]
+fn what_is_added_to_the_list_of_a_killed_run_is_not_lost() {
+    let env = quick();
+    env.write("TASKS.md", "- [ ] one\n- [ ] two\n");
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-qm", "list"]);
+    let agent = "[ -e ../again ] || { echo $$ > ../pid; sleep 300; }; echo x > $RECOVER_TASK.txt";
+    let run = ["--json", "run", "--run", "n", "--tasks", "TASKS.md"];
+    let mut running = env.start(&[&run[..], &["--", "sh", "-c", agent]].concat());
+    env.await_line("../pid");
+    kill("-KILL", running.id());
+    running.wait().expect("it ends");
+    env.write("../again", "");
+    let list = "- [ ] one\n- [ ] two\n- [ ] three\n";
+    env.write("TASKS.md", list);
+    let resumed = env.recover(&["resume"]).expect(0);
+    let said = "added to TASKS.md during an attempt: 'three': to review, and not run; recover resume --tasks TASKS.md runs it";
+    assert!(resumed.stderr.contains(said), "{}", resumed.stderr);
+    assert_eq!(env.read("TASKS.md"), list);
+    let resumed = env.json(0, &["resume", "--tasks", "TASKS.md"]);
+    assert_eq!(tasks(&resumed), ["one done", "two done", "three done"]);
+}
+
+// The list of a run in a work tree of its own is the user's, whatever an attempt is at meanwhile.
+#[test]
+fn what_is_added_while_an_isolated_run_is_at_work_is_done() {
+    let env = quick();
+    env.write("TASKS.md", "- [ ] one\n");
+    let list = env.work().join("TASKS.md").display().to_string();
+    let agent =
+        format!("grep -q three {list} || echo '- [ ] three' >> {list}; echo x > $RECOVER_TASK.txt");
+    let run = ["run", "--isolated", "--run", "n", "--tasks", "TASKS.md"];
+    let done = env.json(0, &[&run[..], &["--", "sh", "-c", &agent]].concat());
+    assert_eq!(tasks(&done), ["one done", "three done"], "{done:#}");
 }
 
 // What one task meets and the others would meet, too, is no reason to leave it behind.
