@@ -186,7 +186,8 @@ fn removed(context: &Context) -> Result<Option<Vault>> {
         return Ok(None);
     };
     let git_dir = context.repo()?.common_dir();
-    if Vault::id_in(git_dir).is_some() {
+    // What was another one before the run is no attempt's doing.
+    if Vault::id_in(git_dir).is_some() || context.lost_vault().is_some() {
         return Ok(None);
     }
     let Some(vault) = Vault::at(&home, &context.project()) else {

@@ -51,8 +51,10 @@ pub(crate) fn follow_whole(context: &Context) {
     warn_of(context, whole());
 }
 
-/// [`follow_whole`] at a run's begin, when vaults go whose repository has been gone for long.
+/// [`follow_whole`] at a run's begin, when vaults go whose repository has been gone for long. Whether this repository is the
+/// recorded one is found out before an attempt can change that.
 pub(crate) fn begin(context: &Context) {
+    context.lost_vault();
     follow_whole(context);
     if let Err(error) = expire(context) {
         context.warn(format!(
