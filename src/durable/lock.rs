@@ -49,10 +49,24 @@ pub enum LockError {
     },
 }
 
+/// A file whose lock ends with this value. Closing it is not enough: a program that another thread is starting has a copy of
+/// it until it is executed.
+#[derive(Debug)]
+pub(crate) struct Locked(pub(crate) File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Without a kernel lock there is nothing to give back.
+        if let Err(error) = self.0.unlock() {
+            tracing::debug!(%error, "the lock goes with its file");
+        }
+    }
+}
+
 /// An exclusive lock, held until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct FileLock {
-    file: File,
+    file: Locked,
     /// The lock itself, where the file system has no kernel locks.
     exclusive: Option<Box<Exclusive>>,
     /// The file and the way to it, where it is removed with the lock.
@@ -65,7 +79,7 @@ impl FileLock {
         let file = root.open_or_create(path).map_err(failed(root, path))?;
         let lock = Self::wait(file, root, path, timeout, false)?;
         // The name is a courtesy: a full disk must not make a lock that is held look like one that is not.
-        if let Err(error) = name_holder(&lock.file) {
+        if let Err(error) = name_holder(&lock.file.0) {
             tracing::debug!(%error, "the lock's holder could not be written down");
         }
         Ok(lock)
@@ -76,7 +90,7 @@ impl FileLock {
         loop {
             let mut lock = Self::acquire(root, path, timeout)?;
             // Whoever had it before removed the file that was waited for: that one locks out nobody any more.
-            if root.names(path, &lock.file).map_err(failed(root, path))? {
+            if root.names(path, &lock.file.0).map_err(failed(root, path))? {
                 lock.passing = Some((root.clone(), path.to_owned()));
                 return Ok(lock);
             }
@@ -135,7 +149,7 @@ impl FileLock {
         unnoticed: bool,
     ) -> Result<Self, LockError> {
         let mut lock = Self {
-            file,
+            file: Locked(file),
             exclusive: None,
             passing: None,
         };
@@ -144,7 +158,7 @@ impl FileLock {
         let mut holder: Option<Holder> = None;
         let mut turns = 0;
         loop {
-            match lock.file.try_lock() {
+            match lock.file.0.try_lock() {
                 Ok(()) => return Ok(lock),
                 Err(TryLockError::Error(error)) if has_no_locks(&error) && unnoticed => {
                     if !Exclusive::is_taken(root, path).map_err(failed(root, path))? {
@@ -162,7 +176,7 @@ impl FileLock {
             }
             if begun.elapsed() < timeout {
                 // Who has it now, to know later whether another process does.
-                holder.get_or_insert_with(|| Holder::of(&lock.file));
+                holder.get_or_insert_with(|| Holder::of(&lock.file.0));
                 let pause = if arrived.elapsed() < LONG {
                     POLL
                 } else {
@@ -171,7 +185,7 @@ impl FileLock {
                 thread::sleep(pause.min(timeout.saturating_sub(begun.elapsed())));
                 continue;
             }
-            let now = Holder::of(&lock.file);
+            let now = Holder::of(&lock.file.0);
             if turns == LONGEST_QUEUE || holder.as_ref().is_none_or(|before| *before == now) {
                 return Err(LockError::Held {
                     file: root.full(path),
@@ -197,15 +211,9 @@ fn failed(root: &Root, path: &Path) -> impl Fn(io::Error) -> LockError {
 impl Drop for FileLock {
     fn drop(&mut self) {
         if let Some((root, path)) = &self.passing
-            && let Err(error) = remove(&self.file, root, path)
+            && let Err(error) = remove(&self.file.0, root, path)
         {
             tracing::debug!(%error, path = %path.display(), "the lock's file stays");
-        }
-        // Closing it is not enough: a program that another thread is starting has a copy of it until it is executed.
-        if self.exclusive.is_none()
-            && let Err(error) = self.file.unlock()
-        {
-            tracing::debug!(%error, "the lock goes with its file");
         }
     }
 }

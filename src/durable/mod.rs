@@ -20,8 +20,7 @@ use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
 
 pub(crate) use atomic::{Sync, sync_dir, write_atomic};
 pub use lock::FileLock;
-pub(crate) use lock::LockError;
-pub(crate) use lock::has_no_locks;
+pub(crate) use lock::{LockError, Locked, has_no_locks};
 pub(crate) use refused::Refused;
 pub use root::Root;
 pub(crate) use root::{FILE, FOLDER, cannot_link, is_one_of, present};

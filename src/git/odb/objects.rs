@@ -14,7 +14,7 @@ mod streaming;
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ use super::pack::{self, IN_MEMORY, PackWriter, UNPACK_LIMIT};
 use super::publish::{self, Published, Staged};
 use super::unsynced::Unsynced;
 use super::{format, owned_objects, packing};
-use crate::durable::{Root, create_dir_all, give_to_sudo_caller};
+use crate::durable::{Locked, Root, create_dir_all, give_to_sudo_caller};
 use crate::git::base::{At as _, Error, Result, id_of, present};
 use crate::git::repo::locks::Slot;
 use crate::git::repo::{Repo, WorktreeLock, health};
@@ -69,7 +69,7 @@ pub(in crate::git) struct ObjectWriter {
     /// Whether there were small packs when it began.
     has_small: bool,
     /// Keeps what is found in the real database there.
-    _held: Option<File>,
+    _held: Option<Locked>,
     /// Nothing may come of it, and nothing real is touched.
     rehearsal: bool,
     /// What other programs wrote and need not have synced.

@@ -24,7 +24,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use git2::Oid;
 
 use super::publish::Published;
-use crate::durable::{self, Root, Sync, has_no_locks};
+use crate::durable::{self, Locked, Root, Sync, has_no_locks};
 use crate::git::base::{At as _, Error, Result, present, sync_folder};
 use crate::git::repo::repository::{OWN, Repo};
 
@@ -71,20 +71,20 @@ pub(in crate::git) fn folder(repo: &Repo) -> PathBuf {
 }
 
 /// Keeps objects from being removed as long as it is held: what a capture finds, it need not write again.
-pub(super) fn lock_shared(repo: &Repo) -> Result<File> {
+pub(super) fn lock_shared(repo: &Repo) -> Result<Locked> {
     let (path, file) = lock_file(repo, LOCK)?;
     wait_shared(&path, file)
 }
 
 /// Takes the shared lock without making its file. `None` where there is none: nothing of ours was ever removed.
-pub(super) fn try_lock_shared_readonly(repo: &Repo) -> Result<Option<File>> {
+pub(super) fn try_lock_shared_readonly(repo: &Repo) -> Result<Option<Locked>> {
     let path = repo.shared_folder().join(LOCK);
     let file = present(&path, repo.shared().open(&path))?;
     file.map(|file| wait_shared(&path, file)).transpose()
 }
 
 /// The right to remove objects; `None` while a capture is under way in any worktree.
-pub(in crate::git) fn try_lock_exclusive(repo: &Repo) -> Result<Option<File>> {
+pub(in crate::git) fn try_lock_exclusive(repo: &Repo) -> Result<Option<Locked>> {
     let (path, file) = lock_file(repo, LOCK)?;
     let tried = file.try_lock();
     taken(&path, file, tried)
@@ -92,7 +92,7 @@ pub(in crate::git) fn try_lock_exclusive(repo: &Repo) -> Result<Option<File>> {
 
 /// The right to make one pack of small ones and one file of lists, which removes no object; `None` while another process does
 /// that, or removes some.
-pub(super) fn try_lock_packing(repo: &Repo) -> Result<Option<(File, File)>> {
+pub(super) fn try_lock_packing(repo: &Repo) -> Result<Option<(Locked, Locked)>> {
     let (path, file) = lock_file(repo, PACKING)?;
     let tried = file.try_lock();
     let Some(packing) = taken(&path, file, tried)? else {
@@ -113,16 +113,16 @@ fn lock_file(repo: &Repo, name: &str) -> Result<(PathBuf, File)> {
 }
 
 /// Where the file system has no kernel locks nobody removes an object, so that nothing has to be waited for.
-fn wait_shared(path: &Path, file: File) -> Result<File> {
+fn wait_shared(path: &Path, file: File) -> Result<Locked> {
     match file.lock_shared() {
         Err(error) if !has_no_locks(&error) => Err(Error::io(path, error)),
-        _ => Ok(file),
+        _ => Ok(Locked(file)),
     }
 }
 
-fn taken(path: &Path, file: File, tried: Result<(), TryLockError>) -> Result<Option<File>> {
+fn taken(path: &Path, file: File, tried: Result<(), TryLockError>) -> Result<Option<Locked>> {
     match tried {
-        Ok(()) => Ok(Some(file)),
+        Ok(()) => Ok(Some(Locked(file))),
         Err(TryLockError::Error(error)) if !has_no_locks(&error) => Err(Error::io(path, error)),
         Err(_) => Ok(None),
     }
