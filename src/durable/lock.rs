@@ -418,7 +418,7 @@ mod tests {
             "{refused}"
         );
         // As a program has it that another thread is starting.
-        let _copy = held.file.try_clone().unwrap();
+        let _copy = held.file.0.try_clone().unwrap();
         drop(held);
         FileLock::acquire(&root, &path, Duration::ZERO).unwrap();
     }

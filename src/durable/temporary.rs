@@ -226,7 +226,7 @@ mod tests {
         }
         assert_eq!(reap_folders(place.path()), 1 + usize::from(!is_root));
         assert!(used.join("git").exists() && !left.exists() && strange.exists() == is_root);
-        drop(lock);
+        lock.unlock().unwrap();
         assert_eq!(reap_folders(place.path()), 1);
         let own = TemporaryFolder::new_in(place.path()).unwrap();
         assert_eq!(reap_folders(place.path()), 0);
