@@ -20,7 +20,7 @@ fn each_server_compares_and_sets() {
         let kind = server.kind;
         let list = || {
             remote(&here)
-                .list(&here, &["refs/recover-runs/"], &limits())
+                .list(&here, "refs/recover-runs/*", &limits())
                 .unwrap()
         };
         assert_eq!(list(), Answer::Done(vec![]), "{kind:?}");
@@ -170,8 +170,8 @@ fn nothing_is_forced() {
     let here = repo(&env, &server);
     let (first, other) = (commit(&env, "1", None), commit(&env, "2", None));
     assert_eq!(push(&here, RUN, None, Some(&first)), Answer::Done(()));
-    let updates = [update(RUN, Some(&first), Some(&other))];
-    let error = remote(&here).push(&here, &updates, &limits()).unwrap_err();
+    let forced = update(RUN, Some(&first), Some(&other));
+    let error = remote(&here).push(&here, &forced, &limits()).unwrap_err();
     assert!(error.to_string().contains("is not forced"), "{error}");
     assert_eq!(server.at(RUN), Some(first.0));
 }
@@ -311,7 +311,7 @@ fn what_a_shallow_clone_lacks_is_not_sent() {
     let answer = state
         .push(
             &here,
-            &[update(RUN, None, Some(&commit(&env, "1", Some(&head))))],
+            &update(RUN, None, Some(&commit(&env, "1", Some(&head)))),
             &limits(),
         )
         .unwrap();

@@ -98,7 +98,7 @@ pub(crate) fn prune(context: &Context) -> Result<RemoteReport> {
 
 fn remove(there: RunThere<'_>, tip: &ObjectId) -> Result<()> {
     let aside = there
-        .below(&Remote::side_folder(there.key))
+        .below(&(Remote::side_folder(there.key) + "*"))
         .map_err(Miss::error)?;
     let own = (Remote::run_ref(there.key), tip.clone());
     for (name, id) in [own].into_iter().chain(aside) {

@@ -271,15 +271,15 @@ impl<'a> Server<'a> {
         })
     }
 
-    /// The server's references in a folder, or of that name.
-    pub(crate) fn below(&self, folder: &str) -> Reach<Vec<(String, ObjectId)>> {
+    /// The server's references of that name, or that begin with what is before a `*`.
+    pub(crate) fn below(&self, place: &str) -> Reach<Vec<(String, ObjectId)>> {
         let repo = self.repo()?;
-        self.call(QUESTION, |limits| self.remote.list(repo, &[folder], limits))
+        self.call(QUESTION, |limits| self.remote.list(repo, place, limits))
     }
 
     /// The references of all runs that the server has, or of those with an id.
     pub(crate) fn list(&self, id: Option<&RunId>) -> Reach<Vec<(String, ObjectId)>> {
-        let mut found = self.below(Remote::RUNS)?;
+        let mut found = self.below(&Remote::runs_of(id))?;
         // What `remote check` tries there is no run.
         found.retain(|(name, _)| {
             !name.starts_with(Remote::SCRATCH) && id.is_none_or(|id| Remote::is_of_run(name, id))
@@ -391,7 +391,7 @@ impl<'a> Server<'a> {
             new: new.cloned(),
         };
         let repo = self.repo()?;
-        self.answer(TRANSFER, |limits| self.remote.push(repo, &[update], limits))
+        self.answer(TRANSFER, |limits| self.remote.push(repo, &update, limits))
     }
 
     /// The command `recover remote WORD` about it.

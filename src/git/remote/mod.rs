@@ -6,6 +6,7 @@
 //! their states are made of, and what is examined of fetched ones.
 
 mod answer;
+mod backend;
 mod call;
 mod check;
 mod outgoing;
@@ -13,9 +14,9 @@ pub(super) mod run_state;
 mod transport;
 
 pub use answer::Answer;
+pub use backend::{Remote, Update};
 pub use call::Limits;
 pub use check::Examined;
 pub(crate) use check::Finding;
 pub use outgoing::{Filter, Outgoing};
 pub use run_state::NewState;
-pub use transport::{Remote, Update};

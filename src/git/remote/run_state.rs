@@ -8,8 +8,8 @@ use std::collections::HashSet;
 
 use git2::{ObjectType, Oid, Signature, Time};
 
+use super::backend::Remote;
 use super::call::{self, Limits, git};
-use super::transport::Remote;
 use crate::git::base::{Error, Result, TREE, parse_oid, sync_folder, unsafe_name};
 use crate::git::odb::publish::sync_loose;
 use crate::git::odb::trees::child;
@@ -260,6 +260,12 @@ impl Remote {
     /// The run's reference on a server.
     pub(crate) fn run_ref(key: &RunKey) -> String {
         format!("{}{}", Self::RUNS, run_component(key))
+    }
+
+    /// Where a server has the runs with this id, whatever their phase and lane, and maybe others, for [`Remote::list`].
+    pub(crate) fn runs_of(id: Option<&RunId>) -> String {
+        let begin = id.map_or_else(String::new, |id| CheckpointRef::component(id.as_str()));
+        format!("{}{begin}*", Self::RUNS)
     }
 
     /// Where a server has what the holders of claims left that lost this run.
