@@ -57,7 +57,7 @@ fn who_is_away_says_how_long() {
     let ask = |url: &str| {
         env.sh(&format!("git remote remove x; git remote add x '{url}'"));
         let here = recover::testing::git::Repo::discover(env.work(), None).unwrap();
-        let remote = Remote::named(&here, "x").unwrap();
+        let remote = Remote::named(&here, "x", None).unwrap();
         let listed = remote
             .list(&here, "refs/recover-runs/*", &limits())
             .unwrap()

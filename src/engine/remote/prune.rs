@@ -85,6 +85,9 @@ pub(crate) fn prune(context: &Context) -> Result<RemoteReport> {
             remove(RunThere::on(&server, key), tip)?;
         }
     }
+    if context.says_yes() && !context.dry_run() {
+        server.sweep().map_err(Miss::error)?;
+    }
     let left = if context.dry_run() {
         found
     } else {

@@ -131,7 +131,7 @@ impl<'a> Server<'a> {
             return Err(Error::new(ErrorKind::NoRepository, message)
                 .hint(Hint::git(["init"]).at(context.worktree())));
         }
-        let remote = Remote::named(context.repo()?, name)?;
+        let remote = Remote::named(context.repo()?, name, context.config().store_url(name))?;
         Ok(Self {
             context,
             remote,
@@ -365,6 +365,11 @@ impl<'a> Server<'a> {
         self.call(TRANSFER, |limits| {
             self.remote.backfill(repo, commit, limits)
         })
+    }
+
+    /// Has the remote remove what nothing names there.
+    pub(crate) fn sweep(&self) -> Reach<()> {
+        self.call(TRANSFER, |limits| self.remote.sweep(limits))
     }
 
     /// Writes a state, signed where the user signs.

@@ -2,9 +2,11 @@
 //!
 //! What a run needs of either is small: references that are compared and set, each with all objects that it leads to.
 
-use super::answer::Answer;
+use super::answer::{self, Answer, Update};
 use super::call::Limits;
 use super::check::Examined;
+#[cfg(feature = "store")]
+use super::store::Store;
 use super::transport::{GitServer, without_user};
 use crate::git::base::{Error, Result};
 use crate::git::repo::repository::Repo;
@@ -26,35 +28,72 @@ pub struct Remote {
 #[derive(Clone, Debug)]
 enum Backend {
     Git(GitServer),
-}
-
-/// A change of one reference on a remote.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Update {
-    /// The full name there.
-    pub name: String,
-    /// What it must be before; `None`: it must not exist.
-    pub old: Option<ObjectId>,
-    /// What it is to be: a descendant of `old`; `None` deletes it.
-    pub new: Option<ObjectId>,
+    #[cfg(feature = "store")]
+    Store(Store),
 }
 
 impl Remote {
-    /// The remote of that name. What is no name but a URL or a path, or what git does not know, is
-    /// [`Error::UnknownRemote`]; one that leads elsewhere than to one server of an allowed protocol is
-    /// [`Error::RefusedRemote`].
-    pub fn named(repo: &Repo, name: &str) -> Result<Self> {
-        let server = GitServer::named(repo, name)?;
+    /// Where the runs are, one reference each.
+    pub(crate) const RUNS: &str = answer::RUNS;
+    /// Where the references for the moment are.
+    pub const SCRATCH: &str = answer::SCRATCH;
+
+    /// The remote of that name, which `stores` gives the URL of where it is an object store. What is no name but a URL or a
+    /// path, or what git does not know, is [`Error::UnknownRemote`]; one that leads elsewhere than to one server of an allowed
+    /// protocol is [`Error::RefusedRemote`]; a store that is none, or that git has a remote of its name, [`Error::BadStore`].
+    pub fn named(repo: &Repo, name: &str, store: Option<&str>) -> Result<Self> {
+        let of_git = GitServer::named(repo, name);
+        let Some(url) = store else {
+            let server = of_git?;
+            return Ok(Self {
+                name: name.to_owned(),
+                url: server.url.clone(),
+                backend: Backend::Git(server),
+            });
+        };
+        if !matches!(of_git, Err(Error::UnknownRemote { .. })) {
+            return Err(Error::BadStore {
+                name: name.to_owned(),
+                reason: "git knows a remote of that name: one of the two needs another name"
+                    .to_owned(),
+            });
+        }
+        Self::store(name, url).map_err(|reason| Error::BadStore {
+            name: name.to_owned(),
+            reason,
+        })
+    }
+
+    #[cfg(feature = "store")]
+    fn store(name: &str, url: &str) -> Result<Self, String> {
+        let store = Store::at(url)?;
         Ok(Self {
             name: name.to_owned(),
-            url: server.url.clone(),
-            backend: Backend::Git(server),
+            url: store.url.clone(),
+            backend: Backend::Store(store),
         })
+    }
+
+    #[cfg(not(feature = "store"))]
+    fn store(_name: &str, _url: &str) -> Result<Self, String> {
+        Err(
+            "it is an object store, which this recover was built without (the feature store)"
+                .to_owned(),
+        )
+    }
+
+    /// Whether it is an object store, which git knows nothing of.
+    pub fn is_store(&self) -> bool {
+        !matches!(self.backend, Backend::Git(_))
     }
 
     /// Whether it lies at this URL; who logs in there aside.
     pub fn is_at(&self, url: &str) -> bool {
-        without_user(url) == self.url
+        match &self.backend {
+            Backend::Git(_) => without_user(url) == self.url,
+            #[cfg(feature = "store")]
+            Backend::Store(_) => Store::at(url).is_ok_and(|store| store.url == self.url),
+        }
     }
 
     /// References there with what they name: the one of that name, or those that begin with what is before a `*`.
@@ -66,6 +105,8 @@ impl Remote {
     ) -> Result<Answer<Vec<(String, ObjectId)>>> {
         match &self.backend {
             Backend::Git(server) => server.list(repo, place, limits),
+            #[cfg(feature = "store")]
+            Backend::Store(store) => store.list(place, limits),
         }
     }
 
@@ -84,6 +125,8 @@ impl Remote {
         }
         match &self.backend {
             Backend::Git(server) => server.push(repo, update, limits),
+            #[cfg(feature = "store")]
+            Backend::Store(store) => store.push(repo, update, limits),
         }
     }
 
@@ -105,6 +148,8 @@ impl Remote {
         }
         match &self.backend {
             Backend::Git(server) => server.fetch(repo, refs, limits),
+            #[cfg(feature = "store")]
+            Backend::Store(store) => store.fetch(repo, refs, limits),
         }
     }
 
@@ -117,6 +162,9 @@ impl Remote {
     ) -> Result<Answer<()>> {
         match &self.backend {
             Backend::Git(server) => server.backfill(repo, commit, limits),
+            #[cfg(feature = "store")]
+            // The promised objects are the origin's.
+            Backend::Store(_) => Ok(Answer::Done(())),
         }
     }
 
@@ -126,13 +174,27 @@ impl Remote {
         !repo.inner.is_shallow()
             || match &self.backend {
                 Backend::Git(server) => server.has_history(repo, base),
+                #[cfg(feature = "store")]
+                Backend::Store(_) => false,
             }
+    }
+
+    /// Removes what no run needs any longer where nobody else does: objects that nothing names in a store. A git server has a
+    /// collection of its own.
+    pub fn sweep(&self, limits: &Limits<'_>) -> Result<Answer<()>> {
+        match (&self.backend, limits) {
+            (Backend::Git(_), _) => Ok(Answer::Done(())),
+            #[cfg(feature = "store")]
+            (Backend::Store(store), limits) => store.sweep(limits),
+        }
     }
 
     /// Whether anybody can read it without a key or password; `None` where that cannot be found out.
     pub fn is_public(&self, limits: &Limits<'_>) -> Result<Option<bool>> {
         match &self.backend {
             Backend::Git(server) => server.is_public(limits),
+            #[cfg(feature = "store")]
+            Backend::Store(store) => store.is_public(limits),
         }
     }
 
@@ -149,6 +211,8 @@ impl Remote {
     ) -> Result<Answer<Examined>> {
         match &self.backend {
             Backend::Git(server) => server.examine(repo, nonce, size, limits),
+            #[cfg(feature = "store")]
+            Backend::Store(store) => store.examine(nonce, size, limits),
         }
     }
 }

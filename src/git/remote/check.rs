@@ -11,8 +11,7 @@ use git2::{ObjectType, Oid};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::answer::Answer;
-use super::backend::{Remote, Update};
+use super::answer::{Answer, SCRATCH, Update};
 use super::call::Limits;
 use super::transport::GitServer;
 use crate::durable::temporary_prefix;
@@ -66,14 +65,8 @@ struct Trial<'a> {
     findings: Vec<Finding>,
 }
 
-impl Remote {
-    /// Where the references for the moment are: where those of runs are, as a server may have rules for places. No run's name
-    /// has a `+`.
-    pub const SCRATCH: &str = "refs/recover-runs/+check-";
-}
-
 impl GitServer {
-    /// Finds out what the server guarantees; see [`Remote::examine`].
+    /// Finds out what the server guarantees; see [`Remote::examine`](super::Remote::examine).
     pub(super) fn examine(
         &self,
         repo: &Repo,
@@ -81,7 +74,7 @@ impl GitServer {
         size: u64,
         limits: &Limits<'_>,
     ) -> Result<Answer<Examined>> {
-        let name = format!("{}{nonce}", Remote::SCRATCH);
+        let name = format!("{SCRATCH}{nonce}");
         let mut trial = Trial {
             repo,
             server: self,

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use git2::{ObjectType, Oid, Signature, Time};
 
+use super::answer::SIDE;
 use super::backend::Remote;
 use super::call::{self, Limits, git};
 use crate::git::base::{Error, Result, TREE, parse_oid, sync_folder, unsafe_name};
@@ -219,8 +220,6 @@ fn signed(repo: &Repo, tree: Oid, state: &NewState<'_>, limits: &Limits<'_>) -> 
     Ok(id)
 }
 
-/// Where a server has what those left who lost a run.
-const SIDE: &str = "refs/recover-runs-side/";
 /// Where a clone keeps what it saw last of a server's runs.
 const TRACKING: &str = "refs/recover-tracking/";
 /// Where what was fetched is named until it is verified.
@@ -254,9 +253,6 @@ fn below(folder: &str, remote: &str, there: &str) -> Option<String> {
 
 /// The references of runs: on a server, and here, below the name of the remote.
 impl Remote {
-    /// Where a server has the runs, one reference each.
-    pub(crate) const RUNS: &str = "refs/recover-runs/";
-
     /// The run's reference on a server.
     pub(crate) fn run_ref(key: &RunKey) -> String {
         format!("{}{}", Self::RUNS, run_component(key))

@@ -5,8 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use super::answer::{self, Answer};
-use super::backend::Update;
+use super::answer::{self, Answer, Update};
 use super::call::{self, Ended, Limits, PROTOCOLS, batch_ssh, git};
 use crate::git::base::{Error, Result, parse_oid};
 use crate::git::repo::repository::Repo;
