@@ -201,7 +201,7 @@ pub(super) fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
         let body = answers::ErrorBody {
             code: "usage",
             exit_code: 2,
-            message: &message,
+            message,
             hint: Some(help.as_str().into()),
             paths: &[],
         };

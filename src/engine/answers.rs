@@ -41,7 +41,8 @@ pub(crate) struct ErrorBody<'a> {
     pub code: &'a str,
     /// What the process ends with.
     pub exit_code: u8,
-    pub message: &'a str,
+    /// What happened, and what caused it.
+    pub message: String,
     /// What to do about it: a command to copy where there is one.
     pub hint: Option<Cow<'a, str>>,
     /// The paths that it is about.
@@ -66,7 +67,7 @@ impl<'a> From<&'a Error> for ErrorBody<'a> {
         Self {
             code,
             exit_code,
-            message: &error.message,
+            message: error.explained(),
             hint: error.hint.as_ref().map(|hint| hint.to_string().into()),
             paths: &error.paths,
         }

@@ -12,11 +12,11 @@ use serde::Serialize;
 
 use crate::durable::{Lack, lack};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::engine::hook;
 use crate::engine::hook::status::HookStatus;
 use crate::engine::record::stored::mark_suspect;
 use crate::engine::record::{git_state, liveness, nested, seed_json, select};
 use crate::engine::recovery::{self, lost, rebuild};
-use crate::engine::{hook, vault};
 use crate::git::repo::CheckpointRef;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::{DAMAGED, UNDAMAGED};
@@ -168,9 +168,6 @@ pub(crate) fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<R
         let message = "checkpoints were taken before this folder was a git repository: any other command takes them over";
         report.error("private_checkpoints", context.worktree(), message, true);
     } else {
-        if repair {
-            report.repaired.extend(vault::give_back(context)?);
-        }
         checkpoints(context, repair, &mut report)?;
     }
     let state = context.load()?.state;

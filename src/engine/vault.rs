@@ -18,6 +18,7 @@ use crate::git::Repo;
 use crate::git::vault::Vault;
 use crate::model::{CheckpointId, Hint, OperationKind, Timestamp};
 use crate::policy::restore::Edits;
+use crate::policy::text::count;
 use crate::store::Store;
 
 /// The user's vaults.
@@ -229,33 +230,31 @@ pub(crate) fn put_back_removed(context: &Context) -> Result<Option<String>> {
     Ok(Some(format!("the attempt {what}; recover {done}")))
 }
 
-/// Gives the repository objects of checkpoints that it lost. Returns what was done.
-pub(crate) fn give_back(context: &Context) -> Result<Option<String>> {
+/// Gives the repository what it lost of its objects, or what was damaged. Returns what was done.
+pub(crate) fn give_back(context: &Context) -> Result<Vec<String>> {
     let Some(home) = context.all_vaults() else {
-        return Ok(None);
+        return Ok(Vec::new());
     };
     let repo = context.repo()?;
     let Some(vault) = Vault::of(&home, repo.common_dir()) else {
-        return Ok(None);
+        return Ok(Vec::new());
     };
-    let lost = |repo: &Repo| {
+    let lost = || {
         let all = vault.references();
-        all.iter()
-            .filter(|(_, commit)| !repo.has_object(commit))
-            .count()
+        let lost = all.iter().filter(|(_, commit)| !repo.has_object(commit));
+        lost.count() as u64
     };
-    let before = lost(repo);
-    if before == 0 {
-        return Ok(None);
-    }
-    vault.give_objects(repo)?;
-    let found = before - lost(repo);
-    Ok((found > 0).then(|| {
-        format!(
-            "brought the objects of {found} checkpoints back from {}",
-            vault.folder().display()
-        )
-    }))
+    let before = lost();
+    let replaced = vault.give_objects(repo)?;
+    let done = [
+        (replaced, "replaced", "damaged object file"),
+        (before - lost(), "brought back", "checkpoint"),
+    ];
+    let done = done.into_iter().filter(|(number, ..)| *number > 0);
+    let from = vault.folder().display();
+    Ok(done
+        .map(|(number, what, things)| format!("{what} {} from {from}", count(number, things)))
+        .collect())
 }
 
 /// A project that was made again, or would be.

@@ -52,6 +52,14 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether a file or its folder was not there.
+    pub(super) fn is_not_found(&self) -> bool {
+        let (Self::Io { source, .. } | Self::Lock(LockError::Io { source, .. })) = self else {
+            return false;
+        };
+        source.kind() == io::ErrorKind::NotFound
+    }
+
     /// A closure for `map_err` on errors of the operating system.
     pub(super) fn io<E: Into<io::Error>>(
         action: &'static str,

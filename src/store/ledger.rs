@@ -11,6 +11,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::durable::{FileLock, Root, Sync};
@@ -31,6 +32,9 @@ pub(crate) use identity::Owned;
 const CACHE_EVERY: u64 = 64;
 /// Or events about this number of runs.
 const CACHE_EVERY_RUNS: usize = 8;
+/// How often, and after which pause, a folder is made again that is removed while it is used.
+const REMOVALS: usize = 20;
+const REMOVAL: Duration = Duration::from_millis(10);
 /// How much of the ledger's end the cache remembers: the last line's checksum and closing.
 const END_LENGTH: usize = 11;
 
@@ -598,8 +602,18 @@ impl Store {
 
     /// Takes the ledger's lock and folds what is there; a ledger that was set back or damaged is repaired from its second
     /// copy, and the copy from the ledger. A torn last line (an append that a kill cut off) is dropped
-    /// with a warning before anything is appended.
+    /// with a warning before anything is appended. What is removed meanwhile, as by an attempt's `git clean`, is made again.
     pub fn lock(&self) -> Result<Exclusive, StoreError> {
+        for _ in 0..REMOVALS {
+            match self.make_and_lock() {
+                Err(error) if error.is_not_found() => thread::sleep(REMOVAL),
+                locked => return locked,
+            }
+        }
+        self.make_and_lock()
+    }
+
+    fn make_and_lock(&self) -> Result<Exclusive, StoreError> {
         let owned = self.create_dirs()?;
         let asked = Instant::now();
         let lock = FileLock::acquire(&self.root, &self.lock_path(), self.lock_timeout)?;

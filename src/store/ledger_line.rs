@@ -279,6 +279,79 @@ pub(super) fn salvage_lines(text: &[u8]) -> Vec<u8> {
     remains
 }
 
+/// What can be read of lines that may be damaged.
+#[derive(Clone, Debug, Default)]
+pub struct Salvaged {
+    /// Events whose checksum fits, in their order.
+    pub events: Vec<Event>,
+    /// Lines that cannot be read.
+    pub unreadable: u64,
+    /// The schema of a newer version that wrote some of them.
+    pub newer: Option<u32>,
+}
+
+/// Reads the events of a ledger or of a part of one; lines that are damaged are counted and left out.
+pub fn salvage(bytes: &[u8]) -> Salvaged {
+    let mut found = Salvaged::default();
+    for text in lines_of(bytes).filter(|text| !text.is_empty()) {
+        let packed = packed(text).map(|packed| packed.and_then(|packed| packed.unpack()));
+        match packed {
+            None => {
+                if !found.take(text) {
+                    found.unreadable += 1;
+                    // It may be a packed one that is not known any more.
+                    found.take_remains(text);
+                }
+            }
+            Some(Ok(lines)) => found.take_all(&lines),
+            Some(Err(DecodeError::Newer(schema))) => found.newer = Some(schema),
+            Some(Err(DecodeError::Damaged(_))) => {
+                found.unreadable += 1;
+                found.take_remains(text);
+            }
+        }
+    }
+    found
+}
+
+impl Salvaged {
+    /// Whether all that could be read is in `other`, too.
+    pub(super) fn is_part_of(&self, other: &Self) -> bool {
+        let lines = |of: &Self| -> BTreeSet<String> {
+            let lines = of.events.iter().map(encode);
+            lines.filter_map(Result::ok).collect()
+        };
+        self.newer.is_none() && lines(self).is_subset(&lines(other))
+    }
+
+    fn take_all(&mut self, lines: &[u8]) {
+        for text in lines_of(lines) {
+            self.unreadable += u64::from(!self.take(text));
+        }
+    }
+
+    fn take_remains(&mut self, text: &[u8]) {
+        for text in lines_of(&salvage_lines(text)) {
+            self.take(text);
+        }
+    }
+
+    /// Whether it could be read.
+    fn take(&mut self, text: &[u8]) -> bool {
+        match decode(text) {
+            Ok(Line::Event(event)) => {
+                if event.schema > EVENT_SCHEMA {
+                    self.newer = Some(event.schema);
+                }
+                self.events.push(*event);
+            }
+            Ok(Line::Newer(schema)) => self.newer = Some(schema),
+            Err(_) => return false,
+        }
+        true
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,7 +19,7 @@ pub(crate) mod views;
 pub use error::StoreError;
 pub(crate) use ledger::{ACTIVE, ATTEMPTS, Exclusive, LANES, Loaded, RECOVERY, VIEWS};
 pub use ledger::{NewEvent, Store};
+pub use ledger_line::salvage;
 pub(crate) use masked::masked;
-pub use rebuild::salvage;
 pub(crate) use registry::{Foreign, Origin, Registry, new_id};
 pub(crate) use view_fingerprints::ViewFingerprints;

@@ -7,77 +7,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::durable::{FileLock, Root, Sync, present};
-use crate::model::event::EVENT_SCHEMA;
 use crate::model::{Event, Timestamp};
 
 use super::error::StoreError;
 use super::ledger::{Owned, Store};
-use super::ledger_line::{self, DecodeError, Line, lines_of};
-
-/// What can be read of lines that may be damaged.
-#[derive(Clone, Debug, Default)]
-pub struct Salvaged {
-    /// Events whose checksum fits, in their order.
-    pub events: Vec<Event>,
-    /// Lines that cannot be read.
-    pub unreadable: u64,
-    /// The schema of a newer version that wrote some of them.
-    pub newer: Option<u32>,
-}
-
-/// Reads the events of a ledger or of a part of one; lines that are damaged are counted and left out.
-pub fn salvage(bytes: &[u8]) -> Salvaged {
-    let mut found = Salvaged::default();
-    for text in lines_of(bytes).filter(|text| !text.is_empty()) {
-        let packed =
-            ledger_line::packed(text).map(|packed| packed.and_then(|packed| packed.unpack()));
-        match packed {
-            None => {
-                if !found.take(text) {
-                    found.unreadable += 1;
-                    // It may be a packed one that is not known any more.
-                    found.take_remains(text);
-                }
-            }
-            Some(Ok(lines)) => found.take_all(&lines),
-            Some(Err(DecodeError::Newer(schema))) => found.newer = Some(schema),
-            Some(Err(DecodeError::Damaged(_))) => {
-                found.unreadable += 1;
-                found.take_remains(text);
-            }
-        }
-    }
-    found
-}
-
-impl Salvaged {
-    fn take_all(&mut self, lines: &[u8]) {
-        for text in lines_of(lines) {
-            self.unreadable += u64::from(!self.take(text));
-        }
-    }
-
-    fn take_remains(&mut self, text: &[u8]) {
-        for text in lines_of(&ledger_line::salvage_lines(text)) {
-            self.take(text);
-        }
-    }
-
-    /// Whether it could be read.
-    fn take(&mut self, text: &[u8]) -> bool {
-        match ledger_line::decode(text) {
-            Ok(Line::Event(event)) => {
-                if event.schema > EVENT_SCHEMA {
-                    self.newer = Some(event.schema);
-                }
-                self.events.push(*event);
-            }
-            Ok(Line::Newer(schema)) => self.newer = Some(schema),
-            Err(_) => return false,
-        }
-        true
-    }
-}
+use super::ledger_line::{self, Salvaged, salvage};
 
 /// The right to put another ledger in the place of one that may be damaged.
 #[derive(Debug)]

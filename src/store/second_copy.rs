@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::ledger_line::{decompress_all, whole};
+use super::ledger_line::{decompress_all, salvage, whole};
 use crate::durable::{Kind, Root, Sync, present};
 
 /// Bytes of the end that are compared: more than the checksum of the last line.
@@ -84,8 +84,9 @@ impl SecondCopy {
     }
 
     /// Whether what `ledger` says was recorded here: it is part of what its copy holds, or the copy of one that had another
-    /// place before. A ledger that is gone is, where it has a copy.
-    pub(super) fn vouches_for(&self, root: &Root, ledger: &Path) -> bool {
+    /// place before. A ledger that is gone is, where it has a copy; one that may be `damaged` is judged by the events that can
+    /// be read of it, if any.
+    pub(super) fn vouches_for(&self, root: &Root, ledger: &Path, damaged: bool) -> bool {
         let Ok(bytes) = root.read(ledger) else {
             let is_there = matches!(self.root.kind(&self.path), Ok(Some(Kind::RegularFile)));
             return is_there && matches!(root.kind(ledger), Ok(None));
@@ -103,10 +104,11 @@ impl SecondCopy {
         entries
             .iter()
             .filter(|(name, _)| name.to_str().is_some_and(is_copy))
-            .any(|(name, _)| {
-                self.root
-                    .read(&folder.join(name))
-                    .is_ok_and(|all| all == bytes || whole(&all).starts_with(&part))
+            .filter_map(|(name, _)| self.root.read(&folder.join(name)).ok())
+            .any(|all| {
+                all == bytes
+                    || whole(&all).starts_with(&part)
+                    || damaged && salvage(&bytes).is_part_of(&salvage(&all))
             })
     }
 

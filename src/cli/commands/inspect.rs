@@ -144,13 +144,19 @@ pub(super) fn config(context: &Context, args: &ConfigArgs) -> Reply {
 
 /// `recover doctor`.
 pub(super) fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Result<Reply> {
-    let mended = if args.repair {
-        mend_repository(context, ui)?
-    } else {
-        None
-    };
+    let mut mended = Vec::new();
+    if args.repair {
+        mended.extend(mend_repository(context, ui)?);
+    }
     if context.lost_vault().is_none() {
         context.require_something()?;
+    }
+    if args.repair && !context.dry_run() && context.unusable().is_none() {
+        let given = vault::give_back(context)?;
+        if !given.is_empty() {
+            context.reopen()?;
+        }
+        mended.extend(given);
     }
     let mut report = doctor::doctor(context, args.repair && !context.dry_run(), args.rebuild)?;
     report.repaired.splice(..0, mended);
@@ -230,7 +236,7 @@ fn mend_repository(context: &mut Context, ui: &Ui) -> Result<Option<String>> {
         }
         Some(what)
     };
-    *context = context.reopened()?;
+    context.reopen()?;
     Ok(done)
 }
 

@@ -11,14 +11,18 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use flate2::read::ZlibDecoder;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
+use sha1::{Digest as _, Sha1};
 
 use crate::durable::{cannot_link, is_temporary, temporary_prefix};
 use crate::git::base::openat::{self, FileStat, Listing};
 
 /// Bytes of objects that are copied to another file system at most.
 const MOST_COPIED: u64 = 1 << 30;
+/// Bytes of a file up to which it is copied: a write in place ruins both names of one that is linked.
+const SMALL: u64 = 1 << 20;
 /// In nanoseconds: a folder that changed within that time may get another name without a new time of its own.
 const FRESH: i64 = 1_000_000_000;
 /// The time of a copied folder that may lack names of the folder.
@@ -27,7 +31,7 @@ const UNKNOWN: i64 = 0;
 /// One folder follows another.
 #[derive(Clone, Debug)]
 pub(super) struct Mirror<'a> {
-    /// Names of packs that are copied; others are linked where that can be.
+    /// Names of packs that are copied whatever their size; what is large is linked else, where that can be.
     pub own_packs: &'a BTreeSet<String>,
     /// What is large or seldom changes is followed too: submodules' databases, and what is noted beside the checkpoints.
     pub whole: bool,
@@ -45,7 +49,7 @@ enum Rule {
     Changing,
     /// By name, as they never change. They stay where they are gone here.
     Fixed,
-    /// Likewise, and linked.
+    /// Likewise, and linked where they are large.
     Objects,
     /// Not at all.
     Left,
@@ -158,7 +162,7 @@ impl<'a> Mirror<'a> {
     /// A file of a loose object.
     fn loose(&mut self, from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> io::Result<()> {
         if name.len() >= 38 && name.iter().all(u8::is_ascii_hexdigit) {
-            self.linked(from, to, name)
+            self.object(from, to, name)
         } else {
             Ok(())
         }
@@ -207,7 +211,7 @@ impl<'a> Mirror<'a> {
                         if mirror.own_packs.contains(pack) {
                             copy_changed(from, to, name)
                         } else {
-                            mirror.linked(from, to, name)
+                            mirror.object(from, to, name)
                         }
                     }
                     _ => Ok(()),
@@ -242,12 +246,18 @@ impl<'a> Mirror<'a> {
         }
     }
 
-    /// Links a file that never changes, or copies it where that cannot be.
-    fn linked(&mut self, from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> io::Result<()> {
+    /// Links a large file that never changes, or copies it where that cannot be.
+    fn object(&mut self, from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> io::Result<()> {
+        let Some(found) = openat::stat(from, name)? else {
+            return Ok(());
+        };
+        if found.size <= SMALL {
+            return copy_changed(from, to, name);
+        }
         match rustix::fs::linkat(from, name, to, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
             Err(error) if error == Errno::XDEV || cannot_link(&error.into()) => {
-                self.copied += openat::stat(from, name)?.map_or(0, |found| found.size);
+                self.copied += found.size;
                 if self.copied > MOST_COPIED {
                     let message =
                         "the repository is on another file system and has more than 1 GiB";
@@ -286,6 +296,57 @@ pub(super) fn drop_since(from: &OwnedFd, to: &OwnedFd, since: i64) -> io::Result
         }
     }
     set_time(to, UNKNOWN)
+}
+
+/// Replaces files of an object database that are damaged by their copies, where these are whole. Returns how many.
+pub(super) fn replace_damaged(from: &OwnedFd, to: &OwnedFd, folder: &[u8]) -> io::Result<u64> {
+    let mut replaced = 0;
+    for name in openat::names(&reopened(from)?)? {
+        let (Some(copy), Some(found)) = (openat::stat(from, &name)?, openat::stat(to, &name)?)
+        else {
+            continue;
+        };
+        match (copy.kind(), found.kind()) {
+            (FileType::Directory, FileType::Directory) => {
+                let (from, to) = (
+                    openat::open_folder(from, &name)?,
+                    openat::open_folder(to, &name)?,
+                );
+                replaced += replace_damaged(&from, &to, &name)?;
+            }
+            (FileType::RegularFile, FileType::RegularFile)
+                if (copy.dev, copy.ino) != (found.dev, found.ino)
+                    && is_whole(from, folder, &name)?
+                    && !is_whole(to, folder, &name)? =>
+            {
+                remove(to, &name, Some(FileType::RegularFile))?;
+                copy_changed(from, to, &name)?;
+                replaced += 1;
+            }
+            _ => {}
+        }
+    }
+    Ok(replaced)
+}
+
+/// Whether a file of an object database is one, and has the checksum that its name or its end says.
+fn is_whole(dir: &OwnedFd, folder: &[u8], name: &[u8]) -> io::Result<bool> {
+    let mut file = openat::open_file(dir, name)?;
+    let mut hash = Sha1::new();
+    let end = name.rsplit(|byte| *byte == b'.').next();
+    if let Some(b"pack" | b"idx" | b"rev" | b"mtimes" | b"bitmap") = end {
+        let mut checksum = [0; 20];
+        let Some(length) = file.metadata()?.len().checked_sub(20) else {
+            return Ok(false);
+        };
+        io::copy(&mut (&mut file).take(length), &mut hash)?;
+        file.read_exact(&mut checksum)?;
+        return Ok(hash.finalize()[..] == checksum);
+    }
+    // Whatever cannot be inflated is damaged.
+    let inflated = io::copy(&mut ZlibDecoder::new(file), &mut hash);
+    let id = [folder, name].concat();
+    Ok(inflated.is_ok() && format!("{:x}", hash.finalize()).as_bytes() == id)
 }
 
 /// Copies a file that is another one than its copy.

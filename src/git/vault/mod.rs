@@ -4,7 +4,7 @@
 //! `git` follows that one's git folder, `ledger.jsonl` is a copy of the ledger, which the caller writes. The id is in the
 //! repository, too, in `recover/vault` in its git folder: one without it, or with another one, is not the recorded one.
 //!
-//! Our small packs are copied, as a write in place would ruin both names of one file; the user's packs and single objects are
+//! Our packs and what is small are copied, as a write in place would ruin both names of one file; the user's large packs are
 //! linked, which takes no space. Nothing that is gone in the repository goes here by itself but what git replaces when it
 //! works: [`Vault::drop_gone`] says what goes otherwise.
 
@@ -47,8 +47,6 @@ const SYNCED: &str = "synced";
 const UNFINISHED: &str = "repository";
 /// Objects of a pack that are looked up to find out whether they are elsewhere.
 const SAMPLE: usize = 64;
-/// Files that are open at once at most, before they are synced.
-const MOST_OPEN: usize = 200;
 /// How long another process may be at work in a vault.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -343,18 +341,20 @@ impl Vault {
         Ok(2 * found.count() >= ids.len())
     }
 
-    /// Gives a repository the objects of the vault that it lacks.
-    pub(crate) fn give_objects(&self, repo: &Repo) -> Result<()> {
+    /// Gives a repository the objects of the vault that it lacks. Returns how many of its files were damaged, and replaced.
+    pub(crate) fn give_objects(&self, repo: &Repo) -> Result<u64> {
         let own = self.own_packs();
         let from = openat::open_root(&self.git().join("objects"))?;
         let to = openat::open_root(&repo.common_dir().join("objects"))?;
-        Mirror::whole(&own)
-            .objects(&from, &to)
-            .at(repo.common_dir())?;
+        let given = mirror::replace_damaged(&from, &to, b"").and_then(|replaced| {
+            Mirror::whole(&own).objects(&from, &to)?;
+            Ok(replaced)
+        });
         repo.inner
             .odb()
             .and_then(|odb| odb.refresh())
-            .map_err(Error::git("refresh the object database"))
+            .map_err(Error::git("refresh the object database"))?;
+        given.at(repo.common_dir())
     }
 
     /// The references of its checkpoints with their commits, by full name.
@@ -492,17 +492,26 @@ fn indexed(bytes: &[u8], most: usize) -> Vec<Oid> {
 
 /// Makes what was written since a moment durable; what has another name elsewhere was there before.
 fn sync_since(dir: &OwnedFd, since: i64) -> io::Result<()> {
-    let mut new = Vec::new();
-    written_since(dir, since, &mut new)?;
-    if whole_is_cheaper(new.len()) {
+    let mut count = 0;
+    written_since(dir, since, &mut |_, _| {
+        count += 1;
+        Ok(())
+    })?;
+    if whole_is_cheaper(count) {
         return Ok(sync_file_system(dir)?);
     }
-    Ok(new.iter().try_for_each(sync_file)?)
+    written_since(dir, since, &mut |dir, name| match name {
+        Some(name) => Ok(sync_file(&openat::open_file(dir, name)?)?),
+        None => Ok(sync_file(dir)?),
+    })
 }
 
-/// The files that were written since, and the folders that they are in.
-fn written_since(dir: &OwnedFd, since: i64, new: &mut Vec<OwnedFd>) -> io::Result<()> {
-    let before = new.len();
+/// What is done with a file of a folder, or with the folder.
+type Visit<'a> = dyn FnMut(&OwnedFd, Option<&[u8]>) -> io::Result<()> + 'a;
+
+/// Visits the files that were written since, and the folders that they are in.
+fn written_since(dir: &OwnedFd, since: i64, visit: &mut Visit<'_>) -> io::Result<()> {
+    let mut is_any = false;
     for name in openat::names(&openat::open_folder(dir, b".")?)? {
         let found = rustix::fs::statat(dir, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW);
         // The copy of the ledger is written by whoever records.
@@ -511,25 +520,18 @@ fn written_since(dir: &OwnedFd, since: i64, new: &mut Vec<OwnedFd>) -> io::Resul
         };
         match FileType::from_raw_mode(found.st_mode) {
             FileType::Directory => {
-                written_since(&openat::open_folder(dir, &name)?, since, new)?;
+                written_since(&openat::open_folder(dir, &name)?, since, visit)?;
             }
             FileType::RegularFile
                 if found.st_nlink == 1 && FileStat::from(found).ctime >= since =>
             {
-                new.push(openat::open_file(dir, &name)?.into());
+                is_any = true;
+                visit(dir, Some(&name))?;
             }
             _ => {}
         }
-        if new.len() >= MOST_OPEN {
-            // Many are synced at once anyway.
-            new.drain(before.min(MOST_OPEN / 2)..)
-                .try_for_each(|file| sync_file(&file))?;
-        }
     }
-    if new.len() > before {
-        new.push(dir.try_clone()?);
-    }
-    Ok(())
+    if is_any { visit(dir, None) } else { Ok(()) }
 }
 
 fn size(dir: &OwnedFd) -> io::Result<u64> {
@@ -537,8 +539,6 @@ fn size(dir: &OwnedFd) -> io::Result<u64> {
     for name in openat::names(&openat::open_folder(dir, b".")?)? {
         let found = rustix::fs::statat(dir, name.as_slice(), AtFlags::SYMLINK_NOFOLLOW)?;
         match FileType::from_raw_mode(found.st_mode) {
-            // Single objects are links.
-            FileType::Directory if name.len() == 2 => {}
             FileType::Directory => bytes += size(&openat::open_folder(dir, &name)?)?,
             _ if found.st_nlink == 1 => bytes += u64::try_from(found.st_blocks).unwrap_or(0) * 512,
             _ => {}

@@ -106,6 +106,12 @@ pub(super) fn is_about_argument(command: &str, said: &str) -> bool {
     })
 }
 
+/// Whether a line says something of a file that the command line names.
+pub(super) fn names_file_of(command: &str, said: &str) -> bool {
+    let mut files = words(command).into_iter();
+    files.any(|word| word.text.contains('.') && said.contains(word.text))
+}
+
 /// Whether a line begins with a place in a file, perhaps after the name of the tool.
 pub(super) fn is_about_place(said: &str) -> bool {
     let is_place = |token: &str| {

@@ -158,9 +158,9 @@ impl Conclusion {
                 let named = (*message == evidence.text)
                     .then(|| message::instead_of(inputs, source, evidence.line, cause, message));
                 named.flatten().or_else(|| {
-                    let number = evidence.line.filter(|_| message.ends_with(':'))?;
-                    let rest = message::below(inputs.stream(source), number)?;
-                    Some(format!("{message} {rest}"))
+                    let rest = message::below(inputs.stream(source), evidence.line?)?;
+                    let goes_on = message.ends_with(':') || rest.starts_with("- ");
+                    goes_on.then(|| format!("{message} {rest}"))
                 })
             }
         }

@@ -210,7 +210,10 @@ fn error_at<'a>(
             .any(|line| line.bytes.starts_with(footer.as_bytes()))
             .then(|| of(at, here(), None)),
         Named::Below => {
-            let indented = |line: &Line<'_>| line.bytes.len() - line.bytes.trim_ascii_start().len();
+            // The lines of a group of errors are drawn as a tree.
+            let is_drawn = |byte: &u8| matches!(byte, b' ' | b'\t' | b'|' | b'+');
+            let indented =
+                |line: &Line<'_>| line.bytes.iter().take_while(|byte| is_drawn(byte)).count();
             let header = indented(&lines[at]);
             let is_error =
                 |line: &Line<'_>| indented(line) <= header && !line.bytes.trim_ascii().is_empty();
@@ -220,7 +223,12 @@ fn error_at<'a>(
                 .iter()
                 .rev()
                 .find_map(|line| place_in(&[*line]));
-            Some(of(found, lines[found].to_text(), place))
+            let said = lines[found].to_text();
+            Some(of(
+                found,
+                said.trim_start_matches(['|', ' ']).to_owned(),
+                place,
+            ))
         }
         Named::With(more) => {
             let said = near.iter().find_map(|line| {

@@ -257,11 +257,22 @@ impl<'a> Feedback<'a> {
             .find_map(|family| self.about_tool(family));
         let likely = || self.best(Family::LikelyBuild).or_else(|| self.findings());
         strong
+            .map(|hit| self.missing_configuration(hit).unwrap_or(hit))
             .map(|hit| self.of_hit(hit))
             .or_else(|| self.refused())
             .or_else(|| self.own_configuration())
             .or_else(|| likely().map(|hit| self.of_hit(hit)))
             .unwrap_or_else(|| self.weak())
+    }
+
+    /// What is missing, where a configuration cannot be used which the command line names.
+    fn missing_configuration(&self, unusable: Hit<'a>) -> Option<Hit<'a>> {
+        let command = self.inputs.evidence.command.as_deref().unwrap_or_default();
+        let mut missing = self.scan.matches(Family::Missing, self.stages);
+        missing.find(|hit| {
+            unusable.rule.id == "input.config-file"
+                && command_line::names_file_of(command, &hit.line.to_text())
+        })
     }
 
     /// A check's findings. What a compiler counts of its own errors is none, where nobody says that a linter ran.

@@ -21,7 +21,7 @@ const COUNTED: &str = "\
 
 /// A line that heads a report: what is wrong comes below it.
 static HEADING: Single = Single::new(
-    r"^(?:BUILD FAILED$|== Compilation error in file |\*{5,} Module |A problem occurred |Cause: |Execution failed for task |Fail(?:ure|ing)\b.* (?:->|@) |Failing \w+:|In \S+ line \d+:|Test: .*\.\.\.FAILED$|Error compiling .* file:|\W*\w+ failed[!.:]?$|File \x22[^\x22]+\x22, lines? \d+.*:$|\S+:\d+:\d+ \w+ (?:\xE2\x94\x81)+|An error occurred while loading |ERROR \S+\.py$|ImportError(?:: Failed to import| while importing) test module|npm (?:error|ERR!) code \S+$|_+ ERROR collecting |FAIL\s+\S+ \[|(?:[\w -]+ )?(?i:errors?|problems?|failures?|issues?|violations?|findings) (?:was|were) (?:detected|encountered|found|reported)[.:]*$|.*: error: \[\w+\]$|(?i:error): (?:\[\w+\]|[A-Z][A-Z\d_]{6,})$)",
+    r"^(?:BUILD FAILED$|Parse error at \S+$|Usage: \S|.*\bError in config file!?$|== Compilation error in file |\*{5,} Module |A problem occurred |Cause: |Execution failed for task |Fail(?:ure|ing)\b.* (?:->|@) |Failing \w+:|In \S+ line \d+:|Test: .*\.\.\.FAILED$|Error compiling .* file:|\W*\w+ failed[!.:]?$|File \x22[^\x22]+\x22, lines? \d+.*:$|\S+:\d+:\d+ \w+ (?:\xE2\x94\x81)+|An error occurred while loading |ERROR \S+\.py$|ImportError(?:: Failed to import| while (?:import|load)ing) (?:test module|conftest)|npm (?:error|ERR!) code \S+$|_+ ERROR collecting |FAIL\s+\S+ \[|(?:[\w -]+ )?(?i:errors?|problems?|failures?|issues?|violations?|findings) (?:was|were) (?:detected|encountered|found|reported)[.:]*$|.*: error: \[\w+\]$|(?i:error): (?:\[\w+\]|[A-Z][A-Z\d_]{6,})$)",
 );
 /// A line that ends one: what is wrong came before it.
 static FOOTER: Single = Single::new(
@@ -70,12 +70,13 @@ static FINDING_PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns::new(fin
 /// Why a test failed, the text in the first group.
 static REASONS: [Single; 9] = [
     // pytest.
-    Single::new(r"^E\s{2,}([^\s\d].*|\d[^/]*)$"),
+    Single::new(r"^E\s{2,}([^\s\d\[].*|\d[^/]*)$"),
     // An error by its type.
     Single::new(
         r"^\s*(?:[-*\d.)]+ )?(?:error: )?((?:[A-Za-z_]\w*(?:\.|::|\\))*(?:[A-Z]\w*)?(?:Error|Exception|Failed)(?: \[\w+\])?:(?: .*)?|[A-Z]\w*(?:::[A-Z]\w+)+:)$",
     ),
-    Single::new(r"^thread '.*' (?:\(\d+\) )?panicked at (\S+:\d+:\d+:)$"),
+    // Rust, Robot Framework: on the next line.
+    Single::new(r"^thread '.*' (?:\(\d+\) )?panicked at (\S+:\d+:\d+:)$|^(\S.*) \| FAIL \|$"),
     // Go.
     Single::new(r"^\s+\S+_test\.go:\d+: (.+)|^panic: (.+?)(?: \[recovered\])?$"),
     // TAP.
@@ -84,7 +85,7 @@ static REASONS: [Single; 9] = [
     ),
     // Words of comparison.
     Single::new(
-        r"(?i)^\s*(?:\S+:\d+:(?:\d+:)? |\d+(?:\.\d+)*\) |\W{1,3}|error: )?((?:failed asserting|assert(?:ion)?\b.*\bfailed|expected\b.* .*\S \S|expect\(.*\)\.|the \w+ should|failure/error: ).*|.*\bexpected: ?<.*> but was: ?<.*)",
+        r"(?i)^\s*(?:\S+:\d+:(?:\d+:)? |\d+(?:\.\d+)*\) |\W{1,3}|error: )?((?:failed asserting|failed example:|expected: |assert(?:ion)?\b.*\bfailed|expected\b.* .*\S \S|expect\(.*\)\.|the \w+ should|failure/error: ).*|.*\bexpected: ?<.*> but was: ?<.*)",
     ),
     // The error that is raised in a program's own words.
     Single::new(r"^\s*\*\* (\(\w.*)"),
@@ -100,8 +101,8 @@ const OF_NAMES: usize = 7;
 const PYTEST: usize = 0;
 /// Which names an error by its type.
 const TYPED: usize = 1;
-/// Which heads a panic of Rust.
-const PANIC: usize = 2;
+/// Which is a heading: why is on the next line.
+const HEADS: usize = 2;
 
 /// What is no word of what is wrong: advice, notes.
 static ASIDE: Single = Single::new(
@@ -410,6 +411,16 @@ pub(super) fn reason(inputs: &Inputs<'_>) -> Option<String> {
     streams.find_map(reason_in)
 }
 
+/// A reason with the line below it, where a colon announces that, or it says what there was instead.
+fn with_next(said: String, next: Option<&Line<'_>>) -> String {
+    static INSTEAD: Single = Single::new(r"(?i)^\s*(?:actual|received|got|but was): ");
+    let goes_on = |line: &&Line<'_>| said.ends_with(':') || INSTEAD.first_in(line.bytes).is_some();
+    match next.filter(goes_on) {
+        Some(line) => format!("{said} {}", line.to_text()),
+        None => said,
+    }
+}
+
 fn reason_in(text: &Text) -> Option<String> {
     let mut room = Matches::default();
     let mut quotes = Quoted::new(true);
@@ -443,7 +454,8 @@ fn reason_in(text: &Text) -> Option<String> {
                 .strip_prefix('E')
                 .map_or(said.as_str(), str::trim_start);
             let found = REASONS[TYPED].first_in(said.as_bytes());
-            found.map(|_| said.to_owned())
+            let is_error = found.is_some() || said.starts_with("expected: ");
+            is_error.then(|| said.to_owned())
         };
         let is_source =
             number == PYTEST && said.starts_with("File \"") || said.starts_with("Failure/Error: ");
@@ -451,22 +463,22 @@ fn reason_in(text: &Text) -> Option<String> {
             let near = lines[at + 1..].iter().take(NEAR).enumerate();
             let mut named = near.filter_map(|(index, line)| Some((index, typed(&line)?)));
             if let Some((index, named)) = named.next() {
-                let below = lines.get(at + index + 2).filter(|_| named.ends_with(':'));
-                let below = below.map_or(String::new(), |line| format!(" {}", line.to_text()));
-                return Some(named + &below);
+                return Some(with_next(named, lines.get(at + index + 2)));
             }
         }
-        // What a colon announces, or a mark with a name, is on the next line.
+        // What a mark with a name announces is on the next line.
         let next = || {
             lines
                 .get(at + 1)
                 .map(|line| line.to_text())
                 .unwrap_or_default()
         };
-        if number == PANIC {
+        if number == HEADS {
             said = next();
-        } else if said.ends_with(':') || number == OF_NAMES && !said.contains(' ') {
+        } else if number == OF_NAMES && !said.contains(' ') {
             said = format!("{said} {}", next());
+        } else {
+            said = with_next(said, lines.get(at + 1));
         }
         let counts = number > TYPED && is_count(&said);
         if counts || said.is_empty() {

@@ -8,8 +8,8 @@ use std::sync::{Arc, Once};
 use crate::durable::{Refused, Sync, present};
 
 use super::super::error::StoreError;
+use super::super::ledger_line::salvage;
 use super::super::ledger_line::{decompress_all, whole};
-use super::super::rebuild::salvage;
 use super::super::registry::Origin;
 use super::super::second_copy::{SecondCopy, Standing, standing};
 use super::{Loaded, Store};
@@ -23,14 +23,15 @@ impl<T: Read + Seek> Lines for T {}
 type Opened = (Option<File>, Standing, Option<Vec<u8>>);
 
 impl Store {
-    /// Whether the ledger's second copy shows that what it says was recorded here.
-    pub fn is_vouched_for(&self) -> bool {
+    /// Whether the ledger's second copy shows that what it says was recorded here; of one that may be `damaged`, what can be
+    /// read of it.
+    pub fn is_vouched_for(&self, damaged: bool) -> bool {
         // One that lies in the state directory comes along with it.
         let apart = self
             .copy
             .as_ref()
             .filter(|copy| !copy.path().starts_with(self.private_dir()));
-        apart.is_some_and(|copy| copy.vouches_for(&self.root, &self.ledger_path()))
+        apart.is_some_and(|copy| copy.vouches_for(&self.root, &self.ledger_path(), damaged))
     }
 
     /// Sets the second copy aside where it is that of another ledger, whose place this one is about to get; where it is.
@@ -38,7 +39,7 @@ impl Store {
         let Some(copy) = self
             .copy
             .as_ref()
-            .filter(|copy| copy.path().is_file() && !self.is_vouched_for())
+            .filter(|copy| copy.path().is_file() && !self.is_vouched_for(false))
         else {
             return Ok(None);
         };

@@ -100,6 +100,42 @@ fn a_ledger_that_is_cut_off_takes_no_attempt_with_it() {
     }
 }
 
+// Every file of the state directory is written over: what cannot be read is damage, and not the state of another place.
+#[test]
+fn what_was_written_over_comes_back_from_the_copy() {
+    let fill = |way: &str| {
+        format!("find .ultraplan -type f -exec sh -c 'for f; do {way}; done' sh {{}} +")
+    };
+    for way in [
+        "head -c $(stat -c %s $f) /dev/urandom | dd of=$f conv=notrunc 2>/dev/null",
+        "echo written over > $f",
+        ": > $f",
+    ] {
+        let env = used_up(true);
+        env.sh(&fill(way)).expect(0);
+        env.json(8, &["retry-status", "--check"]);
+        env.json(12, &["doctor"]);
+        env.json(0, &["doctor", "--repair"]);
+        env.json(8, &["retry-status", "--check"]);
+        env.json(0, &["checkpoint", "restore", "latest"]);
+        assert_eq!(
+            env.json(0, &["doctor"])["problems"],
+            serde_json::json!([]),
+            "{way}"
+        );
+    }
+    // What can be read of it counts: one event of another place, and it is foreign.
+    let (env, other) = (used_up(true), used_up(true));
+    for (file, content) in [
+        (LEDGER, other.read(LEDGER)),
+        (".ultraplan/state/recover/identity", "x".to_owned()),
+    ] {
+        env.write(file, content);
+    }
+    let error = env.json(13, &["attempt", "start", "--run", "r"])["error"].clone();
+    assert!(text(&error["hint"]).contains("trust --state"), "{error}");
+}
+
 // Where no whole one is left that is damage, never fewer attempts.
 #[test]
 fn two_files_that_are_cut_off_are_damage() {

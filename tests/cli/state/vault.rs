@@ -567,6 +567,41 @@ fn a_ledger_that_was_written_over_comes_back_with_the_repository() {
     env.json(0, &["doctor"]);
 }
 
+/// Every file is written over in place, as root can: those of the vault are files of their own.
+#[test]
+fn what_is_written_over_in_place_comes_back() {
+    for (folders, content) in [
+        (".git/objects", "x"),
+        (".git .ultraplan [a-z]*", "written over"),
+        (
+            ".git .ultraplan [a-z]*",
+            "$(head -c 3000 /dev/urandom | base64)",
+        ),
+    ] {
+        let (env, _) = repository();
+        let (before, tree) = (of_git(&env), seen(env.work()));
+        env.sh(&format!(
+            "find {folders} -type f -exec sh -c 'chmod u+w \"$@\"; for f; do echo \"{content}\" > \"$f\"; done' sh {{}} +"
+        ))
+        .expect(0);
+        env.json(12, &["doctor"]);
+        env.json(0, &["doctor", "--repair", "--yes"]);
+        assert_eq!(of_git(&env), before, "{content}");
+        env.json(
+            0,
+            &[
+                "checkpoint",
+                "restore",
+                "latest",
+                "--edits",
+                "discard",
+                "--restore-index",
+            ],
+        );
+        assert_whole(&env, &of_git(&env), &tree);
+    }
+}
+
 /// Nothing of ours is written where the repository was, as if there were one.
 #[test]
 fn a_repository_that_an_attempt_moved_away_is_not_taken_for_another_one() {

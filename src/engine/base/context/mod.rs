@@ -329,9 +329,11 @@ impl Context {
         })
     }
 
-    /// A context of this place as it is now.
-    pub(crate) fn reopened(&self) -> Result<Self> {
-        self.derived(self.setup.clone())
+    /// Opens what is here anew. The repository is closed before: what a process has open of a pack is what it was.
+    pub(crate) fn reopen(&mut self) -> Result<()> {
+        drop(self.location.repo.take());
+        *self = self.derived(self.setup.clone())?;
+        Ok(())
     }
 
     /// A context of this place in which everything is only planned, as in a dry run.

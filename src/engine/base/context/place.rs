@@ -521,7 +521,7 @@ pub(super) fn trusts_for_this_call(setup: &Setup) -> bool {
 /// Finds out whose the state is.
 ///
 /// Ours is what has an id that is known here, unless git brought the ledger since; what the ledger's second copy in the
-/// repository shows to be recorded here, also before there were ids; and without git what has no id yet and has captured
+/// repository shows to be recorded here, also before there were ids and where it was written over; and without git what has no id yet and has captured
 /// the files of this very place.
 ///
 /// # Errors
@@ -546,7 +546,8 @@ pub(super) fn origin(
         Error::io(what, error)
     })?;
     let is_ours = is_known && !(store.ledger_path().exists() && is_tracked())
-        || store.is_vouched_for()
+        || store.is_vouched_for(false)
+        || !is_tracked() && store.is_vouched_for(true)
         || repo.is_none()
             && !store.is_named()
             && Repo::was_captured_privately(store.root(), store.dir(), worktree);

@@ -100,7 +100,7 @@ pub(super) const MISSING_RESOURCE: &[Rule] = &table(
     [
         rule(
             "missing.named-file",
-            r"(?i)\bno [`'\x22]?[\w./-]+\.(?:toml|json|xml|ya?ml|ninja|cfg|ini|py|gradle|mod|lock|cmake|am|ac)[`'\x22]? (?:file )?(?:was |were |could be )?(?:found|exists|in )|loading 'build\.ninja': |src refspec \S+ does not match any|does not (?:contain|have) (?:this|these|the) features?|Could not resolve entry module|Could not find or load main class|\bno \w+ (?:directory|folder) (?:in|found)\b|\bmissing (?:data|input|source|model|asset|fixture)s? \W?\w+\W?: |(?:required|input|source|data|schema|template|fixture|config(?:uration)?|settings|manifest) file .{0,80}(?:is missing|not found|missing)",
+            r"(?i)\bno [`'\x22]?[\w./-]+\.(?:toml|json|xml|ya?ml|ninja|cfg|ini|py|gradle|mod|lock|cmake|am|ac)[`'\x22]? (?:file )?(?:was |were |could be )?(?:found|exists|in )|loading 'build\.ninja': |src refspec \S+ does not match any|does not (?:contain|have) (?:this|these|the) features?|Could not resolve entry module|Could not find or load main class|\bno \w+ (?:directory|folder) (?:in|found)\b|\bmissing (?:data|input|source|model|asset|fixture)s? \W?\w+\W?: |(?:required|input|source|data|schema|template|fixture|config(?:uration)?|settings|manifest) file .{0,80}(?:is missing|not found|missing)|\bconfig(?:uration)? (?:is|was|could) ?not (?:be )?found\b",
         ),
         rule(
             "missing.named",
@@ -157,7 +157,7 @@ pub(super) const MISSING_RESOURCE: &[Rule] = &table(
         ),
         rule(
             "missing.node-entry",
-            r"^(?:Error: )?Cannot find module '/[^']+'$|Module not found \x22file:///[^\x22]+\x22\.?$|error: Module not found \x22(?:\./)?\S+\x22$",
+            r"^\s*(?:Error: )?Cannot find module '/[^']+'$|Module not found \x22file:///[^\x22]+\x22\.?$|error: Module not found \x22(?:\./)?\S+\x22$",
         ),
         rule(
             "missing.file",

@@ -266,3 +266,26 @@ proptest! {
         }
     }
 }
+
+/// An attempt's `git clean` is at work while something is recorded.
+#[test]
+fn what_is_recorded_while_the_folder_is_removed_is_recorded() {
+    let (_folder, store, _) = with_copy(1);
+    let clean = || {
+        for _ in 0..4 {
+            // Something may be made in it meanwhile.
+            let _ = fs::remove_dir_all(store.dir());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    for number in 0..40 {
+        std::thread::scope(|scope| {
+            scope.spawn(clean);
+            let mut ledger = store.lock().unwrap();
+            let event = created(&format!("m{number}"));
+            ledger.append(now(), vec![event]).unwrap();
+        });
+    }
+    drop(store.lock().unwrap());
+    assert_eq!(store.load().unwrap().state.runs.len(), 41);
+}
