@@ -501,8 +501,9 @@ fn start_store(kind: Kind) -> Option<u16> {
     );
     // It ends when nobody holds the other end of its input, and takes its folder with it.
     let script = format!(
-        "exec 3<&0; cd \"$(mktemp -d)\" && printf '%s' '{keys}' > s3.json && '{}' {args} > log 2>&1 < /dev/null & \
-         server=$!; cat <&3 > /dev/null; kill $server",
+        "exec 3<&0; folder=$(mktemp -d) && cd \"$folder\" && printf '%s' '{keys}' > s3.json || exit 1\n\
+         '{}' {args} > log 2>&1 < /dev/null 3<&- &\n\
+         cat <&3 > /dev/null; kill $!; wait; rm -rf \"$folder\"",
         program.display()
     );
     let mut child = Command::new("sh")
