@@ -224,9 +224,23 @@ impl Config {
         let own = self
             .said
             .iter()
-            .filter(|(path, _)| schema::named(path).is_some());
+            .filter(|(path, _)| path.starts_with("agent.") && schema::named(path).is_some());
         preset::profiles(own.map(|(path, entry)| (path.as_str(), &entry.value)))
             .map_err(|error| self.internal(&error))
+    }
+
+    /// The URL of the object store of that name.
+    pub fn store_url(&self, name: &str) -> Option<&str> {
+        self.said.get(&format!("store.{name}.url"))?.value.as_str()
+    }
+
+    /// The names of object stores.
+    pub fn store_names(&self) -> impl Iterator<Item = &str> {
+        let urls = self
+            .said
+            .keys()
+            .filter_map(|path| path.strip_prefix("store."));
+        urls.filter_map(|path| path.strip_suffix(".url"))
     }
 
     /// Where the value of a key comes from; `None` for a default.

@@ -38,6 +38,7 @@ const FILES: &[(&str, Files)] = &[
     // A project's file must not widen it.
     ("run.confine_write", Files::User),
     ("skip_permissions", Files::Both),
+    ("store", Files::User),
     ("ui", Files::User),
     // A project's file must not write elsewhere, nor keep from being copied what it comes with.
     ("vault", Files::User),

@@ -13,7 +13,7 @@ use strum::VariantNames;
 
 use super::value::{Kind, cause_named};
 use crate::model::{Cause, CheckKind};
-use crate::policy::settings::{AgentProfile, Settings};
+use crate::policy::settings::{AgentProfile, Settings, StoreSettings};
 
 /// The whole configuration, in the order of the template.
 pub(super) static SECTIONS: LazyLock<Vec<Section>> = LazyLock::new(sections);
@@ -253,12 +253,16 @@ fn schema_of<T: JsonSchema>() -> Json {
 fn sections() -> Vec<Section> {
     let mut all = vec![Section::new("", Shape::Table, "")];
     add_fields(&mut all, &schema_of::<Settings>());
-    let profile = schema_of::<AgentProfile>();
-    let run = all.iter().position(|section| section.path == "run");
-    let mut after = all.split_off(run.unwrap_or(all.len()));
-    all.push(Section::new("agent", Shape::Named, described(&profile)));
-    add_fields(&mut all, &profile);
-    all.append(&mut after);
+    for (path, before, schema) in [
+        ("agent", "run", schema_of::<AgentProfile>()),
+        ("store", "otel", schema_of::<StoreSettings>()),
+    ] {
+        let place = all.iter().position(|section| section.path == before);
+        let mut after = all.split_off(place.unwrap_or(all.len()));
+        all.push(Section::new(path, Shape::Named, described(&schema)));
+        add_fields(&mut all, &schema);
+        all.append(&mut after);
+    }
     let words = "in the words of the state recovery specification, also as";
     for (path, of) in [
         ("checkpoints", "[checkpoint] and [retention]"),
@@ -517,9 +521,10 @@ pub(super) fn leaves() -> impl Iterator<Item = (String, &'static Key)> {
 
 /// The key at a path in a section whose names are the user's.
 pub(super) fn named(path: &str) -> Option<&'static Key> {
-    let agents = section("agent")?;
-    let (_, name) = path.strip_prefix("agent.")?.split_once('.')?;
-    agents.keys.get(agents.at(name)?)
+    let (above, rest) = path.split_once('.')?;
+    let found = section(above).filter(|found| found.shape == Shape::Named)?;
+    let (_, name) = rest.split_once('.')?;
+    found.keys.get(found.at(name)?)
 }
 
 /// The key at a full path, aliases excluded.

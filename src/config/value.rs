@@ -95,7 +95,7 @@ static TEXTS: [TextKind; 10] = [
     },
     TextKind {
         name: "remote_name",
-        one: "the name of a git remote (\"origin\"), neither a URL nor a path",
+        one: "the name of a git remote (\"origin\") or of a [store.NAME], neither a URL nor a path",
         list: "",
         read: |text| accept_if(text, is_remote_name(text)),
     },

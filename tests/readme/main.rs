@@ -353,6 +353,7 @@ fn the_places_that_the_pages_name_are_there() {
         "README.md",
         "CONTRIBUTING.md",
         "ARCHITECTURE.md",
+        "docs/scale.md",
         "docs/server-costs.md",
         "src/cli/guide.md",
     ] {

@@ -57,14 +57,14 @@ fn who_is_away_says_how_long() {
     let ask = |url: &str| {
         env.sh(&format!("git remote remove x; git remote add x '{url}'"));
         let here = recover::testing::git::Repo::discover(env.work(), None).unwrap();
-        let remote = Remote::named(&here, "x").unwrap();
+        let remote = Remote::named(&here, "x", None).unwrap();
         let listed = remote
-            .list(&here, &["refs/recover-runs/"], &limits())
+            .list(&here, "refs/recover-runs/*", &limits())
             .unwrap()
             .map(drop);
         let new = commit(&env, "1", None);
         let pushed = remote
-            .push(&here, &[update(RUN, None, Some(&new))], &limits())
+            .push(&here, &update(RUN, None, Some(&new)), &limits())
             .unwrap();
         assert_eq!(untimed(listed), untimed(pushed.clone()), "{url}");
         pushed
@@ -227,15 +227,13 @@ fn a_call_ends_in_time_and_when_it_is_stopped() {
             let never = || false;
             let limits = Limits::new(Duration::from_secs(2), &never);
             let answer = remote
-                .push(&here, &[update(RUN, None, Some(&new))], &limits)
+                .push(&here, &update(RUN, None, Some(&new)), &limits)
                 .unwrap();
             assert!(
                 matches!(answer, Answer::Cut(_)),
                 "{kind:?} {fault:?}: {answer:?}"
             );
-            let listed = remote
-                .list(&here, &["refs/recover-runs/"], &limits)
-                .unwrap();
+            let listed = remote.list(&here, "refs/recover-runs/*", &limits).unwrap();
             assert!(
                 matches!(listed, Answer::Away { .. }),
                 "{kind:?} {fault:?}: {listed:?}"
@@ -253,7 +251,7 @@ fn a_call_ends_in_time_and_when_it_is_stopped() {
             };
             let limits = Limits::new(Duration::from_secs(60), &stopped);
             let begun = Instant::now();
-            let stopped = remote.push(&here, &[update(RUN, None, Some(&new))], &limits);
+            let stopped = remote.push(&here, &update(RUN, None, Some(&new)), &limits);
             assert!(
                 matches!(stopped, Err(Error::Stopped)),
                 "{kind:?} {fault:?}: {stopped:?}"

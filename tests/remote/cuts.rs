@@ -79,7 +79,7 @@ fn a_push_that_was_cut_is_done_or_not_and_once_more_is_enough() {
             proxy.set(fault);
             let answer = push(&here, name, Some(&at), Some(&new));
             proxy.set(Fault::None);
-            let listed = remote(&here).list(&here, &[name], &limits()).unwrap();
+            let listed = remote(&here).list(&here, name, &limits()).unwrap();
             let Answer::Done(listed) = listed else {
                 panic!("{kind:?} {fault:?}: {listed:?}")
             };
@@ -196,7 +196,7 @@ fn an_answer_that_was_cut_in_its_headers_is_no_word_of_the_servers() {
             assert_eq!(call(), Answer::Done(()), "{what} {bytes}: once more");
         };
         once("list", &|| {
-            let listed = remote(&here).list(&here, &[name], &limits()).unwrap();
+            let listed = remote(&here).list(&here, name, &limits()).unwrap();
             listed.map(|listed| assert_eq!(listed, [(name.to_owned(), at.clone())], "{bytes}"))
         });
         once("fetch", &|| {

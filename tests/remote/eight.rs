@@ -17,7 +17,7 @@ use recover::testing::policy::{Names, Places};
 use serde_json::Value;
 
 use crate::env::TestEnv;
-use crate::machines::{REMOTE, machine_at, push_agent};
+use crate::machines::{REMOTE, configure, machine_at, push_agent};
 use crate::proxy::{Fault, Proxy};
 use crate::servers::{Kind, Server};
 
@@ -68,13 +68,10 @@ impl Machine {
             "RECOVER_TEST_NOW",
             &format!("2026-10-21T{:02}:{}0:00Z", 7 + number % 3, number % 6),
         );
-        let folder = env.root().join("home/.config/recover");
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(
-            folder.join("config.toml"),
-            format!("[remote]\nname = '{REMOTE}'\nlease = '30s'\n"),
-        )
-        .unwrap();
+        configure(
+            &env,
+            &format!("[remote]\nname = '{REMOTE}'\nlease = '30s'\n"),
+        );
         Self { name, env, proxy }
     }
 
@@ -279,7 +276,21 @@ fn judge(server: &Server, notes: &Path) -> usize {
 
 #[test]
 fn eight_machines_make_as_many_attempts_as_one() {
-    let Some(server) = Server::start(Kind::Daemon) else {
+    eight_machines_on(Kind::Daemon);
+}
+
+#[test]
+fn eight_machines_make_as_many_attempts_as_one_on_a_store() {
+    eight_machines_on(Kind::Weed);
+}
+
+#[test]
+fn eight_machines_make_as_many_attempts_as_one_on_another_store() {
+    eight_machines_on(Kind::Moto);
+}
+
+fn eight_machines_on(kind: Kind) {
+    let Some(server) = Server::start(kind) else {
         return;
     };
     server.record_history();

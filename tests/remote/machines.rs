@@ -31,7 +31,9 @@ pub fn machine_at(server: &Server, port: u16, name: &str, how: &[&str]) -> TestE
         .iter()
         .flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")])
         .collect();
-    let url = server.url_at(port);
+    // A store has no repository: that is another remote.
+    let is_store = server.kind.is_store();
+    let url = server.url_at(if is_store { server.port } else { port });
     // What a path names is copied by links without the protocol.
     let url = if url.starts_with('/') && !how.is_empty() {
         format!("file://{url}")
@@ -43,7 +45,22 @@ pub fn machine_at(server: &Server, port: u16, name: &str, how: &[&str]) -> TestE
     args.extend(how);
     args.extend([url.as_str(), "."]);
     env.git(&args);
+    if is_store {
+        env.git(&["remote", "rename", REMOTE, "home"]);
+        let url = server.store_url_at(port);
+        configure(&env, &format!("[store.{REMOTE}]\nurl = '{url}'\n"));
+    }
     env
+}
+
+/// Has the user's configuration say this, and where the store is.
+pub fn configure(env: &TestEnv, text: &str) {
+    let folder = env.root().join("home/.config/recover");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("config.toml");
+    let known = std::fs::read_to_string(&file).unwrap_or_default();
+    let store = known.find("[store.").map_or("", |at| &known[at..]);
+    std::fs::write(file, format!("{text}{store}")).expect("written");
 }
 
 /// A file that says how the library is to reach the server: it takes git's configuration from this process.
@@ -57,7 +74,7 @@ pub fn repo(env: &TestEnv, server: &Server) -> Repo {
 
 /// The remote as the library has it.
 pub fn remote(repo: &Repo) -> Remote {
-    Remote::named(repo, REMOTE).expect("a remote")
+    Remote::named(repo, REMOTE, None).expect("a remote")
 }
 
 /// Half a minute, and nobody stops it.
@@ -99,7 +116,7 @@ pub fn update(name: &str, old: Option<&ObjectId>, new: Option<&ObjectId>) -> Upd
 /// What came of one update.
 pub fn push(repo: &Repo, name: &str, old: Option<&ObjectId>, new: Option<&ObjectId>) -> Answer<()> {
     remote(repo)
-        .push(repo, &[update(name, old, new)], &limits())
+        .push(repo, &update(name, old, new), &limits())
         .expect("git runs")
 }
 
@@ -111,7 +128,12 @@ pub fn push_agent(server: &Server, agent: &str, check: &str) {
     author.write("TASK.md", "Make the checks pass.\n");
     author.git(&["add", "-A"]);
     author.git(&["commit", "-qm", "agent and checks"]);
-    author.git(&["push", "-q", "origin", "HEAD:main"]);
+    let home = if server.kind.is_store() {
+        "home"
+    } else {
+        "origin"
+    };
+    author.git(&["push", "-q", home, "HEAD:main"]);
 }
 
 /// A file of random bytes, which nothing compresses.

@@ -1,6 +1,7 @@
 //! Remotes against real servers on 127.0.0.1.
 //!
-//! A bare repository by its path, `git daemon`, `git http-backend` behind lighttpd with basic authentication, and `sshd`; with
+//! A bare repository by its path, `git daemon`, `git http-backend` behind lighttpd with basic authentication, and `sshd`; the
+//! object stores `SeaweedFS`, moto and s3rver (`RECOVER_STORES` names the folders of their programs, `.ci/run` installs them); with
 //! connections that are cut and stalled on the way.
 //!
 //! A server that is not installed is skipped by its name.
@@ -23,6 +24,7 @@ mod outgoing;
 mod proxy;
 mod servers;
 mod signed;
+mod stores;
 mod taken_up;
 mod transport;
 mod whole;

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::env::TestEnv;
-use crate::machines::{REMOTE, machine, push_agent};
+use crate::machines::{REMOTE, configure, machine, push_agent};
 use crate::servers::{Kind, Server};
 
 /// Notes when it begins and ends, in nanoseconds. On the first machine the second attempt does not end by itself.
@@ -23,13 +23,11 @@ fn on(server: &Server, name: &str, notes: &Path) -> TestEnv {
     let mut env = machine(server, name);
     env.set("NOTES", &notes.display().to_string())
         .set("RECOVER_COOLDOWN", "0s");
-    let folder = env.root().join("home/.config/recover");
-    fs::create_dir_all(&folder).unwrap();
     let text = format!(
         "[remote]\nname = '{REMOTE}'\nlease = '{}s'\n",
         LEASE.as_secs()
     );
-    fs::write(folder.join("config.toml"), text).unwrap();
+    configure(&env, &text);
     env
 }
 

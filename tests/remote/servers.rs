@@ -1,4 +1,6 @@
-//! Real git servers, each with one bare repository that has a branch `main`; they end when they are dropped.
+//! Real servers, each with one bare repository that has a branch `main`; they end when they are dropped.
+//!
+//! Object stores have a bucket beside it; what lies there is brought into the repository where a test reads that.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -6,6 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -26,11 +29,30 @@ pub enum Kind {
     Http,
     /// `sshd`, with a key.
     Ssh,
+    /// An object store: `SeaweedFS`.
+    Weed,
+    /// Another one: moto, which keeps all in memory.
+    Moto,
+    /// One that does not know conditions: s3rver.
+    S3rver,
 }
 
 impl Kind {
     pub const ALL: [Self; 4] = [Self::Path, Self::Daemon, Self::Http, Self::Ssh];
+    /// Object stores that compare and swap.
+    pub const STORES: [Self; 2] = [Self::Weed, Self::Moto];
+
+    /// Whether it is an object store.
+    pub fn is_store(self) -> bool {
+        matches!(self, Self::Weed | Self::Moto | Self::S3rver)
+    }
 }
+
+/// The keys to the stores; s3rver has its own.
+pub const KEYS: [(&str, &str); 2] = [
+    ("AWS_ACCESS_KEY_ID", "S3RVER"),
+    ("AWS_SECRET_ACCESS_KEY", "S3RVER"),
+];
 
 /// The user and password of the HTTP server.
 pub const USER: &str = "runner";
@@ -61,8 +83,65 @@ impl Server {
             Kind::Daemon => server.start_daemon(),
             Kind::Http => server.start_lighttpd()?,
             Kind::Ssh => server.start_sshd()?,
+            Kind::Weed | Kind::Moto | Kind::S3rver => {
+                server.port = store_port(kind)?;
+                server.store(server.port, "make");
+            }
         }
         Some(server)
+    }
+
+    /// One of each kind that is installed, object stores among them.
+    pub fn everywhere() -> impl Iterator<Item = Self> {
+        let all = Kind::ALL.into_iter().chain(Kind::STORES);
+        all.filter_map(Self::start)
+    }
+
+    /// The URL of the store, at its own port or at that of a proxy.
+    pub fn store_url_at(&self, port: u16) -> String {
+        format!(
+            "s3://{}/team?endpoint=http://127.0.0.1:{port}",
+            self.bucket()
+        )
+    }
+
+    /// A bucket of its own.
+    fn bucket(&self) -> String {
+        let folder = self.root();
+        let name = folder.file_name().expect("a name").to_string_lossy();
+        let plain = |c: char| c.to_ascii_lowercase().is_ascii_alphanumeric();
+        let name: String = name.chars().filter(|c| plain(*c)).collect();
+        format!("b{}", name.to_ascii_lowercase())
+    }
+
+    /// Does something to the bucket, and returns what was printed.
+    #[track_caller]
+    pub fn store(&self, port: u16, command: &str) -> String {
+        let mut run = self.store_command(port, command);
+        let ran = Ran::of(&run.output().expect("python starts"));
+        assert_eq!(ran.code, 0, "{command}\n{}{}", ran.stdout, ran.stderr);
+        ran.stdout
+    }
+
+    /// The command that does something to the bucket.
+    pub fn store_command(&self, port: u16, command: &str) -> Command {
+        let python = store_program("python").expect("python is installed with the stores");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/remote/store.py");
+        let mut run = Command::new(python);
+        run.arg(script)
+            .arg(format!("http://127.0.0.1:{port}"))
+            .args([&self.bucket(), command])
+            .arg(self.repository())
+            .envs(KEYS)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null");
+        run
+    }
+
+    /// Brings what lies in the bucket into the repository.
+    fn sync(&self) {
+        if self.kind.is_store() && self.port != 0 {
+            self.store(self.port, "sync");
+        }
     }
 
     /// One of each kind that is installed.
@@ -84,7 +163,7 @@ impl Server {
     pub fn url_at(&self, port: u16) -> String {
         let path = self.repository();
         match self.kind {
-            Kind::Path => path.display().to_string(),
+            Kind::Path | Kind::Weed | Kind::Moto | Kind::S3rver => path.display().to_string(),
             Kind::Daemon => format!("git://127.0.0.1:{port}/project.git"),
             Kind::Http => format!("http://127.0.0.1:{port}/git/project.git"),
             Kind::Ssh => format!("ssh://127.0.0.1:{port}{}", path.display()),
@@ -103,6 +182,10 @@ impl Server {
         match self.kind {
             Kind::Http => (vec![("credential.helper".to_owned(), helper)], Vec::new()),
             Kind::Ssh => (Vec::new(), vec![("GIT_SSH_COMMAND".to_owned(), ssh)]),
+            Kind::Weed | Kind::Moto | Kind::S3rver => {
+                let keys = KEYS.map(|(name, value)| (name.to_owned(), value.to_owned()));
+                (Vec::new(), keys.to_vec())
+            }
             Kind::Path | Kind::Daemon => (Vec::new(), Vec::new()),
         }
     }
@@ -110,12 +193,16 @@ impl Server {
     /// Runs git in the bare repository and returns what it printed.
     #[track_caller]
     pub fn git(&self, args: &[&str]) -> String {
+        self.sync();
         let output = git(&self.repository())
             .args(args)
             .output()
             .expect("git starts");
         let ran = Ran::of(&output);
         assert_eq!(ran.code, 0, "git {args:?}\n{}{}", ran.stdout, ran.stderr);
+        if self.kind.is_store() && args[0] == "update-ref" {
+            self.store(self.port, "publish");
+        }
         ran.stdout
     }
 
@@ -133,6 +220,7 @@ impl Server {
 
     /// What a reference names there; `None` where it is not there.
     pub fn at(&self, name: &str) -> Option<String> {
+        self.sync();
         let output = git(&self.repository())
             .args(["rev-parse", "--verify", "-q", name])
             .output()
@@ -178,7 +266,12 @@ impl Server {
 
     /// The changes so far, oldest first.
     pub fn history(&self) -> Vec<Change> {
-        let text = fs::read_to_string(self.root().join("history")).unwrap_or_default();
+        let text = if self.kind.is_store() {
+            self.sync();
+            self.store(self.port, "history")
+        } else {
+            fs::read_to_string(self.root().join("history")).unwrap_or_default()
+        };
         let change = |line: &str| {
             let mut fields = line.split('\t').map(str::to_owned);
             let mut next = || fields.next().unwrap_or_default();
@@ -351,6 +444,84 @@ impl Drop for Server {
             let _ = child.wait();
         }
     }
+}
+
+/// Where the object stores are installed: `RECOVER_STORES` names folders, with `:` between them.
+fn store_program(name: &str) -> Option<PathBuf> {
+    let folders = std::env::var("RECOVER_STORES").unwrap_or_default();
+    let mut places = folders
+        .split(':')
+        .filter(|folder| !folder.is_empty())
+        .map(|folder| Path::new(folder).join(name));
+    let found = places.find(|place| place.is_file());
+    if found.is_none() {
+        eprintln!("skipped: {name} is missing (RECOVER_STORES)");
+    }
+    found
+}
+
+/// The port of a store, one for all tests of this process; it ends with it.
+fn store_port(kind: Kind) -> Option<u16> {
+    static PORTS: Mutex<Vec<(Kind, Option<u16>)>> = Mutex::new(Vec::new());
+    let mut ports = PORTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, port)) = ports.iter().find(|(known, _)| *known == kind) {
+        return *port;
+    }
+    let port = start_store(kind);
+    ports.push((kind, port));
+    port
+}
+
+fn start_store(kind: Kind) -> Option<u16> {
+    let name = match kind {
+        Kind::Weed => "weed",
+        Kind::Moto => "moto_server",
+        _ => "s3rver",
+    };
+    // The bucket is made, and read, with boto3.
+    let (program, _) = (store_program(name)?, store_program("python")?);
+    // Each of those of `SeaweedFS` has another one that is 10,000 higher.
+    let port = fastrand::u16(12_000..20_000) / 10 * 10;
+    let args = match kind {
+        Kind::Weed => format!(
+            "server -dir=. -ip=127.0.0.1 -master.port={} -volume.port={} -filer.port={} -s3 -s3.port={port} \
+             -s3.port.iceberg=0 -s3.port.lance=0 -s3.config=s3.json -s3.iam=false -master.volumeSizeLimitMB=64 \
+             -volume.max=500 -master.telemetry=false",
+            port + 1,
+            port + 2,
+            port + 3
+        ),
+        Kind::Moto => format!("-H 127.0.0.1 -p {port}"),
+        _ => format!("-a 127.0.0.1 -p {port} -d ."),
+    };
+    let keys = format!(
+        "{{\"identities\":[{{\"name\":\"t\",\"actions\":[\"Admin\",\"Read\",\"Write\",\"List\"],\
+         \"credentials\":[{{\"accessKey\":\"{0}\",\"secretKey\":\"{0}\"}}]}}]}}",
+        KEYS[0].1
+    );
+    // It ends when nobody holds the other end of its input, and takes its folder with it.
+    let script = format!(
+        "exec 3<&0; folder=$(mktemp -d) && cd \"$folder\" && printf '%s' '{keys}' > s3.json || exit 1\n\
+         '{}' {args} > log 2>&1 < /dev/null 3<&- &\n\
+         cat <&3 > /dev/null; kill $!; wait; rm -rf \"$folder\"",
+        program.display()
+    );
+    let mut child = Command::new("sh")
+        .args(["-c", &script])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("sh starts");
+    std::mem::forget(child.stdin.take());
+    std::thread::spawn(move || child.wait());
+    let begun = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{name} does not listen"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Some(port)
 }
 
 /// A change of a run's reference at the server.

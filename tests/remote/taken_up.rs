@@ -30,8 +30,9 @@ fn wait_for(path: &Path) -> String {
     while !path.exists() {
         assert!(
             begun.elapsed() < Duration::from_secs(60),
-            "{} does not come",
-            path.display()
+            "{} does not come: {}",
+            path.display(),
+            fs::read_to_string(path.with_file_name("log")).unwrap_or_default()
         );
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -46,7 +47,7 @@ fn on(server: &Server, name: &str, notes: &Path) -> TestEnv {
 
 #[test]
 fn a_run_goes_on_in_a_fresh_clone() {
-    for server in Server::all() {
+    for server in Server::everywhere() {
         let kind = server.kind;
         let notes = server.root().join("notes");
         fs::create_dir(&notes).unwrap();
@@ -75,7 +76,7 @@ fn a_run_goes_on_in_a_fresh_clone() {
         );
         let mut run = run
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(fs::File::create(notes.join("log")).unwrap())
             .spawn()
             .unwrap();
         let agent = wait_for(&notes.join("pid"));

@@ -20,7 +20,7 @@ fn each_server_compares_and_sets() {
         let kind = server.kind;
         let list = || {
             remote(&here)
-                .list(&here, &["refs/recover-runs/"], &limits())
+                .list(&here, "refs/recover-runs/*", &limits())
                 .unwrap()
         };
         assert_eq!(list(), Answer::Done(vec![]), "{kind:?}");
@@ -170,8 +170,8 @@ fn nothing_is_forced() {
     let here = repo(&env, &server);
     let (first, other) = (commit(&env, "1", None), commit(&env, "2", None));
     assert_eq!(push(&here, RUN, None, Some(&first)), Answer::Done(()));
-    let updates = [update(RUN, Some(&first), Some(&other))];
-    let error = remote(&here).push(&here, &updates, &limits()).unwrap_err();
+    let forced = update(RUN, Some(&first), Some(&other));
+    let error = remote(&here).push(&here, &forced, &limits()).unwrap_err();
     assert!(error.to_string().contains("is not forced"), "{error}");
     assert_eq!(server.at(RUN), Some(first.0));
 }
@@ -267,7 +267,7 @@ fn a_remote_is_a_name_that_git_knows() {
         "nowhere",
         "a b",
     ] {
-        let found = Remote::named(&here, name);
+        let found = Remote::named(&here, name, None);
         assert!(
             matches!(found, Err(Error::UnknownRemote { .. })),
             "{name}: {found:?}"
@@ -282,15 +282,15 @@ fn a_remote_is_a_name_that_git_knows() {
     env.git(&["remote", "add", "turned", "https://h/x"]);
     env.git(&["config", "url.ext::sh -c x .insteadOf", "https://h/"]);
     for name in ["bad", "helped", "two", "turned"] {
-        let found = Remote::named(&here, name);
+        let found = Remote::named(&here, name, None);
         assert!(
             matches!(found, Err(Error::RefusedRemote { .. })),
             "{name}: {found:?}"
         );
     }
-    assert_eq!(Remote::named(&here, REMOTE).unwrap().url, path);
+    assert_eq!(Remote::named(&here, REMOTE, None).unwrap().url, path);
     env.git(&["remote", "add", "secret", "https://me:hunter22@h2/x"]);
-    let secret = Remote::named(&here, "secret").unwrap();
+    let secret = Remote::named(&here, "secret", None).unwrap();
     assert_eq!(secret.url, "https://h2/x");
     assert!(secret.is_at("https://h2/x") && !secret.is_at("https://h2/y"));
     assert!(!env.exists("ran"));
@@ -305,13 +305,13 @@ fn what_a_shallow_clone_lacks_is_not_sent() {
     assert!(remote(&here).keeps_base(&here, &head), "the server has it");
     env.git(&["init", "-q", "--bare", "../empty.git"]);
     env.git(&["remote", "add", "state", "../empty.git"]);
-    let state = Remote::named(&here, "state").unwrap();
+    let state = Remote::named(&here, "state", None).unwrap();
     assert!(!state.keeps_base(&here, &head), "nobody knows");
     // That is what it is about.
     let answer = state
         .push(
             &here,
-            &[update(RUN, None, Some(&commit(&env, "1", Some(&head))))],
+            &update(RUN, None, Some(&commit(&env, "1", Some(&head)))),
             &limits(),
         )
         .unwrap();

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::env::TestEnv;
-use crate::machines::{LEAVES_A, NIGHT, REMOTE, RESUME, machine, machine_at, push_agent};
+use crate::machines::{self, LEAVES_A, NIGHT, REMOTE, RESUME, machine, machine_at, push_agent};
 use crate::proxy::{Fault, Proxy};
 use crate::servers::{Kind, Server};
 
@@ -38,9 +38,7 @@ fn on(server: &Server, proxy: &Proxy, name: &str, notes: &Path, more: &str) -> T
 }
 
 fn configure(env: &TestEnv, more: &str) {
-    let folder = env.root().join("home/.config/recover");
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("config.toml"), format!("[remote]\n{more}")).unwrap();
+    machines::configure(env, &format!("[remote]\n{more}"));
 }
 
 /// A task each: what fails again and again would share one budget.
@@ -96,7 +94,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 
 #[test]
 fn a_strict_server_carries_a_whole_run() {
-    for server in [Kind::Path, Kind::Http]
+    for server in [Kind::Path, Kind::Http, Kind::Weed, Kind::Moto]
         .into_iter()
         .filter_map(Server::start)
     {
@@ -166,7 +164,16 @@ fn an_attempt_costs_two_connections_and_a_run_one_reference() {
 /// One connection of each run is cut, at a place of all that it says or is answered: the answer of a push is lost among them.
 #[test]
 fn a_run_whose_connection_is_cut_anywhere_makes_its_attempts() {
-    let Some((server, notes)) = with_agent(Kind::Daemon, AGENT) else {
+    cut_anywhere(Kind::Daemon);
+}
+
+#[test]
+fn a_run_whose_connection_to_a_store_is_cut_anywhere_makes_its_attempts() {
+    cut_anywhere(Kind::Weed);
+}
+
+fn cut_anywhere(kind: Kind) {
+    let Some((server, notes)) = with_agent(kind, AGENT) else {
         return;
     };
     let proxy = Proxy::to(server.port);

@@ -245,6 +245,8 @@ const ALL: &[(&str, &[Example])] = examples! {
         "recover run --remote recover-state --run night -- ./agent.sh"
             => "a run that outlives this machine",
         "recover resume --remote recover-state --run night" => "go on with it in another clone",
+        "recover run --remote team --run night -- ./agent.sh"
+            => "the same in the object store [store.team] of your configuration",
         "recover remote status --remote recover-state" => "who holds what, and what is not sent",
     }
     "remote status" {

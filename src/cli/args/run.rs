@@ -177,7 +177,7 @@ pub(crate) struct RunArgs {
     #[arg(long, hide_short_help = true, value_name = "TEXT")]
     pub approach: Option<String>,
 
-    /// Keep the run on this git remote, so that it outlives this machine
+    /// Keep the run on this remote, so that it outlives this machine
     ///
     /// Any clone goes on with it: recover resume --remote NAME --run R. Before the first time you are shown what is sent.
     #[arg(long, hide_short_help = true, value_name = "NAME")]
@@ -363,7 +363,7 @@ pub(crate) struct ResumeArgs {
     #[arg(long, hide_short_help = true, requires = "interrupted")]
     pub all_repos: bool,
 
-    /// Take the run up from this git remote
+    /// Take the run up from this remote
     ///
     /// It is claimed, and the files of its latest checkpoint are put in place; HEAD stays. Without --run it is the only one there.
     #[arg(long, hide_short_help = true, value_name = "NAME")]

@@ -18,7 +18,7 @@ pub(crate) struct RunsArgs {
     #[arg(long)]
     pub all: bool,
 
-    /// List the runs that lie on this git remote
+    /// List the runs that lie on this remote
     #[arg(long, value_name = "NAME")]
     pub remote: Option<String>,
 
@@ -193,9 +193,9 @@ pub(crate) struct AcceptArgs {
     pub prepare: Option<String>,
 }
 
-/// Keep runs on a git server, so that they outlive this machine.
+/// Keep runs on a git server or in an object store, so that they outlive this machine.
 ///
-/// A run that lies on a git remote goes on in any clone: recover resume --remote NAME --run R. One machine holds it at a
+/// A run that lies on a remote goes on in any clone: recover resume --remote NAME --run R. One machine holds it at a
 /// time. Nothing is sent unless --remote or your own configuration names a remote, and before the first time you are shown what
 /// would leave.
 #[derive(Args, Debug)]

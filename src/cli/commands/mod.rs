@@ -226,7 +226,7 @@ pub(super) fn named_run(command: &Command) -> Option<&str> {
     }
 }
 
-/// The git remote that a command names.
+/// The remote that a command names.
 pub(super) fn remote_name(command: &Command) -> Option<&str> {
     let named = match command {
         Command::Run(args) => &args.remote,

@@ -382,13 +382,15 @@ impl From<git::Error> for Error {
             Git::UnsafePath { .. } => (Kind::UnsafePath, None),
             Git::Program { .. } => (Kind::Failed, None),
             Git::UnknownRemote { .. } => {
-                message += "; git remote add NAME URL gives a URL a name";
+                message += "; git remote add NAME URL gives a URL a name, [store.NAME] in your own configuration an \
+                            object store";
                 (Kind::Usage, Some(Hint::git(["remote", "--verbose"])))
             }
             Git::RefusedRemote { name, .. } => {
                 let hint = Hint::git(["remote", "get-url", "--push", "--all", &name]);
                 (Kind::RemoteRefused, Some(hint))
             }
+            Git::BadStore { .. } => (Kind::Usage, Some(Hint::recover(["help", "config"]))),
             Git::Stopped => (Kind::Interrupted(130), None),
             Git::HeadMoved { .. } => (Kind::HeadMoved, None),
             Git::NoSpace { .. } => {

@@ -85,6 +85,9 @@ pub(crate) fn prune(context: &Context) -> Result<RemoteReport> {
             remove(RunThere::on(&server, key), tip)?;
         }
     }
+    if context.says_yes() && !context.dry_run() {
+        server.sweep().map_err(Miss::error)?;
+    }
     let left = if context.dry_run() {
         found
     } else {
@@ -98,7 +101,7 @@ pub(crate) fn prune(context: &Context) -> Result<RemoteReport> {
 
 fn remove(there: RunThere<'_>, tip: &ObjectId) -> Result<()> {
     let aside = there
-        .below(&Remote::side_folder(there.key))
+        .below(&(Remote::side_folder(there.key) + "*"))
         .map_err(Miss::error)?;
     let own = (Remote::run_ref(there.key), tip.clone());
     for (name, id) in [own].into_iter().chain(aside) {

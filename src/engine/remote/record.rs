@@ -365,8 +365,12 @@ impl<'a> RunThere<'a> {
             self.name(),
             self.remote.url
         );
+        let error = Error::new(ErrorKind::RemoteRefused, message);
+        if self.remote.is_store() {
+            return Err(error);
+        }
         let hint = Hint::git(["remote", "set-url", self.name(), url]).at(self.context.worktree());
-        Err(Error::new(ErrorKind::RemoteRefused, message).hint(hint))
+        Err(error.hint(hint))
     }
 
     /// The command `recover remote WORD` about it.

@@ -131,7 +131,7 @@ impl<'a> Server<'a> {
             return Err(Error::new(ErrorKind::NoRepository, message)
                 .hint(Hint::git(["init"]).at(context.worktree())));
         }
-        let remote = Remote::named(context.repo()?, name)?;
+        let remote = Remote::named(context.repo()?, name, context.config().store_url(name))?;
         Ok(Self {
             context,
             remote,
@@ -271,15 +271,15 @@ impl<'a> Server<'a> {
         })
     }
 
-    /// The server's references in a folder, or of that name.
-    pub(crate) fn below(&self, folder: &str) -> Reach<Vec<(String, ObjectId)>> {
+    /// The server's references of that name, or that begin with what is before a `*`.
+    pub(crate) fn below(&self, place: &str) -> Reach<Vec<(String, ObjectId)>> {
         let repo = self.repo()?;
-        self.call(QUESTION, |limits| self.remote.list(repo, &[folder], limits))
+        self.call(QUESTION, |limits| self.remote.list(repo, place, limits))
     }
 
     /// The references of all runs that the server has, or of those with an id.
     pub(crate) fn list(&self, id: Option<&RunId>) -> Reach<Vec<(String, ObjectId)>> {
-        let mut found = self.below(Remote::RUNS)?;
+        let mut found = self.below(&Remote::runs_of(id))?;
         // What `remote check` tries there is no run.
         found.retain(|(name, _)| {
             !name.starts_with(Remote::SCRATCH) && id.is_none_or(|id| Remote::is_of_run(name, id))
@@ -367,6 +367,11 @@ impl<'a> Server<'a> {
         })
     }
 
+    /// Has the remote remove what nothing names there.
+    pub(crate) fn sweep(&self) -> Reach<()> {
+        self.call(TRANSFER, |limits| self.remote.sweep(limits))
+    }
+
     /// Writes a state, signed where the user signs.
     pub(crate) fn write_state(&self, state: &NewState<'_>) -> Reach<ObjectId> {
         let repo = self.repo()?;
@@ -391,7 +396,7 @@ impl<'a> Server<'a> {
             new: new.cloned(),
         };
         let repo = self.repo()?;
-        self.answer(TRANSFER, |limits| self.remote.push(repo, &[update], limits))
+        self.answer(TRANSFER, |limits| self.remote.push(repo, &update, limits))
     }
 
     /// The command `recover remote WORD` about it.

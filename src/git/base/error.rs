@@ -82,6 +82,14 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A store of the configuration's that is none (exit 2).
+    #[error("[store.{name}]: {reason}")]
+    BadStore {
+        /// Its name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
     /// A user wanted it to stop, and it did.
     #[error("stopped")]
     Stopped,

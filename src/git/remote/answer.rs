@@ -9,8 +9,28 @@ use std::time::Duration;
 use chrono::DateTime;
 
 use super::call::{Ended, Headers};
+use crate::model::manifest::ObjectId;
 use crate::policy::secrets::redact;
 use crate::policy::text::escape;
+
+/// Where a remote has the runs, one reference each.
+pub(super) const RUNS: &str = "refs/recover-runs/";
+/// Where it has what those left who lost a run.
+pub(super) const SIDE: &str = "refs/recover-runs-side/";
+/// Where the references for the moment are: where those of runs are, as a server may have rules for places. No run's name has a
+/// `+`.
+pub(super) const SCRATCH: &str = "refs/recover-runs/+check-";
+
+/// A change of one reference on a remote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Update {
+    /// The full name there.
+    pub name: String,
+    /// What it must be before; `None`: it must not exist.
+    pub old: Option<ObjectId>,
+    /// What it is to be: a descendant of `old`; `None` deletes it.
+    pub new: Option<ObjectId>,
+}
 
 /// What came of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,38 +198,23 @@ pub(super) fn of_call(ended: &Ended) -> Answer<()> {
     }
 }
 
-/// What came of a push, from what it prints for each reference of `names`.
-pub(super) fn of_push(ended: &Ended, names: &[&str]) -> Answer<()> {
+/// What came of a push, from what it prints for the reference.
+pub(super) fn of_push(ended: &Ended, name: &str) -> Answer<()> {
     if let Some(answer) = of_headers(ended) {
         return answer;
     }
     let printed = String::from_utf8_lossy(&ended.stdout);
-    let mut answers = Vec::new();
-    for name in names {
-        let line = printed.lines().find_map(|line| {
-            let mut fields = line.split('\t');
-            let (flag, refs, summary) = (fields.next()?, fields.next()?, fields.next()?);
-            (refs.rsplit(':').next() == Some(name)).then_some((flag, summary))
-        });
-        answers.push(match line {
-            Some(("!", summary)) => of_summary(ended, summary),
-            Some(_) if ended.status.is_some_and(|status| status.success()) => Answer::Done(()),
-            // Of several the others may have failed; of one alone the connection, when all was said.
-            Some(_) if names.len() > 1 && ended.status.is_some() => Answer::Done(()),
-            _ => of_failure(ended),
-        });
+    let line = printed.lines().find_map(|line| {
+        let mut fields = line.split('\t');
+        let (flag, refs, summary) = (fields.next()?, fields.next()?, fields.next()?);
+        (refs.rsplit(':').next() == Some(name)).then_some((flag, summary))
+    });
+    match line {
+        Some(("!", summary)) => of_summary(ended, summary),
+        Some(_) if ended.status.is_some_and(|status| status.success()) => Answer::Done(()),
+        // The connection failed when all was said.
+        _ => of_failure(ended),
     }
-    let worst = |answer: &Answer<()>| match answer {
-        Answer::Done(()) => 0,
-        Answer::Away { .. } => 1,
-        Answer::Cut(_) => 2,
-        Answer::Refused(_) => 3,
-        Answer::Moved => 4,
-    };
-    answers
-        .into_iter()
-        .max_by_key(worst)
-        .unwrap_or(Answer::Done(()))
 }
 
 /// What git has against the objects that came, in its words: no other try brings better ones.
@@ -396,7 +401,7 @@ mod tests {
         let stdout = format!("To file:///x\n{line}\nDone\n");
         of_push(
             &ended(Some(i32::from(line.starts_with('!'))), &stdout, said),
-            &["refs/x/r"],
+            "refs/x/r",
         )
     }
 
@@ -457,13 +462,13 @@ mod tests {
         let stdout = "To file:///x\n*\tabc:refs/x/r\t[new reference]\n";
         let said = "fatal: the remote end hung up unexpectedly";
         assert!(matches!(
-            of_push(&ended(Some(128), stdout, said), &["refs/x/r"]),
+            of_push(&ended(Some(128), stdout, said), "refs/x/r"),
             Answer::Cut(_)
         ));
         // git says so when an RPC failed.
         let said = "error: RPC failed; curl 56 Recv failure: Connection reset by peer\nEverything up-to-date";
         assert!(matches!(
-            of_push(&ended(Some(1), "", said), &["refs/x/r"]),
+            of_push(&ended(Some(1), "", said), "refs/x/r"),
             Answer::Cut(_)
         ));
     }
@@ -582,7 +587,7 @@ mod tests {
                 headers: headers.clone(),
                 ..called
             });
-            let pushed = of_push(&Ended { headers, ..pushed }, &["refs/x/r"]);
+            let pushed = of_push(&Ended { headers, ..pushed }, "refs/x/r");
             assert_eq!(called, pushed, "{status} {is_cut} {kind}");
             called
         };

@@ -32,6 +32,7 @@ const MOST: usize = 128 << 20;
 /// How long a call may take, and who may stop it.
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
+    begun: Instant,
     timeout: Duration,
     stopped: &'a dyn Fn() -> bool,
 }
@@ -39,15 +40,33 @@ pub struct Limits<'a> {
 impl<'a> Limits<'a> {
     /// A call ends after `timeout`, or when nothing moved for a minute; when `stopped` says so it is [`Error::Stopped`].
     pub fn new(timeout: Duration, stopped: &'a dyn Fn() -> bool) -> Self {
-        Self { timeout, stopped }
+        let begun = Instant::now();
+        Self {
+            begun,
+            timeout,
+            stopped,
+        }
     }
 
     /// The same, stopped on request.
     pub(super) fn with<'b>(&self, stopped: &'b dyn Fn() -> bool) -> Limits<'b> {
         Limits {
+            begun: self.begun,
             timeout: self.timeout,
             stopped,
         }
+    }
+
+    /// The same, with another time limit from now on.
+    #[cfg(feature = "store")]
+    pub(super) fn lasting(&self, timeout: Duration) -> Self {
+        Self::new(timeout, self.stopped)
+    }
+
+    /// How long a call of several requests may still take.
+    #[cfg(feature = "store")]
+    pub(super) fn left(&self) -> Duration {
+        self.timeout.saturating_sub(self.begun.elapsed())
     }
 
     /// Whether a user wants the call to stop.

@@ -11,9 +11,9 @@ use git2::{ObjectType, Oid};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::answer::Answer;
+use super::answer::{Answer, SCRATCH, Update};
 use super::call::Limits;
-use super::transport::{Remote, Update};
+use super::transport::GitServer;
 use crate::durable::temporary_prefix;
 use crate::git::base::error::{At as _, Error, Result};
 use crate::git::repo::repository::{IDENTITY, Repo};
@@ -58,33 +58,26 @@ impl Examined {
 /// The examination under way.
 struct Trial<'a> {
     repo: &'a Repo,
-    remote: &'a Remote,
+    server: &'a GitServer,
     limits: &'a Limits<'a>,
     nonce: &'a str,
     name: String,
     findings: Vec<Finding>,
 }
 
-impl Remote {
-    /// Where the references for the moment are: where those of runs are, as a server may have rules for places. No run's name
-    /// has a `+`.
-    pub const SCRATCH: &str = "refs/recover-runs/+check-";
-
-    /// Finds out what the server guarantees. `nonce` makes the reference one of its own; `size` bytes, which nothing
-    /// compresses, are sent in one object where that is more than 0.
-    ///
-    /// A server that is away is the outer answer; it cannot be examined.
-    pub fn examine(
+impl GitServer {
+    /// Finds out what the server guarantees; see [`Remote::examine`](super::Remote::examine).
+    pub(super) fn examine(
         &self,
         repo: &Repo,
         nonce: &str,
         size: u64,
         limits: &Limits<'_>,
     ) -> Result<Answer<Examined>> {
-        let name = format!("{}{nonce}", Self::SCRATCH);
+        let name = format!("{SCRATCH}{nonce}");
         let mut trial = Trial {
             repo,
-            remote: self,
+            server: self,
             limits,
             nonce,
             name,
@@ -176,7 +169,7 @@ impl Trial<'_> {
 
     /// Deletes the reference, which says whether the server does that. Its name where it stays.
     fn clean_up(&mut self) -> Result<Option<String>> {
-        let listed = self.remote.list(self.repo, &[&self.name], self.limits)?;
+        let listed = self.server.list(self.repo, &self.name, self.limits)?;
         let Answer::Done(listed) = listed else {
             return Ok(Some(self.name.clone()));
         };
@@ -188,7 +181,7 @@ impl Trial<'_> {
             old: Some(at),
             new: None,
         };
-        let deleted = self.remote.push(self.repo, &[update], self.limits)?;
+        let deleted = self.server.push(self.repo, &update, self.limits)?;
         let stays = deleted != Answer::Done(());
         self.note_optional("delete", deleted, "ended runs can be removed by prune");
         Ok(stays.then(|| self.name.clone()))
@@ -220,8 +213,8 @@ impl Trial<'_> {
     }
 
     fn push(&self, old: Option<&ObjectId>, new: &ObjectId) -> Result<Answer<()>> {
-        self.remote
-            .push(self.repo, &[self.update(old, new)], self.limits)
+        self.server
+            .push(self.repo, &self.update(old, new), self.limits)
     }
 
     fn update(&self, old: Option<&ObjectId>, new: &ObjectId) -> Update {
@@ -234,7 +227,7 @@ impl Trial<'_> {
 
     /// Whether the reference is listed with this commit, and can be fetched.
     fn is_listed(&self, commit: &ObjectId) -> Result<Answer<bool>> {
-        let listed = match self.remote.list(self.repo, &[&self.name], self.limits)? {
+        let listed = match self.server.list(self.repo, &self.name, self.limits)? {
             Answer::Done(listed) => listed,
             other => return Ok(other.map(|_| false)),
         };
@@ -242,7 +235,7 @@ impl Trial<'_> {
             return Ok(Answer::Done(false));
         }
         let place = format!("{FETCHED}-{}", self.nonce);
-        let fetched = self.remote.fetch(
+        let fetched = self.server.fetch(
             self.repo,
             &[(self.name.clone(), place.clone())],
             self.limits,
@@ -293,7 +286,7 @@ impl Trial<'_> {
             self.limits.is_stopped()
         };
         let limits = self.limits.with(&stopped);
-        let late = self.remote.push_with_hooks(
+        let late = self.server.push_with_hooks(
             self.repo,
             &self.update(Some(before), loser),
             folder.path(),

@@ -8,8 +8,9 @@ use std::collections::HashSet;
 
 use git2::{ObjectType, Oid, Signature, Time};
 
+use super::answer::SIDE;
+use super::backend::Remote;
 use super::call::{self, Limits, git};
-use super::transport::Remote;
 use crate::git::base::{Error, Result, TREE, parse_oid, sync_folder, unsafe_name};
 use crate::git::odb::publish::sync_loose;
 use crate::git::odb::trees::child;
@@ -219,8 +220,6 @@ fn signed(repo: &Repo, tree: Oid, state: &NewState<'_>, limits: &Limits<'_>) -> 
     Ok(id)
 }
 
-/// Where a server has what those left who lost a run.
-const SIDE: &str = "refs/recover-runs-side/";
 /// Where a clone keeps what it saw last of a server's runs.
 const TRACKING: &str = "refs/recover-tracking/";
 /// Where what was fetched is named until it is verified.
@@ -254,12 +253,15 @@ fn below(folder: &str, remote: &str, there: &str) -> Option<String> {
 
 /// The references of runs: on a server, and here, below the name of the remote.
 impl Remote {
-    /// Where a server has the runs, one reference each.
-    pub(crate) const RUNS: &str = "refs/recover-runs/";
-
     /// The run's reference on a server.
     pub(crate) fn run_ref(key: &RunKey) -> String {
         format!("{}{}", Self::RUNS, run_component(key))
+    }
+
+    /// Where a server has the runs with this id, whatever their phase and lane, and maybe others, for [`Remote::list`].
+    pub(crate) fn runs_of(id: Option<&RunId>) -> String {
+        let begin = id.map_or_else(String::new, |id| CheckpointRef::component(id.as_str()));
+        format!("{}{begin}*", Self::RUNS)
     }
 
     /// Where a server has what the holders of claims left that lost this run.

@@ -1,58 +1,36 @@
-//! A remote, and what is done with it: list, push, fetch.
+//! A git server, and what is done with it: list, push, fetch.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use super::answer::{self, Answer};
+use super::answer::{self, Answer, Update};
 use super::call::{self, Ended, Limits, PROTOCOLS, batch_ssh, git};
 use crate::git::base::{Error, Result, parse_oid};
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::ObjectId;
 
-/// What may be fetched to: nothing of the user's.
-const OURS: [&str; 2] = ["refs/recover/", "refs/recover-"];
 /// How long a question to the configuration, or to the objects here, may take.
 const LOCAL: Duration = Duration::from_secs(600);
 /// The id of no object.
 const NOTHING: &str = "0000000000000000000000000000000000000000";
 
-/// A remote that git knows, by its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remote {
-    /// Its name.
-    pub name: String,
+/// A git server, by the name that git knows it by.
+#[derive(Clone, Debug)]
+pub(super) struct GitServer {
+    name: String,
     /// Where is pushed to; without user and password where it is one of HTTP.
     pub url: String,
     is_http: bool,
     ssh: Option<OsString>,
 }
 
-/// A change of one reference of the server's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Update {
-    /// The full name there.
-    pub name: String,
-    /// What it must be before; `None`: it must not exist.
-    pub old: Option<ObjectId>,
-    /// What it is to be: a descendant of `old`; `None` deletes it.
-    pub new: Option<ObjectId>,
-}
-
-impl Update {
-    /// Whether the server's references are as it makes them.
-    fn is_in(&self, listed: &[(String, ObjectId)]) -> bool {
-        let found = listed.iter().find(|(name, _)| *name == self.name);
-        found.map(|(_, at)| at) == self.new.as_ref()
-    }
-}
-
-impl Remote {
+impl GitServer {
     /// The remote of that name. What is no name but a URL or a path, or what git does not know, is
     /// [`Error::UnknownRemote`]; one that leads elsewhere than to one server of an allowed protocol is
     /// [`Error::RefusedRemote`].
-    pub fn named(repo: &Repo, name: &str) -> Result<Self> {
+    pub(super) fn named(repo: &Repo, name: &str) -> Result<Self> {
         let unknown = |reason: &str| Error::UnknownRemote {
             name: name.to_owned(),
             reason: reason.to_owned(),
@@ -131,38 +109,20 @@ impl Remote {
         })
     }
 
-    /// Whether it lies at this URL; who logs in there aside.
-    pub fn is_at(&self, url: &str) -> bool {
-        without_user(url) == self.url
-    }
-
-    /// References of the server with what they name: those below a prefix that ends in `/`, or of exactly that name.
-    pub fn list(
+    /// References of the server with what they name; see [`Remote::list`](super::Remote::list).
+    pub(super) fn list(
         &self,
         repo: &Repo,
-        prefixes: &[&str],
+        place: &str,
         limits: &Limits<'_>,
     ) -> Result<Answer<Vec<(String, ObjectId)>>> {
         let mut command = self.command(repo);
-        command.args(["ls-remote", "--quiet", "--refs", "--", &self.name]);
-        let is_folder = |prefix: &&str| prefix.ends_with('/');
-        command.args(prefixes.iter().map(|prefix| {
-            if is_folder(prefix) {
-                format!("{prefix}*")
-            } else {
-                (*prefix).into()
-            }
-        }));
+        command.args(["ls-remote", "--quiet", "--refs", "--", &self.name, place]);
         let ended = call::run(command, self.is_http, limits)?;
         let listed = String::from_utf8_lossy(&ended.stdout);
-        let is_meant = |name: &str| {
-            prefixes.iter().any(|prefix| {
-                if is_folder(prefix) {
-                    name.starts_with(prefix)
-                } else {
-                    name == *prefix
-                }
-            })
+        let is_meant = |name: &str| match place.strip_suffix('*') {
+            Some(begin) => name.starts_with(begin),
+            None => name == place,
         };
         let refs = listed
             .lines()
@@ -180,14 +140,16 @@ impl Remote {
         Ok(answer.map(|()| refs))
     }
 
-    /// Changes references of the server, each from exactly one value to a descendant of it. The server compares and sets
-    /// each by itself: of several that are not all [`Answer::Done`] some may be.
-    ///
-    /// What is there already is done.
-    pub fn push(&self, repo: &Repo, updates: &[Update], limits: &Limits<'_>) -> Result<Answer<()>> {
+    /// Changes a reference of the server, from exactly one value. What is there already is done.
+    pub(super) fn push(
+        &self,
+        repo: &Repo,
+        update: &Update,
+        limits: &Limits<'_>,
+    ) -> Result<Answer<()>> {
         let mut command = self.command(repo);
         command.args(PUSH).arg("--no-verify");
-        self.finish_push(command, repo, updates, limits)
+        self.finish_push(command, repo, update, limits)
     }
 
     /// A push whose hook `pre-push` is run from a folder, after the reference was read and before anything is sent.
@@ -203,47 +165,27 @@ impl Remote {
             .into_iter()
             .collect();
         command.arg("-c").arg(setting).args(PUSH).arg("--verify");
-        self.finish_push(command, repo, std::slice::from_ref(update), limits)
+        self.finish_push(command, repo, update, limits)
     }
 
     fn finish_push(
         &self,
         mut command: Command,
         repo: &Repo,
-        updates: &[Update],
+        update: &Update,
         limits: &Limits<'_>,
     ) -> Result<Answer<()>> {
-        for Update { name, old, new } in updates {
-            if let (Some(old), Some(new)) = (old, new)
-                && old != new
-                && !repo.is_ancestor(old, new)?
-            {
-                let said = format!("{new} does not come after {old}: {name} is not forced");
-                return Err(Error::Program {
-                    name: "git push".to_owned(),
-                    said,
-                });
-            }
-            command.arg(format!(
-                "--force-with-lease={name}:{}",
-                old.as_ref().map_or("", |old| old.0.as_str())
-            ));
-        }
-        command.args(["--", &self.name]);
-        for Update { name, new, .. } in updates {
-            command.arg(format!(
-                "{}:{name}",
-                new.as_ref().map_or("", |new| new.0.as_str())
-            ));
-        }
-        let names: Vec<&str> = updates.iter().map(|update| update.name.as_str()).collect();
+        let Update { name, old, new } = update;
+        let id =
+            |value: &Option<ObjectId>| value.as_ref().map_or("", |id| id.0.as_str()).to_owned();
+        command.arg(format!("--force-with-lease={name}:{}", id(old)));
+        command.args(["--", &self.name, &format!("{}:{name}", id(new))]);
         let ended = call::run(command, self.is_http, limits)?;
-        match answer::of_push(&ended, &names) {
+        match answer::of_push(&ended, name) {
             // Over HTTP a request whose answer was lost is sent again on the way: what it finds then may be its own work.
             Answer::Moved if answer::is_refused_there(&ended) => {
-                let listed = self.list(repo, &names, limits)?;
-                Ok(match listed {
-                    Answer::Done(listed) if updates.iter().all(|update| update.is_in(&listed)) => {
+                Ok(match self.list(repo, name, limits)? {
+                    Answer::Done(found) if found.first().map(|(_, at)| at) == new.as_ref() => {
                         Answer::Done(())
                     }
                     Answer::Done(_) => Answer::Moved,
@@ -254,35 +196,24 @@ impl Remote {
         }
     }
 
-    /// Fetches references of the server, or commits by their ids, each to a reference of ours, which is set to it whatever
-    /// it was. One that the server does not have is [`Answer::Moved`], and none is set then; nor is one where git does not take
-    /// an object of any, which is [`Error::Corrupt`].
-    pub fn fetch(
+    /// Fetches references, or commits by their ids; see [`Remote::fetch`](super::Remote::fetch).
+    pub(super) fn fetch(
         &self,
         repo: &Repo,
         refs: &[(String, String)],
         limits: &Limits<'_>,
     ) -> Result<Answer<()>> {
-        if let Some((_, name)) = refs
-            .iter()
-            .find(|(_, name)| !OURS.iter().any(|ours| name.starts_with(ours)))
-        {
-            return Err(Error::UnsafePath {
-                path: name.into(),
-                reason: "not a reference of recover's".to_owned(),
-            });
-        }
         let mut command = self.fetching(repo, NO_BLOB_IS_SO_LARGE, &[]);
         command.args(["--", &self.name]).args(
             refs.iter()
                 .map(|(theirs, ours)| format!("+{theirs}:{ours}")),
         );
         let ended = call::run(command, self.is_http, limits)?;
-        Self::fetched(&ended)
+        fetched(&ended)
     }
 
     /// Fetches what is missing here of a checkpoint's objects, its base aside: a partial clone has only what it was asked for.
-    pub fn backfill(
+    pub(super) fn backfill(
         &self,
         repo: &Repo,
         commit: &ObjectId,
@@ -329,7 +260,7 @@ impl Remote {
             // As many as fit on a command line.
             command.args(missing.iter().take(1000));
             let ended = call::run(command, self.is_http, limits)?;
-            match Self::fetched(&ended)? {
+            match fetched(&ended)? {
                 Answer::Done(()) => {}
                 other => return Ok(other),
             }
@@ -352,29 +283,8 @@ impl Remote {
         command
     }
 
-    fn fetched(ended: &Ended) -> Result<Answer<()>> {
-        let is_full = ended
-            .said
-            .lines()
-            .any(|line| !line.starts_with("remote:") && line.contains("No space left"));
-        if is_full {
-            return Err(Error::NoSpace {
-                path: "the objects of the repository".into(),
-                needed: None,
-            });
-        }
-        if let Some(what) = answer::not_taken(ended) {
-            return Err(Error::Corrupt(what));
-        }
-        Ok(answer::of_call(ended).of_reading())
-    }
-
-    /// Whether a checkpoint that goes there can have its base commit as a parent. In a shallow clone only where the server
-    /// has the history that is missing here: it would refuse the push else.
-    pub fn keeps_base(&self, repo: &Repo, base: &ObjectId) -> bool {
-        if !repo.inner.is_shallow() {
-            return true;
-        }
+    /// Whether the server has the history of a commit that is missing in this shallow clone: it would refuse the push else.
+    pub(super) fn has_history(&self, repo: &Repo, base: &ObjectId) -> bool {
         let Ok(base) = git2::Oid::from_str(&base.0) else {
             return false;
         };
@@ -393,7 +303,7 @@ impl Remote {
     /// Whether anybody can read it without a key or password; `None` where that cannot be found out.
     ///
     /// A server of HTTP is asked once more, with nothing of the user's configuration.
-    pub fn is_public(&self, limits: &Limits<'_>) -> Result<Option<bool>> {
+    pub(super) fn is_public(&self, limits: &Limits<'_>) -> Result<Option<bool>> {
         match protocol_of(&self.url) {
             "git" => return Ok(Some(true)),
             "http" | "https" => {}
@@ -435,6 +345,24 @@ impl Remote {
     }
 }
 
+/// What came of a fetch.
+pub(super) fn fetched(ended: &Ended) -> Result<Answer<()>> {
+    let is_full = ended
+        .said
+        .lines()
+        .any(|line| !line.starts_with("remote:") && line.contains("No space left"));
+    if is_full {
+        return Err(Error::NoSpace {
+            path: "the objects of the repository".into(),
+            needed: None,
+        });
+    }
+    if let Some(what) = answer::not_taken(ended) {
+        return Err(Error::Corrupt(what));
+    }
+    Ok(answer::of_call(ended).of_reading())
+}
+
 /// A push of what is named and nothing else.
 const PUSH: [&str; 8] = [
     "push",
@@ -448,7 +376,7 @@ const PUSH: [&str; 8] = [
 ];
 
 /// A fetch of what is named and nothing else.
-const FETCH: [&str; 8] = [
+pub(super) const FETCH: [&str; 8] = [
     "fetch",
     "--progress",
     "--no-tags",
@@ -470,7 +398,7 @@ fn local(repo: &Repo, words: &[&str], timeout: Duration) -> Result<Ended> {
     call::run(command, false, &Limits::new(timeout, &|| false))
 }
 
-fn is_id(text: &str) -> bool {
+pub(super) fn is_id(text: &str) -> bool {
     text.len() == NOTHING.len()
         && text != NOTHING
         && text.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -503,7 +431,7 @@ fn protocol_of(url: &str) -> &str {
 }
 
 /// A URL without who logs in, where that may be a token.
-fn without_user(url: &str) -> String {
+pub(super) fn without_user(url: &str) -> String {
     match url
         .split_once("://")
         .filter(|(scheme, _)| matches!(*scheme, "http" | "https"))

@@ -16,7 +16,7 @@ pub(crate) use run::{
     AUTO, AgentProfile, ChecksSettings, ColorWhen, CommandLine, CooldownSettings, FilteredFiles,
     IsolatedSettings, Leftovers, ManualFixSettings, NotifyEvent, NotifySettings, OtelSettings,
     RemoteMode, RemoteSettings, RollbackSettings, RunSettings, RunnerSettings, SafeMode,
-    UiSettings,
+    StoreSettings, UiSettings,
 };
 pub(crate) use storage::{
     AcceptSettings, CaptureSettings, CheckpointSettings, DEFAULT_LANE_FILE, MemorySettings,
@@ -81,7 +81,7 @@ pub struct Settings {
     /// What is started when something happens in a run: it reads the document notify of recover-json(7),
     /// `RECOVER_SUMMARY` is a line for people, `RECOVER_EVENT` and `RECOVER_RUN_ID` are what happened and where.
     pub notify: NotifySettings,
-    /// The git remote that keeps a run beyond this machine.
+    /// The remote that keeps a run beyond this machine.
     pub remote: RemoteSettings,
     /// Where the trace of a run is sent when it has ended.
     pub otel: OtelSettings,

@@ -425,10 +425,19 @@ pub enum FilteredFiles {
     Send,
 }
 
-/// The git remote that keeps a run beyond this machine.
+/// An object store that keeps runs beyond this machine, for --remote NAME: a bucket of S3, or of what speaks its protocol.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StoreSettings {
+    /// Where it is: `s3://BUCKET/PREFIX`, with `?endpoint=URL&region=NAME` where it is not Amazon's. Keys come from
+    /// `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or the profile `AWS_PROFILE` of ~/.aws.
+    #[schemars(example = &"s3://team-runs/recover?region=eu-central-1")]
+    pub url: String,
+}
+
+/// The remote that keeps a run beyond this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RemoteSettings {
-    /// The remote, by the name that git knows it by; none: nothing is sent.
+    /// The remote, by the name that git knows it by, or of a [store.NAME]; none: nothing is sent.
     #[schemars(extend("kind" = "remote_name"))]
     pub name: Option<String>,
     /// strict: an attempt begins only once its record is there; lazy: sent when an attempt ends.

@@ -1,0 +1,948 @@
+//! An object store: runs lie in a bucket that compares and swaps.
+//!
+//! Each reference is an object of its own, the head, which names the packs of what the reference leads to; it is written only if
+//! it is still as it was read (`If-Match`), or absent (`If-None-Match: *`). Packs never change: they are there before the head
+//! names them. What the user's own history has is shared by all runs, as bases.
+//!
+//! ```text
+//! runs/RUN/head.json, side/RUN/FENCING.json   the commit, and what it takes to have it
+//! bases/COMMIT.json                           the packs of a commit's whole history
+//! packs/SHA256.pack
+//! ```
+
+mod access;
+mod http;
+mod objects;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::fs;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chrono::DateTime;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use self::access::Access;
+use self::http::{Act, Client, Condition, Request, Response, element};
+use self::objects::{PackFile, Quarantine};
+use super::answer::{Answer, RUNS, SIDE, Update};
+use super::call::Limits;
+use super::check::{Examined, Finding};
+use super::transport::is_id;
+use crate::git::base::error::{At as _, Error, Result};
+use crate::git::repo::repository::Repo;
+use crate::model::manifest::ObjectId;
+
+/// What is written; a newer one is not read.
+const SCHEMA: u32 = 1;
+/// A pack up to this size is in the head itself, in bytes: one request less.
+const TAIL: u64 = 32 << 10;
+/// A base that no head names any longer is not used when it is older: prune may be about to remove it. It is written anew.
+const FRESH: Duration = Duration::from_secs(3 * 24 * 3600);
+/// What nothing names is removed when it is older.
+const STALE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// A history is uploaded as a whole again after so many that each continue another one.
+const DEEPEST: u32 = 16;
+/// How many write at a time when a store is examined.
+const WRITERS: usize = 8;
+
+/// What a reference is in a store.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Head {
+    schema: u32,
+    /// What it names; `null`: it was removed.
+    commit: Option<ObjectId>,
+    /// Another one in each, so that no two heads have one tag.
+    nonce: String,
+    /// Commits whose whole histories are assumed.
+    bases: Vec<ObjectId>,
+    /// The oldest first.
+    packs: Vec<Pack>,
+    /// A small pack with what those lack, as base64.
+    tail: Option<Pack>,
+}
+
+/// A pack, or some with one end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Pack {
+    sha256: String,
+    size: u64,
+    /// The commit that is whole with this pack and those before it.
+    tip: ObjectId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+}
+
+/// The history of a commit.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Base {
+    schema: u32,
+    nonce: String,
+    packs: Vec<Pack>,
+    /// What it continues.
+    on: Option<ObjectId>,
+    /// How many it continues, one after another.
+    depth: u32,
+}
+
+impl Base {
+    /// Whether its packs were removed: every history has some.
+    fn is_gone(&self) -> bool {
+        self.packs.is_empty()
+    }
+}
+
+/// What something has come to: done, or an answer that is none, or an error.
+type Reach<T> = std::result::Result<T, Miss>;
+
+enum Miss {
+    Answered(Answer<Infallible>),
+    Failed(Error),
+}
+
+impl From<Error> for Miss {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+fn answer<T>(reached: Reach<T>) -> Result<Answer<T>> {
+    match reached {
+        Ok(value) => Ok(Answer::Done(value)),
+        Err(Miss::Answered(answer)) => Ok(answer.map(|never| match never {})),
+        Err(Miss::Failed(error)) => Err(error),
+    }
+}
+
+fn reach<T>(answer: Answer<T>) -> Reach<T> {
+    let missed = match answer {
+        Answer::Done(value) => return Ok(value),
+        Answer::Moved => Answer::Moved,
+        Answer::Refused(said) => Answer::Refused(said),
+        Answer::Away { said, after } => Answer::Away { said, after },
+        Answer::Cut(said) => Answer::Cut(said),
+    };
+    Err(Miss::Answered(missed))
+}
+
+fn nonce() -> String {
+    format!("{:032x}", fastrand::u128(..))
+}
+
+/// The key of a reference.
+fn key_of(name: &str) -> String {
+    // `%` and `+` of a reference's name are no plain characters of a key.
+    let plain = |name: &str| name.replace('%', "~").replace('+', "~.");
+    match (name.strip_prefix(RUNS), name.strip_prefix(SIDE)) {
+        (Some(run), _) => format!("runs/{}/head.json", plain(run)),
+        (_, Some(side)) => format!("side/{}.json", plain(side)),
+        _ => format!("bases/{name}.json"),
+    }
+}
+
+/// The reference of a key.
+fn name_of(key: &str) -> Option<String> {
+    let component = |plain: &str| plain.replace("~.", "+").replace('~', "%");
+    if let Some(run) = key.strip_prefix("runs/") {
+        let run = run.strip_suffix("/head.json")?;
+        return Some(format!("{}{}", RUNS, component(run)));
+    }
+    let side = key.strip_prefix("side/")?.strip_suffix(".json")?;
+    Some(format!("{SIDE}{}", component(side)))
+}
+
+fn pack_key(sha256: &str) -> String {
+    format!("packs/{sha256}.pack")
+}
+
+/// An object store behind a remote's name.
+#[derive(Clone, Debug)]
+pub(super) struct Store {
+    /// The URL as it is remembered.
+    pub url: String,
+    prefix: String,
+    client: Client,
+}
+
+impl Store {
+    /// The store at a URL; the reason where it is none.
+    pub(super) fn at(url: &str) -> Result<Self, String> {
+        let access = Access::of_url(url)?;
+        Ok(Self {
+            url: access.url.clone(),
+            prefix: access.prefix.clone(),
+            client: Client::new(access),
+        })
+    }
+
+    /// References with what they name; see [`Remote::list`](super::Remote::list).
+    pub(super) fn list(
+        &self,
+        place: &str,
+        limits: &Limits<'_>,
+    ) -> Result<Answer<Vec<(String, ObjectId)>>> {
+        answer(self.heads(place, limits)).map(Answer::of_reading)
+    }
+
+    fn heads(&self, place: &str, limits: &Limits<'_>) -> Reach<Vec<(String, ObjectId)>> {
+        let Some(begin) = place.strip_suffix('*') else {
+            let found = self.read::<Head>(&key_of(place), limits)?;
+            let commit = found.and_then(|found| found.value.commit);
+            return Ok(commit
+                .map(|commit| (place.to_owned(), commit))
+                .into_iter()
+                .collect());
+        };
+        let folder = key_of(begin);
+        let folder = folder.trim_end_matches(".json").trim_end_matches("/head");
+        let found = self.read_all::<Head>(folder, limits)?;
+        let named = found
+            .into_iter()
+            .filter_map(|(key, found)| Some((name_of(&key)?, found.value.commit?)));
+        Ok(named.collect())
+    }
+
+    /// What the keys have that begin so.
+    fn read_all<T: Document>(
+        &self,
+        begin: &str,
+        limits: &Limits<'_>,
+    ) -> Reach<Vec<(String, Found<T>)>> {
+        let listed = self.keys(begin, limits)?;
+        let keys = listed.into_iter().map(|found| found.key);
+        // What ends otherwise is nothing of ours.
+        let keys: Vec<String> = keys
+            .filter(|key| key.strip_suffix(".json").is_some())
+            .collect();
+        let get = |key: &String| Request {
+            key: key.clone(),
+            act: Act::Get,
+        };
+        let answers = self
+            .client
+            .run_all(keys.iter().map(get).collect(), limits)?;
+        let mut all = Vec::new();
+        for (key, answer) in keys.into_iter().zip(answers) {
+            let found = parse(&key, reach(answer)?)?;
+            all.extend(found.map(|found| (key, found)));
+        }
+        Ok(all)
+    }
+
+    /// The keys that begin so.
+    fn keys(&self, begin: &str, limits: &Limits<'_>) -> Reach<Vec<Listed>> {
+        let (mut all, mut mark) = (Vec::new(), None);
+        loop {
+            let request = Request {
+                key: begin.to_owned(),
+                act: Act::List(mark),
+            };
+            let response = reach(self.client.run(request, limits)?)?;
+            if !response.is_done() {
+                return reach(Answer::Refused(format!(
+                    "HTTP {}: it lists nothing",
+                    response.status
+                )));
+            }
+            let text = String::from_utf8_lossy(&response.body);
+            for part in text.split("<Contents>").skip(1) {
+                let then = element(part, "LastModified");
+                let then = then.and_then(|then| DateTime::parse_from_rfc3339(then).ok());
+                let key = element(part, "Key").and_then(|key| key.strip_prefix(&self.prefix));
+                all.extend(key.map(|key| Listed {
+                    key: key.to_owned(),
+                    is_stale: response.age(then).is_some_and(|age| age > STALE),
+                }));
+            }
+            mark = element(&text, "NextContinuationToken").map(ToOwned::to_owned);
+            if mark.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// What a key has; `None` where there is nothing.
+    fn read<T: Document>(&self, key: &str, limits: &Limits<'_>) -> Reach<Option<Found<T>>> {
+        let request = Request {
+            key: key.to_owned(),
+            act: Act::Get,
+        };
+        parse(key, reach(self.client.run(request, limits)?)?)
+    }
+
+    /// Writes what a key is to have, if the condition holds; whether it did. An answer that was lost is read back.
+    fn write<T: Document>(
+        &self,
+        key: &str,
+        value: &T,
+        condition: &Condition,
+        limits: &Limits<'_>,
+    ) -> Reach<bool> {
+        let bytes = serde_json::to_vec(value).map_err(|error| Error::corrupt(error.to_string()))?;
+        let request = Request {
+            key: key.to_owned(),
+            act: Act::Put(bytes.into(), Some(condition.clone())),
+        };
+        let answer = self.client.run(request, limits)?;
+        match &answer {
+            Answer::Done(response) if response.is_done() => return Ok(true),
+            // Nothing may have happened, or a try before the last one was taken; who is away says nothing of either.
+            Answer::Done(_) | Answer::Cut(_) | Answer::Away { .. } => {}
+            _ => return reach(answer).map(|_| false),
+        }
+        let found = match self.read::<T>(key, limits) {
+            Ok(found) => found,
+            Err(Miss::Answered(Answer::Away { said, .. } | Answer::Cut(said))) => {
+                return reach(Answer::Cut(said));
+            }
+            Err(missed) => return Err(missed),
+        };
+        if found
+            .as_ref()
+            .is_some_and(|found| found.value.nonce() == value.nonce())
+        {
+            return Ok(true);
+        }
+        let is_as_before = match condition {
+            Condition::Absent => found.is_none(),
+            Condition::Is(tag) => found.is_some_and(|found| found.tag == *tag),
+        };
+        match answer {
+            // What was sent may still arrive.
+            Answer::Cut(said) => reach(Answer::Cut(said)),
+            Answer::Away { .. } if is_as_before => reach(answer).map(|_| false),
+            _ if is_as_before => {
+                let said = "the store refused what it has not changed since".to_owned();
+                reach(Answer::Away { said, after: None })
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Changes a reference; see [`Remote::push`](super::Remote::push).
+    pub(super) fn push(
+        &self,
+        repo: &Repo,
+        update: &Update,
+        limits: &Limits<'_>,
+    ) -> Result<Answer<()>> {
+        answer(self.swap(repo, update, limits))
+    }
+
+    fn swap(&self, repo: &Repo, update: &Update, limits: &Limits<'_>) -> Reach<()> {
+        let key = key_of(&update.name);
+        let found = self.read::<Head>(&key, limits)?;
+        let at = found.as_ref().and_then(|found| found.value.commit.as_ref());
+        if at == update.new.as_ref() {
+            return Ok(());
+        }
+        if at != update.old.as_ref() {
+            return reach(Answer::Moved);
+        }
+        let before = found
+            .as_ref()
+            .filter(|_| at.is_some())
+            .map(|found| &found.value);
+        let head = match &update.new {
+            Some(new) => self.send(repo, new, before, limits)?,
+            None => Head {
+                schema: SCHEMA,
+                nonce: nonce(),
+                ..Head::default()
+            },
+        };
+        let condition = found.map_or(Condition::Absent, |found| Condition::Is(found.tag));
+        if self.write(&key, &head, &condition, limits)? {
+            return Ok(());
+        }
+        reach(Answer::Moved)
+    }
+
+    /// Sends what a head lacks for a commit; the head that names it.
+    fn send(
+        &self,
+        repo: &Repo,
+        new: &ObjectId,
+        before: Option<&Head>,
+        limits: &Limits<'_>,
+    ) -> Reach<Head> {
+        let mut head = Head {
+            tail: None,
+            ..before.cloned().unwrap_or_default()
+        };
+        head.schema = SCHEMA;
+        head.nonce = nonce();
+        head.commit = Some(new.clone());
+        // What a partial clone has of its history is not whole.
+        if head.bases.is_empty() && !repo.is_partial_clone() {
+            head.bases = objects::bases(repo, new, limits)?;
+            for base in &head.bases {
+                self.require_base(repo, base, limits)?;
+            }
+        }
+        let mut without = head.bases.clone();
+        without.extend(head.packs.last().map(|pack| pack.tip.clone()));
+        let folder = objects::folder(repo)?;
+        let files = objects::pack(repo, folder.path(), new, &without, limits)?;
+        if let [file] = files.as_slice()
+            && file.size <= TAIL
+        {
+            let content = fs::read(&file.path).at(&file.path)?;
+            head.tail = Some(Pack {
+                content: Some(STANDARD.encode(content)),
+                ..Pack::of(file, new)
+            });
+        } else {
+            head.packs.extend(self.upload(files, new, limits)?);
+        }
+        Ok(head)
+    }
+
+    fn upload(
+        &self,
+        files: Vec<PackFile>,
+        tip: &ObjectId,
+        limits: &Limits<'_>,
+    ) -> Reach<Vec<Pack>> {
+        let packs: Vec<Pack> = files.iter().map(|file| Pack::of(file, tip)).collect();
+        let put = |file: PackFile| Request {
+            key: pack_key(&file.sha256),
+            act: Act::PutFile(file.path),
+        };
+        for answer in self
+            .client
+            .run_all(files.into_iter().map(put).collect(), limits)?
+        {
+            // Without a head that names it nothing has changed.
+            let response = reach(answer.of_reading())?;
+            if !response.is_done() {
+                return reach(Answer::Refused(format!(
+                    "HTTP {}: it takes no pack",
+                    response.status
+                )));
+            }
+        }
+        Ok(packs)
+    }
+
+    /// Has the history of a commit of the user's in the store, once for all runs.
+    fn require_base(&self, repo: &Repo, commit: &ObjectId, limits: &Limits<'_>) -> Reach<u32> {
+        let key = key_of(&commit.0);
+        let found = self.read::<Base>(&key, limits)?;
+        let depth = found.as_ref().map_or(0, |found| found.value.depth);
+        if found
+            .as_ref()
+            .is_some_and(|found| !found.value.is_gone() && found.age.is_some_and(|age| age < FRESH))
+        {
+            return Ok(depth);
+        }
+        let (base, condition) = match found {
+            // Prune sees that it is in use.
+            Some(found) if !found.value.is_gone() && found.age.is_some_and(|age| age < STALE) => {
+                if let Some(on) = &found.value.on {
+                    self.require_base(repo, on, limits)?;
+                }
+                let base = Base {
+                    nonce: nonce(),
+                    ..found.value
+                };
+                (base, Condition::Is(found.tag))
+            }
+            found => {
+                let base = self.upload_base(repo, commit, limits)?;
+                (
+                    base,
+                    found.map_or(Condition::Absent, |found| Condition::Is(found.tag)),
+                )
+            }
+        };
+        // Another machine that wrote it meanwhile has written the same history.
+        self.write(&key, &base, &condition, limits)?;
+        Ok(base.depth)
+    }
+
+    fn upload_base(&self, repo: &Repo, commit: &ObjectId, limits: &Limits<'_>) -> Reach<Base> {
+        let known: Vec<ObjectId> = self
+            .keys("bases/", limits)?
+            .iter()
+            .filter_map(|found| found.key.strip_prefix("bases/")?.strip_suffix(".json"))
+            .filter(|id| *id != commit.0)
+            .map(|id| ObjectId(id.to_owned()))
+            .collect();
+        let mut on = objects::nearest(repo, commit, &known, limits)?;
+        let mut depth = 0;
+        if let Some(before) = &on {
+            depth = self.require_base(repo, before, limits)? + 1;
+            if depth > DEEPEST {
+                (on, depth) = (None, 0);
+            }
+        }
+        let folder = objects::folder(repo)?;
+        let files = objects::pack(repo, folder.path(), commit, on.as_slice(), limits)?;
+        Ok(Base {
+            schema: SCHEMA,
+            nonce: nonce(),
+            packs: self.upload(files, commit, limits)?,
+            on,
+            depth,
+        })
+    }
+
+    /// Fetches references, or commits of the user's history by their ids; see [`Remote::fetch`](super::Remote::fetch).
+    pub(super) fn fetch(
+        &self,
+        repo: &Repo,
+        refs: &[(String, String)],
+        limits: &Limits<'_>,
+    ) -> Result<Answer<()>> {
+        let fetched = self
+            .obtain(repo, refs, false, limits)
+            .and_then(|refused| match refused {
+                None => Ok(()),
+                // Something is missing here that has to be here: all of it once more.
+                Some(_) => match self.obtain(repo, refs, true, limits)? {
+                    None => Ok(()),
+                    Some(said) => Err(Error::corrupt(said).into()),
+                },
+            });
+        answer(fetched).map(Answer::of_reading)
+    }
+
+    fn obtain(
+        &self,
+        repo: &Repo,
+        refs: &[(String, String)],
+        is_whole: bool,
+        limits: &Limits<'_>,
+    ) -> Reach<Option<String>> {
+        let quarantine = Quarantine::new(repo)?;
+        let mut commits = Vec::new();
+        for (theirs, ours) in refs {
+            if is_id(theirs) {
+                let commit = ObjectId(theirs.clone());
+                if !self.obtain_base(&quarantine, &commit, limits)? {
+                    return reach(Answer::Moved);
+                }
+                commits.push((commit, ours.clone()));
+                continue;
+            }
+            let found = self.read::<Head>(&key_of(theirs), limits)?;
+            let Some((commit, head)) =
+                found.and_then(|found| Some((found.value.commit.clone()?, found.value)))
+            else {
+                return reach(Answer::Moved);
+            };
+            let is_here = |id: &ObjectId| !is_whole && repo.has_object(id);
+            for base in head.bases.iter().filter(|base| !is_here(base)) {
+                if !self.obtain_base(&quarantine, base, limits)? && !repo.has_object(base) {
+                    let said = format!(
+                        "{theirs} goes on from commit {base}, which is neither here nor in the store: fetch it from where \
+                         the project is"
+                    );
+                    return Err(Error::corrupt(said).into());
+                }
+            }
+            let known = head.packs.iter().rposition(|pack| is_here(&pack.tip));
+            let new = &head.packs[known.map_or(0, |at| at + 1)..];
+            self.download(&quarantine, new, limits)?;
+            if let Some(tail) = &head.tail {
+                let content = tail
+                    .content
+                    .as_deref()
+                    .and_then(|text| STANDARD.decode(text).ok());
+                let place = quarantine.place(&tail.sha256);
+                fs::write(&place, content.unwrap_or_default()).at(&place)?;
+                quarantine.take(&tail.sha256, limits)?;
+            }
+            commits.push((commit, ours.clone()));
+        }
+        Ok(quarantine.hand_over(repo, &commits, limits)?)
+    }
+
+    /// Has the history of a commit in quarantine; `false`: the store does not have it.
+    fn obtain_base(
+        &self,
+        quarantine: &Quarantine,
+        commit: &ObjectId,
+        limits: &Limits<'_>,
+    ) -> Reach<bool> {
+        let mut next = Some(commit.clone());
+        for _ in 0..=DEEPEST {
+            let Some(commit) = next else { break };
+            let found = self.read::<Base>(&key_of(&commit.0), limits)?;
+            let Some(found) = found.filter(|found| !found.value.is_gone()) else {
+                return Ok(false);
+            };
+            self.download(quarantine, &found.value.packs, limits)?;
+            next = found.value.on;
+        }
+        Ok(true)
+    }
+
+    fn download(&self, quarantine: &Quarantine, packs: &[Pack], limits: &Limits<'_>) -> Reach<()> {
+        let new = packs
+            .iter()
+            .filter(|pack| !quarantine.place(&pack.sha256).exists());
+        let new: Vec<&Pack> = new.collect();
+        let get = |pack: &&Pack| Request {
+            key: pack_key(&pack.sha256),
+            act: Act::GetTo(quarantine.place(&pack.sha256)),
+        };
+        let answers = self.client.run_all(new.iter().map(get).collect(), limits)?;
+        for (pack, answer) in new.iter().zip(answers) {
+            if !reach(answer)?.is_done() {
+                let said = format!("pack {} is not in the store", pack.sha256);
+                return Err(Error::corrupt(said).into());
+            }
+            quarantine.take(&pack.sha256, limits)?;
+        }
+        Ok(())
+    }
+
+    /// Removes packs that nothing names and that were not written lately; see [`Remote::sweep`](super::Remote::sweep).
+    pub(super) fn sweep(&self, limits: &Limits<'_>) -> Result<Answer<()>> {
+        answer(self.remove_stale(limits)).map(Answer::of_reading)
+    }
+
+    fn remove_stale(&self, limits: &Limits<'_>) -> Reach<()> {
+        let mut stale = self.keys("packs/", limits)?;
+        stale.retain(|found| found.is_stale);
+        if stale.is_empty() {
+            return Ok(());
+        }
+        let mut heads = self.read_all::<Head>("runs/", limits)?;
+        heads.extend(self.read_all::<Head>("side/", limits)?);
+        let mut bases: BTreeMap<String, Found<Base>> =
+            self.read_all("bases/", limits)?.into_iter().collect();
+        let heads = heads.iter().map(|(_, found)| &found.value);
+        let is_stale = |found: &Found<Base>| found.age.is_some_and(|age| age > STALE);
+        let in_use = bases.iter().filter(|(_, found)| !is_stale(found));
+        let mut open: Vec<String> = in_use.map(|(key, _)| key.clone()).collect();
+        open.extend(
+            heads
+                .clone()
+                .flat_map(|head| &head.bases)
+                .map(|id| key_of(&id.0)),
+        );
+        let mut named: BTreeSet<String> = heads
+            .flat_map(|head| &head.packs)
+            .map(|pack| pack_key(&pack.sha256))
+            .collect();
+        while let Some(key) = open.pop() {
+            if let Some(found) = bases.remove(&key) {
+                named.extend(found.value.packs.iter().map(|pack| pack_key(&pack.sha256)));
+                open.extend(found.value.on.map(|id| key_of(&id.0)));
+            }
+        }
+        for (key, found) in bases {
+            let gone = Base {
+                schema: SCHEMA,
+                nonce: nonce(),
+                ..Base::default()
+            };
+            // Whoever begins to use it meanwhile has written it anew.
+            if !self.write(&key, &gone, &Condition::Is(found.tag), limits)? {
+                named.extend(found.value.packs.iter().map(|pack| pack_key(&pack.sha256)));
+            }
+        }
+        let doomed = stale
+            .into_iter()
+            .filter(|found| !named.contains(&found.key));
+        let delete = |found: Listed| Request {
+            key: found.key,
+            act: Act::Delete,
+        };
+        for answer in self.client.run_all(doomed.map(delete).collect(), limits)? {
+            reach(answer)?;
+        }
+        Ok(())
+    }
+
+    /// Whether anybody can read it without keys.
+    pub(super) fn is_public(&self, limits: &Limits<'_>) -> Result<Option<bool>> {
+        let request = Request {
+            key: String::new(),
+            act: Act::List(None),
+        };
+        Ok(match self.client.run_unsigned(request, limits)? {
+            Answer::Done(response) => Some(response.is_done()),
+            Answer::Refused(_) => Some(false),
+            _ => None,
+        })
+    }
+
+    /// Finds out what the store guarantees; see [`Remote::examine`](super::Remote::examine).
+    pub(super) fn examine(
+        &self,
+        nonce: &str,
+        size: u64,
+        limits: &Limits<'_>,
+    ) -> Result<Answer<Examined>> {
+        answer(self.try_all(nonce, size, limits)).map(Answer::of_reading)
+    }
+
+    fn try_all(&self, nonce: &str, size: u64, limits: &Limits<'_>) -> Reach<Examined> {
+        let key = format!("check/{nonce}");
+        let mut findings = Vec::new();
+        let mut note = |name, holds, required, detail: &str| {
+            let detail = detail.to_owned();
+            findings.push(Finding {
+                name,
+                holds: Some(holds),
+                required,
+                detail,
+            });
+        };
+        let created = self.race(&key, &Condition::Absent, limits)?;
+        let detail = match created {
+            1 => "of eight writers of a new key one is first".to_owned(),
+            0 => "it takes no write".to_owned(),
+            many => format!(
+                "{many} of eight writers were told that they made one new key: it ignores If-None-Match"
+            ),
+        };
+        note("create", created == 1, true, &detail);
+        let get = || Request {
+            key: key.clone(),
+            act: Act::Get,
+        };
+        let read = reach(self.client.run(get(), limits)?)?;
+        let is_listed = self
+            .keys(&key, limits)?
+            .iter()
+            .any(|found| found.key == key);
+        let is_visible = read.is_done() && read.tag.is_some() && is_listed;
+        let detail = if is_visible {
+            "what was written is read and listed at once, with a tag"
+        } else {
+            "what was written is not read and listed at once, or has no tag"
+        };
+        note("visible", is_visible, true, detail);
+        if let Some(tag) = read.tag {
+            let swapped = self.race(&key, &Condition::Is(tag), limits)?;
+            let detail = match swapped {
+                1 => "of eight writers from one state one is taken".to_owned(),
+                0 => "no write from a state is taken".to_owned(),
+                many => format!(
+                    "{many} of eight writers from one state were taken: it ignores If-Match"
+                ),
+            };
+            note("compare_and_swap", swapped == 1, true, &detail);
+        }
+        if size > 0 {
+            let length = usize::try_from(size).unwrap_or(usize::MAX);
+            let noise: Vec<u8> = (0..length).map(|_| fastrand::u8(..)).collect();
+            let put = Request {
+                key: key.clone(),
+                act: Act::Put(noise.into(), None),
+            };
+            match self.client.run(put, limits)? {
+                Answer::Refused(said) => note("size", false, false, &said),
+                other => {
+                    reach(other)?;
+                    note("size", true, false, "an object of that size is taken");
+                }
+            }
+        }
+        let delete = Request {
+            key: key.clone(),
+            act: Act::Delete,
+        };
+        let (holds, detail) = match self.client.run(delete, limits)? {
+            Answer::Done(response) if response.is_done() => {
+                (true, "what nothing names is removed by prune".to_owned())
+            }
+            Answer::Refused(said) => (false, said),
+            other => {
+                reach(other)?;
+                (false, "it removes nothing".to_owned())
+            }
+        };
+        note("delete", holds, false, &detail);
+        let left = (!holds).then(|| format!("{}{key}", self.prefix));
+        Ok(Examined { findings, left })
+    }
+
+    /// How many of eight who write a key at once, on one condition, are taken.
+    fn race(&self, key: &str, condition: &Condition, limits: &Limits<'_>) -> Reach<usize> {
+        let put = |number: usize| Request {
+            key: key.to_owned(),
+            act: Act::Put(
+                format!("{} {number}", nonce()).into_bytes().into(),
+                Some(condition.clone()),
+            ),
+        };
+        let answers = self
+            .client
+            .run_all((0..WRITERS).map(put).collect(), limits)?;
+        let mut taken = 0;
+        for answer in answers {
+            match answer {
+                Answer::Done(response) => taken += usize::from(response.is_done()),
+                // What does not know conditions at all says so.
+                Answer::Refused(_) if taken == 0 => {}
+                other => drop(reach(other)?),
+            }
+        }
+        Ok(taken)
+    }
+}
+
+/// A key that was listed.
+struct Listed {
+    key: String,
+    /// Whether it was written long ago.
+    is_stale: bool,
+}
+
+/// What was read of a key.
+struct Found<T> {
+    value: T,
+    tag: String,
+    age: Option<Duration>,
+}
+
+/// What is written as JSON.
+trait Document: Serialize + DeserializeOwned {
+    fn schema(&self) -> u32;
+    fn nonce(&self) -> &str;
+    /// Whether it is what such a thing is.
+    fn is_sound(&self) -> bool;
+}
+
+impl Document for Head {
+    fn schema(&self) -> u32 {
+        self.schema
+    }
+
+    fn nonce(&self) -> &str {
+        &self.nonce
+    }
+
+    fn is_sound(&self) -> bool {
+        let mut ids = self.commit.iter().chain(&self.bases);
+        ids.all(|id| is_id(&id.0)) && self.packs.iter().chain(&self.tail).all(Pack::is_sound)
+    }
+}
+
+impl Document for Base {
+    fn schema(&self) -> u32 {
+        self.schema
+    }
+
+    fn nonce(&self) -> &str {
+        &self.nonce
+    }
+
+    fn is_sound(&self) -> bool {
+        self.on.iter().all(|id| is_id(&id.0)) && self.packs.iter().all(Pack::is_sound)
+    }
+}
+
+impl Pack {
+    fn of(file: &PackFile, tip: &ObjectId) -> Self {
+        Self {
+            sha256: file.sha256.clone(),
+            size: file.size,
+            tip: tip.clone(),
+            content: None,
+        }
+    }
+
+    fn is_sound(&self) -> bool {
+        let is_hash =
+            self.sha256.len() == 64 && self.sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_hash && is_id(&self.tip.0)
+    }
+}
+
+/// What an answer has, which is believed in nothing: it may have been written by anybody.
+fn parse<T: Document>(key: &str, response: Response) -> Reach<Option<Found<T>>> {
+    if response.status == 404 {
+        return Ok(None);
+    }
+    let age = response.age(response.written);
+    let Response {
+        tag: Some(tag),
+        body,
+        ..
+    } = response
+    else {
+        return reach(Answer::Refused(format!("it gives no tag for {key}")));
+    };
+    let damaged = |what: &str| Error::corrupt(format!("{key} in the store {what}"));
+    let value: serde_json::Value =
+        serde_json::from_slice(&body).map_err(|error| damaged(&format!("is damaged: {error}")))?;
+    if value["schema"]
+        .as_u64()
+        .is_some_and(|schema| schema > u64::from(SCHEMA))
+    {
+        return Err(
+            Error::Newer(format!("{key} in the store was written by a newer version")).into(),
+        );
+    }
+    let value: T =
+        serde_json::from_value(value).map_err(|error| damaged(&format!("is damaged: {error}")))?;
+    if !value.is_sound() || value.schema() == 0 {
+        return Err(damaged("has names that are none").into());
+    }
+    Ok(Some(Found { value, tag, age }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_have_keys_of_their_own() {
+        for (name, key) in [
+            ("refs/recover-runs/night", "runs/night/head.json"),
+            ("refs/recover-runs/a%2fb+p+-", "runs/a~2fb~.p~.-/head.json"),
+            ("refs/recover-runs-side/night/3", "side/night/3.json"),
+        ] {
+            assert_eq!(key_of(name), key);
+            assert_eq!(name_of(key).as_deref(), Some(name));
+        }
+        assert_eq!(name_of("runs/night/other"), None);
+        assert_eq!(key_of("0123"), "bases/0123.json");
+    }
+
+    #[test]
+    fn what_is_read_is_believed_in_nothing() {
+        let read = |body: &str| {
+            let response = Response {
+                status: 200,
+                tag: Some("t".to_owned()),
+                now: None,
+                written: None,
+                body: body.as_bytes().to_vec(),
+            };
+            answer(parse::<Head>("k", response))
+        };
+        let id = "1".repeat(40);
+        let head = |commit: &str, sha: &str, schema: u32| {
+            format!(
+                "{{\"schema\":{schema},\"commit\":\"{commit}\",\"nonce\":\"n\",\"bases\":[],\"tail\":null,\
+                 \"packs\":[{{\"sha256\":\"{sha}\",\"size\":1,\"tip\":\"{id}\"}}]}}"
+            )
+        };
+        assert!(matches!(
+            read(&head(&id, &"a".repeat(64), 1)),
+            Ok(Answer::Done(Some(_)))
+        ));
+        for (wrong, sha) in [("../../x", "a".repeat(64)), (&id, "../x".to_owned())] {
+            assert!(matches!(
+                read(&head(wrong, &sha, 1)),
+                Err(Error::Corrupt(_))
+            ));
+        }
+        assert!(matches!(
+            read(&head(&id, &"a".repeat(64), 2)),
+            Err(Error::Newer(_))
+        ));
+        assert!(matches!(read("{"), Err(Error::Corrupt(_))));
+    }
+}
