@@ -249,7 +249,7 @@ pub(crate) fn give_back(context: &Context) -> Result<Vec<String>> {
     let replaced = vault.give_objects(repo)?;
     let done = [
         (replaced, "replaced", "damaged object file"),
-        (before - lost(), "brought back", "checkpoint"),
+        (before.saturating_sub(lost()), "brought back", "checkpoint"),
     ];
     let done = done.into_iter().filter(|(number, ..)| *number > 0);
     let from = vault.folder().display();

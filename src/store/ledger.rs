@@ -11,7 +11,6 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::durable::{FileLock, Root, Sync};
@@ -32,9 +31,6 @@ pub(crate) use identity::Owned;
 const CACHE_EVERY: u64 = 64;
 /// Or events about this number of runs.
 const CACHE_EVERY_RUNS: usize = 8;
-/// How often, and after which pause, a folder is made again that is removed while it is used.
-const REMOVALS: usize = 20;
-const REMOVAL: Duration = Duration::from_millis(10);
 /// How much of the ledger's end the cache remembers: the last line's checksum and closing.
 const END_LENGTH: usize = 11;
 
@@ -598,60 +594,6 @@ impl Store {
         }
         self.name()?;
         Ok(owned)
-    }
-
-    /// Takes the ledger's lock and folds what is there; a ledger that was set back or damaged is repaired from its second
-    /// copy, and the copy from the ledger. A torn last line (an append that a kill cut off) is dropped
-    /// with a warning before anything is appended. What is removed meanwhile, as by an attempt's `git clean`, is made again.
-    pub fn lock(&self) -> Result<Exclusive, StoreError> {
-        for _ in 0..REMOVALS {
-            match self.make_and_lock() {
-                Err(error) if error.is_not_found() => thread::sleep(REMOVAL),
-                locked => return locked,
-            }
-        }
-        self.make_and_lock()
-    }
-
-    fn make_and_lock(&self) -> Result<Exclusive, StoreError> {
-        let owned = self.create_dirs()?;
-        let asked = Instant::now();
-        let lock = FileLock::acquire(&self.root, &self.lock_path(), self.lock_timeout)?;
-        let held = Instant::now();
-        let private = self.private_dir();
-        for folder in [&self.dir, &private, &private.join("damaged")] {
-            self.root.reap(folder);
-        }
-        let mut loaded = self.load_for_writing()?;
-        let mut is_level = loaded.standing == Standing::Level && loaded.mended.is_none();
-        self.put_right(&mut loaded)?;
-        if loaded.torn > 0 {
-            is_level = false;
-            tracing::warn!(bytes = loaded.torn, ledger = %self.ledger_path().display(), "a torn last line is dropped");
-            let cut = || -> io::Result<()> {
-                let file = self.root.open_to_write(&self.ledger_path())?;
-                file.set_len(loaded.offset)?;
-                file.sync_all()
-            };
-            cut().map_err(self.io("repair"))?;
-            loaded.torn = 0;
-        }
-        if loaded.lines > 0 {
-            self.root.tighten(&self.ledger_path());
-            if !is_level {
-                self.copy_follows();
-            }
-        }
-        let store = self.clone();
-        Ok(Exclusive {
-            store,
-            loaded,
-            lock: Some(lock),
-            asked,
-            held,
-            cached_before: None,
-            _owned: owned,
-        })
     }
 }
 

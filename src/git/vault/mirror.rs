@@ -316,11 +316,10 @@ pub(super) fn replace_damaged(from: &OwnedFd, to: &OwnedFd, folder: &[u8]) -> io
             }
             (FileType::RegularFile, FileType::RegularFile)
                 if (copy.dev, copy.ino) != (found.dev, found.ino)
-                    && is_whole(from, folder, &name)?
-                    && !is_whole(to, folder, &name)? =>
+                    && !is_whole(to, folder, &name)?
+                    && is_whole(from, folder, &name)? =>
             {
-                remove(to, &name, Some(FileType::RegularFile))?;
-                copy_changed(from, to, &name)?;
+                copy_file(from, to, &name, &copy)?;
                 replaced += 1;
             }
             _ => {}
@@ -349,9 +348,14 @@ fn is_whole(dir: &OwnedFd, folder: &[u8], name: &[u8]) -> io::Result<bool> {
     Ok(inflated.is_ok() && format!("{:x}", hash.finalize()).as_bytes() == id)
 }
 
+/// Whether a file may hold credentials, which are left out of its copy.
+fn is_config(name: &[u8]) -> bool {
+    name == b"config" || name == b"config.worktree"
+}
+
 /// Copies a file that is another one than its copy.
 fn copy_changed(from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> io::Result<()> {
-    let is_config = name == b"config" || name == b"config.worktree";
+    let is_config = is_config(name);
     let Some(found) = openat::stat(from, name)? else {
         return Ok(());
     };
@@ -360,6 +364,12 @@ fn copy_changed(from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> io::Result<()> {
     if openat::stat(to, name)?.as_ref().is_some_and(is_same) {
         return Ok(());
     }
+    copy_file(from, to, name, &found)
+}
+
+/// Puts a copy of a file in place by a rename.
+fn copy_file(from: &OwnedFd, to: &OwnedFd, name: &[u8], found: &FileStat) -> io::Result<()> {
+    let is_config = is_config(name);
     let mut source = openat::open_file(from, name)?;
     let temporary = temporary_prefix() + "copy";
     let flags =

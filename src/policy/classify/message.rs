@@ -21,7 +21,7 @@ const COUNTED: &str = "\
 
 /// A line that heads a report: what is wrong comes below it.
 static HEADING: Single = Single::new(
-    r"^(?:BUILD FAILED$|Parse error at \S+$|Usage: \S|.*\bError in config file!?$|== Compilation error in file |\*{5,} Module |A problem occurred |Cause: |Execution failed for task |Fail(?:ure|ing)\b.* (?:->|@) |Failing \w+:|In \S+ line \d+:|Test: .*\.\.\.FAILED$|Error compiling .* file:|\W*\w+ failed[!.:]?$|File \x22[^\x22]+\x22, lines? \d+.*:$|\S+:\d+:\d+ \w+ (?:\xE2\x94\x81)+|An error occurred while loading |ERROR \S+\.py$|ImportError(?:: Failed to import| while (?:import|load)ing) (?:test module|conftest)|npm (?:error|ERR!) code \S+$|_+ ERROR collecting |FAIL\s+\S+ \[|(?:[\w -]+ )?(?i:errors?|problems?|failures?|issues?|violations?|findings) (?:was|were) (?:detected|encountered|found|reported)[.:]*$|.*: error: \[\w+\]$|(?i:error): (?:\[\w+\]|[A-Z][A-Z\d_]{6,})$)",
+    r"^(?:BUILD FAILED$|Parse error at \S+$|Usage: \S|== Compilation error in file |\*{5,} Module |A problem occurred |Cause: |Execution failed for task |Fail(?:ure|ing)\b.* (?:->|@) |Failing \w+:|In \S+ line \d+:|Test: .*\.\.\.FAILED$|Error compiling .* file:|\W*\w+ failed[!.:]?$|File \x22[^\x22]+\x22, lines? \d+.*:$|\S+:\d+:\d+ \w+ (?:\xE2\x94\x81)+|An error occurred while loading |ERROR \S+\.py$|ImportError(?:: Failed to import| while (?:import|load)ing) (?:test module|conftest)|npm (?:error|ERR!) code \S+$|_+ ERROR collecting |FAIL\s+\S+ \[|(?:[\w -]+ )?(?i:errors?|problems?|failures?|issues?|violations?|findings) (?:was|were) (?:detected|encountered|found|reported)[.:]*$|.*: error: \[\w+\]$|(?i:error): (?:\[\w+\]|[A-Z][A-Z\d_]{6,})$)",
 );
 /// A line that ends one: what is wrong came before it.
 static FOOTER: Single = Single::new(

@@ -1,22 +1,28 @@
-//! Appending, for who holds the lock.
+//! The ledger's lock, and appending for who holds it.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use super::super::second_copy::{self, SecondCopy};
+use super::super::second_copy::{self, SecondCopy, Standing};
 use super::super::state_cache::StateCache;
 use super::super::{StoreError, ledger_line};
 use super::{Beyond, CACHE_EVERY, Exclusive, NewEvent, Store};
-use crate::durable::{Root, Sync, present};
+use crate::durable::{FileLock, Root, Sync, present};
 use crate::model::{Event, Payload, State, Timestamp};
 
 /// From this number of bytes in unpacked lines on, older ones are packed.
 const PACK_FROM_BYTES: u64 = 8 * 1024 * 1024;
 /// Bytes of unpacked lines that stay, for who follows the ledger.
 const UNPACKED_BYTES: usize = 1024 * 1024;
+
+/// How often, and after which pause, a folder is made again that is removed while it is used.
+const REMOVALS: usize = 20;
+const REMOVAL: Duration = Duration::from_millis(10);
 
 /// Whether references of checkpoints are removed or set again for an event.
 fn concerns_references(payload: &Payload) -> bool {
@@ -52,6 +58,62 @@ impl Drop for Exclusive {
             };
             cache.write(root, &path);
         }
+    }
+}
+
+impl Store {
+    /// Takes the ledger's lock and folds what is there; a ledger that was set back or damaged is repaired from its second
+    /// copy, and the copy from the ledger. A torn last line (an append that a kill cut off) is dropped
+    /// with a warning before anything is appended. What is removed meanwhile, as by an attempt's `git clean`, is made again.
+    pub fn lock(&self) -> Result<Exclusive, StoreError> {
+        for _ in 0..REMOVALS {
+            match self.make_and_lock() {
+                Err(error) if error.is_not_found() => thread::sleep(REMOVAL),
+                locked => return locked,
+            }
+        }
+        self.make_and_lock()
+    }
+
+    fn make_and_lock(&self) -> Result<Exclusive, StoreError> {
+        let owned = self.create_dirs()?;
+        let asked = Instant::now();
+        let lock = FileLock::acquire(&self.root, &self.lock_path(), self.lock_timeout)?;
+        let held = Instant::now();
+        let private = self.private_dir();
+        for folder in [&self.dir, &private, &private.join("damaged")] {
+            self.root.reap(folder);
+        }
+        let mut loaded = self.load_for_writing()?;
+        let mut is_level = loaded.standing == Standing::Level && loaded.mended.is_none();
+        self.put_right(&mut loaded)?;
+        if loaded.torn > 0 {
+            is_level = false;
+            tracing::warn!(bytes = loaded.torn, ledger = %self.ledger_path().display(), "a torn last line is dropped");
+            let cut = || -> io::Result<()> {
+                let file = self.root.open_to_write(&self.ledger_path())?;
+                file.set_len(loaded.offset)?;
+                file.sync_all()
+            };
+            cut().map_err(self.io("repair"))?;
+            loaded.torn = 0;
+        }
+        if loaded.lines > 0 {
+            self.root.tighten(&self.ledger_path());
+            if !is_level {
+                self.copy_follows();
+            }
+        }
+        let store = self.clone();
+        Ok(Exclusive {
+            store,
+            loaded,
+            lock: Some(lock),
+            asked,
+            held,
+            cached_before: None,
+            _owned: owned,
+        })
     }
 }
 

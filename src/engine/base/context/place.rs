@@ -546,8 +546,7 @@ pub(super) fn origin(
         Error::io(what, error)
     })?;
     let is_ours = is_known && !(store.ledger_path().exists() && is_tracked())
-        || store.is_vouched_for(false)
-        || !is_tracked() && store.is_vouched_for(true)
+        || store.is_vouched_for(!is_tracked())
         || repo.is_none()
             && !store.is_named()
             && Repo::was_captured_privately(store.root(), store.dir(), worktree);

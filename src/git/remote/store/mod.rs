@@ -11,6 +11,8 @@
 //! ```
 
 mod access;
+mod documents;
+mod examine;
 mod http;
 mod objects;
 
@@ -22,78 +24,26 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::DateTime;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use self::access::Access;
-use self::http::{Act, Client, Condition, Request, Response, element};
+use self::documents::{Base, Document, Found, Head, Pack, SCHEMA, parse};
+use self::http::{Act, Client, Condition, Request, element};
 use self::objects::{PackFile, Quarantine};
 use super::answer::{Answer, RUNS, SIDE, Update};
 use super::call::Limits;
-use super::check::{Examined, Finding};
 use super::transport::is_id;
 use crate::git::base::error::{At as _, Error, Result};
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::ObjectId;
 
-/// What is written; a newer one is not read.
-const SCHEMA: u32 = 1;
 /// A pack up to this size is in the head itself, in bytes: one request less.
 const TAIL: u64 = 32 << 10;
 /// A base that no head names any longer is not used when it is older: prune may be about to remove it. It is written anew.
 const FRESH: Duration = Duration::from_secs(3 * 24 * 3600);
 /// What nothing names is removed when it is older.
 const STALE: Duration = Duration::from_secs(7 * 24 * 3600);
-/// A history is uploaded as a whole again after so many that each continue another one.
+/// How many bases continue one another at most; then a history is uploaded as a whole again.
 const DEEPEST: u32 = 16;
-/// How many write at a time when a store is examined.
-const WRITERS: usize = 8;
-
-/// What a reference is in a store.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Head {
-    schema: u32,
-    /// What it names; `null`: it was removed.
-    commit: Option<ObjectId>,
-    /// Another one in each, so that no two heads have one tag.
-    nonce: String,
-    /// Commits whose whole histories are assumed.
-    bases: Vec<ObjectId>,
-    /// The oldest first.
-    packs: Vec<Pack>,
-    /// A small pack with what those lack, as base64.
-    tail: Option<Pack>,
-}
-
-/// A pack, or some with one end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Pack {
-    sha256: String,
-    size: u64,
-    /// The commit that is whole with this pack and those before it.
-    tip: ObjectId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    content: Option<String>,
-}
-
-/// The history of a commit.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Base {
-    schema: u32,
-    nonce: String,
-    packs: Vec<Pack>,
-    /// What it continues.
-    on: Option<ObjectId>,
-    /// How many it continues, one after another.
-    depth: u32,
-}
-
-impl Base {
-    /// Whether its packs were removed: every history has some.
-    fn is_gone(&self) -> bool {
-        self.packs.is_empty()
-    }
-}
 
 /// What something has come to: done, or an answer that is none, or an error.
 type Reach<T> = std::result::Result<T, Miss>;
@@ -673,122 +623,6 @@ impl Store {
             _ => None,
         })
     }
-
-    /// Finds out what the store guarantees; see [`Remote::examine`](super::Remote::examine).
-    pub(super) fn examine(
-        &self,
-        nonce: &str,
-        size: u64,
-        limits: &Limits<'_>,
-    ) -> Result<Answer<Examined>> {
-        answer(self.try_all(nonce, size, limits)).map(Answer::of_reading)
-    }
-
-    fn try_all(&self, nonce: &str, size: u64, limits: &Limits<'_>) -> Reach<Examined> {
-        let key = format!("check/{nonce}");
-        let mut findings = Vec::new();
-        let mut note = |name, holds, required, detail: &str| {
-            let detail = detail.to_owned();
-            findings.push(Finding {
-                name,
-                holds: Some(holds),
-                required,
-                detail,
-            });
-        };
-        let created = self.race(&key, &Condition::Absent, limits)?;
-        let detail = match created {
-            1 => "of eight writers of a new key one is first".to_owned(),
-            0 => "it takes no write".to_owned(),
-            many => format!(
-                "{many} of eight writers were told that they made one new key: it ignores If-None-Match"
-            ),
-        };
-        note("create", created == 1, true, &detail);
-        let get = || Request {
-            key: key.clone(),
-            act: Act::Get,
-        };
-        let read = reach(self.client.run(get(), limits)?)?;
-        let is_listed = self
-            .keys(&key, limits)?
-            .iter()
-            .any(|found| found.key == key);
-        let is_visible = read.is_done() && read.tag.is_some() && is_listed;
-        let detail = if is_visible {
-            "what was written is read and listed at once, with a tag"
-        } else {
-            "what was written is not read and listed at once, or has no tag"
-        };
-        note("visible", is_visible, true, detail);
-        if let Some(tag) = read.tag {
-            let swapped = self.race(&key, &Condition::Is(tag), limits)?;
-            let detail = match swapped {
-                1 => "of eight writers from one state one is taken".to_owned(),
-                0 => "no write from a state is taken".to_owned(),
-                many => format!(
-                    "{many} of eight writers from one state were taken: it ignores If-Match"
-                ),
-            };
-            note("compare_and_swap", swapped == 1, true, &detail);
-        }
-        if size > 0 {
-            let length = usize::try_from(size).unwrap_or(usize::MAX);
-            let noise: Vec<u8> = (0..length).map(|_| fastrand::u8(..)).collect();
-            let put = Request {
-                key: key.clone(),
-                act: Act::Put(noise.into(), None),
-            };
-            match self.client.run(put, limits)? {
-                Answer::Refused(said) => note("size", false, false, &said),
-                other => {
-                    reach(other)?;
-                    note("size", true, false, "an object of that size is taken");
-                }
-            }
-        }
-        let delete = Request {
-            key: key.clone(),
-            act: Act::Delete,
-        };
-        let (holds, detail) = match self.client.run(delete, limits)? {
-            Answer::Done(response) if response.is_done() => {
-                (true, "what nothing names is removed by prune".to_owned())
-            }
-            Answer::Refused(said) => (false, said),
-            other => {
-                reach(other)?;
-                (false, "it removes nothing".to_owned())
-            }
-        };
-        note("delete", holds, false, &detail);
-        let left = (!holds).then(|| format!("{}{key}", self.prefix));
-        Ok(Examined { findings, left })
-    }
-
-    /// How many of eight who write a key at once, on one condition, are taken.
-    fn race(&self, key: &str, condition: &Condition, limits: &Limits<'_>) -> Reach<usize> {
-        let put = |number: usize| Request {
-            key: key.to_owned(),
-            act: Act::Put(
-                format!("{} {number}", nonce()).into_bytes().into(),
-                Some(condition.clone()),
-            ),
-        };
-        let answers = self
-            .client
-            .run_all((0..WRITERS).map(put).collect(), limits)?;
-        let mut taken = 0;
-        for answer in answers {
-            match answer {
-                Answer::Done(response) => taken += usize::from(response.is_done()),
-                // What does not know conditions at all says so.
-                Answer::Refused(_) if taken == 0 => {}
-                other => drop(reach(other)?),
-            }
-        }
-        Ok(taken)
-    }
 }
 
 /// A key that was listed.
@@ -796,100 +630,6 @@ struct Listed {
     key: String,
     /// Whether it was written long ago.
     is_stale: bool,
-}
-
-/// What was read of a key.
-struct Found<T> {
-    value: T,
-    tag: String,
-    age: Option<Duration>,
-}
-
-/// What is written as JSON.
-trait Document: Serialize + DeserializeOwned {
-    fn schema(&self) -> u32;
-    fn nonce(&self) -> &str;
-    /// Whether it is what such a thing is.
-    fn is_sound(&self) -> bool;
-}
-
-impl Document for Head {
-    fn schema(&self) -> u32 {
-        self.schema
-    }
-
-    fn nonce(&self) -> &str {
-        &self.nonce
-    }
-
-    fn is_sound(&self) -> bool {
-        let mut ids = self.commit.iter().chain(&self.bases);
-        ids.all(|id| is_id(&id.0)) && self.packs.iter().chain(&self.tail).all(Pack::is_sound)
-    }
-}
-
-impl Document for Base {
-    fn schema(&self) -> u32 {
-        self.schema
-    }
-
-    fn nonce(&self) -> &str {
-        &self.nonce
-    }
-
-    fn is_sound(&self) -> bool {
-        self.on.iter().all(|id| is_id(&id.0)) && self.packs.iter().all(Pack::is_sound)
-    }
-}
-
-impl Pack {
-    fn of(file: &PackFile, tip: &ObjectId) -> Self {
-        Self {
-            sha256: file.sha256.clone(),
-            size: file.size,
-            tip: tip.clone(),
-            content: None,
-        }
-    }
-
-    fn is_sound(&self) -> bool {
-        let is_hash =
-            self.sha256.len() == 64 && self.sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_hash && is_id(&self.tip.0)
-    }
-}
-
-/// What an answer has, which is believed in nothing: it may have been written by anybody.
-fn parse<T: Document>(key: &str, response: Response) -> Reach<Option<Found<T>>> {
-    if response.status == 404 {
-        return Ok(None);
-    }
-    let age = response.age(response.written);
-    let Response {
-        tag: Some(tag),
-        body,
-        ..
-    } = response
-    else {
-        return reach(Answer::Refused(format!("it gives no tag for {key}")));
-    };
-    let damaged = |what: &str| Error::corrupt(format!("{key} in the store {what}"));
-    let value: serde_json::Value =
-        serde_json::from_slice(&body).map_err(|error| damaged(&format!("is damaged: {error}")))?;
-    if value["schema"]
-        .as_u64()
-        .is_some_and(|schema| schema > u64::from(SCHEMA))
-    {
-        return Err(
-            Error::Newer(format!("{key} in the store was written by a newer version")).into(),
-        );
-    }
-    let value: T =
-        serde_json::from_value(value).map_err(|error| damaged(&format!("is damaged: {error}")))?;
-    if !value.is_sound() || value.schema() == 0 {
-        return Err(damaged("has names that are none").into());
-    }
-    Ok(Some(Found { value, tag, age }))
 }
 
 #[cfg(test)]
@@ -908,41 +648,5 @@ mod tests {
         }
         assert_eq!(name_of("runs/night/other"), None);
         assert_eq!(key_of("0123"), "bases/0123.json");
-    }
-
-    #[test]
-    fn what_is_read_is_believed_in_nothing() {
-        let read = |body: &str| {
-            let response = Response {
-                status: 200,
-                tag: Some("t".to_owned()),
-                now: None,
-                written: None,
-                body: body.as_bytes().to_vec(),
-            };
-            answer(parse::<Head>("k", response))
-        };
-        let id = "1".repeat(40);
-        let head = |commit: &str, sha: &str, schema: u32| {
-            format!(
-                "{{\"schema\":{schema},\"commit\":\"{commit}\",\"nonce\":\"n\",\"bases\":[],\"tail\":null,\
-                 \"packs\":[{{\"sha256\":\"{sha}\",\"size\":1,\"tip\":\"{id}\"}}]}}"
-            )
-        };
-        assert!(matches!(
-            read(&head(&id, &"a".repeat(64), 1)),
-            Ok(Answer::Done(Some(_)))
-        ));
-        for (wrong, sha) in [("../../x", "a".repeat(64)), (&id, "../x".to_owned())] {
-            assert!(matches!(
-                read(&head(wrong, &sha, 1)),
-                Err(Error::Corrupt(_))
-            ));
-        }
-        assert!(matches!(
-            read(&head(&id, &"a".repeat(64), 2)),
-            Err(Error::Newer(_))
-        ));
-        assert!(matches!(read("{"), Err(Error::Corrupt(_))));
     }
 }
