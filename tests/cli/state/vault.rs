@@ -618,34 +618,41 @@ fn a_repository_that_an_attempt_moved_away_is_not_taken_for_another_one() {
     env.git(&["fsck", "--strict", "--no-dangling"]);
 }
 
-/// A clone in the project's place is another repository before the run, and stays.
+/// A clone in the project's place was another repository before the run that it takes over: it stays.
 #[test]
 fn a_clone_in_the_place_of_a_project_is_no_attempts_doing() {
-    let (env, _) = repository();
-    env.git(&["stash", "drop", "-q"]);
-    env.sh(
-        "git clone -q . ../clone && mv .git ../before && rm -r .ultraplan && mv ../clone/.git .git",
-    )
-    .expect(0);
-    let head = env.git(&["rev-parse", "HEAD"]);
-    let ran = env.json(0, &["run", "--", "sh", "-c", "echo done > done.txt"]);
-    assert_eq!(ran["outcome"], "complete", "{ran}");
-    assert_eq!(env.git(&["rev-parse", "HEAD"]), head);
-    assert!(!env.work().join(".git/recover/replaced").exists());
-    // Another attempt's removal of it is seen all the same, once it is the recorded one.
-    env.json(0, &["trust", "--state", "--yes"]);
-    env.json(0, &["checkpoint", "create"]);
-    let ran = env.recover(&[
-        "--json",
+    let env = quick();
+    env.sh("git init -q --bare ../server.git && git remote add origin \"$PWD/../server.git\" && git push -q origin HEAD")
+        .expect(0);
+    let agent = ["--", "sh", "-c", "echo $RECOVER_ITERATION > done.txt"];
+    let begin = [
         "run",
-        "--attempts",
+        "--run",
+        "night",
+        "--remote",
+        "origin",
+        "--iterations",
         "1",
-        "--",
-        "rm",
-        "-rf",
-        ".git",
-    ]);
-    assert!(env.work().join(".git/HEAD").exists(), "{}", ran.stdout);
+        "--yes",
+    ];
+    env.json(0, &[begin.as_slice(), &agent].concat());
+    // It is in the vault alone.
+    checkpoint(&env);
+    env.sh("git clone -q \"$PWD/../server.git\" ../clone && rm -rf .git .ultraplan && mv ../clone/.git .git")
+        .expect(0);
+    let on = [
+        "resume",
+        "night",
+        "--remote",
+        "origin",
+        "--iterations",
+        "2",
+        "--yes",
+        "--trust",
+    ];
+    let ran = env.json(0, &on);
+    assert_eq!(ran["outcome"], "complete", "{ran}");
+    assert!(!env.work().join(".git/recover/replaced").exists());
 }
 
 /// What git ignores is removed with the logs of the run: the checks run all the same.
