@@ -479,7 +479,7 @@ fn start_store(kind: Kind) -> Option<u16> {
         _ => "s3rver",
     };
     // The bucket is made, and read, with boto3.
-    let (program, _) = (store_program(name)?, store_program("python")?);
+    let (program, python) = (store_program(name)?, store_program("python")?);
     // Each of those of `SeaweedFS` has another one that is 10,000 higher.
     let port = fastrand::u16(12_000..20_000) / 10 * 10;
     let args = match kind {
@@ -491,9 +491,13 @@ fn start_store(kind: Kind) -> Option<u16> {
             port + 2,
             port + 3
         ),
-        Kind::Moto => format!("-H 127.0.0.1 -p {port}"),
+        Kind::Moto => format!(
+            "'{}/tests/remote/one_at_a_time.py' -H 127.0.0.1 -p {port}",
+            env!("CARGO_MANIFEST_DIR")
+        ),
         _ => format!("-a 127.0.0.1 -p {port} -d ."),
     };
+    let program = if kind == Kind::Moto { python } else { program };
     let keys = format!(
         "{{\"identities\":[{{\"name\":\"t\",\"actions\":[\"Admin\",\"Read\",\"Write\",\"List\"],\
          \"credentials\":[{{\"accessKey\":\"{0}\",\"secretKey\":\"{0}\"}}]}}]}}",
