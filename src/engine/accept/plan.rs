@@ -116,6 +116,7 @@ pub(super) fn plan<'a>(
 ) -> Result<Plan<'a>> {
     let repo = context.repo()?;
     let mut planned = Plan::new(context, state, run, request)?;
+    refuse_taken_back(context, state, run)?;
     let (between, head) = ((&planned.initial, &planned.good), &planned.head);
     let begun = planned.begun.as_ref();
     let own = OwnCommits::of(context, state, Some(run), head)?;
@@ -477,6 +478,15 @@ fn refuse_undecided(run: &Run, paths: &BTreeSet<RepoPath>, request: &Request) ->
         .hint(back))
 }
 
+/// Refuses what went with another run that was discarded or rolled back.
+fn refuse_taken_back(context: &Context, state: &State, run: &Run) -> Result<()> {
+    let Some(taken_back) = taken_back(context, state, run) else {
+        return Ok(());
+    };
+    let message = format!("run {}: {}", run.key, taken_back.text);
+    Err(Error::new(ErrorKind::Conflicts, message).hint(context.placed(Hint::recover(["undo"]))))
+}
+
 /// What the run changed and a person has as HEAD has it.
 fn left_by_run(
     context: &Context,
@@ -588,9 +598,8 @@ fn to_look_at(
     own: &OwnCommits<'_>,
     since: &[ObjectId],
 ) -> Result<Vec<String>> {
-    let all = taken_back(context, state, run)
+    let all = to_look_at_in(run)
         .into_iter()
-        .chain(to_look_at_in(run))
         .chain(outside_of((context, state), own, since)?.to_look_at);
     Ok(unfinished(run)
         .into_iter()

@@ -82,6 +82,9 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
     for one in &mut night.to_look_at {
         name_work(context, run, one);
     }
+    let is_taken_back = |one: &ToLookAt| one.kind == LookAtKind::TakenBack;
+    // There is nothing to commit of what went with another run.
+    let changed = changed.filter(|_| !night.to_look_at.iter().any(is_taken_back));
     night.to_accept = to_accept(context, run, changed);
     let can_keep =
         context.has_git() && !goes_on && changed.is_some_and(|changed| changed.files.changed > 0);

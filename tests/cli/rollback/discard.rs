@@ -214,10 +214,26 @@ fn work_of_later_runs_is_named() {
         status["night"]["to_look_at"][0]["kind"], "taken_back",
         "{status:#}"
     );
+    assert!(
+        !status["night"].to_string().contains("accept"),
+        "{status:#}"
+    );
+    let refused = env.json(13, &["accept", "later", "--yes"]);
+    let message = refused["error"]["message"].as_str().expect("a message");
+    assert!(message.contains(said), "{refused:#}");
+    assert!(
+        refused["error"]["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.ends_with(" undo")),
+        "{refused:#}"
+    );
     env.json(0, &["undo"]);
     assert!(env.exists("later.txt"));
     let status = env.recover(&["status", "later"]).expect(0).stdout;
-    assert!(!status.contains(said), "{status}");
+    assert!(
+        !status.contains(said) && status.contains("Keep:"),
+        "{status}"
+    );
     // What brings it back in another way does, too.
     env.json(0, &["discard", "night", "--yes"]);
     env.json(0, &["checkpoint", "restore", "good", "--run", "later"]);
