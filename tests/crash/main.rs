@@ -13,6 +13,7 @@ mod power;
 #[path = "../cli/seen.rs"]
 #[allow(dead_code)]
 mod seen;
+mod vault;
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -75,8 +75,9 @@ struct Step {
 /// - so are the commits that a checkpoint leads to, or those that `accept` keeps;
 /// - a lock is left;
 /// - a checkpoint that was taken after the loss, exit 0, cannot be read, history that git lost aside;
-/// - a command does not work, although git does.
-const KINDS: [&str; 5] = ["lost", "history", "lock", "damaged", "refused"];
+/// - a command does not work, although git does;
+/// - git's folder, removed once the next commands were through, does not come back from the vault as it was.
+const KINDS: [&str; 6] = ["lost", "history", "lock", "damaged", "refused", "vault"];
 
 /// What is wrong, by its kind.
 #[derive(Default)]
@@ -670,6 +671,34 @@ fn judge(env: &TestEnv, steps: &[Step], point: usize) -> Wrong {
     command(&mut wrong, &["undo"]);
     if broken.is_none() && env.read("after.txt") != "edited\n" {
         wrong.add("refused", "undo brought nothing back".to_owned());
+    }
+    if broken.is_none() {
+        for what in put_back(env) {
+            wrong.add("vault", what);
+        }
+    }
+    wrong
+}
+
+/// What of git's folder does not come back from the vault once it is removed.
+fn put_back(env: &TestEnv) -> Vec<String> {
+    let before = references(env);
+    let index = env.git(&["ls-files", "--stage"]);
+    env.sh("rm -rf .git").expect(0);
+    let ran = recover(env, &["doctor", "--repair", "--yes"]);
+    if ran.code != 0 {
+        return vec![format!("doctor --repair: {}: {}", ran.code, ran.stderr)];
+    }
+    let now = references(env);
+    let missing = before
+        .iter()
+        .filter(|(name, id)| now.get(*name) != Some(*id));
+    let mut wrong: Vec<String> = missing
+        .map(|(name, _)| format!("{name} is not back"))
+        .collect();
+    wrong.extend(unreadable(env, &before.values().collect::<Vec<_>>()));
+    if env.git(&["ls-files", "--stage"]) != index {
+        wrong.push("the index is another one".to_owned());
     }
     wrong
 }
