@@ -166,8 +166,9 @@ pub(super) const LIKELY: &[Rule] = &table(
         ),
         rule(
             "build.php",
-            r"PHP (?:Parse|Fatal) error:|^(?:Parse|Fatal) error: |Errors parsing |Your requirements could not be resolved to an installable set|Class \x22\S+\x22 not found|Class '\S+' not found|undefined function",
+            r"PHP (?:Parse|Fatal) error:|^(?:Parse|Fatal) error: |Errors parsing |Your requirements could not be resolved to an installable set|Class \x22\S+\x22 not found|Class '\S+' not found",
         ),
+        rule("build.undefined-function", r"\bundefined function\b").at(BUILD | LINT | TYPECHECK),
         rule(
             "build.zig-nim-misc",
             r"\.(?:zig|nim|d|v|ml|mli|re|res|cr|adb|f90|f95|pas|hx|gleam|elm|purs|dart|lua|erl|jl|sol|vala|proto|thrift|cu|odin)(?:\(\d+(?:, ?\d+)?\)|:\d+(?::\d+)?)?:? *(?:Error|error|Fatal|syntax error)|^File \x22\S+\.mli?\x22, line \d+|^Error: (?:Unbound|This expression|Syntax error|Compilation)|-- [A-Z ]+ -{3,}|LoadError: |^ERROR: LoadError|ERROR: syntax:|error: the following (?:build|command) .*failed|\blua(?:c|jit)?[\d.]*: \S+:\d+: .*(?:unexpected symbol|expected near|expected \(to close|unfinished|malformed|near '?<eof>)|module '\S+' not found:|protoc.*failed|parse error|syntax error(?:$|[:, ]| near| at)|Syntax error:|Error: Syntax error|: syntax error|compile error|compilation error",
