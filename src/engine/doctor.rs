@@ -185,7 +185,8 @@ fn clean_up(context: &Context, report: &mut Report) -> Result<()> {
     if context.store().exists() {
         let guard = context.store().lock()?;
         seed_json::refresh_active(context, guard.state())?;
-        let written: BTreeSet<_> = rewrite_views(guard)?.into_iter().collect();
+        let mut written: BTreeSet<_> = rewrite_views(guard)?.into_iter().collect();
+        written.extend(context.store().repair_ignore()?);
         report.repaired.extend(
             written
                 .iter()

@@ -586,14 +586,39 @@ impl Store {
         made.map_err(StoreError::io("create", &private))?;
         // Versions before this one let everybody in.
         self.root.tighten(&private);
-        let ignore = self.dir.join(".gitignore");
-        let failed = StoreError::io("write", &ignore);
-        if !self.root.has(&ignore).map_err(&failed)? {
-            let written = self.root.write(&ignore, b"*\n", Sync::All);
-            written.map_err(failed)?;
+        let ignore = self.ignore_path();
+        if !self
+            .root
+            .has(&ignore)
+            .map_err(StoreError::io("write", &ignore))?
+        {
+            self.write_ignore()?;
         }
         self.name()?;
         Ok(owned)
+    }
+
+    fn ignore_path(&self) -> PathBuf {
+        self.dir.join(".gitignore")
+    }
+
+    fn write_ignore(&self) -> Result<(), StoreError> {
+        let path = self.ignore_path();
+        let written = self.root.write(&path, b"*\n", Sync::All);
+        written.map_err(StoreError::io("write", &path))
+    }
+
+    /// Writes its `.gitignore` again where no line of it leaves everything out; returns the path then. What a user added stays.
+    pub fn repair_ignore(&self) -> Result<Option<PathBuf>, StoreError> {
+        let path = self.ignore_path();
+        let read = self.root.read_if_possible(&path);
+        let text = read.map_err(StoreError::io("read", &path))?;
+        let is_rule = |line: &[u8]| line.trim_ascii() == b"*";
+        if text.is_some_and(|text| text.split(|&byte| byte == b'\n').any(is_rule)) {
+            return Ok(None);
+        }
+        self.write_ignore()?;
+        Ok(Some(path))
     }
 }
 

@@ -367,3 +367,20 @@ fn an_id_of_the_state_that_is_too_long_is_replaced() {
     let id = env.read(".ultraplan/state/recover/identity");
     assert_eq!(id.trim_end().len(), 32, "{id:?}");
 }
+
+/// The state's own `.gitignore`, without which `git add` would commit the state.
+#[test]
+fn git_goes_on_ignoring_the_state() {
+    let env = recorded();
+    let ignore = ".ultraplan/state/.gitignore";
+    for text in ["", "\u{1}\u{2}\n", "# *\n"] {
+        env.write(ignore, text);
+        let repaired = env.json(0, &["doctor", "--repair"])["repaired"].to_string();
+        assert!(repaired.contains(ignore), "{text:?}: {repaired}");
+        assert_eq!(env.git(&["status", "--porcelain"]), "", "{text:?}");
+    }
+    env.write(ignore, "*\n!plan.json\n");
+    let repaired = env.json(0, &["doctor", "--repair"])["repaired"].to_string();
+    assert!(!repaired.contains(ignore), "{repaired}");
+    assert_eq!(env.read(ignore), "*\n!plan.json\n");
+}
