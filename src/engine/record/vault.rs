@@ -44,11 +44,7 @@ pub(crate) fn follow(context: &Context, has_earlier: bool) {
 
 /// Has it follow in everything, and forgets what is not needed any more: at the begin and the end of a run.
 pub(crate) fn follow_whole(context: &Context) {
-    let whole = || {
-        try_follow(context, true, true)?;
-        drop_gone(context, &context.load()?.state)
-    };
-    warn_of(context, whole());
+    warn_of(context, try_follow(context, true, true));
 }
 
 /// [`follow_whole`] at a run's begin, when vaults go whose repository has been gone for long. Whether this repository is the
@@ -101,6 +97,7 @@ fn try_follow(context: &Context, has_earlier: bool, whole: bool) -> Result<()> {
     let Some(mut vault) = vault_of(context, &home, repo, has_earlier)? else {
         return Ok(());
     };
+    let drops = whole || vault.has_many_packs(repo);
     let whole = whole || !vault.about.complete || !vault.is_of_this_boot();
     vault.follow(repo, whole)?;
     if !vault.about.complete {
@@ -113,6 +110,9 @@ fn try_follow(context: &Context, has_earlier: bool, whole: bool) -> Result<()> {
     context.store().follow_in_vault(vault.ledger());
     if whole {
         vault.sync()?;
+    }
+    if drops {
+        drop_gone(context, &context.load()?.state)?;
     }
     Ok(())
 }

@@ -39,6 +39,8 @@ const ABOUT: &str = "vault.json";
 const LEDGER: &str = "ledger.jsonl";
 /// The names of packs that were made here, one a line.
 const OWN_PACKS: &str = "own-packs";
+/// Files of packs that the repository no longer has, from which on they are removed between runs, too.
+const MANY_PACK_FILES: usize = 128;
 /// Since when the repository has not been where it was; the file's time says it.
 const GONE: &str = "gone";
 /// The start of the machine in which it was made durable last; the file's time says when.
@@ -229,11 +231,25 @@ impl Vault {
         Ok(FileLock::acquire(&Root::own(home), &path, PATIENCE)?)
     }
 
+    /// Whether it has far more packs than the repository, which merges its small ones.
+    pub(crate) fn has_many_packs(&self, repo: &Repo) -> bool {
+        let count = |root: &Root, folder: &Path| root.list(folder).map_or(0, |all| all.len());
+        let folder = Path::new("objects/pack");
+        let own = count(&Root::shared(repo.common_dir()), folder);
+        count(&self.root, &Path::new(GIT).join(folder)) > 2 * own + MANY_PACK_FILES
+    }
+
     fn note_own(&self, own: BTreeSet<String>) -> Result<()> {
-        let (path, mut all) = (self.folder().join(OWN_PACKS), self.own_packs());
-        let before = all.len();
+        let (path, before) = (self.folder().join(OWN_PACKS), self.own_packs());
+        let packs = Path::new(GIT).join("objects/pack");
+        let mut all = before.clone();
+        all.retain(|name| {
+            self.root
+                .has(&packs.join(format!("{name}.idx")))
+                .unwrap_or(true)
+        });
         all.extend(own);
-        if all.len() == before {
+        if all == before {
             return Ok(());
         }
         let lines = all.into_iter().map(|name| name + "\n");

@@ -691,3 +691,54 @@ fn what_a_loss_of_power_emptied_is_copied_again() {
     env.json(0, &["doctor", "--repair", "--yes"]);
     assert_whole(&env, &before, &tree);
 }
+
+/// The vault of a project that is gone stays for `[vault] keep_gone` from when a run first finds it gone.
+#[test]
+fn a_vault_whose_project_has_been_gone_for_long_is_removed() {
+    let (env, _) = repository();
+    env.sh("cp -r . ../other && cd ../other && rm -rf .ultraplan .git/recover")
+        .expect(0);
+    let other = ["-C", "../other", "--json"];
+    env.recover(&[&other[..], &["checkpoint", "create"]].concat())
+        .expect(0);
+    env.sh("rm -rf ../other").expect(0);
+    let run = || env.recover(&["run", "--", "true"]).expect(0);
+    run();
+    let gone = |state: &str| {
+        let all = vaults(&env);
+        all.iter().filter(|one| one["state"] == state).count()
+    };
+    assert_eq!((gone("there"), gone("gone")), (1, 1));
+    let mark = "../home/.local/state/recover/vault/*/gone";
+    env.sh(&format!("touch -d '29 days ago' {mark}")).expect(0);
+    run();
+    assert_eq!((gone("there"), gone("gone")), (1, 1));
+    env.sh(&format!("touch -d '31 days ago' {mark}")).expect(0);
+    run();
+    assert_eq!((gone("there"), gone("gone")), (1, 0));
+    env.json(0, &["checkpoint", "verify"]);
+}
+
+/// Packs that the repository merged leave the vault too, though no run begins or ends.
+#[test]
+fn checkpoints_of_no_run_leave_no_merged_packs_behind() {
+    let (env, _) = repository();
+    let recover = env!("CARGO_BIN_EXE_recover");
+    env.sh(&format!(
+        "for n in $(seq 100); do echo $n >> a.txt; {recover} checkpoint create > ../said || exit 1; done"
+    ))
+    .expect(0);
+    let packs = |folder: &str| {
+        let listed = env.sh(&format!("ls {folder}/objects/pack | wc -l")).stdout;
+        listed.trim().parse::<usize>().expect("a number")
+    };
+    let (own, copied) = (
+        packs(".git"),
+        packs("../home/.local/state/recover/vault/*/git"),
+    );
+    assert!(copied <= 2 * own + 128, "{copied} files for {own}");
+    let (before, tree) = (of_git(&env), seen(env.work()));
+    env.sh("rm -rf .git").expect(0);
+    env.json(0, &["doctor", "--repair", "--yes"]);
+    assert_whole(&env, &before, &tree);
+}
