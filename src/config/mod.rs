@@ -234,15 +234,6 @@ impl Config {
         self.said.get(&format!("store.{name}.url"))?.value.as_str()
     }
 
-    /// The names of object stores.
-    pub fn store_names(&self) -> impl Iterator<Item = &str> {
-        let urls = self
-            .said
-            .keys()
-            .filter_map(|path| path.strip_prefix("store."));
-        urls.filter_map(|path| path.strip_suffix(".url"))
-    }
-
     /// Where the value of a key comes from; `None` for a default.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         self.said.get(key).map(|entry| &entry.origin)
