@@ -329,6 +329,55 @@ end(prompt)
     assert_eq!(env.read("../secret"), "s");
 }
 
+/// The agent's own processes may write where any confined attempt may; so may what it has `recover` write.
+#[test]
+fn a_confined_agent_writes_in_the_work_tree_only() {
+    let mut env = agent(
+        r#"
+prompt = begin()
+if os.environ["RECOVER_ATTEMPT"] == "1":
+    try:
+        open("../other/file", "w")
+    except PermissionError as error:
+        says("open ../other/file: " + error.strerror)
+    open("made", "w").write("x")
+    wrote = ask("fs/write_text_file", path=here + "/../other/file", content="x")
+    note("error" in wrote)
+    end(prompt, "refusal")
+end(prompt)
+"#,
+    );
+    for folder in ["tmp", "other"] {
+        std::fs::create_dir(env.root().join(folder)).expect("a folder");
+    }
+    for file in ["heard", "noted"] {
+        std::fs::write(env.root().join(file), "").expect("a file");
+    }
+    let root = env.root().display().to_string();
+    env.set("TMPDIR", &format!("{root}/tmp"));
+    env.write(
+        "../home/.config/recover/config.toml",
+        format!("[run]\nconfine_write = [\"{root}/heard\", \"{root}/noted\"]\n"),
+    );
+    let probe = ["run", "--run", "probe", "--confine", "--", "true"];
+    if env.recover(&probe).code == 13 {
+        return;
+    }
+    let document = run(&env, 0, &["--confine", "--attempts", "2"]);
+    let attempts = &document["iterations"][0]["attempts"];
+    assert!(
+        attempts[0]["conditions"].to_string().contains("confined"),
+        "{attempts:#}"
+    );
+    assert!(!env.exists("../other/file") && env.exists("../other"));
+    assert_eq!(lines(&env, "../noted"), [json!([true])]);
+    let prompt = lines(&env, "../heard")
+        .iter()
+        .map(Value::to_string)
+        .rfind(|line| line.contains("session/prompt"));
+    assert!(prompt.is_some_and(|prompt| prompt.contains("Writes Were Refused")));
+}
+
 #[test]
 fn what_is_not_offered_or_is_about_no_session_is_refused() {
     let env = agent(
