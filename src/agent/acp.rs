@@ -136,9 +136,18 @@ pub(super) fn piece(record: &Value) -> Option<&str> {
     text_at(update, "/content/text").filter(|_| what == "agent_message_chunk")
 }
 
-/// Whether a piece is no word of the model: Copilot CLI says so what it does itself, and what went wrong.
+/// Whether a piece is no word of the model: Copilot CLI and the adapter of Codex say so what they do themselves, and what went
+/// wrong.
 pub(super) fn is_note(piece: &str) -> bool {
-    piece.starts_with("Info: ") || piece.starts_with(ERROR)
+    piece.starts_with("Info: ") || piece.starts_with("Warning: ") || piece.starts_with(ERROR)
+}
+
+/// Whether the adapter of Codex says that the model's turn has failed: the next piece says why. `None` where a record says
+/// nothing of that.
+pub(super) fn has_failed(record: &Value) -> Option<bool> {
+    let (_, update) = update(record)?;
+    let status = text_at(update, "/_meta/codex/threadStatus/type")?;
+    Some(status == "systemError")
 }
 
 /// What such a piece begins with that says what went wrong.
@@ -224,8 +233,8 @@ fn message_of(said: &Value) -> String {
 pub(super) fn read(stdout: &[u8]) -> AgentRecord {
     let mut record = AgentRecord::new(AgentKind::Acp);
     let mut is_open = false;
-    let mut is_copilot = false;
-    // What it says last, where that is a note of its own.
+    let (mut has_notes, mut is_failing) = (false, false);
+    // What it says last, where that says what went wrong.
     let mut note = None;
     for (line, object) in objects(stdout) {
         if object.get("jsonrpc").is_none() {
@@ -237,26 +246,30 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
         }
         record.cost_usd = cost_of(&object).or(record.cost_usd);
         is_open |= opens(&object);
-        is_copilot |= text_at(&object, "/result/agentInfo/name") == Some("Copilot");
+        has_notes |= text_at(&object, "/result/agentInfo/name")
+            .is_some_and(|name| name == "Copilot" || name.ends_with("codex-acp"));
+        is_failing = has_failed(&object).unwrap_or(is_failing);
         match answers(&object) {
             Some(PROMPT) if !is_open => {}
             Some(number) => ended(&mut record, number, &object, line),
             None if is_open => {
-                let own = piece(&object).filter(|piece| is_copilot && is_note(piece));
+                let own = piece(&object).filter(|piece| is_failing || has_notes && is_note(piece));
                 if own.is_none() {
                     said(&mut record, &object);
                 }
                 if piece(&object).is_some() {
-                    note = own.map(|own| (own.to_owned(), line));
+                    let failed = own.filter(|own| is_failing || own.starts_with(ERROR));
+                    note = failed.map(|failed| (failed.to_owned(), line));
                 }
             }
             None => {}
         }
     }
     // It ends its turn as if all were well.
-    if let Some((note, line)) = note.filter(|(note, _)| note.starts_with(ERROR)) {
+    if let Some((note, line)) = note.filter(|_| record.final_error.is_none()) {
+        let message = note.strip_prefix(ERROR).unwrap_or(&note).trim_end();
         record.is_success = false;
-        record.final_error = Some(error(&note[ERROR.len()..], None, None, line));
+        record.final_error = Some(error(message, None, None, line));
     }
     record
 }
@@ -287,11 +300,13 @@ fn ended(record: &mut AgentRecord, number: u64, object: &Value, line: u64) {
 
 /// What a prompt used, where its answer says.
 fn tokens(result: &Value) -> Option<Tokens> {
-    if let Some(quota) = result.pointer("/_meta/quota/token_count") {
+    let used = result.get("usage").or(result.pointer("/_meta/usage"));
+    used.and_then(counted).or_else(|| {
+        let quota = result.pointer("/_meta/quota/token_count")?;
+        quota.get("input_tokens")?;
         let (input, output) = (count(quota, "input_tokens"), count(quota, "output_tokens"));
-        return Some(Tokens::new(input, output, 0, 0));
-    }
-    counted(result.get("usage").or(result.pointer("/_meta/usage"))?)
+        Some(Tokens::new(input, output, 0, 0))
+    })
 }
 
 fn counted(used: &Value) -> Option<Tokens> {
@@ -338,7 +353,7 @@ mod tests {
 
     use super::*;
 
-    /// What programs said, shortened: Gemini CLI 0.61, Qwen Code 0.24, Copilot CLI 1.0, opencode 1.18.
+    /// What programs said, shortened: Gemini CLI 0.61, Qwen Code 0.24, Copilot CLI 1.0, opencode 1.18, codex-acp 2.6.
     const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}"#;
     const OPENED: &str = r#"{"jsonrpc":"2.0","id":2,"result":{"sessionId":"ses_dd5e"}}"#;
 
@@ -354,8 +369,10 @@ mod tests {
         let opencode = r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn","usage":{"inputTokens":25,"outputTokens":7,"totalTokens":37,"cachedReadTokens":5},"_meta":{}}}"#;
         let answer = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"f540","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""},"_meta":{"usage":{"inputTokens":30,"outputTokens":7,"totalTokens":37,"thoughtTokens":0,"cachedReadTokens":5},"durationMs":61}}}}"#;
         let qwen = r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn","_meta":{"qwen.branchPoint":{}}}}"#;
+        let codex = r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn","usage":{"totalTokens":111,"inputTokens":75,"cachedReadTokens":15,"cachedWriteTokens":0,"outputTokens":21,"thoughtTokens":0},"_meta":{"quota":{"token_count":{"totalTokens":111,"inputTokens":75}}}}}"#;
         for (lines, used) in [
             (vec![gemini], Tokens::new(90, 21, 0, 0)),
+            (vec![codex], Tokens::new(75, 21, 15, 0)),
             (vec![copilot], Tokens::new(75, 21, 15, 0)),
             (vec![opencode], Tokens::new(25, 7, 5, 0)),
             (vec![answer, answer, qwen], Tokens::new(50, 14, 10, 0)),
@@ -410,6 +427,38 @@ mod tests {
         assert!(cancelled.interrupted && !cancelled.is_success);
         let early = read(br#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}"#);
         assert!(!early.is_success, "nothing was asked yet");
+    }
+
+    /// codex-acp 2.6: it ends its turn as if all were well.
+    #[test]
+    fn a_turn_that_failed_is_no_success() {
+        let update = |update: Value| {
+            json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "ses_dd5e", "update": update}})
+                .to_string()
+        };
+        let status = |kind: &str| {
+            update(
+                json!({"sessionUpdate": "session_info_update", "_meta": {"codex": {"threadStatus": {"type": kind}}}}),
+            )
+        };
+        let says = |text: &str| {
+            update(
+                json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}),
+            )
+        };
+        let limit = "exceeded retry limit, last status: 429 Too Many Requests\n\n";
+        let end = r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn","usage":null,"_meta":{"quota":{"token_count":null}}}}"#;
+        let (active, failed, said) = (status("active"), status("systemError"), says(limit));
+        let one = record(&[&active, &failed, &said, end]);
+        let error = one.final_error.expect("an error");
+        assert_eq!((error.message.as_str(), error.line), (limit.trim_end(), 5));
+        assert!(!one.is_success && !one.answered && one.tokens.is_none());
+        let refused = r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32000,"message":"Authentication required"}}"#;
+        let login = record(&[&says("Warning: unknown"), &failed, refused]);
+        let login = login.final_error.expect("an error");
+        assert_eq!(login.message, "Authentication required");
+        let other = record(&[&failed, &said, &active, &says("Done."), end]);
+        assert!(other.is_success && other.answered && other.final_error.is_none());
     }
 
     #[test]

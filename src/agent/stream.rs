@@ -49,6 +49,8 @@ pub struct Stream {
     is_open: bool,
     /// What comes is new, and not what was said in a session before.
     is_new: bool,
+    /// The model's turn has failed: what comes is not its answer.
+    is_failing: bool,
     /// The call of a tool that was shown last, where several records are about one.
     call: Option<String>,
     observer: Option<Observer>,
@@ -67,6 +69,7 @@ impl Stream {
             unknown: 0,
             is_open: false,
             is_new: kind != Some(AgentKind::Acp),
+            is_failing: false,
             call: None,
             observer: None,
         }
@@ -153,8 +156,9 @@ impl Stream {
         if !self.is_new && acp::is_update(&record) {
             return;
         }
+        self.is_failing = acp::has_failed(&record).unwrap_or(self.is_failing);
         // An error of the API is given in the place of an answer, too.
-        if is_answer(kind, &record) && record.get("error").is_none() {
+        if is_answer(kind, &record) && record.get("error").is_none() && !self.is_failing {
             self.answers += 1;
         }
         if let Some(observer) = &mut self.observer {

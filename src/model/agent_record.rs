@@ -54,7 +54,7 @@ impl AgentKind {
     pub fn from_name(name: &str) -> Option<Self> {
         let base = name.rsplit(['/', '\\']).next().unwrap_or(name);
         match base.to_ascii_lowercase().as_str() {
-            "claude" | "claude-code" | "claude-code-acp" => Some(Self::Claude),
+            "claude" | "claude-code" | "claude-agent-acp" | "claude-code-acp" => Some(Self::Claude),
             "codex" | "codex-acp" => Some(Self::Codex),
             "gemini" | "gemini-cli" => Some(Self::Gemini),
             "qwen" | "qwen-code" => Some(Self::Qwen),

@@ -2,7 +2,11 @@
 
 use serde_json::Value;
 
-use crate::agents::{Place, Start, causes, each, row};
+use recover::testing::model::AgentKind;
+
+use crate::agents::{
+    Agent as _, Place, Start, causes, each, failed_check, refused_login, refused_then_resumed, row,
+};
 use crate::others::OTHERS;
 use crate::stub::Answer;
 
@@ -17,10 +21,24 @@ fn checkpoints(place: &Place) -> Vec<(String, String)> {
         .collect()
 }
 
+/// Those that speak the protocol by an adapter.
+const ADAPTED: [AgentKind; 2] = [AgentKind::Claude, AgentKind::Codex];
+
+#[test]
+fn adapters_end_as_their_agents_do() {
+    each(&ADAPTED, &[Start::Acp], |agent, folder, start| {
+        refused_login(agent, folder, start);
+        failed_check(agent, folder, start);
+        let throttled = ("throttled", agent.throttled(), "RATE_LIMITED");
+        refused_then_resumed(agent, folder, start, throttled);
+    });
+}
+
 /// An edit, a new file and a deletion: a checkpoint before each, without any hook.
 #[test]
 fn a_checkpoint_comes_before_edits_and_deletions_without_a_hook() {
-    each(&OTHERS, &[Start::Acp], |agent, folder, start| {
+    let all = [&OTHERS[..], &ADAPTED].concat();
+    each(&all, &[Start::Acp], |agent, folder, start| {
         let place = Place::new(agent, folder, |env| {
             let path = |name: &str| env.work().join(name).display().to_string();
             vec![

@@ -489,6 +489,21 @@ impl Place {
     }
 }
 
+/// Whether it speaks the Agent Client Protocol, by an adapter that has to be installed, too.
+fn speaks_acp(agent: AgentKind, folder: &Path) -> bool {
+    let adapter = match agent {
+        AgentKind::Aider => return false,
+        AgentKind::Claude => "claude-agent-acp",
+        AgentKind::Codex => "codex-acp",
+        _ => return true,
+    };
+    let is_there = folder.join(adapter).exists();
+    if !is_there {
+        eprintln!("skipped: {adapter} is not installed (RECOVER_AGENTS)");
+    }
+    is_there
+}
+
 /// The agent, driven by the Agent Client Protocol.
 fn acp_name(agent: AgentKind) -> &'static str {
     match agent {
@@ -496,6 +511,8 @@ fn acp_name(agent: AgentKind) -> &'static str {
         AgentKind::Opencode => "acp:opencode",
         AgentKind::Qwen => "acp:qwen",
         AgentKind::Copilot => "acp:copilot",
+        AgentKind::Claude => "acp:claude",
+        AgentKind::Codex => "acp:codex",
         other => panic!("{other:?} has no adapter here"),
     }
 }
@@ -565,7 +582,7 @@ pub fn each(
                         continue;
                     };
                     let speaks =
-                        |start: &&Start| **start != Start::Acp || agent != AgentKind::Aider;
+                        |start: &&Start| **start != Start::Acp || speaks_acp(agent, &folder);
                     for start in starts.iter().filter(speaks) {
                         judge(agent, &folder, *start);
                     }

@@ -111,6 +111,10 @@ impl Asked {
         if self.body["system"].is_array() && self.tools().is_empty() {
             return true;
         }
+        // It asks what is left of a limit, or how long a text is.
+        if self.body["max_tokens"] == 1 {
+            return true;
+        }
         let system = self
             .turns()
             .find(|turn| turn["role"] == "system")
