@@ -296,7 +296,7 @@ fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
         Ok(None) => {
             let text = "Nothing has been recorded here yet. To begin:\n\n  \
                         recover run --feedback test='make test' -- CMD   supervise a command\n  \
-                        recover checkpoint create                        keep the work tree as it is\n  \
+                        recover checkpoint create                        save the work tree in a checkpoint\n  \
                         recover init                                     write a configuration\n  \
                         recover --help                                   everything else\n";
             ui.answer("recover", Reply::new(NothingReply { run: () }, text))

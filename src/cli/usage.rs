@@ -141,7 +141,7 @@ const OTHER_NAMES: [(&[&str], &[&str], &str); 12] = [
     (
         &["-i", "--loop", "--loops", "--repeat", "--times"],
         &["run", "resume"],
-        "'--iterations N' does one thing after another, '--attempts N' one thing until it passes",
+        "'--iterations N' makes N rounds of work, '--attempts N' tries each until it passes",
     ),
     (
         &["--fix"],
@@ -163,7 +163,7 @@ const OTHER_NAMES: [(&[&str], &[&str], &str); 12] = [
     (
         &["--hard", "--soft", "--mixed"],
         &[],
-        "leave it out: files, index and the run's own commits go back together, and recover undo brings them back",
+        "leave it out: files, index and the run's own commits are restored together, and recover undo reverts that",
     ),
 ];
 
@@ -308,13 +308,13 @@ fn meant(args: &[OsString], error: &clap::Error) -> Option<String> {
     if ["undo", "redo"].contains(&command.as_str()) {
         return Some(format!(
             "'recover {command}' is about the last operation here; 'recover rollback --to @N' goes to a checkpoint, \
-             'recover discard RUN' takes a whole run back"
+             'recover discard RUN' reverts a whole run"
         ));
     }
     if command == "rollback" && is_number && args[at - 1] == "iteration" {
         let own = &args[1..at - 1];
         return Some(format!(
-            "to after iteration {word}: {}; '--iteration {word}' is to before it",
+            "to after iteration {word}: {}; '--iteration {word}' restores the state before it",
             line(own, &[&format!("iteration:{word}")])
         ));
     }

@@ -259,7 +259,8 @@ fn locks(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
 
 fn stale_locks(repo: &Repo, report: &mut Report) -> Result<()> {
     for lock in repo.left_over_locks()? {
-        let message = "git's lock was left by a recover that ended before its time: git does not work until it is gone";
+        let message = "stale lock of git's, left by a recover process that was killed: git commands fail until it is \
+        removed";
         report.error("stale_lock", lock, message, true);
     }
     Ok(())

@@ -121,8 +121,9 @@ pub(crate) fn forget(context: &Context, chosen: Option<&Chosen>) -> Result<Forgo
             ),
             None => "every trace of recover in this repository".to_owned(),
         };
-        let message =
-            format!("this would remove {what} for good, which cannot be undone: --yes does it");
+        let message = format!(
+            "this would remove {what} for good, which cannot be undone: pass --yes to continue"
+        );
         return Err(
             Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--dry-run"]))
         );

@@ -101,7 +101,7 @@ pub(crate) fn find(context: &Context, wanted: &str) -> Result<Vault> {
         1 => return Ok(found.remove(0)),
         0 => (
             ErrorKind::VaultNotFound,
-            "no vault has this id or is of a project in",
+            "there is no vault with this id or of a project in",
         ),
         _ => (
             ErrorKind::Ambiguous,
@@ -124,7 +124,7 @@ pub(crate) fn forget(context: &Context, wanted: &str) -> Result<PathBuf> {
     }
     if !context.says_yes() {
         let message = format!(
-            "this would remove the copy of {} for good, which cannot be undone: --yes does it",
+            "this would remove the copy of {} for good, which cannot be undone: pass --yes to continue",
             vault.about.path
         );
         return Err(
@@ -331,7 +331,7 @@ pub(crate) fn restore_project(
 fn refuse_used(vault: &Vault, into: &Path, git_dir: &Path) -> Result<()> {
     if !vault.about.complete {
         let message = format!(
-            "the copy of {} is not complete: it was never written whole, and nothing comes back from it",
+            "the vault of {} is incomplete: its first copy never finished, so nothing can be restored from it",
             vault.about.path
         );
         let hint = Hint::recover(["restore-project"]);

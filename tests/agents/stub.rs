@@ -111,8 +111,9 @@ impl Asked {
         if self.body["system"].is_array() && self.tools().is_empty() {
             return true;
         }
-        // It asks what is left of a limit, or how long a text is.
-        if self.body["max_tokens"] == 1 {
+        // It asks what is left of a limit, or how long a text is; or what a person may want next.
+        let last = self.user_texts().pop().unwrap_or_default();
+        if self.body["max_tokens"] == 1 || last.starts_with("[SUGGESTION MODE") {
             return true;
         }
         let system = self

@@ -65,12 +65,12 @@ const ALL: &[(&str, &[Example])] = examples! {
         "recover redo --dry-run" => "show what that would change",
     }
     "checkpoint" {
-        "recover checkpoint create -m \"before the refactoring\"" => "keep the work tree as it is",
+        "recover checkpoint create -m \"before the refactoring\"" => "save the work tree in a checkpoint",
         "recover checkpoint list" => "what there is to go back to",
         "recover checkpoint diff good" => "what changed since the last good one",
     }
     "checkpoint create" {
-        "recover checkpoint create -m \"before the refactoring\"" => "keep the work tree as it is",
+        "recover checkpoint create -m \"before the refactoring\"" => "save the work tree in a checkpoint",
         "recover checkpoint create --if-changed --trigger before_edit"
             => "from a script, before each edit",
         "recover checkpoint create --stage after_lane_tests --status complete --lane api"

@@ -37,7 +37,7 @@ pub(crate) struct RetryStatusArgs {
 
 /// Show the state of the run and what you can do next.
 ///
-/// What became of it, what it changed, what is to look at, what it took, and the commands that keep, fix and discard it. With
+/// The result, the changes, what to look at, time and cost, and the commands that keep, fix and discard it. With
 /// --verbose all that is known: attempts, checkpoints, budgets, the failure, and every way to go on. The run is that of --run or
 /// of a series, else the one at work in this work tree, else its latest; in a work tree without one the latest of another, as
 /// recover alone shows it.
@@ -53,7 +53,7 @@ pub(crate) struct StatusArgs {
 
 /// Show the event log.
 ///
-/// Of all runs, and what belongs to none; with RUN of one.
+/// The events of all runs, or of RUN only.
 #[derive(Args, Debug, Default)]
 pub(crate) struct LogArgs {
     #[command(flatten)]
@@ -184,7 +184,7 @@ pub(crate) struct ClassifyArgs {
     pub explain: bool,
 }
 
-/// Print what enables completion in a shell.
+/// Print a shell's completion script.
 #[derive(Args, Debug)]
 pub(crate) struct CompletionsArgs {
     /// Shell to configure

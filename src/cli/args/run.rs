@@ -47,14 +47,14 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub timeout: Option<Duration>,
 
-    /// End an attempt that stalls for so long, such as 20m
+    /// End an attempt that is idle for DUR, such as 20m
     ///
-    /// One without output, processor time, changed files and, as far as the agent's records show, a tool at work; 0 for never.
+    /// Without output, CPU time, changed files and, as far as the agent's records show, a running tool; 0 for never.
     /// It is tried once more for free, in the agent's session; from the second time on it counts [default: 1h for agents].
     #[arg(long, hide_short_help = true, value_name = "DUR", value_parser = duration)]
     pub idle: Option<Duration>,
 
-    /// End an attempt whose agent makes the same tool call so often
+    /// End an attempt after N identical tool calls
     ///
     /// In a row, with the same result, each within 10 s of the one before; 0 for never [default: 12].
     #[arg(long, hide_short_help = true, value_name = "N", value_parser = number::<0>, allow_negative_numbers = true)]
@@ -104,7 +104,7 @@ pub(crate) struct RunArgs {
     #[arg(long, hide = true, value_name = "ID", requires = "tasks")]
     pub only: Vec<String>,
 
-    /// Begin no other task with less of the account's limit left
+    /// Begin no task once less than PERCENT of the account's limit is left
     ///
     /// In percent of the tightest limit, as far as the agent's records say it (Claude Code's do as it gets tight): exits with 6,
     /// and resume goes on after the reset.

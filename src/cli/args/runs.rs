@@ -11,7 +11,7 @@ use super::{RunName, lines, name, size};
 
 /// List the runs, newest first.
 ///
-/// How each ended, what was done, and what it takes. * marks the default run of commands that name none.
+/// The status of each, its iterations and attempts, cost and disk use. * marks the default run of commands that name none.
 #[derive(Args, Debug)]
 pub(crate) struct RunsArgs {
     /// Also list runs that are closed or accepted
@@ -29,7 +29,7 @@ pub(crate) struct RunsArgs {
 
 /// Close runs that you are done with.
 ///
-/// No command is about them any more unless it names them. An open manual fix is aborted. Files stay as they are, and so do good checkpoints; recover resume RUN opens the run
+/// Other commands then ignore them unless they are named. An open manual fix is aborted. Files stay as they are, and so do good checkpoints; recover resume RUN opens the run
 /// again. The default is the run marked * in recover runs.
 #[derive(Args, Debug)]
 pub(crate) struct CloseArgs {
@@ -115,7 +115,7 @@ pub(crate) enum ServiceCommand {
     /// Install it.
     ///
     /// Installing twice changes nothing. A file of yours in its place, and units or lines that you have edited, are left alone.
-    /// With systemd it begins when you log in and ends when you log out, unless loginctl enable-linger was called once.
+    /// With systemd it starts when you log in and stops when you log out, unless loginctl enable-linger was called once.
     Install,
     /// Remove it, and nothing else.
     ///

@@ -108,7 +108,7 @@ pub(super) fn sync(context: &Context, args: &SyncArgs) -> Result<Reply> {
     }
     if synced.written.is_empty() {
         text.push_str(&format!(
-            "{} views are as the ledger has them.\n",
+            "{} exported files are up to date.\n",
             synced.unchanged.len()
         ));
     }

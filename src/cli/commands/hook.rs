@@ -64,7 +64,7 @@ pub(super) fn execute(context: &Context, args: &HookArgs, ui: &Ui) -> Result<Rep
         }
         HookCommand::Run(_) => Err(Error::new(
             ErrorKind::Usage,
-            "hook run is started by itself",
+            "hook run is started by agents and git, and needs no such call",
         )),
     }
 }
@@ -153,7 +153,7 @@ fn changed(context: &Context, changes: &hook::install::Changes) -> Reply {
         text.push_str(&format!("{path}: {would}{}\n", file.change));
     }
     if text.is_empty() {
-        text.push_str("It is nowhere here.\n");
+        text.push_str("Not installed here.\n");
     }
     for note in &changes.notes {
         text.push_str(&format!("note: {}\n", escape(note)));

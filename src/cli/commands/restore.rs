@@ -140,7 +140,7 @@ fn asking(
     context.require_something()?;
     let restored = match restore(context) {
         Err(error) if error.kind == ErrorKind::ConfirmationNeeded && ui.interactive => {
-            let shown = error.message.trim_end_matches("; --yes goes on");
+            let shown = error.message.trim_end_matches("; pass --yes to continue");
             require_yes(context, ui, shown, "Go on?")?;
             restore(context)?
         }

@@ -62,7 +62,7 @@ fn status_text(status: &resume::service::Status) -> String {
         text.push_str(&format!("  {path}: {}\n", file.state));
     }
     if status.lingering == Some(false) {
-        text.push_str("without lingering: it begins when you log in (loginctl enable-linger)\n");
+        text.push_str("without lingering: it starts when you log in (loginctl enable-linger)\n");
     }
     text
 }

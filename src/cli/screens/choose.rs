@@ -408,7 +408,7 @@ fn keys(all: &[char], another: bool) -> &[char] {
 fn settle(talk: &Talk<'_>, how: How, error: &Error, another: bool) -> Result<Option<How>> {
     let back = if another { "b another one, " } else { "" };
     talk.say("");
-    talk.ask(&format!("Not as it is: {}", error.message));
+    talk.ask(&format!("This needs a decision: {}", error.message));
     for reason in error.paths.iter().take(NAMED) {
         talk.say(&format!(
             "  {}: {}",

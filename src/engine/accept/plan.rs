@@ -133,8 +133,8 @@ pub(super) fn plan<'a>(
         fold(context, head, begun, &own)?
     };
     if repo.on_remote_tracking(&folded)? && planned.new_branch.is_none() {
-        let message = "the run's own commits are on a remote-tracking branch: they are not folded; --per-iteration leaves \
-                       them, --branch begins another branch";
+        let message = "the run's own commits were pushed and are not squashed: --per-iteration leaves them as they \
+        are, --branch begins another branch";
         return Err(
             Error::new(ErrorKind::HeadMoved, message).hint(context.rerun(&["--per-iteration"]))
         );
@@ -430,8 +430,8 @@ fn edited(
     if undone.is_empty() {
         return edited(&all - &by_hand, by_hand);
     }
-    let message = "these files were committed since the last good checkpoint, and edited after that: take them back to \
-                   the checkpoint, accept, and recover undo brings back what they are now";
+    let message = "these files were committed after the last good checkpoint and edited again: restore them to it, \
+    accept, then get your edits back with recover undo";
     let back = Hint::recover(words_back("good", &undone))
         .args(["--edits", "discard"])
         .run(&run.key);

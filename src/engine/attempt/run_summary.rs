@@ -112,7 +112,7 @@ fn name_work(context: &Context, run: &Run, given_up: &mut ToLookAt) {
     given_up.text = Advice::with(
         format!("{}; ", given_up.text),
         show,
-        " shows its work, checkpoint restore brings it back",
+        " shows its changes, checkpoint restore brings them back",
     );
 }
 
@@ -587,7 +587,7 @@ fn first_seen(context: &Context, decided_at: Timestamp, now: Timestamp) -> Times
         return *at;
     }
     tracing::warn!(
-        "the clock was set back: what was decided at {decided_at} is waited for from now on"
+        "the clock was set back: the wait that was decided at {decided_at} starts over now"
     );
     seen.retain(|decided, _| *decided > now);
     seen.insert(decided_at, now);

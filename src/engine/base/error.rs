@@ -299,7 +299,8 @@ impl From<StoreError> for Error {
             ),
             StoreError::Foreign { ref dir, .. } => {
                 let message = format!(
-                    "{message}: it is only read; take it over, or record elsewhere with --state-dir (what is in {} stays)",
+                    "{message}: it is read-only until you adopt it; or use another --state-dir ({} is left \
+                    unchanged)",
                     dir.display()
                 );
                 Self::new(ErrorKind::ForeignState, message)
@@ -339,7 +340,7 @@ impl From<SelectionError> for Error {
             }
             SelectionError::NotFound { selector, .. } if selector == "HEAD" => {
                 let ours =
-                    "that is git's; latest is the newest one, initial what the run began with";
+                    "which is a name of git's; use latest, or initial for the start of the run";
                 (none, format!("No checkpoint available: {error}, {ours}"))
             }
             _ => (none, format!("No checkpoint available: {error}")),

@@ -360,10 +360,10 @@ pub(super) fn of_settings(
         let has_comments =
             || !reads_comments(agent) && serde_json::from_str::<Value>(text).is_err();
         match serde_json::from_str::<Value>(&plain(text)) {
-            Err(error) => return Err(refused(&format!("it is no JSON ({error})"))),
+            Err(error) => return Err(refused(&format!("it is not valid JSON ({error})"))),
             Ok(_) if has_comments() => {
                 return Err(refused(&format!(
-                    "it is no JSON, for {} reads no comments",
+                    "it is not valid JSON: {} allows no comments",
                     agent.as_str()
                 )));
             }

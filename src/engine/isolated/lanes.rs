@@ -100,7 +100,7 @@ pub(crate) fn drive(
     if !left.is_empty() {
         let ids: Vec<&str> = left.iter().map(|task| task.id.as_str()).collect();
         context.warn(format!(
-            "left for another run: '{}': no lane is through that has all that it needs",
+            "not run: '{}': no lane has done all the tasks that it needs",
             ids.join("', '")
         ));
     }

@@ -388,7 +388,7 @@ pub(crate) fn tidy(context: &Context, key: &RunKey) {
     let folder = run.worktree.path();
     match remove(context, &run, &isolated) {
         Ok(None) => context.note(format!(
-            "the work tree {} is removed: all in it but what git ignores is in a checkpoint of run {}",
+            "removed the work tree {}: everything in it but ignored files is in a checkpoint of run {}",
             folder.display(),
             run.key
         )),

@@ -95,8 +95,8 @@ pub(crate) fn refuse_fork(context: &Context) -> Result<()> {
         return Ok(());
     };
     let message = format!(
-        "this job works on a pull request from {from}: from there nothing is sent to a remote, and no run is resumed, as \
-         others decide what runs in it. Without --remote the run stays on this machine"
+        "this job runs the code of a pull request from {from}: nothing is sent to a remote and no run is resumed, as \
+        others decide what runs here. Without --remote the run stays on this machine"
     );
     Err(Error::new(ErrorKind::RemoteRefused, message))
 }
@@ -114,8 +114,8 @@ pub(crate) fn require_consent(context: &Context, remote: &Remote) -> Result<()> 
     let is_public = remote
         .is_public(&Limits::new(GLANCE, &stopped))?
         .unwrap_or(false);
-    let public = "anybody can read it without a password, so what is sent there is public. A repository of its own with rights \
-                  of its own is the place for this";
+    let public = "anybody can read it without a password, so everything sent there is public: use a private \
+    repository of its own";
     if context.says_yes() {
         if is_public {
             context.warn(format!(

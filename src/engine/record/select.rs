@@ -151,22 +151,18 @@ pub(crate) fn require<'a>(context: &Context, state: &'a State) -> Result<&'a Run
                 "nothing has been recorded yet; recover run begins one".to_owned(),
                 Hint::recover(["run", "--help"]),
             ),
-            Some(run) => (
-                format!(
-                    "{}, the latest one here, {}",
-                    run.key,
-                    ended_by(context, state, run)
-                ),
-                Hint::recover(["resume", run.key.run_id.as_str()]),
-            ),
+            Some(run) => {
+                let (ended, hint) = ended_by(context, state, run);
+                (format!("{}, the latest one here, {ended}", run.key), hint)
+            }
             None => ("none in this work tree".to_owned(), Hint::recover(["log"])),
         };
         Error::new(ErrorKind::RunNotFound, format!("no run: {known}")).hint(hint)
     })
 }
 
-/// How a run was closed, and what resumes it.
-fn ended_by(context: &Context, state: &State, run: &Run) -> String {
+/// How a run was closed, and the command that opens it again.
+fn ended_by(context: &Context, state: &State, run: &Run) -> (String, Hint) {
     let here = state.worktrees.get(&context.worktree_id());
     let last = here.and_then(|known| known.undo.last());
     let is_discarded = last.is_some_and(|last| {
@@ -174,9 +170,12 @@ fn ended_by(context: &Context, state: &State, run: &Run) -> String {
     });
     let id = &run.key.run_id;
     if is_discarded {
-        format!("was discarded: recover undo brings it back, recover resume {id} begins it again")
+        let how =
+            format!("was discarded: recover undo restores it, recover resume {id} begins it again");
+        (how, Hint::recover(["undo"]))
     } else {
-        format!("is closed: recover resume {id} reopens it")
+        let how = format!("is closed: recover resume {id} reopens it");
+        (how, Hint::recover(["resume", id.as_str()]))
     }
 }
 

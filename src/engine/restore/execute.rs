@@ -383,7 +383,7 @@ fn give_back_left(context: &Context, repo: &Repo) -> Result<Option<String>> {
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     let was_left = Loan::give_back_left(repo, &lock)?;
     Ok(was_left.then(|| {
-        "a capture was interrupted: permissions that it had lent were given back".to_owned()
+        "a capture was interrupted: the permissions that it had changed were restored".to_owned()
     }))
 }
 
@@ -458,7 +458,7 @@ impl Interruption {
     fn tell_finished(&self, context: &Context, kind: OperationKind) {
         if let Some(signal) = self.shield.pending() {
             let (name, done, back) = (signal.name(), kind.as_str(), kind.taken_back_by());
-            tracing::error!("{name}: the {done} was finished first; recover {back} takes it back");
+            tracing::error!("{name}: the {done} was finished first; recover {back} reverts it");
             context.progress.stop_late(signal);
         }
     }

@@ -153,7 +153,7 @@ impl LastWritten {
 
 /// A path counts as edited of which a damaged checkpoint does not say whether it is.
 fn uncertain() -> (Baseline, Option<String>) {
-    let why = "changed, by whom a damaged checkpoint does not say";
+    let why = "changed, and as a checkpoint is damaged it is not known by whom";
     (Baseline::Another, Some(why.to_owned()))
 }
 

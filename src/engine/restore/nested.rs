@@ -205,7 +205,7 @@ impl Finder<'_> {
                 return Ok(());
             }
             let why = format!(
-                "it is not there any more, and with it went its part of the checkpoint ({commit})"
+                "the repository was deleted, and its part of the checkpoint ({commit}) with it"
             );
             self.leave(path, &why);
             return Ok(());

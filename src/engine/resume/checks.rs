@@ -65,8 +65,8 @@ pub(super) fn validate(
     // It has its own, whatever the file says now.
     let configured = run.spec.configured.as_ref();
     if configured.is_some_and(|own| *own != configured_checks(context)) {
-        let message = "the checks of the configuration are not those that the run began with, which it keeps; resume \
-                       --feedback NAME=CMD gives it others";
+        let message = "the configured checks have changed; this run goes on with those it began with (resume \
+        --feedback NAME=CMD replaces them)";
         checks.push(Check::new("configuration", false, message));
     }
     let missing = missing_checks(context, run);
@@ -204,7 +204,7 @@ pub(super) fn refuse(
 ) -> Result<()> {
     if run.spec.tasks.is_some() && request.terms.iterations.is_some() {
         let message = format!(
-            "the iterations of run {} are the tasks of its list: add tasks to that",
+            "run {} has one iteration for each task: add tasks to its file instead",
             run.key
         );
         let hint = Hint::recover(["status"]).run(&run.key);
@@ -312,7 +312,7 @@ fn reachable(state: &State, run: &Run, request: &ResumeRequest, from: u32) -> Re
         () if from > farthest => (
             farthest,
             format!(
-                "{} iterations would be left behind, {MOST_LEFT_BEHIND} are the most",
+                "this would skip {} iterations, and at most {MOST_LEFT_BEHIND} can be skipped",
                 from - run.current_iteration
             ),
         ),

@@ -385,7 +385,10 @@ fn take_up(
 fn validated(context: &Context, state: &State, run: &Run, request: &ResumeRequest) -> Vec<Check> {
     let checks = validate(context, state, run, request);
     for check in checks.iter().filter(|check| !check.ok) {
-        context.warn(format!("not as it was: {}: {}", check.name, check.message));
+        context.warn(format!(
+            "changed since the run stopped: {}: {}",
+            check.name, check.message
+        ));
     }
     checks
 }

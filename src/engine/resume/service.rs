@@ -191,10 +191,10 @@ impl Manager {
     fn notes(self) -> Vec<String> {
         let begins = match self {
             Self::Systemd if lingering() != Some(true) => Some(
-                "it begins when you log in, and ends, with the run that it resumed, when you log out: `loginctl enable-linger` \
-                 has it begin with the machine and go on",
+                "it starts when you log in and stops when you log out, together with the run that it resumed; \
+                `loginctl enable-linger` makes it start at boot and go on",
             ),
-            Self::Launchd => Some("it begins when you log in"),
+            Self::Launchd => Some("it starts when you log in"),
             Self::Systemd | Self::Cron => None,
         };
         let variables = match self {
@@ -218,8 +218,8 @@ impl Manager {
 /// Nothing here could start it; a file of the user's own is in the way (13).
 pub(crate) fn install(context: &Context) -> Result<Changes> {
     let Some(manager) = Manager::ALL.into_iter().find(|one| one.answers()) else {
-        let message = "nothing here starts programs for you: neither systemd's user manager (systemctl --user), nor launchd, \
-                       nor crontab answers; have this called when the machine starts";
+        let message = "no service manager answers (systemctl --user, launchd, crontab): have this command run when \
+        the machine starts";
         let call = Hint::recover(["resume", "--interrupted", "--all-repos"]);
         return Err(Error::new(ErrorKind::Failed, message).hint(call));
     };
@@ -353,7 +353,8 @@ fn start(context: &Context) -> Result<Start> {
         .any(|word| word.contains(|char: char| char.is_control() || char == '\u{fffd}'))
     {
         let message = format!(
-            "a service cannot name {program:?} or a folder of {folders:?}: it holds a character that is no text"
+            "a service cannot name {program:?} or a folder of {folders:?}: it contains a control character, or is \
+            not UTF-8"
         );
         return Err(Error::new(ErrorKind::Usage, message));
     }

@@ -138,8 +138,8 @@ pub(crate) fn discard(context: &Context, options: &Options) -> Result<Restore> {
                 ", with the edits made since"
             };
             let message = format!(
-                "discard takes run {} back ({} to write, {} to delete{edited}{}) and closes it; --yes goes on, and recover \
-                 undo reverts it",
+                "discard reverts run {} ({} to write, {} to delete{edited}{}) and closes it; pass --yes to continue, \
+                recover undo reverts that",
                 run.key,
                 count(result.written.len(), "path"),
                 count(result.deleted.len(), "path"),
@@ -174,11 +174,11 @@ pub(crate) fn settings_follow(context: &Context, done: &Restore, which: GitChang
     }
     let names = escape(&others.into_iter().collect::<Vec<_>>().join(", "));
     context.note(if context.dry_run() {
-        format!("git's settings and hooks go back as well, as far as they are recorded: {names}")
+        format!("git's settings and hooks are restored too, as far as they are recorded: {names}")
     } else {
         format!(
-            "what the run changed of git's settings and hooks stays, as it is not recorded what they were, or they were changed \
-             since: {names}; git config --edit opens the settings, hooks lie in {}",
+            "git's settings and hooks that the run changed are left as they are, because their earlier values were \
+            not recorded or they changed again since: {names}; see git config --edit, and the hooks in {}",
             context.git().map_or_else(String::new, |repo| repo.common_dir().join("hooks").display().to_string())
         )
     });
@@ -258,7 +258,7 @@ fn request(
         let others = on_request::work_since(state, context, checkpoint.seq, run);
         if !others.is_empty() {
             context.note(format!(
-                "what was done since goes back as well: {}",
+                "this also reverts later work: {}",
                 others.join(", ")
             ));
         }
@@ -281,7 +281,8 @@ pub(in crate::engine) fn tell_of_edits(
 ) -> Result<()> {
     for edits in stored::since(context, state, target)? {
         context.note(format!(
-            "{} goes back as well, which was changed from outside during the run (checkpoint @{}); to bring it in again: {}",
+            "{} is restored too, though it was changed from outside during the run (checkpoint @{}); to get that \
+            change back: {}",
             edits.names(),
             edits.checkpoint.seq,
             context.line(edits.brought_back())

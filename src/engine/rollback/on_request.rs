@@ -396,8 +396,7 @@ fn step(context: &Context, kind: OperationKind, how: &Options, of_run: bool) -> 
             let mut message = format!("nothing to {} in this work tree", kind.as_str());
             let mut hint = instead(context, state, kind);
             if kind == OperationKind::Undo && !of_runs.is_empty() && !of_run {
-                message
-                    .push_str(": what was rolled back belongs to a run, --of-run takes that back");
+                message.push_str(": a run rolled back by itself, --of-run undoes that");
                 hint = context.rerun(&["--of-run"]);
             }
             Error::new(ErrorKind::NothingToUndo, message).hint(hint)
@@ -459,7 +458,7 @@ fn confirm(
         since.is_empty(),
     ) {
         (false, true) => return Ok(()),
-        (false, false) => format!("{} goes back over work that was done since", kind.as_str()),
+        (false, false) => format!("{} would revert later work", kind.as_str()),
         (true, _) => format!(
             "the run did this by itself, the latest first: {}",
             told(of_runs)
@@ -471,7 +470,7 @@ fn confirm(
             since.join(", ")
         ));
     }
-    message.push_str("; --yes goes on");
+    message.push_str("; pass --yes to continue");
     Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"])))
 }
 
@@ -535,7 +534,7 @@ fn refuse_built_upon(context: &Context, entry: &UndoEntry) -> Result<()> {
         _ => after.short().to_owned(),
     };
     let message = format!(
-        "what accept committed ({}) {why}: it is taken back by a commit of its own",
+        "what accept committed ({}) {why}: revert it with a new commit",
         after.short()
     );
     Err(Error::new(ErrorKind::HeadMoved, message).hint(Hint::git(["revert", &range])))

@@ -74,7 +74,7 @@ fn meant(context: &Context, argv: &[String], folder: &Path) -> Option<(&'static 
             format!("{line} && CMD")
         };
         return Some((
-            "that is part of a shell, no program: sh -c runs a line",
+            "that is a shell builtin, not a program: sh -c runs a line",
             by_shell(line),
         ));
     }
@@ -87,12 +87,15 @@ fn meant(context: &Context, argv: &[String], folder: &Path) -> Option<(&'static 
     }
     if first.contains(['|', '&', ';', '<', '>', '$', '`', '*', '?', '(', '=']) {
         return Some((
-            "that is a line for a shell: sh -c runs it",
+            "that is shell syntax: sh -c runs it",
             by_shell(first.clone()),
         ));
     }
     let words = shlex::split(first)?;
-    Some(("its words are in one pair of quotes: leave them out", words))
+    Some((
+        "the whole command is one quoted word: leave out the quotes",
+        words,
+    ))
 }
 
 /// Refuses (2) a bound on cost or tokens that the command's records can never reach: it would look like one and be none.
@@ -184,8 +187,8 @@ pub(crate) fn require_checks(context: &Context, run: &Run) -> Result<()> {
         return Ok(());
     };
     let message = format!(
-        "the check '{name}' could not be started after the last attempt and still cannot: {why}; another attempt would be \
-         spent for nothing: mend it, or give another with --feedback {name}=CMD"
+        "the check '{name}' could not be started after the last attempt and still cannot: {why}; another attempt \
+        would be wasted: fix the check, or replace it with --feedback {name}=CMD"
     );
     Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["status"]).run(&run.key)))
 }

@@ -248,7 +248,7 @@ pub(super) fn leave_to_others(
         if others > 0 && budget.left <= u64::from(others) {
             let scope = budget.scope.as_str();
             let message = format!(
-                "the last attempt of the {scope} is under way in another run; once that has passed, resume continues"
+                "another run is using the last attempt of the {scope}: resume once it has ended"
             );
             return Err(Error::new(ErrorKind::Exhausted, message)
                 .hint(Hint::recover(["retry-status"]).run(&run.key)));

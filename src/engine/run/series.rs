@@ -183,9 +183,9 @@ pub(super) fn begun_meanwhile(series: &str, run: &Run) -> Error {
 fn ended_badly(series: &str, run: &Run) -> Error {
     let (key, status) = (&run.key, run_state(run));
     let message = format!(
-        "the latest run of series {series}, {key}, has not ended well ({status}), and the next one begins only once that is \
-         decided: recover resume {id} goes on with it, recover discard {id} takes it back, recover close {id} leaves the files \
-         as they are",
+        "the latest run of series {series}, {key}, did not end well ({status}); decide about it before the next one \
+        begins: recover resume {id} continues it, recover discard {id} reverts it, recover close {id} leaves the \
+        files as they are",
         id = key.run_id
     );
     Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["resume"]).run(key))

@@ -204,7 +204,8 @@ pub(super) fn follow(context: &Context, mut run: Run, by: ChangedBy) -> Result<R
     let list = spec.tasks.insert(list);
     let changes = if by == ChangedBy::Attempt {
         context.warn(format!(
-            "added to {0} during an attempt: '{names}': to review, and not run; recover resume --tasks {0} runs it",
+            "an attempt added '{names}' to {0}: not run until you have reviewed it and run recover resume --tasks \
+            {0}",
             file.display()
         ));
         list.to_review.extend(ids);

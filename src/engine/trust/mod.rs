@@ -213,8 +213,8 @@ pub(crate) fn require(context: &Context, uses: impl Fn(&str) -> bool) -> Result<
         )
     } else {
         format!(
-            "{file} would {would} is not trusted yet: {new}; nothing was started. A project's file decides only what you trust: \
-             review it and trust it, once for this repository, and again when it changes; --trust or RECOVER_TRUST=1 allow one call"
+            "{file} would {would} is not trusted yet: {new}; nothing was started. Review it, then trust it, once for \
+            this repository and again when it changes; --trust or RECOVER_TRUST=1 allow one call"
         )
     };
     // What is remembered is gone with the job's machine.

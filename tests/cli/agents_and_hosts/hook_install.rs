@@ -155,7 +155,7 @@ fn comments_and_empty_files_stay_as_they_are() {
     assert!(
         refused["error"]["message"]
             .as_str()
-            .is_some_and(|text| text.contains("reads no comments")),
+            .is_some_and(|text| text.contains("allows no comments")),
         "{refused}"
     );
     assert!(
@@ -419,7 +419,7 @@ fn the_hook_is_taken_out_of_files_that_were_changed_since() {
         refused["error"]["message"]
             .as_str()
             .expect("text")
-            .contains("no JSON"),
+            .contains("not valid JSON"),
         "{refused}"
     );
     assert_eq!(env.read(".claude/settings.json"), broken);

@@ -273,7 +273,7 @@ fn first_mistakes_lead_to_what_is_there() {
         (4, &["rollback", "--to", "1"], "is named @1"),
         (4, &["diff", "1", "2"], "diff @1 @2\n"),
         (4, &["show", "1"], "show @1\n"),
-        (4, &["show", "HEAD"], "latest is the newest"),
+        (4, &["show", "HEAD"], "use latest"),
         (2, &["drop", "a"], "'recover discard'"),
         (2, &["keep"], "'recover accept'"),
         (

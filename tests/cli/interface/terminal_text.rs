@@ -303,7 +303,7 @@ fn commands_can_be_pasted_from_a_narrow_terminal() {
         .expect("a command");
     assert_eq!(
         lines[at + 1],
-        "      keep the work tree as it is",
+        "      save the work tree in a checkpoint",
         "{lines:#?}"
     );
     assert!(lines.iter().all(|line| width(line) <= 60), "{lines:#?}");

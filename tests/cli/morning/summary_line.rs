@@ -79,7 +79,7 @@ fn the_night_is_told_in_one_line_before_all_else() {
     assert!(
         lines[4].starts_with("To look at: iteration 1 was given up: t.py::test_a; recover ")
             && lines[4].contains(" checkpoint show ckpt_")
-            && lines[4].ends_with(" brings it back"),
+            && lines[4].ends_with(" brings them back"),
         "{status}"
     );
     assert!(

@@ -715,7 +715,7 @@ fn from_iteration_is_bounded_without_a_total_too() {
         refused["error"]["message"]
             .as_str()
             .expect("a message")
-            .contains("10000 are the most"),
+            .contains("at most 10000"),
         "{refused}"
     );
     assert_eq!(lines(), before, "nothing is written");

@@ -279,10 +279,12 @@ fn edits_by_hand_meanwhile_stop_the_run_and_nothing_is_touched() {
                 .collect();
             let note = notes
                 .iter()
-                .find(|note| note.contains("a.txt goes back as well"))
+                .find(|note| note.contains("a.txt is restored too"))
                 .expect("a note");
             assert!(!env.read("a.txt").contains("hand"));
-            let (_, again) = note.split_once("bring it in again: ").expect("a command");
+            let (_, again) = note
+                .split_once("get that change back: ")
+                .expect("a command");
             env.sh(&again.replacen("recover", env!("CARGO_BIN_EXE_recover"), 1))
                 .expect(0);
             assert_eq!(
@@ -296,7 +298,7 @@ fn edits_by_hand_meanwhile_stop_the_run_and_nothing_is_touched() {
                 env.recover(&plan)
                     .expect(0)
                     .stderr
-                    .contains("a.txt goes back as well")
+                    .contains("a.txt is restored too")
             );
         }
         let status = env.json(0, &["status"]);

@@ -531,7 +531,7 @@ fn what_comes_next_is_named() {
         .to_owned();
     for words in [
         format!("checkpoint show {id} --patch"),
-        "checkpoint restore brings it back".to_owned(),
+        "checkpoint restore brings them back".to_owned(),
     ] {
         assert!(shown.contains(&words), "{words}: {shown}");
     }

@@ -429,7 +429,7 @@ fn what_is_added_to_the_list_of_a_killed_run_is_not_lost() {
     let list = "- [ ] one\n- [ ] two\n- [ ] three\n";
     env.write("TASKS.md", list);
     let resumed = env.recover(&["resume"]).expect(0);
-    let said = "added to TASKS.md during an attempt: 'three': to review, and not run; recover resume --tasks TASKS.md runs it";
+    let said = "an attempt added 'three' to TASKS.md: not run until you have reviewed it and run recover resume --tasks TASKS.md";
     assert!(resumed.stderr.contains(said), "{}", resumed.stderr);
     assert_eq!(env.read("TASKS.md"), list);
     let resumed = env.json(0, &["resume", "--tasks", "TASKS.md"]);

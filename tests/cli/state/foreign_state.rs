@@ -54,7 +54,7 @@ fn nothing_ran(env: &TestEnv) {
 }
 
 /// The warning about state that was not recorded here.
-const ELSEWHERE: &str = "came from elsewhere";
+const ELSEWHERE: &str = "was not created here";
 
 /// What comes from elsewhere is read, and the first warning says `said_first` about it; it is never added to, and nothing of it is
 /// run.
@@ -269,7 +269,7 @@ fn state_from_another_place_holds_back_and_is_taken_over_whole() {
         );
         let warned = held["warnings"].to_string();
         assert!(
-            warned.contains("came from elsewhere") && !warned.contains("doctor --rebuild"),
+            warned.contains("was not created here") && !warned.contains("doctor --rebuild"),
             "{warned}"
         );
         assert_eq!(at(0, &["status"])["run"]["run_id"], "r");

@@ -633,8 +633,9 @@ impl Context {
                 Err(Error::new(ErrorKind::SafeMode, message).hint(self.rerun(&["--dry-run"])))
             }
             SafeMode::Conservative if !self.says_yes() && !self.dry_run() => {
-                let message =
-                    format!("safe_mode = \"conservative\" asks before {what}: --yes allows it");
+                let message = format!(
+                    "safe_mode = \"conservative\" asks before {what}: pass --yes to continue"
+                );
                 Err(Error::new(ErrorKind::ConfirmationNeeded, message)
                     .hint(self.rerun(&["--dry-run"])))
             }

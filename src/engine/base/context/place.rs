@@ -371,7 +371,7 @@ impl Context {
             let back = self.line(Hint::recover(["doctor", "--repair"]));
             let on = self.line(Hint::recover(["trust", "--state"]));
             return Ok(Some(format!(
-                "{what}: `{back}` puts it back from its copy in {}, `{on}` says that this was on purpose",
+                "{what}: `{back}` restores it from its vault in {}; if it was removed on purpose, run `{on}`",
                 vault.folder().display()
             )));
         }
@@ -565,8 +565,8 @@ pub(super) fn warn_if_foreign(context: &Context) {
             context.line(Hint::recover(["trust", "--state"])),
         );
         context.warn(format!(
-            "the state in {dir} came from elsewhere ({why}): it holds back what it says, and nothing else of it counts; \
-             `{way}` takes it over"
+            "the state in {dir} was not created here ({why}): its cooldowns and attempt counts apply, nothing in it \
+            is run or changed; `{way}` adopts it"
         ));
     }
 }
