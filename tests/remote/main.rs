@@ -22,6 +22,7 @@ mod machines;
 mod many;
 mod outgoing;
 mod proxy;
+mod same_name;
 mod servers;
 mod signed;
 mod stores;

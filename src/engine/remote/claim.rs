@@ -206,11 +206,12 @@ pub(super) fn to_be_claimed(
         }
         _ => chain,
     };
-    let Some(end) = chain.end().filter(|_| !steals) else {
+    let Some(end) = chain.end() else {
         return Ok(Some(chain));
     };
-    require_unforked(there, record, latest.as_ref(), &end.commit)?;
-    if end.claim.released || record.nonce.as_ref() == Some(&end.claim.nonce) {
+    let may_fork = steals || record.nonce.is_some();
+    there.require_same(record.tip.as_ref(), latest.as_ref(), &end.commit, may_fork)?;
+    if steals || end.claim.released || record.nonce.as_ref() == Some(&end.claim.nonce) {
         return Ok(Some(chain));
     }
     Err(there.held(end.claim, Duration::ZERO).error())
@@ -231,10 +232,10 @@ fn try_claim(there: RunThere<'_>, wish: &Wish<'_>) -> Reach<Claimed> {
     {
         return set_back(&mut locked, &tip, known);
     }
-    if !wish.how.steals {
-        require_unforked(there, &locked.record, latest.as_ref(), &tip)?;
-    }
     let known = locked.record.tip.clone();
+    // Who holds a run that forked loses it to whoever holds it there.
+    let may_fork = wish.how.steals || locked.record.nonce.is_some();
+    there.require_same(known.as_ref(), latest.as_ref(), &tip, may_fork)?;
     let chain = there.verify(&tip, known.as_ref())?;
     let Some(end) = chain.end() else {
         return Err(there.away_for("nothing lies there", None));
@@ -416,36 +417,6 @@ fn set_back(locked: &mut Locked<'_>, tip: &ObjectId, known: &ObjectId) -> Reach<
     Ok(Claimed::of(locked, there.standing(tip)?.claim, sent))
 }
 
-/// Whether the server has, of the run that was seen there before, something that does not go on from there. What has another
-/// beginning is another run of that name: the first was removed.
-pub(super) fn is_forked(there: RunThere<'_>, before: &ObjectId, tip: &ObjectId) -> Result<bool> {
-    let repo = there.repo()?;
-    if before == tip || repo.is_earlier_state(before, tip)? || repo.is_earlier_state(tip, before)? {
-        return Ok(false);
-    }
-    let chain = there.read(tip, None)?;
-    chain.states.first().map_or(Ok(false), |root| {
-        Ok(repo.is_earlier_state(&root.commit, before)?)
-    })
-}
-
-/// Refuses a run that was set back on the server and went on from there on another machine, unless this clone holds it: who
-/// does loses it to whoever holds it there.
-///
-/// # Errors
-/// Damage (12).
-fn require_unforked(
-    there: RunThere<'_>,
-    record: &Record,
-    latest: Option<&ObjectId>,
-    tip: &ObjectId,
-) -> Result<()> {
-    match latest.filter(|_| record.nonce.is_none()) {
-        Some(latest) if is_forked(there, latest, tip)? => Err(forked(there)),
-        _ => Ok(()),
-    }
-}
-
 /// Refuses to send what would be put aside on the way (13): there is more of the run than this clone has.
 pub(super) fn refuse_behind(there: RunThere<'_>, ahead: u64, chain: &Chain) -> Result<()> {
     let behind: usize = chain.states.iter().map(|state| state.events.len()).sum();
@@ -459,18 +430,6 @@ pub(super) fn refuse_behind(there: RunThere<'_>, ahead: u64, chain: &Chain) -> R
         there.name()
     );
     Err(Error::new(ErrorKind::Conflicts, message).hint(there.hint("claim")))
-}
-
-/// The run went on from an older state than was seen there.
-pub(super) fn forked(there: RunThere<'_>) -> Error {
-    let message = format!(
-        "what {} has of run {} does not go on from what was seen there before: it was set back, and the run went on \
-         elsewhere or was changed by force; --steal takes it as it is there, without what was done in between",
-        there.name(),
-        there.key
-    );
-    let hint = Hint::recover(["remote", "claim", "--steal", "--remote", there.name()]);
-    Error::new(ErrorKind::Corrupt, message).hint(hint.run(there.key))
 }
 
 /// Puts there again what was seen there last, in the place of what is there.

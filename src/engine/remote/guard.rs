@@ -169,6 +169,11 @@ fn require_on(context: &Context, key: &RunKey, remote: &str) -> Result<()> {
     match there.look() {
         Ok(Some(found)) if found != tip => match whose(there, &found, &tip) {
             Err(Miss::Away(_)) => {}
+            // What is done to the run here takes nothing from that one.
+            Err(Miss::Failed(error)) if error.kind == ErrorKind::AlreadyExists => {
+                context.warn(error.to_string());
+                return Ok(());
+            }
             found => now = found.map_err(Miss::error)?,
         },
         Ok(_) => {}

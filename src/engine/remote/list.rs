@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use super::claim::{
-    TakeOver, Wish, claim, forked, is_forked, latest, refuse_behind, to_be_claimed,
-};
+use super::claim::{TakeOver, Wish, claim, latest, refuse_behind, to_be_claimed};
 use super::push::{last_seen, places, sync};
 use super::record::{self, Chain, Record, RunThere, chain_standing, remotes_of};
 use super::server::{Miss, Server};
@@ -128,7 +126,10 @@ pub(super) fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>
             Err(error) => {
                 let is_its_own = matches!(
                     error.kind,
-                    ErrorKind::Newer | ErrorKind::Corrupt | ErrorKind::NotTrusted
+                    ErrorKind::Newer
+                        | ErrorKind::Corrupt
+                        | ErrorKind::NotTrusted
+                        | ErrorKind::AlreadyExists
                 );
                 if naming.run_id.is_some() || !is_its_own {
                     return Err(error);
@@ -155,8 +156,8 @@ enum Seen {
 /// Notes what the server has of a run, which is verified first.
 ///
 /// # Errors
-/// It is damaged (12), newer (15) or signed by nobody who may (13); or it does not go on from what was seen before (12): that
-/// is not forgotten, or attempts that were made would be made again.
+/// It is damaged (12), newer (15) or signed by nobody who may (13); or it does not go on from what was seen before (12, or 13
+/// where it is another run): that is not forgotten, or attempts that were made would be made again.
 fn see(there: RunThere<'_>, tip: &ObjectId) -> Result<Seen> {
     let repo = there.repo()?;
     // Nobody else in this clone pushes meanwhile.
@@ -181,9 +182,7 @@ fn see(there: RunThere<'_>, tip: &ObjectId) -> Result<Seen> {
                 Err(gone_back(there))
             };
         }
-        if is_forked(there, known, tip)? {
-            return Err(forked(there));
-        }
+        there.require_same(record.tip.as_ref(), Some(known), tip, false)?;
         // The run was removed there, and is another one of that name now.
     }
     let tracked = there.seen()?;

@@ -162,7 +162,16 @@ fn settle(locked: &mut Locked<'_>) -> Reach<()> {
             };
         }
     };
-    let Some(standing) = whose(there, &newer, &tip)? else {
+    let found = whose(there, &newer, &tip);
+    if let Err(Miss::Failed(error)) = &found
+        && error.kind == ErrorKind::AlreadyExists
+    {
+        // There is nothing left to be released.
+        locked.record.pending.clear();
+        locked.record.nonce = None;
+        locked.save()?;
+    }
+    let Some(standing) = found? else {
         return Err(there.away_for(CHANGES, None));
     };
     locked.record.see(&standing.commit);
@@ -175,6 +184,9 @@ fn settle(locked: &mut Locked<'_>) -> Reach<()> {
 
 /// Who holds a run by what the server has of it, which is fetched and verified; `known` was verified before. `None`: it is gone or
 /// moved meanwhile.
+///
+/// # Errors
+/// It is another run of that name (13).
 pub(super) fn whose(
     there: RunThere<'_>,
     found: &ObjectId,
@@ -183,6 +195,7 @@ pub(super) fn whose(
     let Some(tip) = there.obtain(found)? else {
         return Ok(None);
     };
+    there.require_same(Some(known), Some(known), &tip, true)?;
     Ok(there.verify(&tip, Some(known))?.end())
 }
 
