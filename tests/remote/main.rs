@@ -18,6 +18,7 @@ mod cuts;
 mod eight;
 #[path = "../cli/env.rs"]
 mod env;
+mod fetched;
 mod machines;
 mod many;
 mod outgoing;

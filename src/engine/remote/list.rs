@@ -244,7 +244,9 @@ pub(super) fn report(
             .seen
             .as_ref()
             .filter(|seen| Some(&seen.commit) == tip);
-        let here = state.run(&key).map_or(0, |_| record.chain.run_seq);
+        let fetched = meta.as_ref().map_or(0, |meta| meta.chain.run_seq);
+        // One that is not recorded here is read as it was fetched.
+        let here = state.run(&key).map_or(fetched, |_| record.chain.run_seq);
         runs.push(RemoteRun {
             holder: claim
                 .as_ref()
@@ -254,9 +256,7 @@ pub(super) fn report(
             fencing: claim.as_ref().map_or(0, |claim| claim.fencing),
             seen_unchanged_ms: seen.and_then(|seen| seen.since.age()).map(millis),
             ahead: ahead(there, &state, &record, tip)?,
-            behind: meta
-                .as_ref()
-                .map_or(0, |meta| meta.chain.run_seq.saturating_sub(here)),
+            behind: fetched.saturating_sub(here),
             partial: meta.map_or(record.withheld > 0, |meta| meta.partial),
             key,
         });

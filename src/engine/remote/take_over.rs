@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use super::claim::{TakeOver, Waiting, Wish, claim, to_be_claimed};
+use super::fetched::fetched_from;
 use super::incoming::{at_home, gives_way, planned};
 use super::push::places;
 use super::record;
@@ -95,7 +96,11 @@ fn meant_on<'c>(
     let local = local(context, state, id)?;
     let remote = match &local {
         Some(key) => remote_for(context, key),
-        None => context.remote_name(),
+        None => match (context.remote_name(), id) {
+            // Where it was fetched from is where it is.
+            (None, Some(id)) => fetched_from(context, id)?,
+            (named, _) => named,
+        },
     };
     let Some(remote) = remote else {
         return Ok(None);
