@@ -24,6 +24,7 @@ mod many;
 mod outgoing;
 mod proxy;
 mod same_name;
+mod sent;
 mod servers;
 mod signed;
 mod stores;

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::claim::{Wish, claim, refuse_behind};
+use super::claim::{Wish, claim, refuse_behind, send_in_passing};
 use super::push::{last_seen, sync, whose};
 use super::record;
 use super::record::{Chain, RunThere, remotes_of};
@@ -65,6 +65,12 @@ fn send_recorded_on(context: &Context, key: &RunKey, remote: &str) -> Result<()>
     }
     let server = Server::of(context, remote)?.for_last_word(LAST_WORD);
     let there = RunThere::on(&server, key);
+    if record.nonce.is_none() {
+        let sent = send_in_passing(&mut there.lock()?);
+        if sent.map_err(Miss::error)?.is_some() {
+            return Ok(());
+        }
+    }
     let agrees = |chain: &Chain| refuse_behind(there, ahead, chain);
     claim(there, &Wish::in_passing(&agrees))?;
     if record.nonce.is_none() {

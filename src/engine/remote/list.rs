@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use super::claim::{TakeOver, Wish, claim, latest, refuse_behind, to_be_claimed};
+use super::claim::{
+    TakeOver, Wish, claim, latest, not_waited_for, refuse_behind, send_in_passing, to_be_claimed,
+};
 use super::push::{last_seen, places, sync};
 use super::record::{self, Chain, Record, RunThere, chain_standing, remotes_of};
 use super::server::{Miss, Server};
@@ -93,20 +95,31 @@ fn local_runs(context: &Context, state: &State, remote: &str) -> Result<Vec<RunK
 /// Shows who holds what, and what is not sent. A server that is away is said; what was seen last is shown then.
 pub(crate) fn status(context: &Context) -> Result<RemoteReport> {
     let server = Server::named(context)?;
-    let (found, fetched) = match refresh(&server) {
-        Ok(found) => found,
+    match now(&server) {
+        Ok(report) => require_found(context, report),
         Err(error) if error.kind == ErrorKind::GaveUpWaiting => {
             context.warn(format!("{error}; this is what was seen last"));
-            (seen_before(&server)?, Vec::new())
+            report(&server, &seen_before(&server)?, Vec::new(), Vec::new())
         }
-        Err(error) => return Err(error),
-    };
-    report(&server, &found, Vec::new(), fetched)
+        Err(error) => Err(error),
+    }
+}
+
+/// A run that is named has to be there, or here.
+fn require_found(context: &Context, report: RemoteReport) -> Result<RemoteReport> {
+    match &context.naming().run_id {
+        Some(id) if report.runs.is_empty() => {
+            let message = format!("no run '{id}', neither here nor on {}", report.remote);
+            let list = Hint::recover(["runs", "--remote", &report.remote]);
+            Err(Error::new(ErrorKind::RunNotFound, message).hint(list))
+        }
+        _ => Ok(report),
+    }
 }
 
 /// Fetches and verifies what is new of the runs there; the ledger stays as it is.
 pub(crate) fn fetch(context: &Context) -> Result<RemoteReport> {
-    now(&Server::named(context)?)
+    require_found(context, now(&Server::named(context)?)?)
 }
 
 /// The runs there with what their references name, all of them here and verified; and those that are new.
@@ -277,7 +290,7 @@ pub(crate) fn run_remotes(context: &Context, run: &Run) -> Result<Vec<RunRemote>
         let Some(record) = record::load(context, &run.key, &remote)? else {
             continue;
         };
-        if record.tip.is_some() || !record.pending.is_empty() {
+        if record.tip.is_some() || !record.pending.is_empty() || record.away.is_some() {
             let ahead = unsent(context, run, &record)?;
             let held = is_held(context, &run.key, &remote, &record)?;
             all.push(RunRemote {
@@ -361,7 +374,7 @@ pub(crate) fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
     for key in keys {
         let there = RunThere::on(&server, &key);
         let before = there.record()?;
-        match push_held(there, how)? {
+        match push_known(there, how)? {
             Some(0) => {}
             Some(_) => pushed.push(key),
             None => unheld.push((key, before)),
@@ -374,6 +387,9 @@ pub(crate) fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
         // It is waited for with the claim.
         Err(error) if error.kind == ErrorKind::GaveUpWaiting && how.wait.is_some() => {
             (seen_before(&server)?, Vec::new())
+        }
+        Err(error) if error.kind == ErrorKind::GaveUpWaiting => {
+            return Err(not_waited_for(context, error));
         }
         found => found?,
     };
@@ -393,9 +409,10 @@ pub(crate) fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
         if before.tip.is_some() && before.nonce.is_none() && ahead == 0 {
             continue;
         }
+        let is_held = before.nonce.is_some() && !before.gives_back;
         let agrees = |chain: &Chain| refuse_behind(there, ahead, chain);
         let sent = claim(there, &Wish::of_user(how, &agrees))?.sent;
-        if before.nonce.is_none() {
+        if !is_held {
             session::release(context, key, false);
         }
         if sent > 0 {
@@ -406,21 +423,29 @@ pub(crate) fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
     report(&server, &found, pushed, fetched)
 }
 
-/// Sends what is new of a run that this clone holds, by what it knows of it, and returns how many events that were. `None`: what
-/// is there has to be seen first.
-fn push_held(there: RunThere<'_>, how: TakeOver) -> Result<Option<usize>> {
+/// Sends what is new of a run that this clone holds, or that nobody does, by what it knows of it, and returns how many events that
+/// were; a claim is given back that was to be given back before. `None`: what is there has to be seen first.
+fn push_known(there: RunThere<'_>, how: TakeOver) -> Result<Option<usize>> {
     if there.context.dry_run() {
         return Ok(None);
     }
     let mut locked = there.lock()?;
     // Where nothing is known to have arrived, the first claim may have.
-    if locked.record.nonce.is_none() || locked.record.tip.is_none() {
+    if locked.record.tip.is_none() {
         return Ok(None);
     }
-    match sync(&mut locked, false) {
-        Ok(sent) => Ok(Some(sent)),
+    let sent = match locked.record.nonce {
+        Some(_) => {
+            let releases = locked.record.gives_back;
+            sync(&mut locked, releases).map(Some)
+        }
+        None => send_in_passing(&mut locked),
+    };
+    match sent {
+        Ok(sent) => Ok(sent),
         Err(Miss::Held(_)) => Ok(None),
         Err(Miss::Away(_)) if how.wait.is_some() => Ok(None),
+        Err(Miss::Away(away)) => Err(not_waited_for(there.context, away.error())),
         Err(missed) => Err(missed.error()),
     }
 }

@@ -27,6 +27,7 @@ pub(super) fn sync(locked: &mut Locked<'_>, releases: bool) -> Reach<usize> {
     if let Err(Miss::Away(away)) = &synced {
         // For the status of the run.
         locked.record.away = Some(away.said.clone());
+        locked.record.gives_back |= releases;
         locked.save()?;
     }
     synced
@@ -66,6 +67,8 @@ fn attempt(locked: &mut Locked<'_>, releases: bool) -> Reach<usize> {
         } else {
             before.claim.clone()
         };
+        // Whoever renews it needs it.
+        locked.record.gives_back &= releases;
         let prepared = prepare(locked, Some(&before), &claim, false, None)?;
         match push(locked, &prepared, Some(&tip)) {
             // What was refused or cut off is read next.
@@ -128,7 +131,7 @@ pub(super) fn confirm(locked: &mut Locked<'_>, pending: &Pending) -> Result<()> 
 ///
 /// # Errors
 /// Another machine holds the run by now.
-fn settle(locked: &mut Locked<'_>) -> Reach<()> {
+pub(super) fn settle(locked: &mut Locked<'_>) -> Reach<()> {
     let there = locked.there;
     let found = there.look()?;
     let is_there = |pending: &&Pending| Some(&pending.commit) == found.as_ref();

@@ -36,6 +36,8 @@ pub(crate) struct Record {
     pub sent_seq: u64,
     /// The nonce of this clone's own claim, while it has one.
     pub nonce: Option<String>,
+    /// It is no longer needed, and could not be given back.
+    pub gives_back: bool,
     /// What was pushed and not confirmed: it may be there.
     pub pending: Vec<Pending>,
     /// When the last confirmed sign of life was sent.
