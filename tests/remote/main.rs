@@ -19,6 +19,7 @@ mod eight;
 #[path = "../cli/env.rs"]
 mod env;
 mod fetched;
+mod forgotten;
 mod machines;
 mod many;
 mod outgoing;

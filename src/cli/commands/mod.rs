@@ -122,6 +122,9 @@ pub(super) fn properties(command: &Command) -> &'static [Property] {
         Command::Bisect(_) => &[Config, Supervises],
         Command::Close(_) => &[Config, Writes, Claims, Decides(Record)],
         Command::Forget(args) if args.vault.is_some() => &[Anywhere, Decides(Record)],
+        Command::Forget(args) if args.remote.is_some() => {
+            &[UserConfig, Config, Supervises, Decides(Record)]
+        }
         Command::Forget(_) => &[Decides(Record)],
         Command::RestoreProject(args) if args.vault.is_none() => &[Anywhere],
         Command::RestoreProject(_) => &[Anywhere, Decides(Tree)],
@@ -232,6 +235,7 @@ pub(super) fn remote_name(command: &Command) -> Option<&str> {
         Command::Run(args) => &args.remote,
         Command::Resume(args) => &args.remote,
         Command::Runs(args) => &args.remote,
+        Command::Forget(args) => &args.remote,
         Command::Remote(args) => match &args.command {
             RemoteCommand::Status(name)
             | RemoteCommand::Fetch(name)

@@ -34,7 +34,7 @@ pub(crate) use guard::{
 pub(crate) use list::{
     RemoteReport, RunRemote, claim_run, fetch, push, release_run, run_remotes, runs, status,
 };
-pub(crate) use prune::prune;
+pub(crate) use prune::{prune, remove_sent, sent, sent_to};
 pub(crate) use server::Server;
 pub(crate) use server::{Checked, check};
 pub(crate) use session::{Session, release, require_consent_to_drive};
