@@ -83,6 +83,7 @@ pub mod engine {
                 trusted: None,
                 needs_user_config: false,
                 settings_only: false,
+                shows: None,
                 env: |_| None,
                 note: |_| {},
             };

@@ -142,6 +142,7 @@ pub(super) fn setup(
         trusted: None,
         needs_user_config: has(Property::UserConfig),
         settings_only: has(Property::Anywhere),
+        shows: None,
         asked: asked(),
         broken_config: match command {
             Some(Command::Init(_)) => context::BrokenConfig::IsIgnored,

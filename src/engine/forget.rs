@@ -4,7 +4,7 @@
 //! command removes. All of it goes behind a mark that lies where no clone brings one along: whatever command comes after a
 //! kill finishes what was begun.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use crate::engine::hook::install::{FileChange, carry_out, settings_file};
 use crate::engine::hook::plan::{Called, Part, Place, Setup, Task};
 use crate::engine::record::{nested, seed_json, storage, vault};
 use crate::engine::runs::{Chosen, Planned, refuse_driven};
-use crate::engine::{recovery, trust};
+use crate::engine::{recovery, remote, trust};
 use crate::git::repo::CheckpointRef;
 use crate::git::{Repo, WorktreeLock};
 use crate::model::id::FixId;
@@ -44,6 +44,12 @@ pub(crate) struct Forgotten {
     pub checkpoints: usize,
     /// Files and folders that go, absolute.
     pub removed: Vec<String>,
+    /// Runs that go from the remote, too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pruned: Vec<RunKey>,
+    /// The same with what the remote has of each.
+    #[serde(skip)]
+    sent: Vec<(RunKey, ObjectId)>,
     /// In a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Planned>,
@@ -58,6 +64,8 @@ impl Forgotten {
             runs: Vec::new(),
             checkpoints: 0,
             removed: vec![folder.to_string_lossy().into_owned()],
+            pruned: Vec::new(),
+            sent: Vec::new(),
             plan: context.dry_run().then_some(Planned { changed: true }),
         }
     }
@@ -66,7 +74,8 @@ impl Forgotten {
 /// What would be removed: these runs, or everything.
 ///
 /// # Errors
-/// There is no such run (4); a `recover` is at work on one of them (11).
+/// There is no such run (4); a `recover` is at work on one of them (11); another machine holds one on the remote that is named
+/// (13), or its server is away (9).
 pub(crate) fn plan(context: &Context, chosen: Option<&Chosen>) -> Result<Forgotten> {
     let state = recovery::load_recovered(context)?;
     let runs = match chosen {
@@ -76,6 +85,12 @@ pub(crate) fn plan(context: &Context, chosen: Option<&Chosen>) -> Result<Forgott
     for key in &runs {
         refuse_driven(context, &run_of(&state, key)?)?;
     }
+    let sent = if context.names_remote() {
+        remote::sent(context, &runs)?
+    } else {
+        Vec::new()
+    };
+    note_left(context, &runs)?;
     let checkpoints = runs.iter().map(|key| state.checkpoints.count_of(key)).sum();
     let removed: Vec<PathBuf> = match chosen {
         Some(_) => runs
@@ -95,6 +110,8 @@ pub(crate) fn plan(context: &Context, chosen: Option<&Chosen>) -> Result<Forgott
             .iter()
             .map(|path| path.to_string_lossy().into_owned())
             .collect(),
+        pruned: sent.iter().map(|(key, _)| key.clone()).collect(),
+        sent,
         plan,
     })
 }
@@ -121,12 +138,22 @@ pub(crate) fn forget(context: &Context, chosen: Option<&Chosen>) -> Result<Forgo
             ),
             None => "every trace of recover in this repository".to_owned(),
         };
+        let there = match (&context.remote_name(), planned.pruned.len()) {
+            (Some(name), sent @ 1..) => {
+                format!(", and what lies of {} on {name}", count(sent, "run"))
+            }
+            _ => String::new(),
+        };
         let message = format!(
-            "this would remove {what} for good, which cannot be undone: pass --yes to continue"
+            "this would remove {what}{there} for good, which cannot be undone: pass --yes to continue"
         );
         return Err(
             Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--dry-run"]))
         );
+    }
+    // First: what is here can be removed again.
+    if context.names_remote() {
+        remote::remove_sent(context, &planned.sent)?;
     }
     if chosen.is_some() {
         forget_runs(context, &planned)?;
@@ -136,6 +163,29 @@ pub(crate) fn forget(context: &Context, chosen: Option<&Chosen>) -> Result<Forgo
         remove_everything(context, &commits)?;
     }
     Ok(planned)
+}
+
+/// Says what of the runs stays on remotes, but for the one that is named.
+fn note_left(context: &Context, runs: &[RunKey]) -> Result<()> {
+    let named = context.remote_name().filter(|_| context.names_remote());
+    let mut left: BTreeMap<String, Vec<&RunKey>> = BTreeMap::new();
+    for key in runs {
+        for remote in remote::sent_to(context, key)? {
+            if named.as_ref() != Some(&remote) {
+                left.entry(remote).or_default().push(key);
+            }
+        }
+    }
+    for (remote, keys) in left {
+        let what = match keys[..] {
+            [key] => format!("run {key}"),
+            _ => count(keys.len(), "run"),
+        };
+        context.note(format!(
+            "what was sent of {what} stays on {remote}; --remote {remote} removes it there, too"
+        ));
+    }
+    Ok(())
 }
 
 fn forget_runs(context: &Context, planned: &Forgotten) -> Result<()> {

@@ -280,6 +280,9 @@ pub(crate) struct Activity {
     pub deadline_at: Option<Timestamp>,
     /// When the next attempt is allowed.
     pub waiting_until: Option<Timestamp>,
+    /// The remote that it waits for, and why it cannot be reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<String>,
     /// The last line of output.
     pub last_line: Option<String>,
 }
@@ -287,8 +290,22 @@ pub(crate) struct Activity {
 /// How much of a log's end is examined for its last line.
 const LOG_END: u64 = 16 << 10;
 
-fn activity_of(context: &Context, run: &Run, limit: Option<&Hold>) -> Option<Activity> {
-    let driver = runs::driver(context.store(), run)?;
+fn activity_of(
+    context: &Context,
+    run: &Run,
+    limit: Option<&Hold>,
+    remotes: &[RunRemote],
+) -> Option<Activity> {
+    let away = remotes.iter().find_map(|remote| {
+        let said = remote.away.as_ref()?;
+        Some(format!("the remote {}: {said}", remote.remote))
+    });
+    let pid = match runs::driver(context.store(), run) {
+        Some(driver) => driver.pid,
+        // Before its claim nothing of it is recorded.
+        None if away.is_some() && !run.status.is_over() => liveness::driven_by(context, &run.key)?,
+        None => return None,
+    };
     let attempt = run.live.as_ref().and_then(|live| {
         run.iterations
             .get(live.iteration)?
@@ -313,10 +330,13 @@ fn activity_of(context: &Context, run: &Run, limit: Option<&Hold>) -> Option<Act
     let now = context.clock.now();
     let waiting_until = waits_until(run).max(limit.and_then(|limit| limit.until));
     let waiting_until = waiting_until.filter(|until| attempt.is_none() && *until > now);
+    let is_between = attempt.is_none() && waiting_until.is_none();
+    let waiting_for = away.filter(|_| is_between);
     let what = match (agent, &check, waiting_until) {
         (true, ..) => "agent",
         (_, Some(_), _) => "check",
         (_, _, Some(_)) => "waiting",
+        _ if waiting_for.is_some() => "waiting",
         _ => "recover",
     };
     let read = check.as_ref().map(|(_, path, _)| path.clone()).or(log);
@@ -325,11 +345,12 @@ fn activity_of(context: &Context, run: &Run, limit: Option<&Hold>) -> Option<Act
     Some(Activity {
         what,
         check: check.map(|(name, ..)| name),
-        pid: driver.pid,
+        pid,
         started_at,
         elapsed_ms: started_at.map(|at| millis(now.since(at))),
         deadline_at: started_at.zip(limit).map(|(at, limit)| at.plus(limit)),
         waiting_until,
+        waiting_for,
         last_line: read.and_then(|log| last_line(context, &log)),
     })
 }
@@ -390,7 +411,12 @@ fn look(
         .last_good(&run.key)
         .map(|checkpoint| checkpoint.id.clone());
     let retry = retry::look_at(context, &state)?;
-    let activity = activity_of(context, &run, retry.limit.as_ref());
+    // Not worth failing for.
+    let remotes = run_remotes(context, &run).unwrap_or_else(|error| {
+        tracing::warn!(%error, "what its remotes lack is not known");
+        Vec::new()
+    });
+    let activity = activity_of(context, &run, retry.limit.as_ref(), &remotes);
     let night = night(context, &state, &run);
     let outlook = outlook(context, &state, &run, night.as_ref());
     let ends_by = run.is_being_fixed().then(|| end_of_fix(outlook.unchecked));
@@ -419,11 +445,7 @@ fn look(
         last_good: good,
         retry,
         activity,
-        // Not worth failing for.
-        remotes: run_remotes(context, &run).unwrap_or_else(|error| {
-            tracing::warn!(%error, "what its remotes lack is not known");
-            Vec::new()
-        }),
+        remotes,
         session: state.session_usage(&run),
         night,
         outlook,

@@ -63,6 +63,8 @@ pub struct Store {
     unsynced: Arc<Unsynced>,
     registry: Registry,
     origin: Origin,
+    /// Whether processes of other machines count as alive.
+    others_live: bool,
     /// What this process read last: nothing of it is folded twice while the ledger only grows.
     recent: Arc<Mutex<Option<Loaded>>>,
 }
@@ -244,6 +246,7 @@ impl Store {
             unsynced: Arc::default(),
             registry: Registry::default(),
             origin: Origin::Ours,
+            others_live: false,
             recent: Arc::default(),
         }
     }

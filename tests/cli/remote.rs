@@ -142,7 +142,7 @@ fn a_killed_run_goes_on_in_a_fresh_clone() {
         (Some("alpha"), Some(1), Some(0))
     );
     assert!(
-        held["holder"].is_string() && held["behind"].as_u64() > Some(5),
+        held["holder"].is_string() && held["behind"] == 0,
         "{held:#}"
     );
     assert_eq!(

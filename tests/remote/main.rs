@@ -18,10 +18,14 @@ mod cuts;
 mod eight;
 #[path = "../cli/env.rs"]
 mod env;
+mod fetched;
+mod forgotten;
 mod machines;
 mod many;
 mod outgoing;
 mod proxy;
+mod same_name;
+mod sent;
 mod servers;
 mod signed;
 mod stores;

@@ -230,6 +230,7 @@ const ALL: &[(&str, &[Example])] = examples! {
     "forget" {
         "recover forget night-1 --dry-run" => "show what would be removed",
         "recover forget night-1 --yes" => "remove one run without a question",
+        "recover forget night-1 --remote recover-state" => "remove what was sent of it, too",
         "recover forget --all" => "leave the repository as it was before recover",
     }
     "restore-project" {

@@ -56,6 +56,13 @@ pub(crate) struct ForgetArgs {
     #[arg(long, conflicts_with = "run_id")]
     pub all: bool,
 
+    /// Also remove what was sent of them to this remote
+    ///
+    /// First, and nothing at all where another machine holds one of the runs or the server is away. The server may keep deleted
+    /// objects for weeks: a secret that went there has to be changed.
+    #[arg(long, value_name = "NAME", conflicts_with = "vault")]
+    pub remote: Option<String>,
+
     /// Remove the vault with this id, or of the project in this folder
     ///
     /// From any folder; recover restore-project lists them.

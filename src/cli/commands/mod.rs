@@ -122,6 +122,9 @@ pub(super) fn properties(command: &Command) -> &'static [Property] {
         Command::Bisect(_) => &[Config, Supervises],
         Command::Close(_) => &[Config, Writes, Claims, Decides(Record)],
         Command::Forget(args) if args.vault.is_some() => &[Anywhere, Decides(Record)],
+        Command::Forget(args) if args.remote.is_some() => {
+            &[UserConfig, Config, Supervises, Decides(Record)]
+        }
         Command::Forget(_) => &[Decides(Record)],
         Command::RestoreProject(args) if args.vault.is_none() => &[Anywhere],
         Command::RestoreProject(_) => &[Anywhere, Decides(Tree)],
@@ -232,6 +235,7 @@ pub(super) fn remote_name(command: &Command) -> Option<&str> {
         Command::Run(args) => &args.remote,
         Command::Resume(args) => &args.remote,
         Command::Runs(args) => &args.remote,
+        Command::Forget(args) => &args.remote,
         Command::Remote(args) => match &args.command {
             RemoteCommand::Status(name)
             | RemoteCommand::Fetch(name)
@@ -271,9 +275,34 @@ pub(super) fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Resu
     } else {
         Vec::new()
     };
-    let reply = call(command, context, ui)?;
+    // Removed when the answer is there.
+    let shown = if shows_fetched(command) {
+        claims::fetched(context)?
+    } else {
+        None
+    };
+    let reply = match shown {
+        Some(mut shown) => call(command, &mut shown.context, ui)?,
+        None => call(command, context, ui)?,
+    };
     claims::send_recorded(context, &written);
     Ok(reply)
+}
+
+/// Whether a command only shows what is recorded of a run, so that a run will do that was fetched from a remote.
+fn shows_fetched(command: &Command) -> bool {
+    match command {
+        Command::Checkpoint(args) => matches!(
+            args.command,
+            CheckpointCommand::List(_) | CheckpointCommand::Show(_) | CheckpointCommand::Diff(_)
+        ),
+        Command::Attempt(args) => matches!(args.command, AttemptCommand::List),
+        Command::Status(args) => !args.watch,
+        Command::RetryStatus(args) => !args.reset && args.wait.is_none(),
+        Command::Log(args) => !args.follow,
+        Command::Report(_) => true,
+        _ => false,
+    }
 }
 
 /// The runs that `close` is about.

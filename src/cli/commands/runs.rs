@@ -174,6 +174,12 @@ fn told(forgotten: &forget::Forgotten) -> String {
     for path in &forgotten.removed {
         text.push_str(&format!("  {}\n", escape(path)));
     }
+    for key in &forgotten.pruned {
+        text.push_str(&format!(
+            "  run {} on the remote\n",
+            escape(&key.to_string())
+        ));
+    }
     text
 }
 

@@ -311,6 +311,10 @@ fn activity_text(
         }),
         ("waiting", ..) if retry.limit.is_some() => limit_text(retry).unwrap_or_default(),
         ("waiting", _, Some(until)) => format!("waiting until {}", moment(until, now)),
+        ("waiting", ..) => {
+            let what = activity.waiting_for.as_deref().unwrap_or("its claim");
+            format!("waiting for {}", escape(what))
+        }
         (what, ..) => what.to_owned(),
     };
     let mut text = format!("At work (pid {}): {what}", activity.pid);

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::durable::{Root, Sync};
 use crate::model::ProcessId;
+use crate::policy::remote::is_elsewhere;
 use crate::process::Supervised;
 use crate::store::Store;
 
@@ -85,6 +86,9 @@ fn file_of(store: &Store, id: &ProcessId) -> Option<PathBuf> {
 
 /// Whether a `recover` that was recorded is alive. One of a version before heartbeats is judged by its process number.
 pub(crate) fn is_alive(store: &Store, id: &ProcessId) -> bool {
+    if store.others_live() && id.boot_id.as_deref().is_some_and(is_elsewhere) {
+        return true;
+    }
     let Some(path) = file_of(store, id) else {
         return id.is_alive();
     };

@@ -102,12 +102,21 @@ fn driving_lock(context: &Context, key: &RunKey) -> PathBuf {
 
 /// Whether a process has the right to drive a run.
 pub(in crate::engine) fn is_driven(context: &Context, key: &RunKey) -> bool {
+    driven_by(context, key).is_some()
+}
+
+/// The number of the process that has the right to drive a run; 0 where it did not say.
+pub(in crate::engine) fn driven_by(context: &Context, key: &RunKey) -> Option<u32> {
     let tried = FileLock::acquire_unnoticed(
         context.store().root(),
         &driving_lock(context, key),
         Duration::ZERO,
     );
-    matches!(tried, Err(LockError::Held { .. }))
+    let Err(LockError::Held { holder, .. }) = tried else {
+        return None;
+    };
+    let pid = holder.split(' ').nth(1).and_then(|pid| pid.parse().ok());
+    Some(pid.unwrap_or_default())
 }
 
 /// The right to drive a run: one process has it at a time, also while it waits between two attempts. It ends with the

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::incoming::{gives_way, refuse_other, take_in};
-use super::push::{confirm, prepare, push, sync};
+use super::push::{confirm, prepare, push, settle, sync};
 use super::record::{Chain, Locked, Pending, Record, RunThere};
 use super::server::{Away, CHANGES, Miss, Reach, Server, require_guarantees};
 use crate::engine::base::runs::run_of;
@@ -60,19 +60,22 @@ impl<'a> Wish<'a> {
 pub(super) struct Waiting {
     begun: Moment,
     longest: Duration,
+    /// Whether the command has a flag for it.
+    is_asked: bool,
     said: bool,
     tried: u32,
 }
 
 impl Waiting {
-    /// It begins.
-    pub(super) fn begin(how: TakeOver) -> Self {
+    /// It begins; `is_asked`: the command has a flag for it.
+    pub(super) fn begin(how: TakeOver, is_asked: bool) -> Self {
         let longest = how.wait.map_or(Duration::ZERO, |limit| {
             limit.longest().unwrap_or(Duration::MAX)
         });
         Self {
             begun: Moment::now(),
             longest,
+            is_asked,
             said: false,
             tried: 0,
         }
@@ -102,7 +105,11 @@ impl Waiting {
     pub(super) fn for_server(&mut self, server: &Server<'_>, away: &Away) -> Result<()> {
         let left = self.left();
         if left.is_zero() {
-            return Err(away.error());
+            let mut error = away.error();
+            if self.longest.is_zero() && self.is_asked {
+                error = not_waited_for(server.context, error);
+            }
+            return Err(error);
         }
         self.say(server.context, || {
             format!("waiting for the remote {}: {}", away.remote, away.said)
@@ -145,7 +152,7 @@ const MOST_MOVES: u32 = 32;
 /// is damaged (12), or newer (15: before the claim).
 pub(super) fn claim(there: RunThere<'_>, wish: &Wish<'_>) -> Result<Claimed> {
     let context = there.context;
-    let mut waiting = Waiting::begin(wish.how);
+    let mut waiting = Waiting::begin(wish.how, wish.waits_for_holder);
     let mut moves = 0;
     loop {
         let missed = match try_claim(there, wish) {
@@ -160,6 +167,7 @@ pub(super) fn claim(there: RunThere<'_>, wish: &Wish<'_>) -> Result<Claimed> {
         let mut held = match missed {
             Miss::Held(held) if wish.waits_for_holder => held,
             Miss::Away(away) => {
+                note_away(there, &away)?;
                 waiting.for_server(&there, &away)?;
                 continue;
             }
@@ -181,6 +189,49 @@ pub(super) fn claim(there: RunThere<'_>, wish: &Wish<'_>) -> Result<Claimed> {
             Error::interrupted(signal, "stopped while another machine held the run")
         })?;
     }
+}
+
+/// The server is away, and the command that was given can wait for it.
+pub(super) fn not_waited_for(context: &Context, mut error: Error) -> Error {
+    error
+        .message
+        .push_str("; it was not waited for, --wait does that");
+    error.hint(context.rerun(&["--wait"]))
+}
+
+/// Notes for the status of a run why its server cannot be had.
+fn note_away(there: RunThere<'_>, away: &Away) -> Result<()> {
+    if there.context.load()?.state.run(there.key).is_none() {
+        return Ok(());
+    }
+    let mut locked = there.lock()?;
+    locked.record.away = Some(away.said.clone());
+    locked.save()
+}
+
+/// Sends what is new of a run that nobody held when it was seen last, in one state that claims it and gives it back. `None`: there
+/// is nothing new, or what is there now has to be seen first.
+pub(super) fn send_in_passing(locked: &mut Locked<'_>) -> Reach<Option<usize>> {
+    let there = locked.there;
+    let Some(tip) = locked.record.tip.clone() else {
+        return Ok(None);
+    };
+    let (before, store) = (there.standing(&tip)?, there.context.store());
+    let new = store.lines_of_run(there.key, locked.record.sent_seq)?;
+    if !before.claim.released || new.is_empty() || there.seen()? != Some(tip.clone()) {
+        return Ok(None);
+    }
+    let claim = new_claim(there.context, Some(&before))?.released();
+    let prepared = prepare(locked, Some(&before), &claim, false, None)?;
+    match push(locked, &prepared, Some(&tip)) {
+        Err(Miss::Moved) => match settle(locked) {
+            Ok(()) | Err(Miss::Held(_)) => {}
+            Err(missed) => return Err(missed),
+        },
+        pushed => pushed?,
+    }
+    let is_there = locked.record.tip.as_ref() == Some(&prepared.pending.commit);
+    Ok(is_there.then_some(prepared.events))
 }
 
 /// What a claim of a run would take, as far as it is known without one. `None`: nothing lies there.
@@ -206,11 +257,12 @@ pub(super) fn to_be_claimed(
         }
         _ => chain,
     };
-    let Some(end) = chain.end().filter(|_| !steals) else {
+    let Some(end) = chain.end() else {
         return Ok(Some(chain));
     };
-    require_unforked(there, record, latest.as_ref(), &end.commit)?;
-    if end.claim.released || record.nonce.as_ref() == Some(&end.claim.nonce) {
+    let may_fork = steals || record.nonce.is_some();
+    there.require_same(record.tip.as_ref(), latest.as_ref(), &end.commit, may_fork)?;
+    if steals || end.claim.released || record.nonce.as_ref() == Some(&end.claim.nonce) {
         return Ok(Some(chain));
     }
     Err(there.held(end.claim, Duration::ZERO).error())
@@ -231,10 +283,10 @@ fn try_claim(there: RunThere<'_>, wish: &Wish<'_>) -> Reach<Claimed> {
     {
         return set_back(&mut locked, &tip, known);
     }
-    if !wish.how.steals {
-        require_unforked(there, &locked.record, latest.as_ref(), &tip)?;
-    }
     let known = locked.record.tip.clone();
+    // Who holds a run that forked loses it to whoever holds it there.
+    let may_fork = wish.how.steals || locked.record.nonce.is_some();
+    there.require_same(known.as_ref(), latest.as_ref(), &tip, may_fork)?;
     let chain = there.verify(&tip, known.as_ref())?;
     let Some(end) = chain.end() else {
         return Err(there.away_for("nothing lies there", None));
@@ -361,6 +413,7 @@ fn send_claim(
 ) -> Reach<Claimed> {
     let claim = new_claim(locked.there.context, before)?;
     (locked.record.nonce, locked.record.lost_to) = (Some(claim.nonce.clone()), None);
+    locked.record.gives_back = false;
     locked.record.pending.clear();
     let prepared = prepare(locked, before, &claim, takes, stolen_from)?;
     let commit = &prepared.pending.commit;
@@ -374,6 +427,7 @@ fn send_claim(
 
 /// Goes on with a claim that this clone has: with a sign of life.
 fn go_on(locked: &mut Locked<'_>, pushed: Option<Pending>, claim: Claim) -> Reach<Claimed> {
+    locked.record.gives_back = false;
     match pushed {
         Some(pending) if pending.takes => take_in(locked, &pending.commit)?,
         Some(pending) => confirm(locked, &pending)?,
@@ -416,36 +470,6 @@ fn set_back(locked: &mut Locked<'_>, tip: &ObjectId, known: &ObjectId) -> Reach<
     Ok(Claimed::of(locked, there.standing(tip)?.claim, sent))
 }
 
-/// Whether the server has, of the run that was seen there before, something that does not go on from there. What has another
-/// beginning is another run of that name: the first was removed.
-pub(super) fn is_forked(there: RunThere<'_>, before: &ObjectId, tip: &ObjectId) -> Result<bool> {
-    let repo = there.repo()?;
-    if before == tip || repo.is_earlier_state(before, tip)? || repo.is_earlier_state(tip, before)? {
-        return Ok(false);
-    }
-    let chain = there.read(tip, None)?;
-    chain.states.first().map_or(Ok(false), |root| {
-        Ok(repo.is_earlier_state(&root.commit, before)?)
-    })
-}
-
-/// Refuses a run that was set back on the server and went on from there on another machine, unless this clone holds it: who
-/// does loses it to whoever holds it there.
-///
-/// # Errors
-/// Damage (12).
-fn require_unforked(
-    there: RunThere<'_>,
-    record: &Record,
-    latest: Option<&ObjectId>,
-    tip: &ObjectId,
-) -> Result<()> {
-    match latest.filter(|_| record.nonce.is_none()) {
-        Some(latest) if is_forked(there, latest, tip)? => Err(forked(there)),
-        _ => Ok(()),
-    }
-}
-
 /// Refuses to send what would be put aside on the way (13): there is more of the run than this clone has.
 pub(super) fn refuse_behind(there: RunThere<'_>, ahead: u64, chain: &Chain) -> Result<()> {
     let behind: usize = chain.states.iter().map(|state| state.events.len()).sum();
@@ -459,18 +483,6 @@ pub(super) fn refuse_behind(there: RunThere<'_>, ahead: u64, chain: &Chain) -> R
         there.name()
     );
     Err(Error::new(ErrorKind::Conflicts, message).hint(there.hint("claim")))
-}
-
-/// The run went on from an older state than was seen there.
-pub(super) fn forked(there: RunThere<'_>) -> Error {
-    let message = format!(
-        "what {} has of run {} does not go on from what was seen there before: it was set back, and the run went on \
-         elsewhere or was changed by force; --steal takes it as it is there, without what was done in between",
-        there.name(),
-        there.key
-    );
-    let hint = Hint::recover(["remote", "claim", "--steal", "--remote", there.name()]);
-    Error::new(ErrorKind::Corrupt, message).hint(hint.run(there.key))
 }
 
 /// Puts there again what was seen there last, in the place of what is there.

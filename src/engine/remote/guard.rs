@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::claim::{Wish, claim, refuse_behind};
+use super::claim::{Wish, claim, refuse_behind, send_in_passing};
 use super::push::{last_seen, sync, whose};
 use super::record;
 use super::record::{Chain, RunThere, remotes_of};
@@ -65,6 +65,12 @@ fn send_recorded_on(context: &Context, key: &RunKey, remote: &str) -> Result<()>
     }
     let server = Server::of(context, remote)?.for_last_word(LAST_WORD);
     let there = RunThere::on(&server, key);
+    if record.nonce.is_none() {
+        let sent = send_in_passing(&mut there.lock()?);
+        if sent.map_err(Miss::error)?.is_some() {
+            return Ok(());
+        }
+    }
     let agrees = |chain: &Chain| refuse_behind(there, ahead, chain);
     claim(there, &Wish::in_passing(&agrees))?;
     if record.nonce.is_none() {
@@ -169,6 +175,11 @@ fn require_on(context: &Context, key: &RunKey, remote: &str) -> Result<()> {
     match there.look() {
         Ok(Some(found)) if found != tip => match whose(there, &found, &tip) {
             Err(Miss::Away(_)) => {}
+            // What is done to the run here takes nothing from that one.
+            Err(Miss::Failed(error)) if error.kind == ErrorKind::AlreadyExists => {
+                context.warn(error.to_string());
+                return Ok(());
+            }
             found => now = found.map_err(Miss::error)?,
         },
         Ok(_) => {}

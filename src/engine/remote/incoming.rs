@@ -172,6 +172,17 @@ pub(super) fn gives_way(state: &State, key: &RunKey, record: &Record) -> bool {
 
 /// A run as it would be recorded here; nothing is.
 pub(super) fn planned(context: &Context, key: &RunKey, chain: &Chain) -> Result<Arc<State>> {
+    let mut state = Arc::new(fold(&events_at_home(context, key, chain)?));
+    // Whoever was at it there is at it no more.
+    apply_lost(context, &mut state);
+    Ok(state)
+}
+
+/// What a chain says, with the places of this machine.
+///
+/// # Errors
+/// It speaks of other runs (12).
+pub(super) fn events_at_home(context: &Context, key: &RunKey, chain: &Chain) -> Result<Vec<Event>> {
     let places = places(context);
     let mut events = Vec::new();
     for one in chain.states.iter().flat_map(|state| &state.events) {
@@ -183,10 +194,7 @@ pub(super) fn planned(context: &Context, key: &RunKey, chain: &Chain) -> Result<
         }
         events.push(event);
     }
-    let mut state = Arc::new(fold(&events));
-    // Whoever was at it there is at it no more.
-    apply_lost(context, &mut state);
-    Ok(state)
+    Ok(events)
 }
 
 /// Nothing of a chain counts before all of it was found to be what it says.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::claim::{
-    TakeOver, Wish, claim, forked, is_forked, latest, refuse_behind, to_be_claimed,
+    TakeOver, Wish, claim, latest, not_waited_for, refuse_behind, send_in_passing, to_be_claimed,
 };
 use super::push::{last_seen, places, sync};
 use super::record::{self, Chain, Record, RunThere, chain_standing, remotes_of};
@@ -95,20 +95,31 @@ fn local_runs(context: &Context, state: &State, remote: &str) -> Result<Vec<RunK
 /// Shows who holds what, and what is not sent. A server that is away is said; what was seen last is shown then.
 pub(crate) fn status(context: &Context) -> Result<RemoteReport> {
     let server = Server::named(context)?;
-    let (found, fetched) = match refresh(&server) {
-        Ok(found) => found,
+    match now(&server) {
+        Ok(report) => require_found(context, report),
         Err(error) if error.kind == ErrorKind::GaveUpWaiting => {
             context.warn(format!("{error}; this is what was seen last"));
-            (seen_before(&server)?, Vec::new())
+            report(&server, &seen_before(&server)?, Vec::new(), Vec::new())
         }
-        Err(error) => return Err(error),
-    };
-    report(&server, &found, Vec::new(), fetched)
+        Err(error) => Err(error),
+    }
+}
+
+/// A run that is named has to be there, or here.
+fn require_found(context: &Context, report: RemoteReport) -> Result<RemoteReport> {
+    match &context.naming().run_id {
+        Some(id) if report.runs.is_empty() => {
+            let message = format!("no run '{id}', neither here nor on {}", report.remote);
+            let list = Hint::recover(["runs", "--remote", &report.remote]);
+            Err(Error::new(ErrorKind::RunNotFound, message).hint(list))
+        }
+        _ => Ok(report),
+    }
 }
 
 /// Fetches and verifies what is new of the runs there; the ledger stays as it is.
 pub(crate) fn fetch(context: &Context) -> Result<RemoteReport> {
-    now(&Server::named(context)?)
+    require_found(context, now(&Server::named(context)?)?)
 }
 
 /// The runs there with what their references name, all of them here and verified; and those that are new.
@@ -128,7 +139,10 @@ pub(super) fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>
             Err(error) => {
                 let is_its_own = matches!(
                     error.kind,
-                    ErrorKind::Newer | ErrorKind::Corrupt | ErrorKind::NotTrusted
+                    ErrorKind::Newer
+                        | ErrorKind::Corrupt
+                        | ErrorKind::NotTrusted
+                        | ErrorKind::AlreadyExists
                 );
                 if naming.run_id.is_some() || !is_its_own {
                     return Err(error);
@@ -155,8 +169,8 @@ enum Seen {
 /// Notes what the server has of a run, which is verified first.
 ///
 /// # Errors
-/// It is damaged (12), newer (15) or signed by nobody who may (13); or it does not go on from what was seen before (12): that
-/// is not forgotten, or attempts that were made would be made again.
+/// It is damaged (12), newer (15) or signed by nobody who may (13); or it does not go on from what was seen before (12, or 13
+/// where it is another run): that is not forgotten, or attempts that were made would be made again.
 fn see(there: RunThere<'_>, tip: &ObjectId) -> Result<Seen> {
     let repo = there.repo()?;
     // Nobody else in this clone pushes meanwhile.
@@ -181,9 +195,7 @@ fn see(there: RunThere<'_>, tip: &ObjectId) -> Result<Seen> {
                 Err(gone_back(there))
             };
         }
-        if is_forked(there, known, tip)? {
-            return Err(forked(there));
-        }
+        there.require_same(record.tip.as_ref(), Some(known), tip, false)?;
         // The run was removed there, and is another one of that name now.
     }
     let tracked = there.seen()?;
@@ -245,7 +257,9 @@ pub(super) fn report(
             .seen
             .as_ref()
             .filter(|seen| Some(&seen.commit) == tip);
-        let here = state.run(&key).map_or(0, |_| record.chain.run_seq);
+        let fetched = meta.as_ref().map_or(0, |meta| meta.chain.run_seq);
+        // One that is not recorded here is read as it was fetched.
+        let here = state.run(&key).map_or(fetched, |_| record.chain.run_seq);
         runs.push(RemoteRun {
             holder: claim
                 .as_ref()
@@ -255,9 +269,7 @@ pub(super) fn report(
             fencing: claim.as_ref().map_or(0, |claim| claim.fencing),
             seen_unchanged_ms: seen.and_then(|seen| seen.since.age()).map(millis),
             ahead: ahead(there, &state, &record, tip)?,
-            behind: meta
-                .as_ref()
-                .map_or(0, |meta| meta.chain.run_seq.saturating_sub(here)),
+            behind: fetched.saturating_sub(here),
             partial: meta.map_or(record.withheld > 0, |meta| meta.partial),
             key,
         });
@@ -278,7 +290,7 @@ pub(crate) fn run_remotes(context: &Context, run: &Run) -> Result<Vec<RunRemote>
         let Some(record) = record::load(context, &run.key, &remote)? else {
             continue;
         };
-        if record.tip.is_some() || !record.pending.is_empty() {
+        if record.tip.is_some() || !record.pending.is_empty() || record.away.is_some() {
             let ahead = unsent(context, run, &record)?;
             let held = is_held(context, &run.key, &remote, &record)?;
             all.push(RunRemote {
@@ -362,7 +374,7 @@ pub(crate) fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
     for key in keys {
         let there = RunThere::on(&server, &key);
         let before = there.record()?;
-        match push_held(there, how)? {
+        match push_known(there, how)? {
             Some(0) => {}
             Some(_) => pushed.push(key),
             None => unheld.push((key, before)),
@@ -375,6 +387,9 @@ pub(crate) fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
         // It is waited for with the claim.
         Err(error) if error.kind == ErrorKind::GaveUpWaiting && how.wait.is_some() => {
             (seen_before(&server)?, Vec::new())
+        }
+        Err(error) if error.kind == ErrorKind::GaveUpWaiting => {
+            return Err(not_waited_for(context, error));
         }
         found => found?,
     };
@@ -394,9 +409,10 @@ pub(crate) fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
         if before.tip.is_some() && before.nonce.is_none() && ahead == 0 {
             continue;
         }
+        let is_held = before.nonce.is_some() && !before.gives_back;
         let agrees = |chain: &Chain| refuse_behind(there, ahead, chain);
         let sent = claim(there, &Wish::of_user(how, &agrees))?.sent;
-        if before.nonce.is_none() {
+        if !is_held {
             session::release(context, key, false);
         }
         if sent > 0 {
@@ -407,21 +423,29 @@ pub(crate) fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
     report(&server, &found, pushed, fetched)
 }
 
-/// Sends what is new of a run that this clone holds, by what it knows of it, and returns how many events that were. `None`: what
-/// is there has to be seen first.
-fn push_held(there: RunThere<'_>, how: TakeOver) -> Result<Option<usize>> {
+/// Sends what is new of a run that this clone holds, or that nobody does, by what it knows of it, and returns how many events that
+/// were; a claim is given back that was to be given back before. `None`: what is there has to be seen first.
+fn push_known(there: RunThere<'_>, how: TakeOver) -> Result<Option<usize>> {
     if there.context.dry_run() {
         return Ok(None);
     }
     let mut locked = there.lock()?;
     // Where nothing is known to have arrived, the first claim may have.
-    if locked.record.nonce.is_none() || locked.record.tip.is_none() {
+    if locked.record.tip.is_none() {
         return Ok(None);
     }
-    match sync(&mut locked, false) {
-        Ok(sent) => Ok(Some(sent)),
+    let sent = match locked.record.nonce {
+        Some(_) => {
+            let releases = locked.record.gives_back;
+            sync(&mut locked, releases).map(Some)
+        }
+        None => send_in_passing(&mut locked),
+    };
+    match sent {
+        Ok(sent) => Ok(sent),
         Err(Miss::Held(_)) => Ok(None),
         Err(Miss::Away(_)) if how.wait.is_some() => Ok(None),
+        Err(Miss::Away(away)) => Err(not_waited_for(there.context, away.error())),
         Err(missed) => Err(missed.error()),
     }
 }

@@ -10,9 +10,10 @@
 //! - `claim` takes and gives back the right to speak for a run, `take_over` goes on with one here, `session` holds it while it is
 //!   driven.
 //! - `guard` keeps local writers away from a run that another machine holds and sends what they did, also the attempts of a loop that
-//!   runs its own commands; `list`, `prune` and `check` are for people.
+//!   runs its own commands; `fetched` shows a run that only lies elsewhere; `list`, `prune` and `check` are for people.
 
 mod claim;
+mod fetched;
 mod guard;
 mod incoming;
 mod list;
@@ -25,6 +26,7 @@ mod take_over;
 
 pub(crate) use crate::engine::record::remote_consent::give_consent;
 pub(crate) use claim::TakeOver;
+pub(crate) use fetched::fetched;
 pub(crate) use guard::{
     before_own_attempt, before_own_end, renew, require_claim, require_new, send_own_beginning,
     send_own_end, send_recorded,
@@ -32,7 +34,7 @@ pub(crate) use guard::{
 pub(crate) use list::{
     RemoteReport, RunRemote, claim_run, fetch, push, release_run, run_remotes, runs, status,
 };
-pub(crate) use prune::prune;
+pub(crate) use prune::{prune, remove_sent, sent, sent_to};
 pub(crate) use server::Server;
 pub(crate) use server::{Checked, check};
 pub(crate) use session::{Session, release, require_consent_to_drive};

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::list::{RemoteReport, folded, refresh, report};
-use super::record::{RunThere, forget};
+use super::record::{RunThere, forget, load, remotes_of};
 use super::server::{Miss, Server};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::git::remote::{Answer, Remote};
-use crate::model::{Hint, ObjectId, Run, RunKey, RunStatus, Timestamp};
+use crate::model::{Claim, Hint, ObjectId, Run, RunKey, RunStatus, Timestamp};
 use crate::policy::settings::RetentionSettings;
 
 /// Why a run stays on the remote.
@@ -97,6 +97,66 @@ pub(crate) fn prune(context: &Context) -> Result<RemoteReport> {
         pruned: keys,
         ..report(&server, &left, Vec::new(), fetched)?
     })
+}
+
+/// What was sent of runs to the remote that is named, with what its references name there. In what nobody here sent, runs of the same
+/// name, nobody here has a say.
+///
+/// # Errors
+/// Another machine holds one of them, or it is another run by now (13); the server is away (9).
+pub(crate) fn sent(context: &Context, keys: &[RunKey]) -> Result<Vec<(RunKey, ObjectId)>> {
+    let server = Server::named(context)?;
+    let found = server.list(None).map_err(Miss::error)?;
+    let mut sent = Vec::new();
+    for key in keys {
+        let there = RunThere::on(&server, key);
+        let (name, record) = (Remote::run_ref(key), there.record()?);
+        let Some((_, commit)) = found.iter().find(|(found, _)| *found == name) else {
+            continue;
+        };
+        let (Some(own), Some(tip)) = (&record.tip, there.obtain(commit).map_err(Miss::error)?)
+        else {
+            continue;
+        };
+        there.require_same(Some(own), Some(own), &tip, true)?;
+        let claim = there.read(&tip, None)?.end().map(|end| end.claim);
+        let is_other = |claim: &Claim| !claim.released && record.nonce != Some(claim.nonce.clone());
+        if let Some(claim) = claim.filter(is_other) {
+            let message = format!(
+                "run {key} is held by {} on {} (claim {}): nothing was removed, here or there",
+                claim.host,
+                server.name(),
+                claim.fencing
+            );
+            let hint = Hint::recover(["remote", "claim", "--steal", "--remote", server.name()]);
+            return Err(Error::new(ErrorKind::Conflicts, message).hint(hint.run(key)));
+        }
+        sent.push((key.clone(), tip));
+    }
+    Ok(sent)
+}
+
+/// Removes that.
+///
+/// # Errors
+/// It changed meanwhile (11); the server is away (9).
+pub(crate) fn remove_sent(context: &Context, sent: &[(RunKey, ObjectId)]) -> Result<()> {
+    let server = Server::named(context)?;
+    for (key, tip) in sent {
+        remove(RunThere::on(&server, key), tip)?;
+    }
+    server.sweep().map_err(Miss::error)
+}
+
+/// The remotes that something of a run was sent to.
+pub(crate) fn sent_to(context: &Context, key: &RunKey) -> Result<Vec<String>> {
+    let mut remotes = remotes_of(context, key);
+    for remote in std::mem::take(&mut remotes) {
+        if load(context, key, &remote)?.is_some_and(|record| record.tip.is_some()) {
+            remotes.push(remote);
+        }
+    }
+    Ok(remotes)
 }
 
 fn remove(there: RunThere<'_>, tip: &ObjectId) -> Result<()> {

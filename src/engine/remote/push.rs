@@ -27,6 +27,7 @@ pub(super) fn sync(locked: &mut Locked<'_>, releases: bool) -> Reach<usize> {
     if let Err(Miss::Away(away)) = &synced {
         // For the status of the run.
         locked.record.away = Some(away.said.clone());
+        locked.record.gives_back |= releases;
         locked.save()?;
     }
     synced
@@ -66,6 +67,8 @@ fn attempt(locked: &mut Locked<'_>, releases: bool) -> Reach<usize> {
         } else {
             before.claim.clone()
         };
+        // Whoever renews it needs it.
+        locked.record.gives_back &= releases;
         let prepared = prepare(locked, Some(&before), &claim, false, None)?;
         match push(locked, &prepared, Some(&tip)) {
             // What was refused or cut off is read next.
@@ -128,7 +131,7 @@ pub(super) fn confirm(locked: &mut Locked<'_>, pending: &Pending) -> Result<()> 
 ///
 /// # Errors
 /// Another machine holds the run by now.
-fn settle(locked: &mut Locked<'_>) -> Reach<()> {
+pub(super) fn settle(locked: &mut Locked<'_>) -> Reach<()> {
     let there = locked.there;
     let found = there.look()?;
     let is_there = |pending: &&Pending| Some(&pending.commit) == found.as_ref();
@@ -162,7 +165,16 @@ fn settle(locked: &mut Locked<'_>) -> Reach<()> {
             };
         }
     };
-    let Some(standing) = whose(there, &newer, &tip)? else {
+    let found = whose(there, &newer, &tip);
+    if let Err(Miss::Failed(error)) = &found
+        && error.kind == ErrorKind::AlreadyExists
+    {
+        // There is nothing left to be released.
+        locked.record.pending.clear();
+        locked.record.nonce = None;
+        locked.save()?;
+    }
+    let Some(standing) = found? else {
         return Err(there.away_for(CHANGES, None));
     };
     locked.record.see(&standing.commit);
@@ -175,6 +187,9 @@ fn settle(locked: &mut Locked<'_>) -> Reach<()> {
 
 /// Who holds a run by what the server has of it, which is fetched and verified; `known` was verified before. `None`: it is gone or
 /// moved meanwhile.
+///
+/// # Errors
+/// It is another run of that name (13).
 pub(super) fn whose(
     there: RunThere<'_>,
     found: &ObjectId,
@@ -183,6 +198,7 @@ pub(super) fn whose(
     let Some(tip) = there.obtain(found)? else {
         return Ok(None);
     };
+    there.require_same(Some(known), Some(known), &tip, true)?;
     Ok(there.verify(&tip, Some(known))?.end())
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct Record {
     pub sent_seq: u64,
     /// The nonce of this clone's own claim, while it has one.
     pub nonce: Option<String>,
+    /// It is no longer needed, and could not be given back.
+    pub gives_back: bool,
     /// What was pushed and not confirmed: it may be there.
     pub pending: Vec<Pending>,
     /// When the last confirmed sign of life was sent.
@@ -332,6 +334,54 @@ impl<'a> RunThere<'a> {
             chain.states.push(state);
         }
         Ok(chain)
+    }
+
+    /// Refuses what the server has now, `tip`, where it has nothing to do with what was seen there `before`. A run that was set
+    /// back and went on from there on another machine is damage, unless it `may_fork`; what has another beginning is another run
+    /// of that name. Where the ledger has events of the first one, up to the state `own`, it is not forgotten.
+    ///
+    /// # Errors
+    /// Damage (12); another run (13).
+    pub(super) fn require_same(
+        self,
+        own: Option<&ObjectId>,
+        before: Option<&ObjectId>,
+        tip: &ObjectId,
+        may_fork: bool,
+    ) -> Result<()> {
+        let repo = self.repo()?;
+        let Some(before) = before.filter(|before| *before != tip) else {
+            return Ok(());
+        };
+        if repo.is_earlier_state(before, tip)? || repo.is_earlier_state(tip, before)? {
+            return Ok(());
+        }
+        let chain = self.read(tip, None)?;
+        let (key, remote) = (self.key, self.name());
+        match chain.states.first() {
+            Some(root) if repo.is_earlier_state(&root.commit, before)? => {
+                if may_fork {
+                    return Ok(());
+                }
+                let message = format!(
+                    "what {remote} has of run {key} does not go on from what was seen there before: it was set back, and the run \
+                     went on elsewhere or was changed by force; --steal takes it as it is there, without what was done in between"
+                );
+                let hint = Hint::recover(["remote", "claim", "--steal", "--remote", remote]);
+                Err(Error::new(ErrorKind::Corrupt, message).hint(hint.run(key)))
+            }
+            Some(_) if own.is_some() && self.context.load()?.state.run(key).is_some() => {
+                let message = format!(
+                    "run {key} was removed from {remote}, and another run {key} lies there now: nothing was changed. The one here \
+                     continues with another remote: recover resume --remote NAME --run {id}. To claim the other one, remove the \
+                     one here first: recover forget {id}",
+                    id = key.run_id
+                );
+                let hint = Hint::recover(["status"]).run(key);
+                Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Refuses (13) a state that none of the allowed keys signed.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use super::claim::{TakeOver, Waiting, Wish, claim, to_be_claimed};
+use super::fetched::fetched_from;
 use super::incoming::{at_home, gives_way, planned};
 use super::push::places;
 use super::record;
-use super::record::{Chain, RunThere, misnamed};
+use super::record::{Chain, Record, RunThere, misnamed};
 use super::server::{Miss, Server};
 use super::session::{release, remote_for};
 use crate::engine::base::runs::{named, run_of};
@@ -48,7 +49,11 @@ pub(crate) fn take_over(
         return Ok(None);
     };
     let there = RunThere::on(&server, &key);
-    if record::load(context, &key, server.name())?.is_none() && state.run(&key).is_some() {
+    let was_there = |record: &Record| {
+        record.tip.is_some() || record.seen.is_some() || !record.pending.is_empty()
+    };
+    let known = record::load(context, &key, server.name())?;
+    if !known.as_ref().is_some_and(was_there) && state.run(&key).is_some() {
         // It was never there: it is claimed when it goes on.
         return Ok(None);
     }
@@ -95,7 +100,11 @@ fn meant_on<'c>(
     let local = local(context, state, id)?;
     let remote = match &local {
         Some(key) => remote_for(context, key),
-        None => context.remote_name(),
+        None => match (context.remote_name(), id) {
+            // Where it was fetched from is where it is.
+            (None, Some(id)) => fetched_from(context, id)?,
+            (named, _) => named,
+        },
     };
     let Some(remote) = remote else {
         return Ok(None);
@@ -199,7 +208,7 @@ pub(super) fn local(
 
 /// The run on the server that is meant: of that id, else the only one.
 fn there(server: &Server<'_>, id: Option<&RunId>, how: TakeOver) -> Result<RunKey> {
-    let mut waiting = Waiting::begin(how);
+    let mut waiting = Waiting::begin(how, true);
     let found = loop {
         match server.list(id) {
             Ok(found) => break found,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::durable::Sync;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
@@ -14,6 +15,7 @@ use crate::model::{Hint, Run, RunKey, RunSpec};
 use crate::policy::checkpoint_events::{MASKED, still_masked};
 use crate::policy::remote::{is_elsewhere, sha256};
 use crate::policy::secrets::redact;
+use crate::policy::settings::RetrySettings;
 
 /// Where what a run starts came from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -128,12 +130,42 @@ pub(crate) fn note_agreed(context: &Context, run: &Run) -> Result<()> {
     .save(context, &run.key)
 }
 
+/// The budgets that are always shown.
+const BUDGETS: [&str; 3] = ["max_attempts", "task_max_attempts", "session_max_attempts"];
+
+/// A run's recorded budgets, as `[retry]` names them: how many attempts, and what is not as by default.
+fn budgets(policy: &Value) -> String {
+    let default = serde_json::to_value(RetrySettings::default()).unwrap_or_default();
+    let mut shown = Vec::new();
+    different(policy, &default, "", &mut shown);
+    format!("budgets {}", shown.join(", "))
+}
+
+/// Lists the values that are not the default ones, each with its name below `name`.
+fn different(value: &Value, default: &Value, name: &str, shown: &mut Vec<String>) {
+    if let Value::Object(fields) = value {
+        for (field, value) in fields {
+            let name = if name.is_empty() {
+                field.clone()
+            } else {
+                format!("{name}.{field}")
+            };
+            different(value, &default[field], &name, shown);
+        }
+    } else if value != default || BUDGETS.contains(&name) {
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        shown.push(format!("{name} = {text}"));
+    }
+}
+
 /// Refuses what would start what came from there.
 pub(crate) fn not_agreed(context: &Context, key: &RunKey, remote: &str, spec: &RunSpec) -> Error {
     let mut shown = vec![format!("command {}", join(&spec.command))];
     shown.extend((!spec.dir.is_empty()).then(|| format!("in {}", spec.dir)));
     shown.extend(spec.attempts.map(|attempts| format!("attempts {attempts}")));
-    shown.extend(spec.policy.iter().map(|policy| format!("budgets {policy}")));
+    shown.extend(spec.policy.iter().map(budgets));
     shown.extend(spec.prompt.iter().map(|prompt| format!("prompt {prompt}")));
     let tasks = spec.tasks.iter().flat_map(|list| &list.tasks);
     shown.extend(
@@ -237,5 +269,22 @@ mod tests {
         ];
         assert!(others.iter().all(|other| print(other) != print(&spec)));
         assert_eq!(print(&spec.clone()), print(&spec));
+    }
+
+    #[test]
+    fn budgets_are_shown_as_they_are_configured() {
+        let policy = |change: &dyn Fn(&mut Value)| {
+            let mut policy = serde_json::to_value(RetrySettings::default()).unwrap();
+            change(&mut policy);
+            budgets(&policy)
+        };
+        let attempts = "max_attempts = 3, task_max_attempts = 6, session_max_attempts = 21";
+        assert_eq!(policy(&|_| {}), format!("budgets {attempts}"));
+        let wider = policy(&|policy| {
+            policy["max_wall_time"] = "9h".into();
+            policy["causes"]["RATE_LIMITED"]["max_attempts"] = 99.into();
+        });
+        let more = "max_wall_time = 9h, causes.RATE_LIMITED.max_attempts = 99";
+        assert_eq!(wider, format!("budgets {attempts}, {more}"));
     }
 }

@@ -159,6 +159,26 @@ impl Repo {
             .map_err(Error::git(format!("set {name}")))
     }
 
+    /// What was seen last of runs with this id, whatever their phase and lane, each with the remote's name; one whose name is no
+    /// plain part of a reference is left out.
+    pub(crate) fn tracked(&self, id: &RunId) -> Result<Vec<(String, ObjectId)>> {
+        let failed = || Error::git("list what was fetched");
+        let begin = format!("{TRACKING}*/{}*", CheckpointRef::component(id.as_str()));
+        let mut found = Vec::new();
+        for one in self.inner.references_glob(&begin).map_err(failed())? {
+            let one = one.map_err(failed())?;
+            let place = one.name().ok().and_then(|name| name.strip_prefix(TRACKING));
+            let parts = place.and_then(|place| place.split_once('/'));
+            if let (Some((remote, run)), Some(commit)) = (parts, one.target())
+                && Remote::is_of_run(&format!("{}{run}", Remote::RUNS), id)
+                && CheckpointRef::component(remote) == remote
+            {
+                found.push((remote.to_owned(), ObjectId(commit.to_string())));
+            }
+        }
+        Ok(found)
+    }
+
     /// Removes such a reference, where it is there.
     pub(crate) fn remove_tracking(&self, name: &str) -> Result<()> {
         match self.inner.find_reference(name) {

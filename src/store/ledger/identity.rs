@@ -34,6 +34,18 @@ impl Store {
         self
     }
 
+    /// Of a run that another machine holds: its processes there count as alive.
+    #[must_use]
+    pub(crate) fn of_holder(mut self, holds: bool) -> Self {
+        self.others_live = holds;
+        self
+    }
+
+    /// Whether processes of other machines count as alive.
+    pub(crate) fn others_live(&self) -> bool {
+        self.others_live
+    }
+
     /// Whose the state is.
     pub fn origin(&self) -> Origin {
         self.origin

@@ -21,8 +21,9 @@ impl Context {
         let state_dir = self
             .setup
             .state_dir
-            .is_some()
-            .then(|| self.store().dir().to_owned());
+            .as_ref()
+            .filter(|_| self.setup.shows.is_none())
+            .map(|_| self.store().dir().to_owned());
         Place {
             folder: folder.into(),
             state_dir,

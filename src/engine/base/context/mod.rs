@@ -89,6 +89,9 @@ pub(crate) struct Setup {
     pub reads: bool,
     /// Only the settings are wanted: any folder will do, also one that is no place for a run.
     pub settings_only: bool,
+    /// The state directory is there for the moment, so that no command to copy names it; whether another machine holds what it
+    /// shows.
+    pub shows: Option<bool>,
     /// The environment.
     pub env: fn(&str) -> Option<String>,
     /// Says a line beside the answer, for people.
@@ -244,7 +247,8 @@ impl Context {
         store.check()?;
         let store = store.with_registry(place::registry(common, &setup));
         let origin = place::origin(&store, found.as_ref(), &worktree, &setup)?;
-        let store = store.of_origin(origin);
+        let holds = setup.shows == Some(true);
+        let store = store.of_origin(origin).of_holder(holds);
         let is_whole = setup.known_config.is_none() && project_problem.is_none();
         if let Some(task) = task_of_run(&setup, &config, &store, &worktree).filter(|_| is_whole) {
             let task = Some(&task);
@@ -317,6 +321,16 @@ impl Context {
             cwd: folder.to_owned(),
             settings_only: false,
             state_dir: state_dir.map(Path::to_owned),
+            ..self.setup.clone()
+        })
+    }
+
+    /// A context of this place which reads what is recorded in a state directory that is there for the moment; another machine
+    /// may hold that.
+    pub(crate) fn showing(&self, state_dir: PathBuf, is_held: bool) -> Result<Self> {
+        self.derived(Setup {
+            state_dir: Some(state_dir),
+            shows: Some(is_held),
             ..self.setup.clone()
         })
     }
