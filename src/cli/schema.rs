@@ -20,6 +20,7 @@ use crate::engine::{
     inspect, isolated, manual_fix, remote, resume, runs, status, step, trust, vault,
 };
 use crate::model::failure::Failure;
+use crate::policy::report::{Report, TeamReport};
 use crate::store::views::AttemptHistory;
 
 /// The dialect.
@@ -84,7 +85,7 @@ const DOCUMENTS: &[(&str, &[Fields])] = documents! {
     "remote release" => remote::RemoteReport;
     "remote prune" => remote::RemoteReport;
     "log" => inspect::EventLog;
-    "report" => log::ReportReply, log::ReportFileReply;
+    "report" => log::ReportReply<Report>, log::ReportReply<TeamReport>, log::ReportFileReply;
     "import" => exchange::Imported, PlanReply<exchange::Imported>;
     "sync" => exchange::Synced;
     "remote check" => remote::Checked;

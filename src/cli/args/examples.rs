@@ -189,6 +189,7 @@ const ALL: &[(&str, &[Example])] = examples! {
     "runs" {
         "recover runs" => "the runs that are not closed",
         "recover runs --all --json" => "all of them, for a script",
+        "recover runs --remote team --since 24h" => "those on a remote, of a day",
     }
     "browse" {
         "recover browse" => "the runs of this project, the latest one open",
@@ -279,6 +280,7 @@ const ALL: &[(&str, &[Example])] = examples! {
         "recover report" => "Markdown, on the terminal",
         "recover report -o night.html" => "one HTML file",
         "recover report --format pr" => "title and body of a pull request",
+        "recover report --remote team --since 24h" => "what all runs there came to, on one page",
     }
     "import" {
         "recover import battle.json attempt_history.json --dry-run" => "show what they would add",

@@ -232,6 +232,7 @@ pub(super) fn remote_name(command: &Command) -> Option<&str> {
         Command::Run(args) => &args.remote,
         Command::Resume(args) => &args.remote,
         Command::Runs(args) => &args.remote,
+        Command::Report(args) => &args.remote,
         Command::Remote(args) => match &args.command {
             RemoteCommand::Status(name)
             | RemoteCommand::Fetch(name)

@@ -31,6 +31,7 @@ pub(crate) use guard::{
 };
 pub(crate) use list::{
     RemoteReport, RunRemote, claim_run, fetch, push, release_run, run_remotes, runs, status,
+    team_report,
 };
 pub(crate) use prune::prune;
 pub(crate) use server::Server;
