@@ -88,6 +88,7 @@ const DOCUMENTS: &[(&str, &[Fields])] = documents! {
     "report" => log::ReportReply<Report>, log::ReportReply<TeamReport>, log::ReportFileReply;
     "import" => exchange::Imported, PlanReply<exchange::Imported>;
     "sync" => exchange::Synced;
+    "worker" => isolated::worker::Work;
     "remote check" => remote::Checked;
     "trust" => trust::ProjectTrust, trust::Trusted;
     "init" => init::Initialised;

@@ -28,4 +28,5 @@ mod stores;
 mod taken_up;
 mod transport;
 mod whole;
+mod worker;
 mod workflow;

@@ -272,6 +272,12 @@ const ALL: &[(&str, &[Example])] = examples! {
     "remote release" {
         "recover remote release --remote recover-state --run night" => "any machine may go on then",
     }
+    "worker" {
+        "recover worker --remote team --tasks TODO.md --agent claude"
+            => "the same on each machine: every task is done once",
+        "recover worker --remote team --tasks TODO.md --dry-run" => "which run has which task, and who holds it",
+        "recover report --remote team" => "what came of them",
+    }
     "log" {
         "recover log --limit 20" => "the newest twenty events",
         "recover log --follow --json" => "each event as it comes, one JSON document a line",

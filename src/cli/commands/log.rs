@@ -164,11 +164,10 @@ fn answer<T: Serialize>(
     if ui.json {
         // Whoever asks for a form gets it, inside of the one document.
         let format = args.format.filter(|format| *format != ReportFormat::Json);
-        let content = format.map(written).transpose()?;
         let document = ReportReply {
             report,
             format,
-            content,
+            content: format.map(written).transpose()?,
         };
         return Ok(Reply::new(document, ""));
     }

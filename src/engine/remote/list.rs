@@ -116,10 +116,19 @@ pub(crate) fn fetch(context: &Context) -> Result<RemoteReport> {
 
 /// The runs there with what their references name, all of them here and verified; and those that are new.
 pub(super) fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>, Vec<RunKey>)> {
+    let meant = server.context.naming().run_id.as_ref();
+    let found = server.list(meant).map_err(Miss::error)?;
+    refresh_found(server, &found, meant)
+}
+
+/// The same of the references that were found there; `meant` is the run that they are of, where it is one.
+pub(super) fn refresh_found(
+    server: &Server<'_>,
+    found: &[(String, ObjectId)],
+    meant: Option<&RunId>,
+) -> Result<(BTreeMap<RunKey, ObjectId>, Vec<RunKey>)> {
     let context = server.context;
-    let naming = context.naming();
-    let found = server.list(naming.run_id.as_ref()).map_err(Miss::error)?;
-    let keys = keys_of(server, &found, naming.run_id.as_ref())?;
+    let keys = keys_of(server, found, meant)?;
     let (mut all, mut fetched) = (BTreeMap::new(), Vec::new());
     for (key, tip) in keys {
         match see(RunThere::on(server, &key), &tip) {
@@ -133,7 +142,7 @@ pub(super) fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>
                     error.kind,
                     ErrorKind::Newer | ErrorKind::Corrupt | ErrorKind::NotTrusted
                 );
-                if naming.run_id.is_some() || !is_its_own {
+                if meant.is_some() || !is_its_own {
                     return Err(error);
                 }
                 context.warn(error.to_string());

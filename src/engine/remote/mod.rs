@@ -10,7 +10,7 @@
 //! - `claim` takes and gives back the right to speak for a run, `take_over` goes on with one here, `session` holds it while it is
 //!   driven.
 //! - `guard` keeps local writers away from a run that another machine holds and sends what they did, also the attempts of a loop that
-//!   runs its own commands; `list`, `prune` and `check` are for people.
+//!   runs its own commands; `list`, `prune` and `check` are for people, `queue` for workers that share runs out.
 
 mod claim;
 mod guard;
@@ -18,6 +18,7 @@ mod incoming;
 mod list;
 mod prune;
 mod push;
+mod queue;
 mod record;
 mod server;
 mod session;
@@ -34,6 +35,7 @@ pub(crate) use list::{
     team_report,
 };
 pub(crate) use prune::prune;
+pub(crate) use queue::{Queued, queued};
 pub(crate) use server::Server;
 pub(crate) use server::{Checked, check};
 pub(crate) use session::{Session, release, require_consent_to_drive};

@@ -229,9 +229,12 @@ impl TeamReport {
         [
             run.key.to_string(),
             run.night.state.clone(),
-            run.held_by
-                .as_deref()
-                .map_or_else(|| "nobody".to_owned(), words::line),
+            words::line(&run.host)
+                + if run.held_by.is_some() {
+                    ", holds it"
+                } else {
+                    ""
+                },
             run.done(),
             run.attempts.to_string(),
             run.night.took(),
@@ -246,7 +249,7 @@ impl TeamReport {
 pub(super) const COLUMNS: [&str; 9] = [
     "Run",
     "State",
-    "Held by",
+    "Machine",
     "Iterations",
     "Attempts",
     "Took",
@@ -314,7 +317,9 @@ mod tests {
         let page = report.markdown();
         let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}\n{page}"));
         assert!(at("## Waiting for a person") < at("- **`st|uck`** needs you\n"));
-        assert!(at("| `st\\|uck` | needs you | build\\|7 |") < at("| `done` | complete |"));
+        assert!(
+            at("| `st\\|uck` | needs you | build\\|7, holds it |") < at("| `done` | complete |")
+        );
         for row in page.lines().filter(|line| line.starts_with('|')) {
             let plain = row.replace("\\|", "");
             assert_eq!(plain.matches('|').count(), COLUMNS.len() + 1, "{row}");

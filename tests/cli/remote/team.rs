@@ -86,3 +86,105 @@ fn the_night_of_a_team_is_one_page_made_from_the_remote_alone() {
         "run_not_found"
     );
 }
+
+/// A worker of a machine, with a list beside its clone.
+fn worker<'a>(more: &[&'a str], script: &'a str) -> Vec<&'a str> {
+    let words = "worker --remote origin --tasks ../list.toml --attempts 1";
+    let end = ["--", "sh", "-c", script];
+    words
+        .split(' ')
+        .chain(more.iter().copied())
+        .chain(end)
+        .collect()
+}
+
+fn list(env: &TestEnv, tasks: &[(&str, &str)]) {
+    let task = |(id, needs): &(&str, &str)| {
+        format!("[[task]]\nid = '{id}'\nprompt = 'Do {id}.'\nneeds = [{needs}]\n")
+    };
+    let text: String = tasks.iter().map(task).collect();
+    fs::write(env.root().join("list.toml"), text).expect("a place of the test's own");
+}
+
+/// Where each task stands, by the document of a worker.
+fn standing(work: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let runs = work["runs"].as_array().expect("runs").iter();
+    let tasks = runs.flat_map(|run| run["tasks"].as_array().expect("tasks"));
+    tasks
+        .map(|task| (text(&task["id"]), text(&task["status"])))
+        .collect()
+}
+
+#[test]
+fn a_worker_puts_the_files_back_and_says_what_was_given_up() {
+    let (_, one) = server();
+    list(&one, &[("bad", ""), ("good", ""), ("after", "'bad'")]);
+    one.write("mine.txt", "not committed");
+    let head = one.git(&["rev-parse", "HEAD"]);
+    let script = "echo $RECOVER_TASK > did.txt; echo more >> mine.txt; git add did.txt; \
+                  git checkout -q -b made-$RECOVER_TASK; git commit -qm $RECOVER_TASK; test $RECOVER_TASK != bad";
+    let plan = one.json(0, &worker(&["--dry-run"], script));
+    let (bad, good, after) = ("bad".to_owned(), "good".to_owned(), "after".to_owned());
+    let pending = "pending".to_owned();
+    let expected = [&bad, &after, &good].map(|id| (id.clone(), pending.clone()));
+    assert_eq!(standing(&plan), expected);
+    assert_eq!(plan["runs"][0]["run_id"], "list-bad", "{plan:#}");
+
+    let work = one.json(8, &worker(&[], script));
+    let expected = [
+        (bad, "given_up".to_owned()),
+        (after, "waiting".to_owned()),
+        (good, "done".to_owned()),
+    ];
+    assert_eq!(standing(&work), expected);
+    assert_eq!(one.git(&["rev-parse", "HEAD"]), head);
+    assert_eq!(one.git(&["symbolic-ref", "HEAD"]), "refs/heads/main\n");
+    assert_eq!(one.read("mine.txt"), "not committed");
+    assert!(!one.exists("did.txt"));
+    // Nothing is tried again.
+    let again = one.json(8, &worker(&["--no-wait"], "touch ran"));
+    assert_eq!(standing(&again), standing(&work));
+    assert!(!one.exists("ran"));
+    assert_eq!(
+        one.error(2, &worker(&["--lane", "l"], "true"))["code"],
+        "usage"
+    );
+}
+
+#[test]
+fn a_worker_waits_for_others_as_long_as_it_may_and_goes_on_with_what_it_was_told() {
+    let (server, one) = server();
+    let two = machine(&server, "beta");
+    let script = "touch begun; test $RECOVER_TEST_HOST = beta || sleep 60";
+    for env in [&one, &two] {
+        list(env, &[("a", "")]);
+    }
+    let at_work = AtWork::start(&one, &worker(&[], script));
+    until("the agent begins", || one.exists("begun"));
+    assert_eq!(one.error(11, &worker(&[], script))["code"], "locked");
+    let left = two.json(6, &worker(&["--no-wait"], script));
+    assert!(
+        left["stopped"]
+            .as_str()
+            .is_some_and(|why| why.contains("alpha holds list-a"))
+    );
+    assert_eq!(
+        two.error(9, &worker(&["--wait=1s"], script))["code"],
+        "gave_up_waiting"
+    );
+    let pid = at_work.0.id().to_string();
+    one.sh(&format!("kill -INT {pid}")).expect(0);
+    at_work.end().expect(130);
+    assert!(one.exists("begun"), "the next worker here goes on with it");
+    // What another machine would start is not what this one was told to.
+    let refused = two.json(13, &worker(&[], "touch other"));
+    assert!(refused["stopped"].is_string(), "{refused:#}");
+    assert!(!two.exists("other") && !two.exists("begun"));
+    let done = two.json(0, &worker(&[], script));
+    assert_eq!(standing(&done), [("a".to_owned(), "done".to_owned())]);
+    assert!(!two.exists("begun"));
+    let nothing = one.json(0, &worker(&[], script));
+    assert_eq!(nothing["runs"][0]["host"], "beta", "{nothing:#}");
+    assert!(!one.exists("begun"), "its files are put back");
+}
