@@ -20,7 +20,6 @@ use crate::engine::{
     inspect, isolated, manual_fix, remote, resume, runs, status, step, trust, vault,
 };
 use crate::model::failure::Failure;
-use crate::policy::report::{Report, TeamReport};
 use crate::store::views::AttemptHistory;
 
 /// The dialect.
@@ -85,7 +84,7 @@ const DOCUMENTS: &[(&str, &[Fields])] = documents! {
     "remote release" => remote::RemoteReport;
     "remote prune" => remote::RemoteReport;
     "log" => inspect::EventLog;
-    "report" => log::ReportReply<Report>, log::ReportReply<TeamReport>, log::ReportFileReply;
+    "report" => log::ReportReply, log::TeamReply, log::ReportFileReply;
     "import" => exchange::Imported, PlanReply<exchange::Imported>;
     "sync" => exchange::Synced;
     "worker" => isolated::worker::Work;

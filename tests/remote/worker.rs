@@ -150,11 +150,11 @@ fn four_workers_on(kind: Kind) {
 
     let reader = on(&server, "reader", &notes);
     let report = reader.json(0, &["report", "--remote", REMOTE]);
-    let totals = &report["report"]["totals"];
+    let totals = &report["team"]["totals"];
     assert_eq!(totals["runs"], TASKS - 1, "{report:#}");
     assert_eq!(totals["states"]["complete"], TASKS - 1, "{report:#}");
     assert_eq!(totals["attempts"], TASKS + 1, "{report:#}");
-    for run in report["report"]["runs"].as_array().unwrap() {
+    for run in report["team"]["runs"].as_array().unwrap() {
         assert_eq!(run["night"]["files"]["changed"], 1, "{run:#}");
     }
     let resume = ["resume", "--remote", REMOTE, "--run", "list-early"];

@@ -18,7 +18,7 @@ use super::status::ended;
 use crate::engine::{Context, Error, ErrorKind, Result, inspect, remote, status};
 use crate::model::event::Event;
 use crate::model::{Hint, Timestamp};
-use crate::policy::report::{Report, html, markdown, team_html};
+use crate::policy::report::{Report, TeamReport, html, markdown, team_html};
 use crate::policy::secrets::{redact, redact_json, redacted_json_text};
 
 /// `recover log`.
@@ -83,8 +83,24 @@ fn tell(context: &Context, events: &[(Event, String)], ui: &Ui) -> io::Result<()
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ReportReply<'a, T> {
-    report: &'a T,
+pub(crate) struct ReportReply<'a> {
+    report: &'a Report,
+    #[serde(flatten)]
+    asked: Asked,
+}
+
+/// The report on the runs of a remote.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct TeamReply<'a> {
+    team: &'a TeamReport,
+    #[serde(flatten)]
+    asked: Asked,
+}
+
+/// A report in a form that was asked for.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct Asked {
     /// The format of `content`, where one was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<ReportFormat>,
@@ -108,9 +124,12 @@ pub(super) fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Re
     }
     let is_page = format_of(args) == ReportFormat::Html;
     let report = inspect::report_of_run(context, args.subtask.as_deref(), is_page)?;
-    answer(context, args, ui, &report, &|format| {
-        written(context, &report, format)
-    })
+    let document = |asked| ReportReply {
+        report: &report,
+        asked,
+    };
+    let written = |format| written(context, &report, format);
+    answer(context, args, ui, &written, document)
 }
 
 /// `recover report --remote`.
@@ -121,11 +140,14 @@ fn report_of_team(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Reply
     }
     let since = args.since.unwrap_or(A_DAY);
     let report = remote::team_report(context, context.clock.now().minus(since))?;
-    answer(context, args, ui, &report, &|format| match format {
-        ReportFormat::Html => Ok(team_html(&report, &local)),
-        ReportFormat::Json => as_json(&report),
-        _ => Ok(redact(&report.markdown()).into_owned()),
-    })
+    let team = &report;
+    let document = |asked| TeamReply { team, asked };
+    let written = |format| match format {
+        ReportFormat::Html => Ok(team_html(team, &local)),
+        ReportFormat::Json => as_json(document(Asked::default())),
+        _ => Ok(redact(&team.markdown()).into_owned()),
+    };
+    answer(context, args, ui, &written, document)
 }
 
 /// How far back a report on a team goes.
@@ -147,8 +169,8 @@ fn answer<T: Serialize>(
     context: &Context,
     args: &ReportArgs,
     ui: &Ui,
-    report: &T,
     written: &dyn Fn(ReportFormat) -> Result<String>,
+    document: impl FnOnce(Asked) -> T,
 ) -> Result<Reply> {
     let format = format_of(args);
     if let Some(file) = file_of(args) {
@@ -164,12 +186,11 @@ fn answer<T: Serialize>(
     if ui.json {
         // Whoever asks for a form gets it, inside of the one document.
         let format = args.format.filter(|format| *format != ReportFormat::Json);
-        let document = ReportReply {
-            report,
+        let asked = Asked {
             format,
             content: format.map(written).transpose()?,
         };
-        return Ok(Reply::new(document, ""));
+        return Ok(Reply::new(document(asked), ""));
     }
     // Whoever copies it takes it elsewhere; it is masked already.
     let form = if format == ReportFormat::Md {
@@ -195,16 +216,14 @@ fn written(context: &Context, report: &Report, format: ReportFormat) -> Result<S
             let text = redacted_json_text(&inspect::otlp_of(context)?);
             Ok(text.context("cannot write the trace as JSON")? + "\n")
         }
-        ReportFormat::Json => as_json(report),
+        ReportFormat::Json => as_json(ReportReply {
+            report,
+            asked: Asked::default(),
+        }),
     }
 }
 
-fn as_json<T: Serialize>(report: &T) -> Result<String> {
-    let reply = ReportReply {
-        report,
-        format: None,
-        content: None,
-    };
+fn as_json(reply: impl Serialize) -> Result<String> {
     let text = redacted_json_text(&Document::new("report", reply, &[]));
     Ok(text.context("cannot write the report as JSON")? + "\n")
 }

@@ -5,14 +5,13 @@ use super::super::replies::ExitCode;
 use super::super::ui::{Reply, Ui, escape};
 use super::run::show;
 use crate::engine::base::clock::WaitLimit;
-use crate::engine::isolated::worker;
-use crate::engine::{Context, Result, run};
+use crate::engine::{Context, Result, isolated, run};
 use crate::model::time::format_duration;
 use crate::policy::report::task;
 
 /// `recover worker`.
 pub(super) fn work(context: &Context, args: &WorkerArgs, ui: &Ui) -> Result<Reply> {
-    let job = worker::Job {
+    let job = isolated::worker::Job {
         file: args.tasks.clone(),
         request: run::Request {
             attempts: args.attempts,
@@ -29,7 +28,7 @@ pub(super) fn work(context: &Context, args: &WorkerArgs, ui: &Ui) -> Result<Repl
         wait: (!args.no_wait).then(|| args.wait.unwrap_or(WaitLimit::Forever)),
         show: show(ui),
     };
-    let work = worker::work(context, &job)?;
+    let work = isolated::worker::work(context, &job)?;
     let mut text = String::new();
     for run in &work.runs {
         let host = run.host.as_deref().map(escape);

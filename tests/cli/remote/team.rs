@@ -29,7 +29,7 @@ fn the_night_of_a_team_is_one_page_made_from_the_remote_alone() {
     reader.set("RECOVER_TEST_NOW", "2026-10-22T08:00:00Z");
     let report = ["report", "--remote", "origin"];
     let page = reader.recover(&report).expect(0).stdout;
-    let json = &reader.json(0, &report)["report"];
+    let json = &reader.json(0, &report)["team"];
     at_work.kill();
     let names: Vec<&str> = json["runs"]
         .as_array()
@@ -62,7 +62,7 @@ fn the_night_of_a_team_is_one_page_made_from_the_remote_alone() {
     );
 
     let all = [&report[..], &["--since", "7d"]].concat();
-    let all = &reader.json(0, &all)["report"];
+    let all = &reader.json(0, &all)["team"];
     assert_eq!(all["totals"]["runs"], 4, "{all:#}");
     let listed = "runs --remote origin --since 7h";
     let listed: Vec<&str> = listed.split(' ').collect();
