@@ -91,6 +91,13 @@ impl Reply {
         Self { command, ..self }
     }
 
+    /// The same with nothing for people.
+    #[must_use]
+    pub(super) fn without_text(self) -> Self {
+        let text = String::new();
+        Self { text, ..self }
+    }
+
     /// An answer for people, where no document was asked for.
     pub(super) fn text(text: impl Into<String>) -> Self {
         Self::new(Map::new(), text)

@@ -21,6 +21,22 @@ use crate::model::manifest::{Head, ObjectId};
 const HEAD: &str = "HEAD";
 
 impl Repo {
+    /// Has HEAD name a branch again, or a commit where it named none, with a line in git's reflog. The index and the work tree are
+    /// left alone.
+    pub(crate) fn name_head(
+        &self,
+        _lock: &WorktreeLock,
+        branch: Option<&str>,
+        commit: Option<&ObjectId>,
+    ) -> Result<()> {
+        let moved = match (branch, commit) {
+            (Some(branch), _) => self.inner.set_head(branch),
+            (None, Some(commit)) => self.inner.set_head_detached(parse_oid(commit)?),
+            (None, None) => Ok(()),
+        };
+        moved.map_err(Error::git("switch HEAD back"))
+    }
+
     /// Moves the branch that HEAD names (or a detached HEAD) to a commit, if HEAD still is what the caller saw.
     ///
     /// The index and the work tree are left alone. `to` of `None` makes the branch unborn again. Anything else than

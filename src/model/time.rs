@@ -48,6 +48,13 @@ impl Timestamp {
         Self::from_millis(self.millis().saturating_add(millis))
     }
 
+    /// So long before it.
+    #[must_use]
+    pub fn minus(self, by: Duration) -> Self {
+        let millis = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        Self::from_millis(self.millis().saturating_sub(millis))
+    }
+
     /// How long after `earlier` this is; zero if it is not after it.
     pub fn since(self, earlier: Self) -> Duration {
         let millis = self.millis().saturating_sub(earlier.millis());

@@ -222,6 +222,26 @@ pub(crate) fn lanes(tasks: &[Task], count: usize) -> Vec<Vec<String>> {
     lanes.into_iter().map(ids).collect()
 }
 
+/// A name for runs, made of a text: what is none of it is told apart by a checksum.
+pub(crate) fn run_name(text: &str) -> String {
+    /// The longest part of the text in it, in characters.
+    const LONGEST: usize = 40;
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '_' {
+            c
+        } else {
+            '-'
+        }
+    };
+    let words: String = text.chars().map(plain).collect();
+    let words: Vec<&str> = words.split('-').filter(|word| !word.is_empty()).collect();
+    let name: String = words.join("-").chars().take(LONGEST).collect();
+    if name == text {
+        return name;
+    }
+    format!("{name}-{:08x}", crc32fast::hash(text.as_bytes()))
+}
+
 /// Ticks the items of a Markdown text that `ids` has, or with `done` false takes their ticks back; returns the new text and what
 /// of them changed.
 pub(crate) fn tick(text: &str, ids: &BTreeSet<String>, done: bool) -> (String, Vec<String>) {
@@ -484,5 +504,18 @@ mod tests {
         );
         let many = "- [ ] a\n".repeat(2);
         assert_eq!(problem("t.md", &many).0, Some(2));
+    }
+
+    #[test]
+    fn names_of_runs_are_plain_and_of_one_text_each() {
+        assert_eq!(run_name("fix_it-2"), "fix_it-2");
+        let long = "x".repeat(200);
+        let names = ["Fix it!", "Fix it?", "fix it", "Ü", &long].map(run_name);
+        assert!(names[0].starts_with("Fix-it-"), "{names:?}");
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let is_plain = |name: &String| name.len() < 50 && name.chars().all(plain);
+        assert!(names.iter().all(is_plain), "{names:?}");
+        let all: BTreeSet<&String> = names.iter().collect();
+        assert_eq!(all.len(), names.len(), "{names:?}");
     }
 }

@@ -13,6 +13,7 @@ use crate::env::{Ran, TestEnv};
 
 mod foreign;
 mod holding;
+mod team;
 
 /// A server with one commit, and a machine that has cloned it.
 fn server() -> (PathBuf, TestEnv) {

@@ -32,4 +32,5 @@ mod stores;
 mod taken_up;
 mod transport;
 mod whole;
+mod worker;
 mod workflow;

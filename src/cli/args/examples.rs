@@ -189,6 +189,7 @@ const ALL: &[(&str, &[Example])] = examples! {
     "runs" {
         "recover runs" => "the runs that are not closed",
         "recover runs --all --json" => "all of them, for a script",
+        "recover runs --remote team --since 24h" => "those on a remote, of a day",
     }
     "browse" {
         "recover browse" => "the runs of this project, the latest one open",
@@ -272,6 +273,12 @@ const ALL: &[(&str, &[Example])] = examples! {
     "remote release" {
         "recover remote release --remote recover-state --run night" => "any machine may go on then",
     }
+    "worker" {
+        "recover worker --remote team --tasks TODO.md --agent claude"
+            => "the same on each machine: every task is done once",
+        "recover worker --remote team --tasks TODO.md --dry-run" => "which run has which task, and who holds it",
+        "recover report --remote team" => "what came of them",
+    }
     "log" {
         "recover log --limit 20" => "the newest twenty events",
         "recover log --follow --json" => "each event as it comes, one JSON document a line",
@@ -280,6 +287,7 @@ const ALL: &[(&str, &[Example])] = examples! {
         "recover report" => "Markdown, on the terminal",
         "recover report -o night.html" => "one HTML file",
         "recover report --format pr" => "title and body of a pull request",
+        "recover report --remote team --since 24h" => "what all runs there came to, on one page",
     }
     "import" {
         "recover import battle.json attempt_history.json --dry-run" => "show what they would add",

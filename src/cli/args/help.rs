@@ -65,6 +65,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "import",
             "sync",
             "remote",
+            "worker",
             "completions",
             "schema",
         ],

@@ -85,6 +85,17 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "S")]
     pub subtask: Option<String>,
 
+    /// Report on the runs that lie on this remote, on one page
+    ///
+    /// Each with what it came to, its attempts, who holds it, and why it failed; what waits for a person comes first. With RUN
+    /// that run alone.
+    #[arg(long, value_name = "NAME", conflicts_with = "subtask")]
+    pub remote: Option<String>,
+
+    /// With --remote: only the runs with an event in this time [default: 24h]
+    #[arg(long, value_name = "DUR", value_parser = duration, requires = "remote")]
+    pub since: Option<Duration>,
+
     /// Output file, written atomically (- for stdout)
     #[arg(short, long, value_name = "F", value_hint = clap::ValueHint::FilePath)]
     pub output: Option<PathBuf>,

@@ -61,7 +61,7 @@ pub(crate) use inspect::{
     TrustArgs,
 };
 pub(crate) use restore::{BisectArgs, DiscardArgs, How, RollbackArgs, UndoArgs};
-pub(crate) use run::{ManualFixArgs, ManualFixCommand, ResumeArgs, RunArgs, StepArgs};
+pub(crate) use run::{ManualFixArgs, ManualFixCommand, ResumeArgs, RunArgs, StepArgs, WorkerArgs};
 pub(crate) use runs::{
     AcceptArgs, CloseArgs, ForgetArgs, LimitsArgs, RemoteArgs, RemoteCheckArgs, RemoteCommand,
     RestoreProjectArgs, RunsArgs, ServiceArgs, ServiceCommand,
@@ -237,6 +237,7 @@ pub(crate) enum Command {
     Forget(ForgetArgs),
     RestoreProject(RestoreProjectArgs),
     Remote(RemoteArgs),
+    Worker(WorkerArgs),
     Log(LogArgs),
     Report(ReportArgs),
     Import(ImportArgs),

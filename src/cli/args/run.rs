@@ -104,6 +104,10 @@ pub(crate) struct RunArgs {
     #[arg(long, hide = true, value_name = "ID", requires = "tasks")]
     pub only: Vec<String>,
 
+    /// It is one that a worker shares out: no error where another machine is faster, and nothing is said at the end
+    #[arg(long, hide = true, requires = "remote")]
+    pub queued: bool,
+
     /// Begin no task once less than PERCENT of the account's limit is left
     ///
     /// In percent of the tightest limit, as far as the agent's records say it (Claude Code's do as it gets tight): exits with 6,
@@ -213,6 +217,63 @@ pub(crate) struct RunArgs {
     /// Keys go to it; Ctrl-C still stops the run.
     #[arg(long, hide_short_help = true, conflicts_with = "passthrough")]
     pub pty: bool,
+
+    /// Command to run [default: runner.command of the configuration]
+    #[arg(last = true, value_name = "CMD", hide_short_help = true)]
+    pub command: Vec<String>,
+}
+
+/// Work through a list of tasks together with other machines.
+///
+/// Call it on as many machines as you like, each with a clone of its own, the same list and the same command. What needs another
+/// task is in one run with that; each run lies on the remote as NAME-TASK (NAME: --run, else the name of the file), and whoever claims
+/// it has its tasks. A worker begins the first run that nobody has begun, goes on with one whose machine is gone for a whole
+/// lease, puts its files back to how it found them after each, and ends when nothing is left: with 0, or 8 where a person is
+/// needed. While others are at work it waits, in case they are gone. What they did is in the runs: recover report --remote NAME
+/// says what came of them, and recover resume --remote NAME --run RUN brings the files of one into your clone, for accept.
+#[derive(Args, Debug)]
+pub(crate) struct WorkerArgs {
+    /// File of the tasks, as for run --tasks
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub tasks: PathBuf,
+
+    /// Remote that the runs lie on [default: remote.name of your configuration]
+    #[arg(long, value_name = "NAME")]
+    pub remote: Option<String>,
+
+    /// Agent to start, or whose records CMD prints
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+
+    /// Let the agent do anything without asking
+    #[arg(long, hide_short_help = true)]
+    pub yolo: bool,
+
+    /// Maximum attempts per task, including the first
+    #[arg(long, value_name = "N", value_parser = number::<1>, allow_negative_numbers = true)]
+    pub attempts: Option<u32>,
+
+    /// Time limit of an attempt
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub timeout: Option<Duration>,
+
+    /// Check: a shell command that must pass after CMD
+    ///
+    /// Repeatable; added to the configured ones.
+    #[arg(long, value_name = "NAME=CMD", value_parser = feedback)]
+    pub feedback: Vec<(String, String)>,
+
+    /// What goes before the prompt of each task
+    #[arg(long, value_name = "TEXT")]
+    pub prompt: Option<String>,
+
+    /// Exit with 6 instead of waiting for what others have
+    #[arg(long, conflicts_with = "wait")]
+    pub no_wait: bool,
+
+    /// Wait at most DUR for what others have, then exit with 9 [default: as long as it takes]
+    #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub wait: Option<clock::WaitLimit>,
 
     /// Command to run [default: runner.command of the configuration]
     #[arg(last = true, value_name = "CMD", hide_short_help = true)]
@@ -368,6 +429,10 @@ pub(crate) struct ResumeArgs {
     /// It is claimed, and the files of its latest checkpoint are put in place; HEAD stays. Without --run it is the only one there.
     #[arg(long, hide_short_help = true, value_name = "NAME")]
     pub remote: Option<String>,
+
+    /// It is one that a worker shares out: no error where another machine is faster, and nothing is said at the end
+    #[arg(long, hide = true, requires = "remote")]
+    pub queued: bool,
 
     /// Take the run from a machine that may be at work on it
     #[arg(long, hide_short_help = true)]

@@ -1,13 +1,14 @@
 //! Arguments of the commands about runs as a whole: `runs`, `browse`, `close`, `forget`, `accept`, `remote`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
 use crate::engine::accept;
 use crate::engine::base::clock;
 
-use super::{RunName, lines, name, size};
+use super::{RunName, duration, lines, name, size};
 
 /// List the runs, newest first.
 ///
@@ -21,6 +22,10 @@ pub(crate) struct RunsArgs {
     /// List the runs that lie on this remote
     #[arg(long, value_name = "NAME")]
     pub remote: Option<String>,
+
+    /// List only the runs with an event in this time, such as 24h
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub since: Option<Duration>,
 
     /// Show only the newest N runs
     #[arg(long, value_name = "N", value_parser = lines, allow_negative_numbers = true)]

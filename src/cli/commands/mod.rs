@@ -20,6 +20,7 @@ mod service;
 pub(super) mod status;
 mod step;
 mod trust;
+mod worker;
 
 use super::args::{
     AttemptCommand, CheckpointArgs, CheckpointCommand, CloseArgs, Command, GlobalArgs, HookCommand,
@@ -63,7 +64,7 @@ pub(super) fn properties(command: &Command) -> &'static [Property] {
     use Reach::{Record, Run, Tree};
     match command {
         // A run of its own within an attempt is supervised like any other one.
-        Command::Run(_) => &[UserConfig, Config, Supervises],
+        Command::Run(_) | Command::Worker(_) => &[UserConfig, Config, Supervises],
         Command::Resume(args) if args.interrupted && args.all_repos => {
             &[Anywhere, Supervises, Decides(Tree)]
         }
@@ -236,6 +237,8 @@ pub(super) fn remote_name(command: &Command) -> Option<&str> {
         Command::Resume(args) => &args.remote,
         Command::Runs(args) => &args.remote,
         Command::Forget(args) => &args.remote,
+        Command::Report(args) => &args.remote,
+        Command::Worker(args) => &args.remote,
         Command::Remote(args) => match &args.command {
             RemoteCommand::Status(name)
             | RemoteCommand::Fetch(name)
@@ -343,6 +346,7 @@ fn call(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
         Command::Forget(args) => runs::forget(context, args, ui),
         Command::RestoreProject(args) => runs::restore_project(context, args, ui),
         Command::Remote(args) => remote::execute(context, args, ui),
+        Command::Worker(args) => worker::work(context, args, ui),
         Command::Log(args) => log::log(context, args, ui),
         Command::Report(args) => log::report(context, args, ui),
         Command::Import(args) => exchange::import(context, args, ui),

@@ -15,7 +15,9 @@ use super::manual_fix;
 use super::remote::{confirm_steal, how};
 use super::runs::close_chosen;
 use crate::engine::base::clock;
-use crate::engine::{Context, Result, answers, isolated, remote, resume, run, runs, status, trust};
+use crate::engine::{
+    Context, ErrorKind, Result, answers, isolated, remote, resume, run, runs, status, trust,
+};
 use crate::model::hint::join;
 use crate::model::spec::{Confine, Isolated};
 use crate::model::{Hint, RunKey, RunStatus, Standing, Strategy};
@@ -24,6 +26,9 @@ use crate::process::Show;
 
 /// `recover run`.
 pub(super) fn run(context: &mut Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
+    if args.queued {
+        return quietly(supervise(context, args, None, ui));
+    }
     if let Some(series) = context.naming().series.clone() {
         match run::series::next(context, &series)? {
             run::series::Next::Begin(id) => {
@@ -216,7 +221,7 @@ fn attempts(attempts: Option<u32>, retries: Option<u32>) -> Option<u32> {
 }
 
 /// Where a child's output goes: our stdout belongs to the document with `--json`.
-fn show(ui: &Ui) -> Show {
+pub(super) fn show(ui: &Ui) -> Show {
     match (ui.json, ui.quiet) {
         (_, true) => Show::Nothing,
         (true, false) => Show::Stderr,
@@ -254,8 +259,24 @@ fn read_text(path: &Path) -> Result<String> {
     })
 }
 
+/// What is done for a worker, which says itself what came of it.
+fn quietly(done: Result<Reply>) -> Result<Reply> {
+    match done {
+        // It lies on the remote by now.
+        Err(error) if matches!(error.kind, ErrorKind::Claimed | ErrorKind::AlreadyExists) => {
+            Ok(Reply::text("").exit(ErrorKind::Claimed.into()))
+        }
+        done => done.map(Reply::without_text),
+    }
+}
+
 /// `recover resume`.
 pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
+    let done = resume_run(context, args, ui);
+    if args.queued { quietly(done) } else { done }
+}
+
+fn resume_run(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
     if args.interrupted {
         let taken = resume::interrupted::resume(context, args.all_repos, show(ui))?;
         let text = interrupted_text(context, &taken);

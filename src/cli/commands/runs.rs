@@ -16,14 +16,19 @@ use crate::policy::text::{beginning, count, escape, size};
 /// `recover runs`.
 pub(super) fn runs(context: &Context, args: &RunsArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
+    let wanted = runs::Wanted {
+        all: args.all,
+        since: args.since.map(|since| context.clock.now().minus(since)),
+        limit: args.limit,
+    };
     let listed = if args.remote.is_some() {
-        let runs = remote::runs(context, args.all, args.limit)?;
+        let runs = remote::runs(context, wanted)?;
         runs::Runs {
             runs: runs.iter().map(Into::into).collect(),
             vault: None,
         }
     } else {
-        runs::list(context, args.all, args.limit)?
+        runs::list(context, wanted)?
     };
     let text = ui.text(|| runs_table(ui, &listed.runs, context.clock.now()));
     Ok(Reply::new(listed, text).paged(Paged::Text("log")))

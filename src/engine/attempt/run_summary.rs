@@ -387,6 +387,18 @@ impl Changed {
     }
 }
 
+/// How much a run changed, from its first to its last good checkpoint; `None` where that cannot be found out.
+pub(in crate::engine) fn changed_files(
+    context: &Context,
+    state: &State,
+    run: &Run,
+) -> Option<ChangedFiles> {
+    let changed = changed(context, state, run);
+    let changed = changed
+        .inspect_err(|error| tracing::debug!(%error, run = %run.key, "its files are unknown"));
+    Some(changed.ok()??.files)
+}
+
 /// The files that a run changed, from its first to its last good checkpoint, and what recover itself printed aside; none where
 /// it has no good one.
 pub(in crate::engine) fn changes_of(

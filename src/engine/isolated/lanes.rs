@@ -221,9 +221,14 @@ impl Work<'_> {
 impl Lane {
     fn end(&mut self, exit: &Exit) {
         self.exit_code = Some(exit.shell_code());
-        let said = [exit.stderr.head.as_slice(), &exit.stderr.tail].concat();
-        let said = String::from_utf8_lossy(&said);
-        let line = said.lines().rfind(|line| line.starts_with("error: "));
-        self.said = line.filter(|_| exit.shell_code() != 0).map(str::to_owned);
+        self.said = said(exit).filter(|_| exit.shell_code() != 0);
     }
+}
+
+/// The last error that a `recover` printed.
+pub(super) fn said(exit: &Exit) -> Option<String> {
+    let said = [exit.stderr.head.as_slice(), &exit.stderr.tail].concat();
+    let said = String::from_utf8_lossy(&said);
+    let line = said.lines().rfind(|line| line.starts_with("error: "));
+    line.map(str::to_owned)
 }

@@ -6,6 +6,7 @@
 //! which it comes back.
 
 pub(crate) mod lanes;
+pub(crate) mod worker;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -13,13 +13,16 @@ use super::record::{self, Chain, Record, RunThere, chain_standing, remotes_of};
 use super::server::{Miss, Server};
 use super::session;
 use super::take_over::{keys_of, local, meant, steal_unconfirmed};
+use crate::engine::attempt::run_summary::{changed_files, waits_until};
 use crate::engine::base::clock::millis;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::select;
+use crate::engine::runs::Wanted;
 use crate::git::remote::Remote;
-use crate::model::{Claim, Event, Hint, ObjectId, Run, RunId, RunKey, RunStatus, State};
+use crate::model::{Claim, Event, Hint, ObjectId, Run, RunId, RunKey, State, Timestamp};
 use crate::policy::checkpoint_events::fold;
+use crate::policy::report::{Around, Night, TeamReport, TeamRun};
 
 /// A run that lies on a remote.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -124,10 +127,19 @@ pub(crate) fn fetch(context: &Context) -> Result<RemoteReport> {
 
 /// The runs there with what their references name, all of them here and verified; and those that are new.
 pub(super) fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>, Vec<RunKey>)> {
+    let meant = server.context.naming().run_id.as_ref();
+    let found = server.list(meant).map_err(Miss::error)?;
+    refresh_found(server, &found, meant)
+}
+
+/// The same of the references that were found there; `meant` is the run that they are of, where it is one.
+pub(super) fn refresh_found(
+    server: &Server<'_>,
+    found: &[(String, ObjectId)],
+    meant: Option<&RunId>,
+) -> Result<(BTreeMap<RunKey, ObjectId>, Vec<RunKey>)> {
     let context = server.context;
-    let naming = context.naming();
-    let found = server.list(naming.run_id.as_ref()).map_err(Miss::error)?;
-    let keys = keys_of(server, &found, naming.run_id.as_ref())?;
+    let keys = keys_of(server, found, meant)?;
     let (mut all, mut fetched) = (BTreeMap::new(), Vec::new());
     for (key, tip) in keys {
         match see(RunThere::on(server, &key), &tip) {
@@ -144,7 +156,7 @@ pub(super) fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>
                         | ErrorKind::NotTrusted
                         | ErrorKind::AlreadyExists
                 );
-                if naming.run_id.is_some() || !is_its_own {
+                if meant.is_some() || !is_its_own {
                     return Err(error);
                 }
                 context.warn(error.to_string());
@@ -529,6 +541,16 @@ pub(super) fn folded(
     key: &RunKey,
     tip: &ObjectId,
 ) -> Result<Option<(Run, Claim)>> {
+    let (state, claim) = state_there(server, key, tip)?;
+    Ok(state.run(key).cloned().zip(claim))
+}
+
+/// What the chain of a run amounts to, and who holds it.
+pub(super) fn state_there(
+    server: &Server<'_>,
+    key: &RunKey,
+    tip: &ObjectId,
+) -> Result<(State, Option<Claim>)> {
     let context = server.context;
     let places = places(context);
     let chain = RunThere::on(server, key).read(tip, None)?;
@@ -541,20 +563,66 @@ pub(super) fn folded(
         .flat_map(|state| &state.events)
         .filter_map(|one| shown(&one.event))
         .collect();
-    let run = fold(&events).run(key).cloned();
-    Ok(run.zip(chain.end().map(|end| end.claim)))
+    Ok((fold(&events), chain.end().map(|end| end.claim)))
+}
+
+/// What the runs of a remote came to that had an event since then, by what lies there alone.
+pub(crate) fn team_report(context: &Context, since: Timestamp) -> Result<TeamReport> {
+    let server = Server::named(context)?;
+    let (found, _) = refresh(&server)?;
+    if let Some(id) = context
+        .naming()
+        .run_id
+        .as_ref()
+        .filter(|_| found.is_empty())
+    {
+        let message = format!("no run '{id}' on {}", server.name());
+        return Err(
+            Error::new(ErrorKind::RunNotFound, message).hint(Hint::recover([
+                "runs",
+                "--all",
+                "--remote",
+                server.name(),
+            ])),
+        );
+    }
+    let now = context.clock.now();
+    let mut runs = Vec::new();
+    for (key, tip) in &found {
+        let (state, claim) = state_there(&server, key, tip)?;
+        let (Some(run), Some(claim)) = (state.run(key), claim) else {
+            continue;
+        };
+        if run.last_at < since {
+            continue;
+        }
+        let is_held = !claim.released;
+        let goes_on = is_held && !run.status.is_over();
+        let around = Around {
+            files: changed_files(context, &state, run),
+            now: goes_on.then_some(now),
+            waits: goes_on
+                && run.live.is_none()
+                && waits_until(run).is_some_and(|until| until > now),
+            ..Around::default()
+        };
+        let take_up = Hint::recover(["resume", "--remote", server.name()]).run(key);
+        let night = Night::new(run, around);
+        runs.push(TeamRun::new(run, night, claim.host, is_held, take_up));
+    }
+    Ok(TeamReport::new(server.name().to_owned(), since, now, runs))
 }
 
 /// The runs of a remote as their chains tell them, newest first.
-pub(crate) fn runs(context: &Context, all: bool, limit: Option<usize>) -> Result<Vec<Run>> {
+pub(crate) fn runs(context: &Context, wanted: Wanted) -> Result<Vec<Run>> {
     let server = Server::named(context)?;
     let (found, _) = refresh(&server)?;
     let mut runs = Vec::new();
     for (key, tip) in &found {
         runs.extend(folded(&server, key, tip)?.map(|(run, _)| run));
     }
-    runs.retain(|run| all || !matches!(run.status, RunStatus::Closed | RunStatus::Accepted));
+    runs.retain(|run| wanted.has(run));
     runs.sort_by_key(|run| std::cmp::Reverse(run.created_at));
-    runs.truncate(limit.unwrap_or(usize::MAX));
+    runs.truncate(wanted.limit.unwrap_or(usize::MAX));
     Ok(runs)
 }

@@ -10,7 +10,8 @@
 //! - `claim` takes and gives back the right to speak for a run, `take_over` goes on with one here, `session` holds it while it is
 //!   driven.
 //! - `guard` keeps local writers away from a run that another machine holds and sends what they did, also the attempts of a loop that
-//!   runs its own commands; `fetched` shows a run that only lies elsewhere; `list`, `prune` and `check` are for people.
+//!   runs its own commands; `fetched` shows a run that only lies elsewhere; `list`, `prune`
+//!   and `check` are for people, `queue` for workers that share runs out.
 
 mod claim;
 mod fetched;
@@ -19,6 +20,7 @@ mod incoming;
 mod list;
 mod prune;
 mod push;
+mod queue;
 mod record;
 mod server;
 mod session;
@@ -33,8 +35,10 @@ pub(crate) use guard::{
 };
 pub(crate) use list::{
     RemoteReport, RunRemote, claim_run, fetch, push, release_run, run_remotes, runs, status,
+    team_report,
 };
 pub(crate) use prune::{prune, remove_sent, sent, sent_to};
+pub(crate) use queue::{Queued, queued};
 pub(crate) use server::Server;
 pub(crate) use server::{Checked, check};
 pub(crate) use session::{Session, release, require_consent_to_drive};

@@ -112,21 +112,37 @@ impl From<&Run> for Listed {
     }
 }
 
-/// The runs, newest first, at most `limit`; closed and accepted ones only with `all`.
-pub(crate) fn list(context: &Context, all: bool, limit: Option<usize>) -> Result<Runs> {
+/// Which runs a list has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted {
+    /// Closed and accepted ones too.
+    pub all: bool,
+    /// Only those with an event since then.
+    pub since: Option<Timestamp>,
+    /// At most so many, the newest.
+    pub limit: Option<usize>,
+}
+
+impl Wanted {
+    pub(in crate::engine) fn has(self, run: &Run) -> bool {
+        let is_decided = matches!(run.status, RunStatus::Closed | RunStatus::Accepted);
+        (self.all || !is_decided) && self.since.is_none_or(|since| run.last_at >= since)
+    }
+}
+
+/// The runs that are wanted, newest first.
+pub(crate) fn list(context: &Context, wanted: Wanted) -> Result<Runs> {
     let state = recovery::load_recovered(context)?;
     let chosen = select::find(context, &state)
         .ok()
         .flatten()
         .map(|run| &run.key);
-    let is_shown =
-        |run: &&Run| all || !matches!(run.status, RunStatus::Closed | RunStatus::Accepted);
     let shown: Vec<&Run> = state
         .runs
         .iter()
         .rev()
-        .filter(is_shown)
-        .take(limit.unwrap_or(usize::MAX))
+        .filter(|run| wanted.has(run))
+        .take(wanted.limit.unwrap_or(usize::MAX))
         .collect();
     let sizes = sizes(context, &state)?;
     let listed = |run: &Run| {

@@ -13,17 +13,19 @@ mod markdown;
 mod night;
 mod otlp;
 mod summary;
+mod team;
 mod timeline;
 mod to_look_at;
 mod words;
 
 pub(crate) use commit_message::pull_request;
 pub(crate) use data::{AttemptRef, CheckpointLine, Checkpoints, Report, RunLine, Stuck, Work};
-pub(crate) use html::html;
+pub(crate) use html::{html, team_html};
 pub(crate) use markdown::markdown;
 pub(crate) use night::{Around, ChangedFiles, LeftInTree, Night, summary_of, unfinished};
 pub(crate) use otlp::otlp;
 pub(crate) use summary::{Span, run_line, spans};
+pub(crate) use team::{TeamReport, TeamRun};
 pub(crate) use to_look_at::{LookAtKind, Outside, ToLookAt, to_look_at};
 pub(crate) use words::{MARK, is_over, iteration_state, outcome, run_state, task, tasks_counted};
 

@@ -166,7 +166,7 @@ fn outcome(status: RunStatus) -> Option<&'static str> {
 }
 
 /// Why the run does not go on; `None` while it does.
-fn stopped_because(run: &Run) -> Option<String> {
+pub(super) fn stopped_because(run: &Run) -> Option<String> {
     if let Some(session) = run
         .manual_fix
         .as_ref()

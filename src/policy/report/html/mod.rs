@@ -2,6 +2,7 @@
 //! Nothing in it can be run or loaded: the policy in its head forbids everything but its own style sheet.
 
 mod sections;
+mod team;
 
 use std::fmt::Write as _;
 
@@ -16,6 +17,8 @@ use crate::model::{AttemptOutcome, Timestamp};
 use crate::policy::secrets::redact;
 use crate::policy::text::{escape, escape_lines};
 
+pub(crate) use team::team_html;
+
 const STYLE: &str = include_str!("style.css");
 
 /// A report, and the time zone of whoever reads it.
@@ -27,11 +30,7 @@ pub(super) struct Page<'a> {
 impl Page<'_> {
     /// `2026-01-05 04:19:02 UTC+01:00`.
     fn date_time(&self, at: Timestamp) -> String {
-        format!(
-            "{} {}",
-            (self.local)(at).format("%Y-%m-%d %H:%M:%S"),
-            self.zone(at)
-        )
+        date_time((self.local)(at))
     }
 
     /// A text of the record with its times as they are here.
@@ -49,20 +48,34 @@ impl Page<'_> {
         (self.local)(at).format("%Y-%m-%d").to_string()
     }
 
-    /// `UTC+01:00`; `UTC` itself has no offset.
+    /// `UTC+01:00`.
     fn zone(&self, at: Timestamp) -> String {
-        let local = (self.local)(at);
-        match local.offset().local_minus_utc() {
-            0 => "UTC".to_owned(),
-            _ => local.format("UTC%:z").to_string(),
-        }
+        zone((self.local)(at))
+    }
+}
+
+/// `2026-01-05 04:19:02 UTC+01:00`.
+fn date_time(at: DateTime<FixedOffset>) -> String {
+    format!("{} {}", at.format("%Y-%m-%d %H:%M:%S"), zone(at))
+}
+
+/// `UTC+01:00`; `UTC` itself has no offset.
+fn zone(at: DateTime<FixedOffset>) -> String {
+    match at.offset().local_minus_utc() {
+        0 => "UTC".to_owned(),
+        _ => at.format("UTC%:z").to_string(),
     }
 }
 
 /// Renders the page, with times as they are `local` to whoever reads it.
 pub(crate) fn html(report: &Report, local: &dyn Fn(Timestamp) -> DateTime<FixedOffset>) -> String {
     let title = format!("{}: {}", report.title(), report.summary.run.run_id);
-    let body = Page { report, local }.body();
+    let night = report.night.as_ref().map(|night| night.line(None));
+    page(&title, night.as_deref(), &Page { report, local }.body())
+}
+
+/// A page of this body.
+fn page(title: &str, description: Option<&str>, body: &Markup) -> String {
     // A hash of all the text, so that nobody whose text is in it can know the nonce beforehand.
     let nonce = format!("{:x}", Sha1::digest(body.0.as_bytes()));
     let policy = format!(
@@ -78,8 +91,8 @@ pub(crate) fn html(report: &Report, local: &dyn Fn(Timestamp) -> DateTime<FixedO
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
-                @if let Some(night) = &report.night { meta name="description" content=(Line(&night.line(None))); }
-                title { (Line(&title)) }
+                @if let Some(line) = description { meta name="description" content=(Line(line)); }
+                title { (Line(title)) }
                 style nonce=(nonce) { (PreEscaped(STYLE)) }
             }
             body { (body) }
