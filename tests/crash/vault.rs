@@ -1,5 +1,6 @@
-//! The copy of a repository outside of its work tree, killed while it is written and while it is put back: it is whole after
-//! the next command.
+//! The copy of a repository outside of its work tree, killed while it is written and while it is put back.
+//!
+//! It is whole after the next command.
 
 use crate::env::TestEnv;
 use crate::{Case, Fault, Start, assert_nothing_left, disturbed, points, say, strace_is_there};

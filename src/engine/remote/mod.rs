@@ -10,8 +10,8 @@
 //! - `claim` takes and gives back the right to speak for a run, `take_over` goes on with one here, `session` holds it while it is
 //!   driven.
 //! - `guard` keeps local writers away from a run that another machine holds and sends what they did, also the attempts of a loop that
-//!   runs its own commands; `fetched` shows a run that only lies elsewhere; `list`, `prune`
-//!   and `check` are for people, `queue` for workers that share runs out.
+//!   runs its own commands; `fetched` shows a run that only lies elsewhere; `list`, `prune` and `check` are for people, `queue` is
+//!   for workers that share runs out.
 
 mod claim;
 mod fetched;

@@ -459,7 +459,7 @@ fn an_incomplete_vault_is_not_believed() {
     let said = env
         .sh(&format!("{line}; {recover} checkpoint create"))
         .expect(0);
-    assert!(said.stderr.contains("is incomplete"), "{}", said.stderr);
+    assert!(said.stderr.contains("is not complete"), "{}", said.stderr);
     let vault = vaults(&env)[0].clone();
     assert_eq!(vault["state"], "incomplete", "{vault}");
     let git = std::fs::read_dir(env.work().join(".git"))
@@ -470,7 +470,7 @@ fn an_incomplete_vault_is_not_believed() {
     let restore = ["restore-project", &text(&vault["id"]), "--into"];
     let refused = env.error(13, &[&restore[..], &[&into.to_string_lossy()]].concat());
     assert!(
-        text(&refused["message"]).contains("not complete"),
+        text(&refused["message"]).contains("is incomplete"),
         "{refused}"
     );
     assert!(!into.exists());
