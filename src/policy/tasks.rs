@@ -222,7 +222,7 @@ pub(crate) fn lanes(tasks: &[Task], count: usize) -> Vec<Vec<String>> {
     lanes.into_iter().map(ids).collect()
 }
 
-/// A name for runs, made of a text: what is none of it is told apart by a checksum.
+/// A name for runs, made of a text: what is none of it is kept distinct by a checksum.
 pub(crate) fn run_name(text: &str) -> String {
     /// The longest part of the text in it, in characters.
     const LONGEST: usize = 40;

@@ -72,7 +72,7 @@ fn what_ended_is_sent_and_released_with_one_push() {
     assert_eq!(pushed["runs"][0]["host"], "a", "{pushed:#}");
     assert!(pushed["runs"][0]["holder"].is_string(), "{pushed:#}");
     a.json(0, &of_night(&["remote", "release"], &[]));
-    // What somebody else has meanwhile is seen first.
+    // What another machine has meanwhile is seen first.
     let b = machine(&server, "b");
     b.json(0, &of_night(&["remote", "claim"], &[]));
     a.write("later.txt", "y\n");

@@ -25,7 +25,7 @@ use crate::engine::remote::{Queued, Server, TakeOver, claim_run, queued, release
 use crate::engine::restore::request::{Commits, Options, RestoreRequest};
 use crate::engine::rollback::on_request::restore;
 use crate::engine::run::{Request, tasks};
-use crate::engine::runs::Chosen;
+use crate::engine::runs::{Chosen, refuse_driven};
 use crate::engine::trust::agreed::{note_agreed, print};
 use crate::model::tasks::{TaskLine, TaskStatus};
 use crate::model::time::format_duration;
@@ -196,7 +196,7 @@ impl Worker<'_> {
                 Err(error) if error.kind == ErrorKind::GaveUpWaiting => Some(error.message),
                 looked => looked.map(|()| None)?,
             };
-            // What somebody else has meanwhile may be tried again.
+            // What another machine has meanwhile may be tried again.
             failed.retain(|key, _| self.is_open(key));
             let next = self.next(&note).cloned();
             if let Some(key) = next.filter(|_| away.is_none()) {
@@ -408,6 +408,9 @@ impl Worker<'_> {
     }
 
     /// Notes the files as they are; what a worker that was killed here noted goes before it.
+    ///
+    /// # Errors
+    /// What that worker started is still at work (11).
     fn begin(&self) -> Result<Note> {
         let root = self.context.store().root();
         let bytes = root
@@ -418,6 +421,9 @@ impl Worker<'_> {
         let left =
             noted.filter(|note| note.run.is_some() && state.checkpoint(&note.checkpoint).is_some());
         if let Some(note) = left {
+            // A worker that was killed leaves the run that it had started, which goes on in these files.
+            let mut here = state.runs_of(&self.context.worktree_id());
+            here.try_for_each(|run| refuse_driven(self.context, run))?;
             return Ok(note);
         }
         let request = checkpoint::Request {
@@ -485,10 +491,14 @@ impl Worker<'_> {
             here: true,
             ..Options::default()
         };
-        restore(
-            &own,
-            &RestoreRequest::new(OperationKind::Restore, target, options),
-        )?;
+        let request = RestoreRequest::new(OperationKind::Restore, target, options);
+        let restored = restore(&own, &request)?.result;
+        if let (false, Some(safety)) = (restored.edited.is_empty(), &restored.safety_checkpoint_id)
+        {
+            own.note(format!(
+                "files are as before the first task again; what was edited since is in checkpoint {safety}"
+            ));
+        }
         self.save(note, None)
     }
 
@@ -539,7 +549,7 @@ impl Worker<'_> {
 
 /// `beta holds a, gamma holds b; free when done, or 30m after the last sign of life`.
 fn who_holds(held: &[(&Part, &Queued)]) -> String {
-    /// So many are named.
+    /// How many are named.
     const NAMED: usize = 3;
     let one = |(part, there): &(&Part, &Queued)| format!("{} holds {}", there.host, part.key);
     let named: Vec<String> = held.iter().take(NAMED).map(one).collect();

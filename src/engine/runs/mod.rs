@@ -119,7 +119,7 @@ pub(crate) struct Wanted {
     pub all: bool,
     /// Only those with an event since then.
     pub since: Option<Timestamp>,
-    /// At most so many, the newest.
+    /// How many runs at most, the newest first.
     pub limit: Option<usize>,
 }
 

@@ -188,3 +188,36 @@ fn a_worker_waits_for_others_as_long_as_it_may_and_goes_on_with_what_it_was_told
     assert_eq!(nothing["runs"][0]["host"], "beta", "{nothing:#}");
     assert!(!one.exists("begun"), "its files are put back");
 }
+
+/// What a killed worker had started goes on in its files: they are put back once that has ended.
+#[test]
+fn files_are_not_put_back_under_a_run_that_is_at_work() {
+    let (_server, env) = server();
+    list(&env, &[("one", ""), ("two", "")]);
+    env.write("a.txt", "mine\n");
+    let script = "echo work >> a.txt; touch ../begun; while ! test -e ../stop; do sleep 0.02; done";
+    let first = AtWork::start(&env, &worker(&[], script));
+    until("the agent begins", || env.root().join("begun").exists());
+    first.kill();
+    let error = env.error(11, &worker(&["--no-wait"], script));
+    assert!(error.to_string().contains("is at work"), "{error}");
+    assert_eq!(env.read("a.txt"), "mine\nwork\n");
+
+    std::fs::write(env.root().join("stop"), "").expect("written");
+    until("the run ends", || {
+        let runs = env.json(0, &["runs", "--all"]);
+        let one = of_run(&runs, "list-one");
+        one["status"] == "complete" && one["driver_pid"].is_null()
+    });
+    env.write("hand.txt", "by hand\n");
+    let ended = env.recover(&worker(&["--wait=60s"], script)).expect(0);
+    let said = "what was edited since is in checkpoint ";
+    let (_, rest) = ended.stderr.split_once(said).expect("a note");
+    let checkpoint = rest.split_whitespace().next().expect("its id");
+    let shown = env.git(&[
+        "show",
+        &format!("refs/recover/worker-work/{checkpoint}:hand.txt"),
+    ]);
+    assert_eq!(shown, "by hand\n");
+    assert_eq!(env.read("a.txt"), "mine\n");
+}
