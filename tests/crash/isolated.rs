@@ -1,7 +1,7 @@
 //! Runs in work trees of their own, killed while these are made, merged and removed: the user's work tree is whole all along.
 
 use crate::env::TestEnv;
-use crate::{Case, Fault, Start, assert_nothing_left, disturbed, points, say, strace_is_there};
+use crate::{Case, Fault, Sweep, assert_nothing_left};
 
 const BEGIN: Case = Case {
     args: &[
@@ -71,31 +71,23 @@ fn assert_removed(env: &TestEnv, at: &str) {
     assert_eq!(left, "", "{at}");
 }
 
-/// Kills the case at each point; `settle` gets the environment and what to say of it.
+/// Kills the case at each point; `settle` gets the environment and the point's name.
 fn sweep(name: &str, case: &Case, start: TestEnv, settle: impl Fn(&TestEnv, &str)) {
-    let start = Start::of_env(case, start);
-    start.env.recover(case.args).expect(0);
-    let points = points(&start, |point| point.changes);
-    let mut failed = 0;
-    for point in &points {
-        let env = start.again();
-        let at = format!("{name} killed at {} {}", point.call, point.when);
+    let Some(sweep) = Sweep::of(name, case, start, Fault::Kill) else {
+        return;
+    };
+    sweep.each(|env, at, disturb| {
         let before = own(env);
-        eprintln!("{at}");
-        failed += usize::from(disturbed(env, case, *point, Fault::Kill).code != 0);
+        disturb();
         assert_eq!(own(env), before, "{at}");
-        settle(env, &at);
+        settle(env, at);
         assert_eq!(own(env), before, "{at}");
-        assert_nothing_left(env, &at);
-    }
-    say(name, &Fault::Kill.name(), &points, failed);
+        assert_nothing_left(env, at);
+    });
 }
 
 #[test]
 fn beginning_it_killed_anywhere() {
-    if !strace_is_there() {
-        return;
-    }
     sweep("isolated run", &BEGIN, user(), |env, at| {
         assert_eq!(status(env), " M a.txt\n?? new.txt\n", "{at}");
         env.json(0, &["checkpoint", "create"]);
@@ -120,9 +112,6 @@ fn beginning_it_killed_anywhere() {
 
 #[test]
 fn merging_it_killed_anywhere() {
-    if !strace_is_there() {
-        return;
-    }
     sweep("isolated accept", &ACCEPT, night(), |env, at| {
         env.json(0, &["status"]);
         let head = env.git(&["log", "-1", "--format=%s"]);
@@ -158,9 +147,6 @@ fn merging_it_killed_anywhere() {
 
 #[test]
 fn removing_it_killed_anywhere() {
-    if !strace_is_there() {
-        return;
-    }
     sweep("isolated discard", &DISCARD, night(), |env, at| {
         env.json(0, &["checkpoint", "create"]);
         env.json(0, DISCARD.args);

@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 use super::env::{Ran, TestEnv};
 use super::seen::{checkpoint, text};
 use super::{
-    COMPACT, Case, Fault, MANY, Point, Start, assert_nothing_left, disturbed, everything, listed,
-    points, refused, say, strace_is_there, takes_space,
+    COMPACT, Case, Fault, MANY, Sweep, assert_nothing_left, everything, listed, refused, start,
 };
 
 const LEDGER: &str = ".ultraplan/state/events.jsonl";
@@ -118,24 +117,15 @@ fn assert_whole(env: &TestEnv, at: &str) {
 }
 
 /// The command that repairs the ledger is disturbed.
-fn repair(damage: &Damage, fault: Fault, keep: impl Fn(&Point) -> bool) {
-    if !strace_is_there() {
+fn repair(damage: &Damage, fault: Fault) {
+    let (name, case) = (format!("ledger {}", damage.name), &damage.case);
+    let Some(sweep) = Sweep::of(&name, case, start(case.git), fault) else {
         return;
-    }
-    let case = &damage.case;
-    let start = Start::of(case);
-    let points = points(&start, keep);
-    let mut failed = 0;
-    for point in &points {
-        let env = start.again();
+    };
+    sweep.each(|env, at, disturb| {
         let (known, tree) = (listed(env), everything(env));
-        let at = format!(
-            "ledger {}: {fault:?} at {} {}",
-            damage.name, point.call, point.when
-        );
-        let ran = disturbed(env, case, *point, fault);
-        failed += usize::from(ran.code != 0);
-        assert_fits(env, fault, &ran, &at);
+        let ran = disturb();
+        assert_fits(env, fault, &ran, at);
         // It can be read at once, and nothing of it is gone. What was said to be done is.
         let count = failures(env);
         assert!(
@@ -144,21 +134,15 @@ fn repair(damage: &Damage, fault: Fault, keep: impl Fn(&Point) -> bool) {
         );
         checkpoint_of_run(env);
         assert_eq!(failures(env), count, "{at}");
-        assert_whole(env, &at);
+        assert_whole(env, at);
         assert!(listed(env).is_superset(&known), "{at}");
         assert_eq!(everything(env), tree, "{at}");
         if count == 1 {
             env.recover(&FAIL).expect(0);
             assert_eq!(failures(env), 2, "{at}");
         }
-        assert_nothing_left(env, &at);
-    }
-    say(
-        &format!("ledger {}", damage.name),
-        &fault.name(),
-        &points,
-        failed,
-    );
+        assert_nothing_left(env, at);
+    });
 }
 
 /// A command that was not killed ends as it should.
@@ -185,9 +169,7 @@ fn assert_fits(env: &TestEnv, fault: Fault, ran: &Ran, at: &str) {
 
 fn repairs(damages: &[Damage], errno: &'static str) {
     for damage in damages {
-        repair(damage, Fault::Error(errno), |point| {
-            takes_space(errno, point)
-        });
+        repair(damage, Fault::Error(errno));
     }
 }
 
@@ -195,7 +177,7 @@ fn repairs(damages: &[Damage], errno: &'static str) {
 #[test]
 fn a_repair_of_the_ledger_that_is_killed() {
     for damage in &DAMAGES {
-        repair(damage, Fault::Kill, |point| point.changes);
+        repair(damage, Fault::Kill);
     }
 }
 
@@ -243,24 +225,16 @@ fn lost(env: &TestEnv, what: &str) {
         .expect(0);
 }
 
-fn rebuild(name: &str, case: &Case, fault: Fault, keep: impl Fn(&Point) -> bool) {
-    if !strace_is_there() {
+fn rebuild((name, case): &(&str, Case), fault: Fault) {
+    let name = format!("rebuild, {name}");
+    let Some(sweep) = Sweep::of(&name, case, start(case.git), fault) else {
         return;
-    }
-    let start = Start::of(case);
-    let points = points(&start, keep);
-    let mut failed = 0;
-    for point in &points {
-        let env = start.again();
+    };
+    sweep.each(|env, at, disturb| {
         let ids = std::fs::read_to_string(env.root().join("ids")).expect("ids");
         let known: BTreeSet<String> = ids.lines().map(str::to_owned).collect();
-        let at = format!(
-            "rebuild, {name}: {fault:?} at {} {}",
-            point.call, point.when
-        );
-        let ran = disturbed(env, case, *point, fault);
-        failed += usize::from(ran.code != 0);
-        assert_fits(env, fault, &ran, &at);
+        let ran = disturb();
+        assert_fits(env, fault, &ran, at);
         // The next command that writes works, with all that was counted, or says what to do. It never begins anew.
         let next = env.recover(&["checkpoint", "create", "--run", "r"]);
         if next.code == 0 {
@@ -285,57 +259,43 @@ fn rebuild(name: &str, case: &Case, fault: Fault, keep: impl Fn(&Point) -> bool)
             listed(env).len(),
             "{at}"
         );
-        assert_nothing_left(env, &at);
-    }
-    say(&format!("rebuild, {name}"), &fault.name(), &points, failed);
+        assert_nothing_left(env, at);
+    });
 }
 
 // Both are gone: the references bring back what they know, however often that is cut off.
 #[test]
 fn a_rebuild_that_is_killed() {
-    for (name, case) in &REBUILDS {
-        rebuild(name, case, Fault::Kill, |point| point.changes);
+    for lost in &REBUILDS {
+        rebuild(lost, Fault::Kill);
     }
 }
 
 #[test]
 fn a_full_disk_under_a_rebuild() {
-    let (name, case) = &REBUILDS[0];
-    rebuild(name, case, Fault::Error("ENOSPC"), |point| {
-        takes_space("ENOSPC", point)
-    });
+    rebuild(&REBUILDS[0], Fault::Error("ENOSPC"));
 }
 
 #[test]
 fn a_failing_disk_under_a_rebuild() {
-    let (name, case) = &REBUILDS[0];
-    rebuild(name, case, Fault::Error("EIO"), |point| {
-        takes_space("EIO", point)
-    });
+    rebuild(&REBUILDS[0], Fault::Error("EIO"));
 }
 
 #[test]
 fn nothing_can_be_removed_under_a_rebuild() {
-    let (name, case) = &REBUILDS[0];
-    rebuild(name, case, Fault::Error("EPERM"), |point| {
-        takes_space("EPERM", point)
-    });
+    rebuild(&REBUILDS[0], Fault::Error("EPERM"));
 }
 
 /// A compaction is disturbed, and then one of the two files is damaged as well: the other has all of it.
-fn compaction(fault: Fault, keep: impl Fn(&Point) -> bool) {
-    if !strace_is_there() {
+fn compaction(fault: Fault) {
+    let Some(sweep) = Sweep::of("compaction, damage", &COMPACT, start(true), fault) else {
         return;
-    }
-    let start = Start::of(&COMPACT);
-    let points = points(&start, keep);
-    let mut failed = 0;
-    for (number, point) in points.iter().enumerate() {
-        let env = start.again();
-        let at = format!("compaction: {fault:?} at {} {}", point.call, point.when);
-        let ran = disturbed(env, &COMPACT, *point, fault);
-        failed += usize::from(ran.code != 0);
-        assert_fits(env, fault, &ran, &at);
+    };
+    let mut number = 0;
+    sweep.each(|env, at, disturb| {
+        number += 1;
+        let ran = disturb();
+        assert_fits(env, fault, &ran, at);
         // What was said not to be there is not asked for, nor where nothing could be said.
         let unheard = refused(env).iter().any(|call| call.contains(" write(2, "));
         let alone = unheard || ran.stderr.contains("second copy could not be written");
@@ -359,21 +319,20 @@ fn compaction(fault: Fault, keep: impl Fn(&Point) -> bool) {
             "{at}"
         );
         assert_nothing_left(env, &at);
-    }
-    say("compaction, damage", &fault.name(), &points, failed);
+    });
 }
 
 #[test]
 fn a_compaction_that_is_killed_before_a_file_is_damaged() {
-    compaction(Fault::Kill, |point| point.changes);
+    compaction(Fault::Kill);
 }
 
 #[test]
 fn a_full_disk_under_a_compaction() {
-    compaction(Fault::Error("ENOSPC"), |point| takes_space("ENOSPC", point));
+    compaction(Fault::Error("ENOSPC"));
 }
 
 #[test]
 fn a_failing_disk_under_a_compaction() {
-    compaction(Fault::Error("EIO"), |point| takes_space("EIO", point));
+    compaction(Fault::Error("EIO"));
 }

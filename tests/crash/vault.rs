@@ -3,7 +3,7 @@
 //! It is whole after the next command.
 
 use crate::env::TestEnv;
-use crate::{Case, Fault, Start, assert_nothing_left, disturbed, points, say, strace_is_there};
+use crate::{Case, Fault, Sweep, assert_nothing_left};
 
 const WRITE: Case = Case {
     args: &["run", "--run", "night", "--", "sh", "../attempt"],
@@ -54,43 +54,29 @@ fn assert_comes_back(env: &TestEnv, at: &str) {
 
 #[test]
 fn writing_it_killed_anywhere() {
-    if !strace_is_there() {
+    let Some(sweep) = Sweep::of("vault", &WRITE, project(), Fault::Kill) else {
         return;
-    }
-    let start = Start::of_env(&WRITE, project());
-    start.env.recover(WRITE.args).expect(0);
-    let points = points(&start, |point| point.changes);
-    let mut failed = 0;
-    for point in &points {
-        let env = start.again();
-        let at = format!("vault killed at {} {}", point.call, point.when);
-        failed += usize::from(disturbed(env, &WRITE, *point, Fault::Kill).code != 0);
+    };
+    sweep.each(|env, at, disturb| {
+        disturb();
         env.json(0, &["checkpoint", "create"]);
-        assert_comes_back(env, &at);
-    }
-    say("vault", &Fault::Kill.name(), &points, failed);
+        assert_comes_back(env, at);
+    });
 }
 
 #[test]
 fn putting_it_back_killed_anywhere() {
-    if !strace_is_there() {
-        return;
-    }
     let env = project();
     env.recover(WRITE.args).expect(0);
     let before = of_git(&env);
-    let start = Start::of_env(&PUT_BACK, env);
-    start.env.recover(PUT_BACK.args).expect(0);
-    let points = points(&start, |point| point.changes);
-    let mut failed = 0;
-    for point in &points {
-        let env = start.again();
-        let at = format!("put back, killed at {} {}", point.call, point.when);
-        failed += usize::from(disturbed(env, &PUT_BACK, *point, Fault::Kill).code != 0);
+    let Some(sweep) = Sweep::of("vault put back", &PUT_BACK, env, Fault::Kill) else {
+        return;
+    };
+    sweep.each(|env, at, disturb| {
+        disturb();
         env.json(0, PUT_BACK.args);
         assert_eq!(of_git(env), before, "{at}");
-        assert_nothing_left(env, &at);
+        assert_nothing_left(env, at);
         env.json(0, &["checkpoint", "verify"]);
-    }
-    say("vault put back", &Fault::Kill.name(), &points, failed);
+    });
 }
