@@ -1,7 +1,6 @@
 //! What a restore would do: everything that is refused is refused here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use super::head::{HeadPlan, Left};
 use super::last_written::{Hidden, LastWritten, recorded_outputs};
@@ -15,13 +14,12 @@ use crate::engine::record::memory::{self, MemoryPlan};
 use crate::engine::record::storage::Prepared;
 use crate::engine::record::stored;
 use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::repo::owner;
 use crate::git::restore::IndexPlan;
 use crate::git::tree::{TreeIgnores, TreeLookup};
-use crate::git::{Error as GitError, Repo, WorktreeLock};
+use crate::git::{Error as GitError, WorktreeLock};
 use crate::model::{
-    Checkpoint, CheckpointId, EntryKind, HeadMove, Hint, ObjectId, OperationKind, PathReason,
-    RepoPath, Scope, Snapshot, State,
+    Checkpoint, CheckpointId, EntryKind, HeadMove, ObjectId, OperationKind, PathReason, RepoPath,
+    Scope, Snapshot, State,
 };
 use crate::policy::restore::{
     Baseline, EDITED_BY_HAND, Edits, PlanInput, RestorePlan, Selection, plan as plan_files,
@@ -250,38 +248,15 @@ fn refuse_unlike(request: &RestoreRequest, blocked: &[PathReason]) -> Result<()>
 }
 
 /// A refusal of what was not begun with.
-fn refused(repo: &Repo, error: GitError) -> Error {
+fn refused(error: GitError) -> Error {
     let is_conflict = matches!(error, GitError::Conflict { .. });
     let mut error = Error::from(error);
-    let closed: Option<BTreeSet<PathBuf>> = error
-        .paths
-        .iter()
-        .map(|one| closed_by_owner(repo, one))
-        .collect();
-    match closed.filter(|closed| !closed.is_empty()) {
-        Some(closed) => {
-            error
-                .message
-                .push_str("; nothing was written, make that readable first");
-            error.hint = Some(Hint::program("chmod").args(["-R", "u+rwX"]).args(closed));
-        }
-        None if is_conflict => error
+    if is_conflict {
+        error
             .message
-            .push_str("; nothing was written, move them aside first"),
-        None => {}
+            .push_str("; nothing was written, move them aside first");
     }
     error
-}
-
-/// The outermost of a path's folders, or itself, that cannot be read and that its owner, this user, may open.
-fn closed_by_owner(repo: &Repo, one: &PathReason) -> Option<PathBuf> {
-    let parts = one
-        .path
-        .ancestors()
-        .chain([one.path.clone()])
-        .filter(|_| one.is_unreadable());
-    let mut parts = parts.map(|part| part.below(repo.workdir()));
-    parts.find(|part| owner::is_closed(part, 0, true))
 }
 
 /// What is to be there.
@@ -385,8 +360,7 @@ fn file_plan(
     let blocked = repo.leave_blocked(&mut files, prepared.loan.as_ref())?;
     files.kept.extend(blocked.iter().cloned());
     let left = left_of(request, (&files, &nested), blocked);
-    repo.check_restore(&files)
-        .map_err(|error| refused(repo, error))?;
+    repo.check_restore(&files).map_err(refused)?;
     refuse_unlike(request, &left)?;
     let removed = nested.remove.iter().map(|file| file.path.join(b".git"));
     repo.keep_nonempty_dirs(&mut files, removed)?;

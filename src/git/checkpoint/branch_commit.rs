@@ -3,11 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use git2::{AttrCheckFlags, AttrValue, IndexEntry, ObjectType, Oid};
+use git2::{AttrCheckFlags, AttrValue, ObjectType, Oid};
 
 use crate::git::base::{Error, GITLINK, Result, openat, parse_oid};
 use crate::git::capture::Capture;
@@ -55,7 +54,7 @@ impl Repo {
         }
         let locked = LockedIndex::acquire(self, timeout)?;
         let index = UserIndex::read(self)?;
-        let flat = contents(self, capture, &index, &locked)?;
+        let flat = contents(self, capture, &index)?;
         let tree = ObjectId(trees::write(&capture.writer, &flat)?.to_string());
         let parent = capture.head.commit.as_ref();
         let unchanged = match parent {
@@ -93,12 +92,7 @@ impl Repo {
 }
 
 /// What the commit holds.
-fn contents(
-    repo: &Repo,
-    capture: &Capture,
-    index: &UserIndex,
-    locked: &LockedIndex,
-) -> Result<Flat> {
+fn contents(repo: &Repo, capture: &Capture, index: &UserIndex) -> Result<Flat> {
     let captured = &capture.snapshot()?.entries;
     let staged = index.flat();
     let links: BTreeSet<&[u8]> = index.gitlinks().map(|(path, _)| path).collect();
@@ -123,7 +117,7 @@ fn contents(
             flat.insert(path.clone(), *entry);
         }
     }
-    let mut filters = Filters::new(repo, capture, locked)?;
+    let mut filters = Filters::new(repo, capture, index)?;
     // Only an include glob takes what git ignores.
     let may_be_ignored = !capture.manifest.rules.include.is_empty();
     for (path, entry) in captured {
@@ -172,7 +166,7 @@ fn contents(
 /// What git makes of a file's content before it stores it.
 struct Filters<'a> {
     repo: &'a Repo,
-    index: git2::Index,
+    index: &'a UserIndex,
     converts_line_ends: bool,
     trusts_modes: bool,
     root: std::os::fd::OwnedFd,
@@ -181,12 +175,12 @@ struct Filters<'a> {
 }
 
 impl<'a> Filters<'a> {
-    fn new(repo: &'a Repo, capture: &'a Capture, locked: &LockedIndex) -> Result<Self> {
+    fn new(repo: &'a Repo, capture: &'a Capture, index: &'a UserIndex) -> Result<Self> {
         let config = repo.config()?;
         let line_ends = config.get_string("core.autocrlf").unwrap_or_default();
         Ok(Self {
             repo,
-            index: locked.read()?,
+            index,
             converts_line_ends: !matches!(&*line_ends, "" | "false" | "no" | "off" | "0"),
             trusts_modes: config.get_bool("core.filemode").unwrap_or(true),
             root: openat::open_root(repo.workdir())?,
@@ -214,11 +208,7 @@ impl<'a> Filters<'a> {
             _ => by_program,
         };
         if let Some(what) = by_program {
-            let known = self
-                .index
-                .get_path(&relative, 0)
-                .filter(|entry| self.is_unchanged(path, entry));
-            return known.map(|entry| entry.id).ok_or_else(|| Error::Unsupported(format!("{path} is stored through {what}, which only git itself can do: commit it with git")));
+            return self.unchanged(path).ok_or_else(|| Error::Unsupported(format!("{path} is stored through {what}, which only git itself can do: commit it with git")));
         }
         let mut converted = self.converts_line_ends;
         for name in ["text", "crlf", "eol", "ident"] {
@@ -239,14 +229,16 @@ impl<'a> Filters<'a> {
         })
     }
 
-    /// Whether the index knows the file as it is.
-    fn is_unchanged(&self, path: &RepoPath, entry: &IndexEntry) -> bool {
-        let Ok(found) = fs::symlink_metadata(path.below(self.repo.workdir())) else {
-            return false;
-        };
-        let same_time = i64::from(entry.mtime.seconds()) == found.mtime()
-            && i64::from(entry.mtime.nanoseconds()) == found.mtime_nsec();
-        same_time && u64::from(entry.file_size) == found.size()
+    /// What the index has of a file that it knows as it is.
+    fn unchanged(&self, path: &RepoPath) -> Option<Oid> {
+        let (folder, name) = openat::split(path);
+        let known = self.index.folder(folder.as_bytes()).get(name)?;
+        let dir = openat::open_path(&self.root, &folder).ok()?;
+        let found = openat::stat(&dir, name).ok()??;
+        known
+            .stat
+            .is_some_and(|stat| stat.matches(&found))
+            .then_some(known.oid)
     }
 
     /// The content as the attributes have it stored, from the file, which must be what was captured still.

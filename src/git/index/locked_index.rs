@@ -11,15 +11,18 @@ use std::time::Duration;
 
 use git2::{Index, IndexEntry, IndexTime, Oid};
 
-use super::index_file::{EntryStat, INTENT_TO_ADD, IndexEntryRef};
-use super::user_index::open_index;
+use super::index_file::{
+    ASSUME_UNCHANGED, EXTENDED, EntryStat, INTENT_TO_ADD, IndexEntryRef, IndexFile, SKIP_WORKTREE,
+};
 use crate::durable::{Root, give_to_sudo_caller, temporary_prefix};
 use crate::git::base::openat::{self, hash_file};
-use crate::git::base::{At as _, DirfdCache, Error, FileStat, Result, present, sync_folder};
+use crate::git::base::{
+    At as _, DirfdCache, Error, FileStat, Result, parse_oid, present, sync_folder,
+};
 use crate::git::odb::trees::Flat;
 use crate::git::repo::locks::GitLock;
 use crate::git::repo::repository::Repo;
-use crate::model::path::RepoPath;
+use crate::model::{IndexExtra, RepoPath};
 use crate::os::file_type;
 
 /// The user's index, locked; the lock goes with it.
@@ -46,14 +49,6 @@ impl LockedIndex {
         })
     }
 
-    /// A copy of the index to change; an empty one if there is none.
-    fn draft(&self) -> Result<Index> {
-        if let Some(bytes) = self.content()? {
-            self.fill(&bytes)?;
-        }
-        open_index(&self.draft)
-    }
-
     fn fill(&self, bytes: &[u8]) -> Result<()> {
         let filled = self
             .own
@@ -63,25 +58,45 @@ impl LockedIndex {
         filled.at(&self.draft)
     }
 
-    /// An empty index to fill.
-    pub(crate) fn empty(&self) -> Result<Index> {
-        match self.draft() {
-            Ok(mut index) => index
-                .clear()
-                .map(|()| index)
-                .map_err(Error::git("clear the index")),
-            // One that cannot be changed, split or sparse or damaged, is written anew.
-            Err(Error::Unsupported(_) | Error::Corrupt(_)) => {
-                self.own.remove_file(&self.draft).at(&self.draft)?;
-                open_index(&self.draft)
+    /// The entries of the index by path and stage; a split or sparse one in full. An entry whose file changed in the second in
+    /// which the index was written is marked as git marks it: the index is about to be younger than that file.
+    pub(crate) fn entries(&self, repo: &Repo, folders: &mut DirfdCache) -> Result<Entries> {
+        let Some(read) = IndexFile::read(repo, &self.index)? else {
+            return Ok(Entries::new());
+        };
+        let (written, mut entries) = (self.written()?, Entries::new());
+        for found in read.entries() {
+            let path = RepoPath::new(found.path);
+            let mut one = entry_of(&found.extra())?;
+            set_stat(&mut one, &found.stat);
+            let doubtful =
+                found.stat.mtime.0 >= written && found.stage == 0 && !found.intent_to_add;
+            if doubtful
+                && looks_like(folders, &path, &found)
+                && content_of(folders, &path, found.mode, found.oid, None).is_none()
+            {
+                one.file_size = 0;
             }
-            Err(error) => Err(error),
+            entries.insert((path, found.stage), one);
         }
+        Ok(entries)
     }
 
-    /// The index as it is.
-    pub(crate) fn read(&self) -> Result<Index> {
-        self.draft()
+    /// Makes the index hold exactly these entries.
+    pub(crate) fn set(&self, entries: Entries) -> Result<()> {
+        let failed = || Error::git("write the index");
+        present(&self.draft, self.own.remove_file(&self.draft))?;
+        let mut index = Index::open(&self.draft).map_err(failed())?;
+        // The version that git was told to write stays.
+        if let Some(version) = self.content()?.as_deref().and_then(|bytes| bytes.get(7)) {
+            index.set_version(u32::from(*version)).map_err(failed())?;
+        }
+        for ((path, _), entry) in entries {
+            let added = index.add(&entry);
+            added.map_err(Error::git(format!("put {path} into the index")))?;
+        }
+        index.write().map_err(failed())?;
+        self.replace()
     }
 
     /// The bytes of the index; `None` where there is none.
@@ -113,32 +128,21 @@ impl LockedIndex {
         present(&self.index, fs::remove_file(&self.index)).map(drop)
     }
 
-    /// Makes the index hold exactly these entries, as after a commit of them. Entries that are right already keep their
+    /// Makes the index hold exactly these files, as after a commit of them. Entries that are right already keep their
     /// stat data and their flags.
     pub(crate) fn follow(&self, repo: &Repo, flat: &Flat) -> Result<()> {
-        let mut index = self.draft()?;
         let mut folders = DirfdCache::of(repo.workdir())?;
-        let on_disk = |path: &RepoPath| path.below(std::path::Path::new(""));
-        let stage = |entry: &IndexEntry| (entry.flags >> 12) & 3;
-        let right = |entry: &IndexEntry| {
-            let wanted = flat.get(&RepoPath::new(entry.path.clone()));
-            stage(entry) == 0
+        let mut entries = self.entries(repo, &mut folders)?;
+        entries.retain(|(path, stage), entry| {
+            *stage == 0
                 && entry.flags_extended & INTENT_TO_ADD == 0
-                && wanted == Some(&(entry.mode, entry.id))
-        };
-        let wrong: Vec<IndexEntry> = index.iter().filter(|entry| !right(entry)).collect();
-        for entry in wrong {
-            let (stage, path) = (i32::from(stage(&entry)), RepoPath::new(entry.path));
-            index
-                .remove(&on_disk(&path), stage)
-                .map_err(Error::git(format!("take {path} out of the index")))?;
+                && flat.get(path) == Some(&(entry.mode, entry.id))
+        });
+        for (path, file) in flat {
+            let place = entries.entry((path.clone(), 0));
+            place.or_insert_with(|| fresh(&mut folders, path, *file));
         }
-        for (path, entry) in flat {
-            if index.get_path(&on_disk(path), 0).is_none() {
-                put_fresh(&mut index, &mut folders, path, *entry)?;
-            }
-        }
-        self.write(index)
+        self.set(entries)
     }
 
     /// Makes the index hold this of some paths (`None`: nothing), and leaves the others as they are.
@@ -147,30 +151,16 @@ impl LockedIndex {
         repo: &Repo,
         wanted: &BTreeMap<RepoPath, Option<(u32, Oid)>>,
     ) -> Result<()> {
-        let mut index = self.draft()?;
         let mut folders = DirfdCache::of(repo.workdir())?;
-        let on_disk = |path: &RepoPath| path.below(std::path::Path::new(""));
-        // First what goes: a file may stand where a folder was.
-        let known: Vec<&RepoPath> = wanted
-            .keys()
-            .filter(|path| index.get_path(&on_disk(path), 0).is_some())
-            .collect();
-        for path in known {
-            index
-                .remove(&on_disk(path), 0)
-                .map_err(Error::git(format!("take {path} out of the index")))?;
-        }
-        for (path, entry) in wanted {
-            if let Some(entry) = entry {
-                put_fresh(&mut index, &mut folders, path, *entry)?;
+        let mut entries = self.entries(repo, &mut folders)?;
+        for (path, file) in wanted {
+            let key = (path.clone(), 0);
+            match file {
+                Some(file) => drop(entries.insert(key, fresh(&mut folders, path, *file))),
+                None => drop(entries.remove(&key)),
             }
         }
-        self.write(index)
-    }
-
-    pub(crate) fn write(&self, mut draft: Index) -> Result<()> {
-        draft.write().map_err(Error::git("write the index"))?;
-        self.replace()
+        self.set(entries)
     }
 
     /// Puts the draft in the index's place, durably.
@@ -194,21 +184,42 @@ impl Drop for LockedIndex {
     }
 }
 
-/// Adds an entry, with the metadata of the file where that has its content.
-fn put_fresh(
-    index: &mut Index,
-    folders: &mut DirfdCache,
-    path: &RepoPath,
-    (mode, oid): (u32, Oid),
-) -> Result<()> {
-    let mut entry = entry(path, mode, oid);
+/// Entries by path and stage.
+pub(in crate::git) type Entries = BTreeMap<(RepoPath, u8), IndexEntry>;
+
+/// An entry with the metadata of the file, where that has its content.
+fn fresh(folders: &mut DirfdCache, path: &RepoPath, (mode, id): (u32, Oid)) -> IndexEntry {
+    let mut entry = entry(path, mode, id);
     refresh(folders, path, &mut entry);
-    index
-        .add(&entry)
-        .map_err(Error::git(format!("put {path} into the index")))
+    entry
 }
 
-pub(in crate::git) fn entry(path: &RepoPath, mode: u32, id: Oid) -> IndexEntry {
+/// An entry of a checkpoint, with the metadata of the file where that has its content.
+pub(in crate::git) fn fresh_entry(
+    folders: &mut DirfdCache,
+    extra: &IndexExtra,
+) -> Result<IndexEntry> {
+    let mut one = entry_of(extra)?;
+    if extra.stage == 0 && !extra.intent_to_add {
+        refresh(folders, &extra.path, &mut one);
+    }
+    Ok(one)
+}
+
+/// An entry of a checkpoint, without metadata.
+fn entry_of(extra: &IndexExtra) -> Result<IndexEntry> {
+    let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
+    let mut one = entry(&extra.path, extra.mode, parse_oid(&extra.oid)?);
+    one.flags_extended =
+        flag(extra.intent_to_add, INTENT_TO_ADD) | flag(extra.skip_worktree, SKIP_WORKTREE);
+    // git's library sets the last itself, but not in an index of version 4.
+    one.flags = u16::from(extra.stage) << 12
+        | flag(extra.assume_unchanged, ASSUME_UNCHANGED)
+        | flag(one.flags_extended != 0, EXTENDED);
+    Ok(one)
+}
+
+fn entry(path: &RepoPath, mode: u32, id: Oid) -> IndexEntry {
     let zero = IndexTime::new(0, 0);
     IndexEntry {
         ctime: zero,
@@ -227,7 +238,7 @@ pub(in crate::git) fn entry(path: &RepoPath, mode: u32, id: Oid) -> IndexEntry {
 }
 
 /// Takes over the stat data of the file if it is what the entry says.
-pub(in crate::git) fn refresh(folders: &mut DirfdCache, path: &RepoPath, entry: &mut IndexEntry) {
+fn refresh(folders: &mut DirfdCache, path: &RepoPath, entry: &mut IndexEntry) {
     if let Some(stat) = content_of(folders, path, entry.mode, entry.id, None) {
         set_stat(entry, &stat);
     }
@@ -235,7 +246,7 @@ pub(in crate::git) fn refresh(folders: &mut DirfdCache, path: &RepoPath, entry: 
 
 /// Gives an entry this metadata.
 #[allow(clippy::cast_possible_wrap)]
-pub(in crate::git) fn set_stat(entry: &mut IndexEntry, stat: &EntryStat) {
+fn set_stat(entry: &mut IndexEntry, stat: &EntryStat) {
     let time = |(seconds, nanos): (u32, u32)| IndexTime::new(seconds as i32, nanos);
     (entry.ctime, entry.mtime) = (time(stat.ctime), time(stat.mtime));
     (entry.dev, entry.ino, entry.uid, entry.gid, entry.file_size) =

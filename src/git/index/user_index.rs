@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
 use std::{fs, io};
 
 use git2::Oid;
@@ -341,23 +340,4 @@ fn folder_of(path: &[u8]) -> &[u8] {
 /// An index over 4 GiB cannot be read: git's own format counts with 32 bits.
 fn position(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
-}
-
-/// Opens an index file to change it. One that libgit2 cannot read (split, sparse) is [`Error::Unsupported`].
-pub(super) fn open_index(path: &Path) -> Result<git2::Index> {
-    git2::Index::open(path)
-        .and_then(|mut index| index.read(true).map(|()| index))
-        .map_err(|source| {
-            // Extensions in lower case change what the entries mean.
-            if source.message().contains("mandatory extension") {
-                return Error::Unsupported(source.message().to_owned());
-            }
-            if source.class() == git2::ErrorClass::Index {
-                return Error::corrupt(format!("{}: {}", path.display(), source.message()));
-            }
-            Error::Git {
-                action: format!("read {}", path.display()),
-                source,
-            }
-        })
 }

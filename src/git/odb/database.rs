@@ -22,7 +22,7 @@ use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
 use sha1::{Digest as _, Sha1};
 
 use super::format::{Inflated, loose_path, read_head, whole_blob};
-use super::pack::{self, PackFolder, PackIndex};
+use super::pack::{self, PackIndex};
 use crate::git::base::{Error, Result, id_of, object_header, parse_oid, present};
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::ObjectId;
@@ -61,8 +61,6 @@ pub(in crate::git) struct Database<'r> {
     folders: Vec<PathBuf>,
     /// Objects that are in no file yet.
     memory: HashMap<Oid, InMemory>,
-    /// The packs, as they were when the list of them was read again; `None` before that.
-    packs: Mutex<Option<PackFolder>>,
 }
 
 impl<'r> Database<'r> {
@@ -82,7 +80,6 @@ impl<'r> Database<'r> {
             odb,
             folders,
             memory: HashMap::new(),
-            packs: Mutex::default(),
         })
     }
 
@@ -97,7 +94,6 @@ impl<'r> Database<'r> {
             odb,
             folders: folders(objects),
             memory,
-            packs: Mutex::default(),
         }
     }
 
@@ -258,18 +254,7 @@ impl<'r> Database<'r> {
         let found = || {
             self.memory.contains_key(&oid) || self.odb.exists_ext(oid, OdbLookupFlags::NO_REFRESH)
         };
-        found() || (self.is_refreshed() && found())
-    }
-
-    /// Reads the list of packs again. Returns false where none can have come or gone since the last time: to read it for
-    /// each of many objects that are nowhere would take long.
-    fn is_refreshed(&self) -> bool {
-        let mut packs = self.packs.lock().unwrap_or_else(PoisonError::into_inner);
-        if packs.as_ref().is_some_and(PackFolder::is_unchanged) {
-            return false;
-        }
-        *packs = self.folders.first().map(|folder| PackFolder::of(folder));
-        self.odb.refresh().is_ok()
+        found() || (self.odb.refresh().is_ok() && found())
     }
 
     /// Makes sure that libgit2 can read an object, before it does so.

@@ -2,17 +2,14 @@
 //!
 //! The formats are git's own: a version 2 pack of whole objects (`git gc` finds the deltas) and a version 2 index. The
 //! index is made last, and a pack without one is nothing that git would read.
-//!
-//! [`PackFolder`] detects that packs came or went since the list of them was read.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
@@ -22,7 +19,7 @@ use sha1::{Digest as _, Sha1};
 
 use super::format::{LEVEL, entry_head, read_head};
 use crate::durable::{create_dir_all, give_to_sudo_caller};
-use crate::git::base::{At as _, Error, Result, margin};
+use crate::git::base::{At as _, Error, Result};
 
 /// The permissions of objects and packs, as far as the umask allows: nobody changes them.
 const MODE: u32 = 0o444;
@@ -426,38 +423,6 @@ pub(super) const UNPACK_LIMIT: usize = 100;
 /// Content that is kept in memory, in bytes.
 pub(super) const IN_MEMORY: usize = 8 << 20;
 
-/// The folder of packs as it was at a moment.
-#[derive(Debug)]
-pub(super) struct PackFolder {
-    path: PathBuf,
-    /// When it had changed last, in nanoseconds since the epoch; `None` where there was none.
-    changed: Option<i64>,
-    /// Whether a change after the moment shows in that time.
-    settled: bool,
-}
-
-impl PackFolder {
-    /// Looks at the packs of a folder of objects.
-    pub(super) fn of(objects: &Path) -> Self {
-        let path = objects.join("pack");
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |now| now.as_nanos());
-        let now = i64::try_from(now).unwrap_or(i64::MAX);
-        let changed = changed(&path);
-        Self {
-            path,
-            changed,
-            settled: changed.is_none_or(|changed| changed < now.saturating_sub(margin(changed))),
-        }
-    }
-
-    /// Whether every pack that was there is still there, and no other.
-    pub(super) fn is_unchanged(&self) -> bool {
-        self.settled && changed(&self.path) == self.changed
-    }
-}
-
 /// The names of the packs in a folder of objects.
 pub(super) fn pack_names(objects: &Path) -> BTreeSet<OsString> {
     let entries = fs::read_dir(objects.join("pack"))
@@ -468,16 +433,6 @@ pub(super) fn pack_names(objects: &Path) -> BTreeSet<OsString> {
         .map(|entry| entry.file_name())
         .filter(|name| Path::new(name).extension().is_some_and(|end| end == "pack"))
         .collect()
-}
-
-fn changed(path: &Path) -> Option<i64> {
-    let found = fs::metadata(path).ok()?;
-    Some(
-        found
-            .mtime()
-            .saturating_mul(1_000_000_000)
-            .saturating_add(found.mtime_nsec()),
-    )
 }
 
 #[cfg(test)]
@@ -527,30 +482,5 @@ mod tests {
         );
         assert_eq!(read.len(), 3);
         assert!(Pack::entries(&bytes[..after]).is_none());
-    }
-}
-
-#[cfg(test)]
-mod pack_folder_tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn a_change_is_seen_even_within_one_tick() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(PackFolder::of(folder.path()).is_unchanged());
-        let pack = folder.path().join("pack");
-        fs::create_dir(&pack).unwrap();
-        assert!(
-            !PackFolder::of(folder.path()).is_unchanged(),
-            "it is too young to tell"
-        );
-        let old = SystemTime::now() - Duration::from_secs(10);
-        fs::File::open(&pack).unwrap().set_modified(old).unwrap();
-        let before = PackFolder::of(folder.path());
-        assert!(before.is_unchanged());
-        fs::write(pack.join("new"), "").unwrap();
-        assert!(!before.is_unchanged());
     }
 }

@@ -9,9 +9,8 @@ use std::time::Duration;
 use git2::Oid;
 use serde::{Deserialize, Serialize};
 
-use super::staging::{Staging, differing, differing_commits, flat_of, flat_of_tree, index_line};
-use super::{Call, place};
-use crate::git::base::error::{Error, Result};
+use super::staging::{Staging, differing, differing_commits, flat_of, flat_of_tree};
+use crate::git::base::error::Result;
 use crate::git::index::locked_index::LockedIndex;
 use crate::git::index::user_index::UserIndex;
 use crate::git::odb::trees::Flat;
@@ -87,25 +86,7 @@ impl CommitJournal {
         }) else {
             return Ok(());
         };
-        match locked.change(repo, &wanted) {
-            // A split or a sparse one is git's to write.
-            Err(Error::Unsupported(_)) => {
-                drop(locked);
-                let line = |(path, entry): (&RepoPath, &Option<(u32, Oid)>)| match entry {
-                    Some((mode, oid)) => index_line(path, Some((*mode, &oid.to_string()))),
-                    None => index_line(path, None),
-                };
-                let lines: Vec<u8> = wanted.iter().flat_map(line).collect();
-                let env = place(repo, repo.workdir(), &repo.git_dir().join("index"));
-                Call {
-                    folder: repo.workdir(),
-                    env: &env,
-                }
-                .run(&["update-index", "-z", "--index-info"], &lines)
-                .map(drop)
-            }
-            changed => changed,
-        }
+        locked.change(repo, &wanted)
     }
 
     /// A journal of this version.

@@ -194,10 +194,15 @@ impl<'r> Staging<'r> {
         }
         let is_link = |path: &&RepoPath| links.iter().any(|(link, _)| link == path);
         self.add_from(&root, paths.iter().filter(|path| !is_link(path)))?;
-        let all: Vec<Vec<u8>> = links
-            .iter()
-            .map(|(path, oid)| index_line(path, Some((GITLINK, &oid.0))))
-            .collect();
+        let line = |(path, oid): &(&RepoPath, ObjectId)| {
+            [
+                format!("{GITLINK:o} {oid}\t").as_bytes(),
+                path.as_bytes(),
+                b"\0",
+            ]
+            .concat()
+        };
+        let all: Vec<Vec<u8>> = links.iter().map(line).collect();
         if all.is_empty() {
             return Ok(());
         }
@@ -659,15 +664,6 @@ pub(super) fn differing(one: &Flat, other: &Flat) -> BTreeSet<RepoPath> {
         .filter(|path| one.get(*path) != other.get(*path))
         .cloned()
         .collect()
-}
-
-/// A line for `git update-index -z --index-info`.
-pub(super) fn index_line(path: &RepoPath, entry: Option<(u32, &str)>) -> Vec<u8> {
-    let head = match entry {
-        Some((mode, oid)) => format!("{mode:o} {oid}\t"),
-        None => format!("0 {}\t", "0".repeat(40)),
-    };
-    [head.as_bytes(), path.as_bytes(), b"\0"].concat()
 }
 
 fn nul_separated<'p>(paths: impl Iterator<Item = &'p RepoPath>) -> Vec<u8> {

@@ -12,12 +12,8 @@ use super::Verified;
 use crate::git::base::{DirfdCache, Error, Result, TREE, oid_of, parse_oid};
 use crate::git::checkpoint::stored::StoredCheckpoint;
 use crate::git::index::index_file::patch::IndexPatch;
-use crate::git::index::index_file::{
-    ASSUME_UNCHANGED, EXTENDED, INTENT_TO_ADD, IndexFile, SKIP_WORKTREE,
-};
-use crate::git::index::locked_index::{
-    LockedIndex, content_of, entry, looks_like, refresh, set_stat,
-};
+use crate::git::index::index_file::{ASSUME_UNCHANGED, INTENT_TO_ADD, SKIP_WORKTREE};
+use crate::git::index::locked_index::{Entries, LockedIndex, content_of, fresh_entry, looks_like};
 use crate::git::index::user_index::UserIndex;
 use crate::git::odb::{Database, trees};
 use crate::git::repo::{Repo, WorktreeLock};
@@ -106,24 +102,7 @@ impl Repo {
         let locked = LockedIndex::acquire(self, timeout)?;
         let lookup = TreeLookup::stored(self)?;
         let mut folders = DirfdCache::of(self.workdir())?;
-        let read = IndexFile::read(self, &self.git_dir().join("index"))?;
-        let written = if read.is_some() { locked.written()? } else { 0 };
-        let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
-        for found in read.iter().flat_map(IndexFile::entries) {
-            let path = RepoPath::new(found.path);
-            let mut one = entry_of(&found.extra())?;
-            set_stat(&mut one, &found.stat);
-            // See `refresh_index`: the index is about to be younger than a file that only looks as if it was not changed.
-            let doubtful =
-                found.stat.mtime.0 >= written && found.stage == 0 && !found.intent_to_add;
-            if doubtful
-                && looks_like(&mut folders, &path, &found)
-                && content_of(&mut folders, &path, found.mode, found.oid, None).is_none()
-            {
-                one.file_size = 0;
-            }
-            entries.insert((path, found.stage), one);
-        }
+        let mut entries = locked.entries(self, &mut folders)?;
         let mut changed = false;
         for path in paths {
             let now: Vec<IndexExtra> = (0..4)
@@ -148,7 +127,7 @@ impl Repo {
         if entries.is_empty() && to.tree.is_none() {
             return locked.remove();
         }
-        write_entries(&locked, entries)
+        locked.set(entries)
     }
 
     /// Puts the index of a checkpoint back: all stages, intent-to-add, assume-unchanged and skip-worktree.
@@ -168,7 +147,7 @@ impl Repo {
         let database = Database::open(self)?;
         let mut folders = DirfdCache::of(self.workdir())?;
         let extras = &from.manifest.index_extras;
-        let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
+        let mut entries = Entries::new();
         let mut flat = trees::read(&database, parse_oid(tree)?)?;
         // A conflicted path has no stage 0; the tree only held one of its sides.
         for extra in extras {
@@ -183,7 +162,7 @@ impl Repo {
                 fresh_entry(&mut folders, &one)?,
             );
         }
-        write_entries(&locked, entries)
+        locked.set(entries)
     }
 
     /// Reads the user's index: one that git cannot read is [`Error::Corrupt`].
@@ -346,28 +325,6 @@ impl IndexSides<'_> {
     }
 }
 
-/// An entry of a checkpoint, with the metadata of the file where that has its content.
-fn fresh_entry(folders: &mut DirfdCache, extra: &IndexExtra) -> Result<IndexEntry> {
-    let mut one = entry_of(extra)?;
-    if extra.stage == 0 && !extra.intent_to_add {
-        refresh(folders, &extra.path, &mut one);
-    }
-    Ok(one)
-}
-
-/// An entry of a checkpoint, without metadata.
-fn entry_of(extra: &IndexExtra) -> Result<IndexEntry> {
-    let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
-    let mut one = entry(&extra.path, extra.mode, parse_oid(&extra.oid)?);
-    one.flags_extended =
-        flag(extra.intent_to_add, INTENT_TO_ADD) | flag(extra.skip_worktree, SKIP_WORKTREE);
-    // git's library sets the second itself, but not in an index of version 4.
-    one.flags = u16::from(extra.stage) << 12
-        | flag(extra.assume_unchanged, ASSUME_UNCHANGED)
-        | flag(one.flags_extended != 0, EXTENDED);
-    Ok(one)
-}
-
 /// What a checkpoint keeps of an entry.
 fn extra_of(one: &IndexEntry) -> IndexExtra {
     IndexExtra {
@@ -381,17 +338,4 @@ fn extra_of(one: &IndexEntry) -> IndexExtra {
             ObjectId(one.id.to_string()),
         )
     }
-}
-
-fn write_entries(
-    locked: &LockedIndex,
-    entries: BTreeMap<(RepoPath, u8), IndexEntry>,
-) -> Result<()> {
-    let mut index = locked.empty()?;
-    for ((path, _), entry) in entries {
-        index
-            .add(&entry)
-            .map_err(Error::git(format!("put {path} into the index")))?;
-    }
-    locked.write(index)
 }

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use git2::Oid;
 use rustix::fs::FileType;
 
-use super::write_batch::{BATCH, BATCH_BYTES, FILES_PER_THREAD};
+use super::write_batch::{BATCH_BYTES, FILES_PER_THREAD};
 use crate::git::base::openat::{self, open_error};
 use crate::git::base::{At as _, DirfdCache, Error, Result, parse_oid, work_queue};
 use crate::git::odb::{Database, ObjectWriter};
@@ -105,10 +105,8 @@ fn first_staying(
     Ok(None)
 }
 
-/// Refuses a plan for which the file system has no room.
-///
-/// Counted in the order of the work: deletions free space before anything is written, and the files of
-/// a batch are there twice for a moment.
+/// Refuses a plan for which the file system has no room: for what is written but for what that replaces and what is deleted
+/// before, and for the files of a batch, which are there twice for a moment.
 pub(super) fn check_free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
     let room = rustix::fs::statvfs(repo.workdir()).at(repo.workdir())?;
     let free = i128::from(room.f_bavail) * i128::from(room.f_frsize);
@@ -118,39 +116,27 @@ pub(super) fn check_free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
     let written = work_queue::each(&plan.write, FILES_PER_THREAD, |write| {
         size(&write.entry).map(Some)
     })?;
-    if written.into_iter().sum::<i128>() <= free {
+    let (all, largest) = (
+        written.iter().sum::<i128>(),
+        written.iter().max().copied().unwrap_or(0),
+    );
+    if all <= free {
         return Ok(());
     }
-    let mut used = 0_i128;
-    for delete in &plan.delete {
-        // The blob may be missing where only the deletion counts; then nothing is taken as freed.
-        used -= size(&delete.from).unwrap_or(0);
+    // The blob may be missing where only the deletion counts; then nothing is taken as freed.
+    let freed = |entry: &Entry| size(entry).unwrap_or(0);
+    let deleted: i128 = plan.delete.iter().map(|one| freed(&one.from)).sum();
+    let replaced = plan.write.iter().filter_map(|write| write.from.as_ref());
+    let replaced: i128 = replaced.map(freed).sum();
+    let twice = replaced.min(i128::from(BATCH_BYTES) + largest);
+    let needed = all - deleted - replaced + twice;
+    if needed <= free {
+        return Ok(());
     }
-    let mut peak = 0_i128;
-    // Written, and the files that are replaced once the batch is complete.
-    let (mut files, mut bytes, mut replaced) = (0, 0, 0_i128);
-    for write in &plan.write {
-        let written = size(&write.entry)?;
-        used += written;
-        replaced += write
-            .from
-            .as_ref()
-            .map_or(0, |from| size(from).unwrap_or(0));
-        peak = peak.max(used);
-        (files, bytes) = (files + 1, bytes + written);
-        if files >= BATCH || bytes >= i128::from(BATCH_BYTES) {
-            used -= replaced;
-            (files, bytes, replaced) = (0, 0, 0);
-        }
-    }
-    if peak > free {
-        let needed = u64::try_from(peak).unwrap_or(u64::MAX);
-        return Err(Error::NoSpace {
-            path: repo.workdir().to_owned(),
-            needed: Some(needed),
-        });
-    }
-    Ok(())
+    Err(Error::NoSpace {
+        path: repo.workdir().to_owned(),
+        needed: Some(u64::try_from(needed).unwrap_or(u64::MAX)),
+    })
 }
 
 impl Repo {

@@ -14,7 +14,7 @@ use crate::os::{SYNCS_FILE_SYSTEMS, sync_file, sync_file_system};
 use crate::policy::restore::PlannedWrite;
 
 /// How many files at most are written between two syncs.
-pub(super) const BATCH: usize = if SYNCS_FILE_SYSTEMS { 4096 } else { 64 };
+const BATCH: usize = if SYNCS_FILE_SYSTEMS { 4096 } else { 64 };
 /// And how many bytes.
 pub(super) const BATCH_BYTES: u64 = 64 << 20;
 /// This many files are worth a thread of their own.

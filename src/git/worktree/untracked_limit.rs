@@ -60,9 +60,11 @@ impl UntrackedLimit {
     /// Whether what was counted is within the limits.
     pub(super) fn check(&self) -> Result<()> {
         if self.files > self.max_files || self.bytes > self.max_bytes {
-            let folder = self.biggest(self.bytes > self.max_bytes);
+            let folders = self
+                .folders_to_leave_out(|_| Ok(false))?
+                .unwrap_or_default();
             return Err(Error::UntrackedFlood {
-                folder,
+                folder: folders.into_keys().next().unwrap_or_default(),
                 files: self.files,
                 bytes: self.bytes,
             });
@@ -139,31 +141,6 @@ impl UntrackedLimit {
             out.insert(path, held);
         }
         Ok(Some(out))
-    }
-
-    /// Follows from the top the folder that holds at least half of it all.
-    fn biggest(&self, by_bytes: bool) -> RepoPath {
-        let mut sums: BTreeMap<RepoPath, u64> = BTreeMap::new();
-        let mut total = 0_u64;
-        for (folder, (files, bytes)) in &self.folders {
-            let amount = if by_bytes { *bytes } else { *files };
-            total = total.saturating_add(amount);
-            for ancestor in folder
-                .ancestors()
-                .chain([folder.clone()])
-                .filter(|path| !path.as_bytes().is_empty())
-            {
-                let sum = sums.entry(ancestor).or_default();
-                *sum = sum.saturating_add(amount);
-            }
-        }
-        let big = sums
-            .into_iter()
-            .filter(|(_, sum)| sum.saturating_mul(2) >= total);
-        // Of those the deepest one; on a path from the top there is only one line of them.
-        big.map(|(path, _)| path)
-            .max_by_key(|path| path.ancestors().count())
-            .unwrap_or_default()
     }
 }
 
