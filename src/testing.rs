@@ -170,6 +170,7 @@ pub mod git {
     pub use crate::git::remote::Examined;
     pub use crate::git::remote::Filter;
     pub use crate::git::remote::Limits;
+    pub use crate::git::remote::Missed;
     pub use crate::git::remote::NewState;
     pub use crate::git::remote::Outgoing;
     pub use crate::git::remote::Remote;

@@ -7,11 +7,11 @@ use anyhow::Context as _;
 use super::incoming::{gives_way, refuse_other, take_in};
 use super::push::{confirm, prepare, push, settle, sync};
 use super::record::{Chain, Locked, Pending, Record, RunThere};
-use super::server::{Away, CHANGES, Miss, Reach, Server, require_guarantees};
+use super::server::{Away, Miss, Reach, Server, require_guarantees};
 use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Moment, Result, WaitLimit};
 use crate::engine::record::run_settings::settings_of;
-use crate::git::remote::{Answer, Remote};
+use crate::git::remote::Remote;
 use crate::model::{Claim, Hint, ObjectId, Payload, RunKey, RunSpec};
 use crate::policy::remote::{Hold, Standing, hold};
 use crate::store::new_id;
@@ -156,12 +156,11 @@ pub(super) fn claim(there: RunThere<'_>, wish: &Wish<'_>) -> Result<Claimed> {
     let mut moves = 0;
     loop {
         let missed = match try_claim(there, wish) {
-            Err(Miss::Moved) if moves < MOST_MOVES => {
+            Err(Miss::Moved | Miss::Cut(_)) if moves < MOST_MOVES => {
                 moves += 1;
                 continue;
             }
-            Err(Miss::Moved) => there.away_for(CHANGES, None),
-            Err(missed) => missed,
+            Err(missed) => missed.waits(&there),
             Ok(claimed) => return Ok(claimed),
         };
         let mut held = match missed {
@@ -224,7 +223,7 @@ pub(super) fn send_in_passing(locked: &mut Locked<'_>) -> Reach<Option<usize>> {
     let claim = new_claim(there.context, Some(&before))?.released();
     let prepared = prepare(locked, Some(&before), &claim, false, None)?;
     match push(locked, &prepared, Some(&tip)) {
-        Err(Miss::Moved) => match settle(locked) {
+        Err(Miss::Moved | Miss::Cut(_)) => match settle(locked) {
             Ok(()) | Err(Miss::Held(_)) => {}
             Err(missed) => return Err(missed),
         },
@@ -487,19 +486,14 @@ pub(super) fn refuse_behind(there: RunThere<'_>, ahead: u64, chain: &Chain) -> R
 
 /// Puts there again what was seen there last, in the place of what is there.
 fn put_back(there: RunThere<'_>, old: Option<&ObjectId>, known: &ObjectId) -> Reach<Claimed> {
-    match there.push(&Remote::run_ref(there.key), old, Some(known))? {
-        Answer::Done(()) => {
-            there.repo()?.set_tracking(&there.tracking(), known)?;
-            there.context.note(format!(
-                "the remote {} had an older state of run {}: it has again what was seen there last",
-                there.name(),
-                there.key
-            ));
-            Err(Miss::Moved)
-        }
-        Answer::Moved | Answer::Cut(_) => Err(Miss::Moved),
-        other => Err(there.away(other)),
-    }
+    there.push(&Remote::run_ref(there.key), old, Some(known))?;
+    there.repo()?.set_tracking(&there.tracking(), known)?;
+    there.context.note(format!(
+        "the remote {} had an older state of run {}: it has again what was seen there last",
+        there.name(),
+        there.key
+    ));
+    Err(Miss::Moved)
 }
 
 fn new_claim(context: &Context, before: Option<&Standing>) -> Result<Claim> {

@@ -390,7 +390,10 @@ impl<'a> RunThere<'a> {
             return Ok(());
         };
         let (repo, commit) = (self.repo()?, &state.commit);
-        if self.within(SIGNATURE, |limits| repo.is_signed(commit, signers, limits))? {
+        let signed = self.call(SIGNATURE, |limits| {
+            Ok(repo.is_signed(commit, signers, limits)?)
+        });
+        if signed.map_err(Miss::error)? {
             return Ok(());
         }
         let message = format!(

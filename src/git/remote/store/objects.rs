@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::durable::temporary_prefix;
 use crate::git::base::error::{At as _, Error, Result};
-use crate::git::remote::answer::Answer;
+use crate::git::remote::answer::{Answer, Missed};
 use crate::git::remote::call::{self, Ended, Limits, git};
 use crate::git::remote::transport::{FETCH, fetched};
 use crate::git::repo::repository::Repo;
@@ -190,7 +190,7 @@ impl Quarantine {
         repo: &Repo,
         commits: &[(ObjectId, String)],
         limits: &Limits<'_>,
-    ) -> Result<Option<String>> {
+    ) -> Answer<Option<String>> {
         let mut command = git(Some(repo));
         // It is our own folder, whatever the user allows of others.
         command
@@ -206,9 +206,10 @@ impl Quarantine {
             command.arg(format!("+{name}:{to}"));
         }
         let ended: Ended = call::run(command, false, &limits.lasting(LOCAL))?;
-        Ok(match fetched(&ended)? {
-            Answer::Done(()) => None,
-            _ => Some(ended.said),
-        })
+        match fetched(&ended) {
+            Ok(()) => Ok(None),
+            Err(failed @ Missed::Failed(_)) => Err(failed),
+            Err(_) => Ok(Some(ended.said)),
+        }
     }
 }
