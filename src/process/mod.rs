@@ -55,7 +55,7 @@ pub use output::Keep;
 pub(crate) use output::{Captured, Watch, Watcher};
 pub(crate) use pty::{HELPER, exec_on_terminal};
 pub use signals::Interrupts;
-pub(crate) use signals::{Asking, Shield, Signal, survive_file_size_limit};
+pub(crate) use signals::{Heeding, Signal, survive_file_size_limit};
 pub(crate) use spawn::page;
 pub(crate) use suspend::{Registered, Suspension, on_suspend};
 pub(crate) use terminal::{Terminal, Typing};
