@@ -13,7 +13,7 @@ use crate::engine::base::{Context, Error, ErrorKind, Moment, Result, WaitLimit};
 use crate::engine::record::run_settings::settings_of;
 use crate::git::remote::Remote;
 use crate::model::{Claim, Hint, ObjectId, Payload, RunKey, RunSpec};
-use crate::policy::remote::{Hold, Standing, hold};
+use crate::policy::remote::{Hold, Standing};
 use crate::store::new_id;
 
 /// How a run is taken over from a remote.
@@ -290,26 +290,19 @@ fn try_claim(there: RunThere<'_>, wish: &Wish<'_>) -> Reach<Claimed> {
     let Some(end) = chain.end() else {
         return Err(there.away_for("nothing lies there", None));
     };
-    let unchanged = locked.record.see(&tip);
-    let own = context.settings().remote.lease;
-    let lease = own.max(Duration::from_millis(end.meta.lease_ms));
-    locked.save()?;
-    // Two copies of one clone have the same nonce: only what this one pushed is its own.
+    locked.record.see(&tip);
     let mut pending = locked.record.pending.iter();
     let pushed = pending.find(|pending| pending.commit == tip).cloned();
-    let is_own = known.as_ref() == Some(&tip) || pushed.is_some();
-    if known.is_none() && !is_own {
+    if known.is_none() && pushed.is_none() {
         // Of two first claims at once the other one came through: there is nothing to be given back.
         locked.record.nonce = None;
         locked.record.pending.clear();
-        locked.save()?;
     }
-    let ours = locked.record.nonce.as_deref().filter(|_| is_own);
-    match hold(Some(&end.claim), ours, unchanged, lease) {
+    locked.save()?;
+    let (state, free_in) = there.hold(&locked.record, &end);
+    match state {
         Hold::Ours => go_on(&mut locked, pushed, end.claim),
-        Hold::Held if !wish.how.steals => {
-            Err(there.held(end.claim, lease.saturating_sub(unchanged)))
-        }
+        Hold::Held if !wish.how.steals => Err(there.held(end.claim, free_in)),
         state => {
             let state_here = context.load()?.state;
             if known.is_none()
@@ -320,7 +313,10 @@ fn try_claim(there: RunThere<'_>, wish: &Wish<'_>) -> Reach<Claimed> {
             }
             (wish.agrees)(&chain)?;
             let stolen = (state == Hold::Held).then_some(end.claim.host.as_str());
-            take(&mut locked, &end, stolen)
+            // Nothing happened since this clone gave it back: what it has done meanwhile goes on from there.
+            let goes_on =
+                known.as_ref() == Some(&end.commit) && state_here.run(there.key).is_some();
+            send_claim(&mut locked, Some(&end), Some(&end.commit), !goes_on, stolen)
         }
     }
 }
@@ -349,8 +345,7 @@ fn claim_missing(locked: &mut Locked<'_>) -> Reach<Claimed> {
     let is_own = locked.record.nonce.as_deref() == Some(before.claim.nonce.as_str());
     if !is_own && !before.claim.released {
         let message = format!(
-            "the remote {remote} has less of run {key} than it had: it was set back. The machine that holds the run brings it up \
-             to date with its next push"
+            "{remote} has an older state of run {key}. The next push of the machine that holds it fixes that"
         );
         return Err(Error::new(ErrorKind::Corrupt, message)
             .hint(there.hint("push"))
@@ -391,15 +386,6 @@ fn first_claim(locked: &mut Locked<'_>, before: Option<&Standing>) -> Reach<Clai
     require_guarantees(&there)?;
     record_policy(there.context, there.key)?;
     send_claim(locked, before, None, false, None)
-}
-
-/// Takes a run from whoever had it last.
-fn take(locked: &mut Locked<'_>, end: &Standing, stolen_from: Option<&str>) -> Reach<Claimed> {
-    let there = locked.there;
-    // Nothing happened since this clone gave it back: what it has done meanwhile goes on from there.
-    let goes_on = locked.record.tip.as_ref() == Some(&end.commit)
-        && there.context.load()?.state.run(there.key).is_some();
-    send_claim(locked, Some(end), Some(&end.commit), !goes_on, stolen_from)
 }
 
 /// Sends a claim of this clone's, in the place of `old`.

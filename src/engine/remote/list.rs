@@ -8,7 +8,8 @@ use serde::{Serialize, Serializer};
 use super::claim::{
     TakeOver, Wish, claim, latest, not_waited_for, refuse_behind, send_in_passing, to_be_claimed,
 };
-use super::push::{last_seen, places, sync};
+use super::incoming::events_at_home;
+use super::push::{last_seen, sync};
 use super::record::{self, Chain, Record, RunThere, chain_standing, remotes_of};
 use super::server::{Miss, Server};
 use super::session;
@@ -20,7 +21,7 @@ use crate::engine::record::liveness::Driving;
 use crate::engine::record::select;
 use crate::engine::runs::Wanted;
 use crate::git::remote::Remote;
-use crate::model::{Claim, Event, Hint, ObjectId, Run, RunId, RunKey, State, Timestamp};
+use crate::model::{Claim, Hint, ObjectId, Run, RunId, RunKey, State, Timestamp};
 use crate::policy::checkpoint_events::fold;
 use crate::policy::report::{Around, Night, TeamReport, TeamRun};
 
@@ -225,8 +226,8 @@ fn see(there: RunThere<'_>, tip: &ObjectId) -> Result<Seen> {
 /// The server has an older state of a run than was seen there, or another one in its place.
 fn gone_back(there: RunThere<'_>) -> Error {
     let message = format!(
-        "what {} has of run {} does not go on from what was seen there before: it was set back. The machine that holds the run \
-         brings it up to date with its next push, and a claim puts there again what was taken from the end of it",
+        "{} has an older or rewritten state of run {}. The next push of the machine that holds it fixes that; recover remote \
+         claim restores the missing states",
         there.name(),
         there.key
     );
@@ -552,17 +553,11 @@ pub(super) fn state_there(
     tip: &ObjectId,
 ) -> Result<(State, Option<Claim>)> {
     let context = server.context;
-    let places = places(context);
     let chain = RunThere::on(server, key).read(tip, None)?;
-    let shown = |event: &Event| -> Option<Event> {
-        serde_json::from_value(places.show(serde_json::to_value(event).ok()?)).ok()
-    };
-    let events: Vec<Event> = chain
-        .states
-        .iter()
-        .flat_map(|state| &state.events)
-        .filter_map(|one| shown(&one.event))
-        .collect();
+    let events = events_at_home(context, key, &chain).unwrap_or_else(|error| {
+        context.warn(error.to_string());
+        Vec::new()
+    });
     Ok((fold(&events), chain.end().map(|end| end.claim)))
 }
 
@@ -570,21 +565,11 @@ pub(super) fn state_there(
 pub(crate) fn team_report(context: &Context, since: Timestamp) -> Result<TeamReport> {
     let server = Server::named(context)?;
     let (found, _) = refresh(&server)?;
-    if let Some(id) = context
-        .naming()
-        .run_id
-        .as_ref()
-        .filter(|_| found.is_empty())
-    {
+    let named = context.naming().run_id.as_ref();
+    if let Some(id) = named.filter(|_| found.is_empty()) {
         let message = format!("no run '{id}' on {}", server.name());
-        return Err(
-            Error::new(ErrorKind::RunNotFound, message).hint(Hint::recover([
-                "runs",
-                "--all",
-                "--remote",
-                server.name(),
-            ])),
-        );
+        let list = Hint::recover(["runs", "--all", "--remote", server.name()]);
+        return Err(Error::new(ErrorKind::RunNotFound, message).hint(list));
     }
     let now = context.clock.now();
     let mut runs = Vec::new();

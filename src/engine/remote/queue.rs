@@ -10,7 +10,7 @@ use crate::engine::base::{Context, Result};
 use crate::engine::record::liveness::is_driven;
 use crate::git::remote::Remote;
 use crate::model::{ObjectId, Run, RunId, RunKey};
-use crate::policy::remote::{Hold, hold};
+use crate::policy::remote::Hold;
 
 /// A run on a remote, as whoever may go on with it sees it.
 #[derive(Clone, Debug)]
@@ -42,18 +42,12 @@ pub(crate) fn queued(
     for (key, tip) in found {
         let there = RunThere::on(&server, &key);
         let (record, standing) = (there.record()?, there.standing(&tip)?);
-        let pushed = || record.pending.iter().any(|pending| pending.commit == tip);
-        let is_own = record.tip.as_ref() == Some(&tip) || pushed();
-        let ours = record.nonce.as_deref().filter(|_| is_own);
-        let seen = record.seen.as_ref().filter(|seen| seen.commit == tip);
-        let unchanged = seen.and_then(|seen| seen.since.age()).unwrap_or_default();
-        let lease = context.settings().remote.lease;
-        let lease = lease.max(Duration::from_millis(standing.meta.lease_ms));
-        let is_held = match hold(Some(&standing.claim), ours, unchanged, lease) {
+        let (hold, free_in) = there.hold(&record, &standing);
+        let is_held = match hold {
             Hold::Held => true,
             // In another work tree of this clone.
             Hold::Ours => is_driven(context, &key),
-            Hold::Free | Hold::Expired => false,
+            Hold::Free => false,
         };
         let read = known.remove(&key).filter(|known| known.tip == tip);
         let run = match read {
@@ -63,9 +57,9 @@ pub(crate) fn queued(
         if let Some(run) = run {
             let queued = Queued {
                 run,
+                lease: there.lease(&standing),
                 host: standing.claim.host,
-                lease,
-                free_in: is_held.then(|| lease.saturating_sub(unchanged)),
+                free_in: is_held.then_some(free_in),
                 tip,
             };
             all.insert(key, queued);
