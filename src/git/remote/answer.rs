@@ -307,17 +307,9 @@ fn asked_wait(headers: Option<&Headers>) -> Option<Duration> {
     };
     let now = headers.get("date").and_then(date);
     let until = |at: i64| u64::try_from(at - now?).ok();
-    let asked = headers
-        .get("retry-after")
-        .and_then(|text| text.parse().ok().or_else(|| until(date(text)?)));
-    let limited = || {
-        let is_used_up = headers.get("x-ratelimit-remaining") == Some("0");
-        let reset = headers.get("x-ratelimit-reset").filter(|_| is_used_up)?;
-        until(reset.parse().ok()?)
-    };
-    asked
-        .or_else(limited)
-        .map(|seconds| Duration::from_secs(seconds).min(LONGEST))
+    let asked = headers.get("retry-after")?;
+    let seconds = asked.parse().ok().or_else(|| until(date(asked)?))?;
+    Some(Duration::from_secs(seconds).min(LONGEST))
 }
 
 /// How the lines begin that say something of others.
@@ -560,12 +552,6 @@ mod tests {
             )),
             Some(90)
         );
-        let used_up = [
-            date,
-            ("x-ratelimit-remaining", "0"),
-            ("x-ratelimit-reset", "1792567690"),
-        ];
-        assert_eq!(waits(with(403, &used_up)), Some(10));
         assert_eq!(waits(with(503, &[])), None);
         assert_eq!(
             waits(with(503, &[("retry-after", "99999999")])),

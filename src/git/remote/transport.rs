@@ -45,8 +45,7 @@ impl GitServer {
             ));
         }
         let asked = |words: &[&str]| {
-            local(repo, words, LOCAL)
-                .map(|ended| String::from_utf8_lossy(&ended.stdout).into_owned())
+            local(repo, words).map(|ended| String::from_utf8_lossy(&ended.stdout).into_owned())
         };
         let listed = asked(&["remote", "--verbose"])?;
         let (mut pushed, mut fetched) = (Vec::new(), None);
@@ -222,18 +221,11 @@ impl GitServer {
         words.extend(commits.iter().map(String::as_str));
         // Trees that are missing hide others: once more for each level.
         loop {
-            let ended = local(repo, &words, LOCAL)?;
-            let listed = String::from_utf8_lossy(&ended.stdout);
+            let listed = local(repo, &words)?.printed("git rev-list")?;
             let missing: Vec<&str> = listed
                 .lines()
                 .filter_map(|line| line.strip_prefix('?'))
                 .collect();
-            if !ended.status.is_some_and(|status| status.success()) {
-                return Err(Missed::Failed(Error::Program {
-                    name: "git rev-list".to_owned(),
-                    said: ended.said,
-                }));
-            }
             if missing.is_empty() {
                 return Ok(());
             }
@@ -371,11 +363,11 @@ pub(super) const FETCH: [&str; 8] = [
 const NO_BLOB_IS_SO_LARGE: &str = "blob:limit=3g";
 
 /// A call that reaches no server.
-fn local(repo: &Repo, words: &[&str], timeout: Duration) -> Result<Ended> {
+fn local(repo: &Repo, words: &[&str]) -> Result<Ended> {
     let mut command = git(Some(repo));
     // What is missing is not to be fetched on the way.
     command.env("GIT_NO_LAZY_FETCH", "1").args(words);
-    call::run(command, false, &Limits::new(timeout, &|| false))
+    call::run(command, false, &Limits::new(LOCAL, &|| false))
 }
 
 pub(super) fn is_id(text: &str) -> bool {

@@ -70,17 +70,12 @@ pub(super) struct Found<T> {
 
 /// What is written as JSON.
 pub(super) trait Document: Serialize + DeserializeOwned {
-    fn schema(&self) -> u32;
     fn nonce(&self) -> &str;
     /// Whether it is what such a thing is.
     fn is_sound(&self) -> bool;
 }
 
 impl Document for Head {
-    fn schema(&self) -> u32 {
-        self.schema
-    }
-
     fn nonce(&self) -> &str {
         &self.nonce
     }
@@ -92,10 +87,6 @@ impl Document for Head {
 }
 
 impl Document for Base {
-    fn schema(&self) -> u32 {
-        self.schema
-    }
-
     fn nonce(&self) -> &str {
         &self.nonce
     }
@@ -139,17 +130,15 @@ pub(super) fn parse<T: Document>(key: &str, response: Response) -> Answer<Option
     let damaged = |what: &str| Error::corrupt(format!("{key} in the store {what}"));
     let value: serde_json::Value =
         serde_json::from_slice(&body).map_err(|error| damaged(&format!("is damaged: {error}")))?;
-    if value["schema"]
-        .as_u64()
-        .is_some_and(|schema| schema > u64::from(SCHEMA))
-    {
+    let schema = value["schema"].as_u64().unwrap_or_default();
+    if schema > u64::from(SCHEMA) {
         return Err(
             Error::Newer(format!("{key} in the store was written by a newer version")).into(),
         );
     }
     let value: T =
         serde_json::from_value(value).map_err(|error| damaged(&format!("is damaged: {error}")))?;
-    if !value.is_sound() || value.schema() == 0 {
+    if !value.is_sound() || schema == 0 {
         return Err(damaged("has names that are none").into());
     }
     Ok(Some(Found { value, tag, age }))

@@ -43,19 +43,7 @@ pub(super) fn folder(repo: &Repo) -> Result<TempDir> {
 /// Runs git on what is here; what it prints.
 fn run(mut command: Command, limits: &Limits<'_>) -> Result<String> {
     command.env("GIT_NO_LAZY_FETCH", "1");
-    let name = "git, for a store".to_owned();
-    let ended = call::run(command, false, &limits.lasting(LOCAL))?;
-    match ended.status {
-        Some(status) if status.success() => Ok(String::from_utf8_lossy(&ended.stdout).into_owned()),
-        Some(_) => Err(Error::Program {
-            name,
-            said: ended.said,
-        }),
-        None => Err(Error::Program {
-            name,
-            said: "it did not end in time".to_owned(),
-        }),
-    }
+    call::run(command, false, &limits.lasting(LOCAL))?.printed("git, for a store")
 }
 
 /// The commits of the user's own history that a commit leads to, where that history begins.
