@@ -10,7 +10,7 @@ use recover::testing::git::Error;
 use recover::testing::git::{Answer, Limits, Missed, Remote};
 
 use crate::env::TestEnv;
-use crate::machines::{commit, limits, machine, machine_at, push, remote, repo, update};
+use crate::machines::{commit, limits, machine, machine_at, push, remote, repo};
 use crate::proxy::{Fault, Proxy};
 use crate::servers::{Kind, Server, free_port};
 
@@ -62,7 +62,7 @@ fn who_is_away_says_how_long() {
             .list(&here, "refs/recover-runs/*", &limits())
             .map(drop);
         let new = commit(&env, "1", None);
-        let pushed = remote.push(&here, &update(RUN, None, Some(&new)), &limits());
+        let pushed = remote.push(&here, RUN, None, Some(&new), &limits());
         let (listed, pushed) = (untimed(listed), untimed(pushed));
         assert_eq!(format!("{listed:?}"), format!("{pushed:?}"), "{url}");
         pushed
@@ -222,7 +222,7 @@ fn a_call_ends_in_time_and_when_it_is_stopped() {
             let begun = Instant::now();
             let never = || false;
             let limits = Limits::new(Duration::from_secs(2), &never);
-            let answer = remote.push(&here, &update(RUN, None, Some(&new)), &limits);
+            let answer = remote.push(&here, RUN, None, Some(&new), &limits);
             assert!(
                 matches!(answer, Err(Missed::Cut(_))),
                 "{kind:?} {fault:?}: {answer:?}"
@@ -245,9 +245,9 @@ fn a_call_ends_in_time_and_when_it_is_stopped() {
             };
             let limits = Limits::new(Duration::from_secs(60), &stopped);
             let begun = Instant::now();
-            let stopped = remote.push(&here, &update(RUN, None, Some(&new)), &limits);
+            let stopped = remote.push(&here, RUN, None, Some(&new), &limits);
             assert!(
-                matches!(stopped, Err(Error::Stopped)),
+                matches!(stopped, Err(Missed::Failed(Error::Stopped))),
                 "{kind:?} {fault:?}: {stopped:?}"
             );
             assert!(

@@ -7,7 +7,7 @@ use recover::testing::git::Error;
 use recover::testing::git::{Answer, Missed, Remote};
 use recover::testing::model::ObjectId;
 
-use crate::machines::{REMOTE, commit, limits, machine, machine_at, push, remote, repo, update};
+use crate::machines::{REMOTE, commit, limits, machine, machine_at, push, remote, repo};
 use crate::servers::{Kind, Server, script};
 
 const RUN: &str = "refs/recover-runs/night";
@@ -155,8 +155,9 @@ fn nothing_is_forced() {
     let here = repo(&env, &server);
     let (first, other) = (commit(&env, "1", None), commit(&env, "2", None));
     assert!(matches!(push(&here, RUN, None, Some(&first)), Ok(())));
-    let forced = update(RUN, Some(&first), Some(&other));
-    let error = remote(&here).push(&here, &forced, &limits()).unwrap_err();
+    let error = remote(&here)
+        .push(&here, RUN, Some(&first), Some(&other), &limits())
+        .unwrap_err();
     assert!(format!("{error:?}").contains("is not forced"), "{error:?}");
     assert_eq!(server.at(RUN), Some(first.0));
 }
@@ -293,7 +294,9 @@ fn what_a_shallow_clone_lacks_is_not_sent() {
     // That is what it is about.
     let answer = state.push(
         &here,
-        &update(RUN, None, Some(&commit(&env, "1", Some(&head)))),
+        RUN,
+        None,
+        Some(&commit(&env, "1", Some(&head))),
         &limits(),
     );
     assert!(

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::remote_consent::{refuse_fork, require_consent, require_given};
-use crate::git::remote::{Answer, Examined, Finding, Limits, Missed, NewState, Remote, Update};
+use crate::git::remote::{Answer, Examined, Finding, Limits, Missed, NewState, Remote};
 use crate::git::{Error as GitError, Repo};
 use crate::model::{Claim, Hint, ObjectId, RunId};
 use crate::os::since_boot;
@@ -277,19 +277,25 @@ impl<'a> Server<'a> {
         Ok(move |id: &RunId| there.iter().any(|(name, _)| Remote::is_of_run(name, id)))
     }
 
-    /// Fetches references of runs, each to one of its own here that nothing is believed of before it is verified. `false`: one of
-    /// them went away meanwhile.
-    fn fetch(&self, names: &[String]) -> Reach<bool> {
-        let repo = self.repo()?;
-        let pair = |name: &String| Some((name.clone(), Remote::incoming_of(self.name(), name)?));
-        let refs: Vec<(String, String)> = names.iter().filter_map(pair).collect();
+    /// Has what references of runs name there here, each as a reference of its own that nothing is believed of before it is
+    /// verified; what is here already is not fetched again. `false`: one of them went away meanwhile.
+    pub(crate) fn obtain(&self, found: &[(String, ObjectId)]) -> Reach<bool> {
+        let is_new = |(name, commit): &&(String, ObjectId)| {
+            self.obtained(name, commit).as_ref() != Some(commit)
+        };
+        let pair = |(name, _): &(String, ObjectId)| {
+            Some((name.clone(), Remote::incoming_of(self.name(), name)?))
+        };
+        let refs: Vec<_> = found.iter().filter(is_new).filter_map(pair).collect();
         if refs.is_empty() {
             return Ok(true);
         }
+        let repo = self.repo()?;
         match self.call(TRANSFER, |limits| self.remote.fetch(repo, &refs, limits)) {
             Ok(()) => Ok(true),
             Err(Miss::Moved) => Ok(false),
             Err(Miss::Failed(mut error)) if error.kind == ErrorKind::Corrupt => {
+                let names: Vec<&str> = refs.iter().map(|(name, _)| name.as_str()).collect();
                 error.message = format!(
                     "{} has what git does not take in {}: {error}",
                     self.name(),
@@ -299,19 +305,6 @@ impl<'a> Server<'a> {
             }
             Err(missed) => Err(missed),
         }
-    }
-
-    /// Has what references of runs name there here, to be verified; what is here already is not fetched again.
-    pub(crate) fn obtain(&self, found: &[(String, ObjectId)]) -> Reach<bool> {
-        let is_new = |(name, commit): &&(String, ObjectId)| {
-            self.obtained(name, commit).as_ref() != Some(commit)
-        };
-        let new: Vec<String> = found
-            .iter()
-            .filter(is_new)
-            .map(|(name, _)| name.clone())
-            .collect();
-        self.fetch(&new)
     }
 
     /// What is here of a run's reference that named `commit` there: that, or what it had become when it was fetched.
@@ -368,13 +361,10 @@ impl<'a> Server<'a> {
         if new.is_some() {
             require_given(self.context, &self.remote)?;
         }
-        let update = Update {
-            name: name.to_owned(),
-            old: old.cloned(),
-            new: new.cloned(),
-        };
         let repo = self.repo()?;
-        self.call(TRANSFER, |limits| self.remote.push(repo, &update, limits))
+        self.call(TRANSFER, |limits| {
+            self.remote.push(repo, name, old, new, limits)
+        })
     }
 
     /// The command `recover remote WORD` about it.

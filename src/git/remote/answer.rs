@@ -10,7 +10,6 @@ use chrono::DateTime;
 
 use super::call::{Ended, Headers};
 use crate::git::base::Error;
-use crate::model::manifest::ObjectId;
 use crate::policy::secrets::redact;
 use crate::policy::text::escape;
 
@@ -21,17 +20,6 @@ pub(super) const SIDE: &str = "refs/recover-runs-side/";
 /// Where the references for the moment are: where those of runs are, as a server may have rules for places. No run's name has a
 /// `+`.
 pub(super) const SCRATCH: &str = "refs/recover-runs/+check-";
-
-/// A change of one reference on a remote.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Update {
-    /// The full name there.
-    pub name: String,
-    /// What it must be before; `None`: it must not exist.
-    pub old: Option<ObjectId>,
-    /// What it is to be: a descendant of `old`; `None` deletes it.
-    pub new: Option<ObjectId>,
-}
 
 /// What came of a call.
 pub type Answer<T> = std::result::Result<T, Missed>;

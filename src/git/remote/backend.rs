@@ -2,7 +2,7 @@
 //!
 //! What a run needs of either is small: references that are compared and set, each with all objects that it leads to.
 
-use super::answer::{self, Answer, Missed, Update};
+use super::answer::{self, Answer, Missed};
 use super::call::Limits;
 use super::check::Examined;
 #[cfg(feature = "store")]
@@ -110,10 +110,16 @@ impl Remote {
         }
     }
 
-    /// Changes a reference there, from exactly one value to a descendant of it, with all objects that it needs. What is there
-    /// already is done.
-    pub fn push(&self, repo: &Repo, update: &Update, limits: &Limits<'_>) -> Answer<()> {
-        let Update { name, old, new } = update;
+    /// Changes the reference of this full name there, from exactly the value `old` (`None`: it must not exist) to a descendant of
+    /// it (`None`: it is deleted), with all objects that it needs. What is there already is done.
+    pub fn push(
+        &self,
+        repo: &Repo,
+        name: &str,
+        old: Option<&ObjectId>,
+        new: Option<&ObjectId>,
+        limits: &Limits<'_>,
+    ) -> Answer<()> {
         if let (Some(old), Some(new)) = (old, new)
             && old != new
             && !repo.is_ancestor(old, new)?
@@ -124,9 +130,9 @@ impl Remote {
             }));
         }
         match &self.backend {
-            Backend::Git(server) => server.push(repo, update, None, limits),
+            Backend::Git(server) => server.push(repo, name, (old, new), None, limits),
             #[cfg(feature = "store")]
-            Backend::Store(store) => store.push(repo, update, limits),
+            Backend::Store(store) => store.push(repo, name, (old, new), limits),
         }
     }
 

@@ -6,13 +6,12 @@
 use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 
 use git2::{ObjectType, Oid};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::answer::{Answer, Missed, SCRATCH, Update};
+use super::answer::{Answer, Missed, SCRATCH};
 use super::call::Limits;
 use super::transport::GitServer;
 use crate::durable::temporary_prefix;
@@ -157,12 +156,9 @@ impl Trial<'_> {
         let Some((_, at)) = at else {
             return Ok(None);
         };
-        let update = Update {
-            name: self.name.clone(),
-            old: Some(at),
-            new: None,
-        };
-        let deleted = self.server.push(self.repo, &update, None, self.limits);
+        let deletion = (Some(&at), None);
+        let server = self.server;
+        let deleted = server.push(self.repo, &self.name, deletion, None, self.limits);
         let stays = deleted.is_err();
         self.note_optional("delete", deleted, "ended runs can be removed by prune")?;
         Ok(stays.then(|| self.name.clone()))
@@ -207,22 +203,9 @@ impl Trial<'_> {
     }
 
     fn push(&self, old: Option<&ObjectId>, new: &ObjectId) -> Answer<()> {
-        self.push_within(old, new, None, self.limits)
-    }
-
-    fn push_within(
-        &self,
-        old: Option<&ObjectId>,
-        new: &ObjectId,
-        hooks: Option<&Path>,
-        limits: &Limits<'_>,
-    ) -> Answer<()> {
-        let update = Update {
-            name: self.name.clone(),
-            old: old.cloned(),
-            new: Some(new.clone()),
-        };
-        self.server.push(self.repo, &update, hooks, limits)
+        let change = (old, Some(new));
+        let server = self.server;
+        server.push(self.repo, &self.name, change, None, self.limits)
     }
 
     /// Whether the reference is listed with this commit, and can be fetched.
@@ -271,7 +254,11 @@ impl Trial<'_> {
             self.limits.is_stopped()
         };
         let limits = self.limits.with(&stopped);
-        let late = self.push_within(Some(before), loser, Some(folder.path()), &limits);
+        let change = (Some(before), Some(loser));
+        let hooks = Some(folder.path());
+        let late = self
+            .server
+            .push(self.repo, &self.name, change, hooks, &limits);
         Ok((late, between.into_inner()))
     }
 

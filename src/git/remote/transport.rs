@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use super::answer::{self, Answer, Missed, Update};
+use super::answer::{self, Answer, Missed};
 use super::call::{self, Ended, Limits, PROTOCOLS, batch_ssh, git};
 use crate::git::base::{Error, Result, parse_oid};
 use crate::git::repo::repository::Repo;
@@ -15,6 +15,9 @@ use crate::model::manifest::ObjectId;
 const LOCAL: Duration = Duration::from_secs(600);
 /// The id of no object.
 const NOTHING: &str = "0000000000000000000000000000000000000000";
+
+/// What a reference must be before, and is to be.
+pub(super) type Change<'a> = (Option<&'a ObjectId>, Option<&'a ObjectId>);
 
 /// A git server, by the name that git knows it by.
 #[derive(Clone, Debug)]
@@ -144,7 +147,8 @@ impl GitServer {
     pub(super) fn push(
         &self,
         repo: &Repo,
-        update: &Update,
+        name: &str,
+        (old, new): Change<'_>,
         hooks: Option<&Path>,
         limits: &Limits<'_>,
     ) -> Answer<()> {
@@ -156,9 +160,7 @@ impl GitServer {
         } else {
             command.args(PUSH).arg("--no-verify");
         }
-        let Update { name, old, new } = update;
-        let id =
-            |value: &Option<ObjectId>| value.as_ref().map_or("", |id| id.0.as_str()).to_owned();
+        let id = |value: Option<&ObjectId>| value.map_or("", |id| id.0.as_str()).to_owned();
         command.arg(format!("--force-with-lease={name}:{}", id(old)));
         command.args(["--", &self.name, &format!("{}:{name}", id(new))]);
         let ended = call::run(command, self.is_http, limits)?;
@@ -166,7 +168,7 @@ impl GitServer {
             // Over HTTP a request whose answer was lost is sent again on the way: what it finds then may be its own work.
             Err(Missed::Moved) if answer::is_refused_there(&ended) => {
                 match self.list(repo, name, limits) {
-                    Ok(found) if found.first().map(|(_, at)| at) == new.as_ref() => Ok(()),
+                    Ok(found) if found.first().map(|(_, at)| at) == new => Ok(()),
                     Ok(_) => Err(Missed::Moved),
                     Err(failed @ Missed::Failed(_)) => Err(failed),
                     Err(_) => Err(Missed::Cut(

@@ -1,6 +1,6 @@
 //! Finds out what a store guarantees: of eight who write at once, one is taken.
 
-use super::http::{Act, Condition, Request};
+use super::http::{Act, Condition};
 use super::{Store, nonce};
 use crate::git::remote::answer::{Answer, Missed};
 use crate::git::remote::call::Limits;
@@ -37,10 +37,7 @@ impl Store {
             ),
         };
         note("create", created == 1, true, &detail);
-        let get = Request {
-            key: key.clone(),
-            act: Act::Get,
-        };
+        let get = (key.clone(), Act::Get);
         let read = self.client.run(get, limits)?;
         let is_listed = self
             .keys(&key, limits)?
@@ -67,10 +64,7 @@ impl Store {
         if size > 0 {
             let length = usize::try_from(size).unwrap_or(usize::MAX);
             let noise: Vec<u8> = (0..length).map(|_| fastrand::u8(..)).collect();
-            let put = Request {
-                key: key.clone(),
-                act: Act::Put(noise.into(), None),
-            };
+            let put = (key.clone(), Act::Put(noise.into(), None));
             match self.client.run(put, limits) {
                 Err(Missed::Refused(said)) => note("size", false, false, &said),
                 other => {
@@ -79,10 +73,7 @@ impl Store {
                 }
             }
         }
-        let delete = Request {
-            key: key.clone(),
-            act: Act::Delete,
-        };
+        let delete = (key.clone(), Act::Delete);
         let (holds, detail) = match self.client.run(delete, limits) {
             Ok(response) if response.is_done() => {
                 (true, "what nothing names is removed by prune".to_owned())
@@ -98,12 +89,14 @@ impl Store {
 
     /// How many of eight who write a key at once, on one condition, are taken.
     fn race(&self, key: &str, condition: &Condition, limits: &Limits<'_>) -> Answer<usize> {
-        let put = |number: usize| Request {
-            key: key.to_owned(),
-            act: Act::Put(
-                format!("{} {number}", nonce()).into_bytes().into(),
-                Some(condition.clone()),
-            ),
+        let put = |number: usize| {
+            (
+                key.to_owned(),
+                Act::Put(
+                    format!("{} {number}", nonce()).into_bytes().into(),
+                    Some(condition.clone()),
+                ),
+            )
         };
         let answers = self
             .client

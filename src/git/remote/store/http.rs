@@ -71,11 +71,7 @@ pub(super) enum Act {
 }
 
 /// A request for a key.
-#[derive(Clone, Debug)]
-pub(super) struct Request {
-    pub key: String,
-    pub act: Act,
-}
+pub(super) type Request = (String, Act);
 
 /// What a store answers where it did what was wanted, or says why not: nothing of that key, or another state than expected.
 #[derive(Clone, Debug)]
@@ -201,7 +197,7 @@ impl Client {
         }
         is_over.store(true, Ordering::Relaxed);
         // Only a write on a condition changes what anybody reads.
-        let of_act = |(answer, request): (Answer<Response>, &Request)| match request.act {
+        let of_act = |(answer, request): (Answer<Response>, &Request)| match &request.1 {
             Act::Put(_, Some(_)) => answer,
             _ => answer.map_err(Missed::of_reading),
         };
@@ -241,7 +237,7 @@ impl Client {
             name: "a request to the store".to_owned(),
             said: error.to_string(),
         };
-        let made = match &request.act {
+        let made = match &request.1 {
             Act::Get | Act::GetTo(_) | Act::List(_) => self
                 .agent
                 .run(to("GET").body(()).map_err(|error| unsent(&error))?),
@@ -267,7 +263,7 @@ impl Client {
             }
         };
         let mut response = made.map_err(|error| failed(&error))?;
-        let to = match &request.act {
+        let to = match &request.1 {
             Act::GetTo(path) if response.status().is_success() => Some(path),
             _ => None,
         };
@@ -301,8 +297,8 @@ impl Client {
     /// The URL of a request, which its signature is part of.
     fn signed(&self, credentials: Option<&Credentials>, request: &Request) -> String {
         let bucket = &self.access.bucket;
-        let key = format!("{}{}", self.access.prefix, request.key);
-        let signed = match &request.act {
+        let key = format!("{}{}", self.access.prefix, request.0);
+        let signed = match &request.1 {
             Act::Get | Act::GetTo(_) => GetObject::new(bucket, credentials, &key).sign(SIGNED_FOR),
             Act::List(mark) => {
                 let mut list = GetObject::new(bucket, credentials, "");

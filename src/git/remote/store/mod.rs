@@ -26,11 +26,11 @@ use chrono::DateTime;
 
 use self::access::Access;
 use self::documents::{Base, Document, Found, Head, Pack, SCHEMA, parse};
-use self::http::{Act, Client, Condition, Request, element};
+use self::http::{Act, Client, Condition, element};
 use self::objects::{PackFile, Quarantine};
-use super::answer::{Answer, Missed, RUNS, SIDE, Update};
+use super::answer::{Answer, Missed, RUNS, SIDE};
 use super::call::Limits;
-use super::transport::is_id;
+use super::transport::{Change, is_id};
 use crate::git::base::error::{At as _, Error, Result};
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::ObjectId;
@@ -125,10 +125,7 @@ impl Store {
         let keys: Vec<String> = keys
             .filter(|key| key.strip_suffix(".json").is_some())
             .collect();
-        let get = |key: &String| Request {
-            key: key.clone(),
-            act: Act::Get,
-        };
+        let get = |key: &String| (key.clone(), Act::Get);
         let answers = self
             .client
             .run_all(keys.iter().map(get).collect(), limits)?;
@@ -144,10 +141,7 @@ impl Store {
     fn keys(&self, begin: &str, limits: &Limits<'_>) -> Answer<Vec<Listed>> {
         let (mut all, mut mark) = (Vec::new(), None);
         loop {
-            let request = Request {
-                key: begin.to_owned(),
-                act: Act::List(mark),
-            };
+            let request = (begin.to_owned(), Act::List(mark));
             let response = self.client.run(request, limits)?;
             if !response.is_done() {
                 return Err(Missed::Refused(format!(
@@ -174,10 +168,7 @@ impl Store {
 
     /// What a key has; `None` where there is nothing.
     fn read<T: Document>(&self, key: &str, limits: &Limits<'_>) -> Answer<Option<Found<T>>> {
-        let request = Request {
-            key: key.to_owned(),
-            act: Act::Get,
-        };
+        let request = (key.to_owned(), Act::Get);
         parse(key, self.client.run(request, limits)?)
     }
 
@@ -190,10 +181,10 @@ impl Store {
         limits: &Limits<'_>,
     ) -> Answer<bool> {
         let bytes = serde_json::to_vec(value).map_err(|error| Error::corrupt(error.to_string()))?;
-        let request = Request {
-            key: key.to_owned(),
-            act: Act::Put(bytes.into(), Some(condition.clone())),
-        };
+        let request = (
+            key.to_owned(),
+            Act::Put(bytes.into(), Some(condition.clone())),
+        );
         let answer = self.client.run(request, limits);
         match &answer {
             Ok(response) if response.is_done() => return Ok(true),
@@ -228,21 +219,27 @@ impl Store {
     }
 
     /// Changes a reference; see [`Remote::push`](super::Remote::push).
-    pub(super) fn push(&self, repo: &Repo, update: &Update, limits: &Limits<'_>) -> Answer<()> {
-        let key = key_of(&update.name);
+    pub(super) fn push(
+        &self,
+        repo: &Repo,
+        name: &str,
+        (old, new): Change<'_>,
+        limits: &Limits<'_>,
+    ) -> Answer<()> {
+        let key = key_of(name);
         let found = self.read::<Head>(&key, limits)?;
         let at = found.as_ref().and_then(|found| found.value.commit.as_ref());
-        if at == update.new.as_ref() {
+        if at == new {
             return Ok(());
         }
-        if at != update.old.as_ref() {
+        if at != old {
             return Err(Missed::Moved);
         }
         let before = found
             .as_ref()
             .filter(|_| at.is_some())
             .map(|found| &found.value);
-        let head = match &update.new {
+        let head = match new {
             Some(new) => self.send(repo, new, before, limits)?,
             None => Head {
                 schema: SCHEMA,
@@ -304,10 +301,7 @@ impl Store {
         limits: &Limits<'_>,
     ) -> Answer<Vec<Pack>> {
         let packs: Vec<Pack> = files.iter().map(|file| Pack::of(file, tip)).collect();
-        let put = |file: PackFile| Request {
-            key: pack_key(&file.sha256),
-            act: Act::PutFile(file.path),
-        };
+        let put = |file: PackFile| (pack_key(&file.sha256), Act::PutFile(file.path));
         for answer in self
             .client
             .run_all(files.into_iter().map(put).collect(), limits)?
@@ -478,9 +472,11 @@ impl Store {
             .iter()
             .filter(|pack| !quarantine.place(&pack.sha256).exists());
         let new: Vec<&Pack> = new.collect();
-        let get = |pack: &&Pack| Request {
-            key: pack_key(&pack.sha256),
-            act: Act::GetTo(quarantine.place(&pack.sha256)),
+        let get = |pack: &&Pack| {
+            (
+                pack_key(&pack.sha256),
+                Act::GetTo(quarantine.place(&pack.sha256)),
+            )
         };
         let answers = self.client.run_all(new.iter().map(get).collect(), limits)?;
         for (pack, answer) in new.iter().zip(answers) {
@@ -538,10 +534,7 @@ impl Store {
         let doomed = stale
             .into_iter()
             .filter(|found| !named.contains(&found.key));
-        let delete = |found: Listed| Request {
-            key: found.key,
-            act: Act::Delete,
-        };
+        let delete = |found: Listed| (found.key, Act::Delete);
         for answer in self.client.run_all(doomed.map(delete).collect(), limits)? {
             answer?;
         }
@@ -550,10 +543,7 @@ impl Store {
 
     /// Whether anybody can read it without keys.
     pub(super) fn is_public(&self, limits: &Limits<'_>) -> Result<Option<bool>> {
-        let request = Request {
-            key: String::new(),
-            act: Act::List(None),
-        };
+        let request = (String::new(), Act::List(None));
         Ok(match self.client.run_unsigned(request, limits) {
             Ok(response) => Some(response.is_done()),
             Err(Missed::Refused(_)) => Some(false),
