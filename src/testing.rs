@@ -170,10 +170,10 @@ pub mod git {
     pub use crate::git::remote::Examined;
     pub use crate::git::remote::Filter;
     pub use crate::git::remote::Limits;
+    pub use crate::git::remote::Missed;
     pub use crate::git::remote::NewState;
     pub use crate::git::remote::Outgoing;
     pub use crate::git::remote::Remote;
-    pub use crate::git::remote::Update;
     pub use crate::git::repo::CheckpointRef;
     pub use crate::git::repo::resolve;
     pub use crate::git::restore::Expect;

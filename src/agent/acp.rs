@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{count, error, items, objects, status, text, text_at};
+use super::{Said, count, error, items, objects, status, text, text_at};
 use crate::model::agent_record::{AgentKind, AgentRecord, Tokens};
 
 /// The version of the protocol that is spoken here.
@@ -157,6 +157,25 @@ const ERROR: &str = "Error: ";
 pub(super) fn call(record: &Value) -> Option<&Value> {
     let asked = || record.pointer("/params/toolCall");
     update(record).map(|(_, update)| update).or_else(asked)
+}
+
+/// The beginning or the end of a call of a tool.
+pub(super) fn called(record: &Value) -> Option<Said<'_>> {
+    let update = call(record)?;
+    let id = text(update, "toolCallId");
+    if matches!(text(update, "status"), Some("completed" | "failed")) {
+        let result = ["status", "content", "rawOutput"].map(|name| update.get(name));
+        return Some(Said::Ended {
+            id,
+            result: result.to_vec(),
+            failed: None,
+        });
+    }
+    Some(Said::Call {
+        id,
+        tool: text(update, "title").or(text(update, "kind"))?,
+        input: update.get("rawInput"),
+    })
 }
 
 /// Bytes of what a record says that the model has written or will read.

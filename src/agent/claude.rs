@@ -4,35 +4,31 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{count, document, error, items, objects, status, text, text_at};
+use super::stream::{note, retries};
+use super::{Said, count, document, error, hear, items, objects, status, text, text_at};
 use crate::model::Timestamp;
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord, LimitLeft, Tokens};
+use crate::policy::text::escape;
 
 /// Reads the result record; without one, the last API error that an assistant record carries.
 pub(super) fn read(stdout: &[u8]) -> AgentRecord {
     let mut record = AgentRecord::new(AgentKind::Claude);
     let mut api_error: Option<AgentError> = None;
-    let mut last_text = None;
     // By answer of the model: what is known where no terminal record sums it up.
     let mut answers: BTreeMap<String, (Tokens, f64)> = BTreeMap::new();
     for (line, object) in objects(stdout) {
         record.structured = true;
-        if let Some(session) = text(&object, "session_id") {
-            record.session_id = Some(session.to_owned());
+        // A later answer of the model means that the error was overcome.
+        let is_answer = text(&object, "type") == Some("assistant");
+        let code = text(&object, "error").filter(|_| is_answer);
+        if code.is_none() {
+            hear(&mut record, &object);
+            record.answered |= is_answer;
         }
         match text(&object, "type") {
             Some("result") => result(&mut record, &object, line),
             Some("assistant") => {
-                // A later answer of the model means that the error was overcome.
-                api_error = text(&object, "error").map(|code| assistant_error(&object, code, line));
-                if api_error.is_none() {
-                    record.answered = true;
-                    last_text = parts(&object)
-                        .filter_map(|part| text(part, "text"))
-                        .last()
-                        .map(str::to_owned)
-                        .or(last_text);
-                }
+                api_error = code.map(|code| assistant_error(&object, code, line));
                 if let Some(message) = object.get("message")
                     && let (Some(id), Some(usage)) = (text(message, "id"), message.get("usage"))
                 {
@@ -41,12 +37,7 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
                     answers.insert(id.to_owned(), (used, cost));
                 }
             }
-            Some("user") => {
-                record.interrupted = is_interrupt_notice(&object);
-                if let Some(said) = tool_error(&object) {
-                    record.tool_error = Some(said);
-                }
-            }
+            Some("user") => record.interrupted = is_interrupt_notice(&object),
             Some("rate_limit_event") => rate_limit(&mut record, &object),
             _ => {}
         }
@@ -59,10 +50,6 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
         record.session_id = text(&object, "session_id").map(str::to_owned);
         result(&mut record, &object, line);
     }
-    record.final_text = record
-        .final_text
-        .filter(|text| !text.is_empty())
-        .or(last_text);
     if record.tokens.is_none() && !answers.is_empty() {
         let sum = answers
             .into_values()
@@ -116,7 +103,8 @@ fn result(record: &mut AgentRecord, object: &Value, line: u64) {
     record.is_of_session = record.tokens.is_some();
     record.tokens = record.tokens.or(record.own_tokens);
     record.turns = object.get("num_turns").and_then(Value::as_u64);
-    record.final_text = text(object, "result").map(str::to_owned);
+    let said = text(object, "result").filter(|said| !said.is_empty());
+    record.final_text = said.map(str::to_owned).or(record.final_text.take());
     record.is_success = !is_error;
     let tools = items(object, "/permission_denials").filter_map(|denial| text(denial, "tool_name"));
     record.permission_denials = tools.map(str::to_owned).collect();
@@ -127,16 +115,16 @@ fn result(record: &mut AgentRecord, object: &Value, line: u64) {
     let errors: Vec<&str> = items(object, "/errors")
         .filter_map(|error| error.as_str().or_else(|| text(error, "message")))
         .collect();
-    let message = match record.final_text.as_deref() {
-        Some(text) if !text.is_empty() => text.to_owned(),
-        _ if errors.is_empty() => {
+    let message = match said {
+        Some(said) => said.to_owned(),
+        None if errors.is_empty() => {
             let nested = text_at(object, "/error/message");
             text(object, "error")
                 .or(nested)
                 .unwrap_or(subtype)
                 .to_owned()
         }
-        _ => errors.join("; "),
+        None => errors.join("; "),
     };
     record.interrupted |= message.contains("interrupted by user");
     let code = Some(subtype).filter(|code| !code.is_empty());
@@ -199,16 +187,47 @@ fn parts(object: &Value) -> impl Iterator<Item = &Value> {
     items(object, "/message/content")
 }
 
-/// What a tool said that failed.
-fn tool_error(object: &Value) -> Option<String> {
-    let failed = parts(object)
-        .filter(|part| part.get("is_error") == Some(&Value::Bool(true)))
-        .last()?;
-    let content = failed.get("content")?;
-    let said = content
-        .as_str()
-        .or_else(|| items(content, "").find_map(|part| text(part, "text")));
-    said.map(str::to_owned)
+/// What a record says, for whoever reads it as it comes.
+pub(super) fn said<'a>(name: &str, what: &str, record: &'a Value) -> Vec<Said<'a>> {
+    let of_part = |part: &'a Value| match text(part, "type")? {
+        "text" => Some(Said::Text(text(part, "text")?)),
+        "tool_use" => Some(Said::Call {
+            id: text(part, "id"),
+            tool: text(part, "name")?,
+            input: part.get("input"),
+        }),
+        "tool_result" => {
+            let content = part.get("content");
+            let said = content.and_then(|content| {
+                let parts = || items(content, "").find_map(|part| text(part, "text"));
+                content.as_str().or_else(parts)
+            });
+            let is_failed = part.get("is_error") == Some(&Value::Bool(true));
+            Some(Said::Ended {
+                id: text(part, "tool_use_id"),
+                result: vec![content],
+                failed: is_failed.then(|| said.unwrap_or_default()),
+            })
+        }
+        _ => None,
+    };
+    let note = match (what, text(record, "subtype")) {
+        ("assistant" | "user", _) => return parts(record).filter_map(of_part).collect(),
+        ("system", Some("api_retry")) => {
+            let status = record.get("error_status").and_then(Value::as_u64);
+            let why = status.map(|status| status.to_string());
+            let why = why.or_else(|| text(record, "error").map(escape));
+            let (number, most) = (count(record, "attempt"), count(record, "max_retries"));
+            Some(retries(name, number, most, &why.unwrap_or_default()))
+        }
+        ("system", Some("status")) => text(record, "status").map(|status| note(name, status)),
+        ("result", _) if record.get("is_error") == Some(&Value::Bool(true)) => {
+            let why = text(record, "result").or(text(record, "subtype"));
+            Some(note(name, why.unwrap_or_default()))
+        }
+        _ => None,
+    };
+    note.into_iter().map(Said::Note).collect()
 }
 
 /// The program's own note in the user's name; a tool result that quotes the same words is not one.

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{claude, count, document, error, objects, status, text, text_at};
+use super::stream::note;
+use super::{Said, claude, count, document, error, hear, objects, status, text, text_at};
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord, Tokens};
 use crate::model::failure::EvidenceSource;
 
@@ -10,33 +11,17 @@ use crate::model::failure::EvidenceSource;
 pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> AgentRecord {
     let mut record = AgentRecord::new(AgentKind::Gemini);
     for (line, object) in objects(stdout) {
+        hear(&mut record, &object);
         match text(&object, "type") {
-            Some("init") => {
-                record.structured = true;
-                record.session_id = text(&object, "session_id").map(str::to_owned);
-            }
+            Some("init") => record.structured = true,
             Some("result") => {
                 record.structured = true;
                 record.is_success = text(&object, "status") == Some("success");
                 record.tokens = object.get("stats").and_then(tokens);
                 failed(&mut record, &object, EvidenceSource::Stdout, line);
             }
-            Some("message") if text(&object, "role") == Some("assistant") => {
-                record.answered = true;
-                let said = text(&object, "content").unwrap_or_default();
-                let earlier = record
-                    .final_text
-                    .take()
-                    .filter(|_| object.get("delta").is_some());
-                record.final_text = Some(earlier.unwrap_or_default() + said);
-            }
-            Some("tool_use") => {
-                record.answered = true;
-                record.final_text = None;
-            }
-            Some("tool_result") if text(&object, "status") == Some("error") => {
-                record.tool_error = text_at(&object, "/error/message").map(str::to_owned);
-            }
+            // What the model says after it is its last word.
+            Some("tool_use") => record.final_text = None,
             // Only severity "error" ends a run; the others are notes.
             Some("error") if text(&object, "severity") != Some("warning") => {
                 record.structured = true;
@@ -71,6 +56,34 @@ pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> AgentRecord {
         }
     }
     record
+}
+
+/// What a record says, for whoever reads it as it comes.
+pub(super) fn said<'a>(name: &str, what: &str, record: &'a Value) -> Option<Said<'a>> {
+    match what {
+        "message" if text(record, "role") == Some("assistant") => {
+            let is_piece = record.get("delta").is_some();
+            text(record, "content").map(if is_piece { Said::Piece } else { Said::Text })
+        }
+        "tool_use" => Some(Said::Call {
+            id: text(record, "tool_id"),
+            tool: text(record, "tool_name")?,
+            input: record.get("parameters"),
+        }),
+        "tool_result" => {
+            let said = text_at(record, "/error/message").unwrap_or_default();
+            let is_failed = text(record, "status") == Some("error");
+            Some(Said::Ended {
+                id: text(record, "tool_id"),
+                result: ["status", "output", "error"]
+                    .map(|name| record.get(name))
+                    .to_vec(),
+                failed: is_failed.then_some(said),
+            })
+        }
+        "error" => text(record, "message").map(|message| Said::Note(note(name, message))),
+        _ => None,
+    }
 }
 
 /// The statistics: of a stream in one object, of a document by model. What came from the cache is among the input; what

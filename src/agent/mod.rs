@@ -55,6 +55,61 @@ pub fn read(kind: AgentKind, stdout: &[u8], stderr: &[u8]) -> AgentRecord {
     record
 }
 
+/// Something that a record says and that all agents say in ways of their own.
+pub(super) enum Said<'a> {
+    /// The model's words.
+    Text(&'a str),
+    /// A piece of them, which more may follow.
+    Piece(&'a str),
+    /// A tool is called.
+    Call {
+        id: Option<&'a str>,
+        tool: &'a str,
+        input: Option<&'a Value>,
+    },
+    /// A call has ended.
+    Ended {
+        id: Option<&'a str>,
+        result: Vec<Option<&'a Value>>,
+        /// The tool's words, where it failed.
+        failed: Option<&'a str>,
+    },
+    /// The program itself has something to say, in a line.
+    Note(String),
+}
+
+/// What a record says; nothing of the Agent Client Protocol, whose calls come in several records, and of aider.
+pub(super) fn said(kind: AgentKind, record: &Value) -> Vec<Said<'_>> {
+    let (name, what) = (kind.as_str(), text(record, "type").unwrap_or_default());
+    match kind {
+        AgentKind::Claude | AgentKind::Qwen => claude::said(name, what, record),
+        AgentKind::Codex => codex::said(name, what, record),
+        AgentKind::Gemini => gemini::said(name, what, record).into_iter().collect(),
+        AgentKind::Opencode => opencode::said(name, what, record),
+        AgentKind::Copilot => copilot::said(name, what, record).into_iter().collect(),
+        AgentKind::Acp | AgentKind::Aider => Vec::new(),
+    }
+}
+
+/// Takes what a record says of the session, the model and its tools into what is known of the run.
+fn hear(record: &mut AgentRecord, object: &Value) {
+    if let Some(session) = stream::session_of(object) {
+        record.session_id = Some(session.to_owned());
+    }
+    for said in said(record.kind, object) {
+        record.answered |= matches!(said, Said::Text(_) | Said::Piece(_) | Said::Call { .. });
+        match said {
+            Said::Text(text) => record.final_text = Some(text.to_owned()),
+            Said::Piece(piece) => record.final_text.get_or_insert_default().push_str(piece),
+            Said::Ended {
+                failed: Some(failed),
+                ..
+            } if !failed.is_empty() => record.tool_error = Some(failed.to_owned()),
+            _ => {}
+        }
+    }
+}
+
 /// The agent among the programs that a command line starts.
 fn named_in(command: &str) -> Option<AgentKind> {
     of_line(command)

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{count, error, objects, status, text, text_at};
+use super::stream::note;
+use super::{Said, count, error, hear, objects, status, text, text_at};
 use crate::model::agent_record::{AgentKind, AgentRecord, Tokens};
 
 /// Reads the event lines; a finished step after an error means that it was overcome.
@@ -11,9 +12,7 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
     let mut turns = 0;
     for (line, object) in objects(stdout) {
         record.structured = true;
-        if let Some(session) = text(&object, "sessionID") {
-            record.session_id = Some(session.to_owned());
-        }
+        hear(&mut record, &object);
         match text(&object, "type") {
             Some("step_start") => turns += 1,
             Some("step_finish") => {
@@ -27,19 +26,11 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
                     record.tokens = Some(record.tokens.unwrap_or_default() + tokens(used));
                 }
             }
-            Some("text") => {
-                record.answered = true;
-                record.final_text = text_at(&object, "/part/text").map(str::to_owned);
-            }
             Some("tool_use") => {
-                record.answered = true;
-                if let Some(said) = text_at(&object, "/part/state/error") {
-                    record.tool_error = Some(said.to_owned());
-                    let tool = text_at(&object, "/part/tool");
-                    if said.contains("rejected permission") {
-                        record.permission_denials.extend(tool.map(str::to_owned));
-                    }
-                }
+                let said = text_at(&object, "/part/state/error").unwrap_or_default();
+                let tool = text_at(&object, "/part/tool");
+                let tool = tool.filter(|_| said.contains("rejected permission"));
+                record.permission_denials.extend(tool.map(str::to_owned));
             }
             Some("error" | "session.error") => failed(&mut record, &object, line),
             _ => {}
@@ -47,6 +38,33 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
     }
     record.turns = record.structured.then_some(turns);
     record
+}
+
+/// What a record says, for whoever reads it as it comes. A call comes when it has ended.
+pub(super) fn said<'a>(name: &str, what: &str, record: &'a Value) -> Vec<Said<'a>> {
+    let part = record.get("part").unwrap_or(&Value::Null);
+    let state = |name: &str| part.pointer(&format!("/state/{name}"));
+    let said = match what {
+        "text" => text(part, "text").map(Said::Text),
+        "tool_use" => {
+            let (id, tool) = (text(part, "callID"), text(part, "tool"));
+            let input = state("input");
+            let call = tool.map(|tool| Said::Call { id, tool, input });
+            let ended = Said::Ended {
+                id,
+                result: ["status", "output", "error"].map(state).to_vec(),
+                failed: state("error").and_then(Value::as_str),
+            };
+            return call.into_iter().chain([ended]).collect();
+        }
+        "error" => {
+            let error = record.get("error").unwrap_or(&Value::Null);
+            let message = text_at(error, "/data/message").or(text(error, "name"));
+            message.map(|message| Said::Note(note(name, message)))
+        }
+        _ => None,
+    };
+    said.into_iter().collect()
 }
 
 /// What one step used; what the model thought is part of what it wrote.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{acp, count, items, kind_of, objects, text, text_at};
+use super::{Said, acp, items, kind_of, objects, said, text, text_at};
 use crate::model::agent_record::{AgentKind, Tokens, is_session_id};
 use crate::policy::text::{escape, escape_lines};
 
@@ -167,31 +167,60 @@ impl Stream {
         if let Some(session) = session_of(&record).filter(|session| is_session_id(session)) {
             self.session = Some(session.to_owned());
         }
-        if let Some(piece) = piece(kind, &record) {
-            let mut said = escape_lines(piece);
-            if kind == AgentKind::Acp && acp::is_note(piece) {
-                self.close(shown);
-                said.push('\n');
+        if kind == AgentKind::Acp {
+            return self.show_acp(&record, shown);
+        }
+        for said in said(kind, &record) {
+            match said {
+                Said::Piece(piece) => self.show_piece(piece, shown),
+                Said::Text(text) => {
+                    let text = text.trim_matches('\n');
+                    if !text.trim().is_empty() {
+                        self.show_line(&escape_lines(text), shown);
+                    }
+                }
+                Said::Call { tool, input, .. } => self.show_line(&call(tool, input), shown),
+                Said::Ended {
+                    failed: Some(failed),
+                    ..
+                } => self.show_line(&failed_tool(failed), shown),
+                Said::Ended { .. } => {}
+                Said::Note(note) => self.show_line(&note, shown),
             }
-            self.is_open = !said.is_empty() && !said.ends_with('\n');
-            shown.extend_from_slice(said.as_bytes());
-            return;
         }
-        let called = (kind == AgentKind::Acp)
-            .then(|| acp_call(&record))
-            .flatten();
-        if let Some((id, _)) = &called {
-            if self.call.as_ref() == Some(id) {
-                return;
+    }
+
+    fn show_acp(&mut self, record: &Value, shown: &mut Vec<u8>) {
+        if let Some(piece) = acp::piece(record) {
+            if acp::is_note(piece) {
+                return self.show_line(&escape_lines(piece), shown);
             }
-            self.call = Some(id.clone());
+            return self.show_piece(piece, shown);
         }
-        let lines = called.map_or_else(|| lines_of(kind, &record), |(_, line)| vec![line]);
-        for line in lines {
-            self.close(shown);
-            shown.extend_from_slice(line.as_bytes());
-            shown.push(b'\n');
+        let line = match acp_call(record) {
+            Some((id, _)) if self.call.as_ref() == Some(&id) => return,
+            Some((id, line)) => {
+                self.call = Some(id);
+                Some(line)
+            }
+            None => acp_line(record),
+        };
+        if let Some(line) = line {
+            self.show_line(&line, shown);
         }
+    }
+
+    /// Shows what goes on where the piece before it ended.
+    fn show_piece(&mut self, piece: &str, shown: &mut Vec<u8>) {
+        let said = escape_lines(piece);
+        self.is_open = !said.is_empty() && !said.ends_with('\n');
+        shown.extend_from_slice(said.as_bytes());
+    }
+
+    fn show_line(&mut self, line: &str, shown: &mut Vec<u8>) {
+        self.close(shown);
+        shown.extend_from_slice(line.as_bytes());
+        shown.push(b'\n');
     }
 
     fn close(&mut self, shown: &mut Vec<u8>) {
@@ -263,22 +292,8 @@ fn is_answer(kind: AgentKind, record: &Value) -> bool {
     }
 }
 
-/// A piece of a text of the model, where that comes in pieces.
-fn piece(kind: AgentKind, record: &Value) -> Option<&str> {
-    match kind {
-        AgentKind::Gemini if record.get("delta").is_some() => {
-            let is_message = text(record, "type") == Some("message");
-            let is_models = text(record, "role") == Some("assistant");
-            let said = text(record, "content").filter(|_| is_models);
-            is_message.then(|| said.unwrap_or_default())
-        }
-        AgentKind::Acp => acp::piece(record),
-        _ => None,
-    }
-}
-
 /// The id under which the program can go on.
-fn session_of(record: &Value) -> Option<&str> {
+pub(super) fn session_of(record: &Value) -> Option<&str> {
     if record.get("jsonrpc").is_some() {
         return acp::session_of(record);
     }
@@ -288,146 +303,6 @@ fn session_of(record: &Value) -> Option<&str> {
         .into_iter()
         .find_map(|name| text(record, name))
         .or(nested)
-}
-
-/// What a record says to people, a line or several each.
-fn lines_of(kind: AgentKind, record: &Value) -> Vec<String> {
-    let name = kind.as_str();
-    let what = text(record, "type").unwrap_or_default();
-    match kind {
-        AgentKind::Claude | AgentKind::Qwen => claude(name, what, record),
-        AgentKind::Codex => codex(name, what, record),
-        AgentKind::Gemini => gemini(name, what, record),
-        AgentKind::Opencode => opencode(name, what, record),
-        AgentKind::Copilot => copilot(name, what, record),
-        AgentKind::Acp => acp(name, record),
-        AgentKind::Aider => Vec::new(),
-    }
-}
-
-fn claude(name: &str, what: &str, record: &Value) -> Vec<String> {
-    let content = || items(record, "/message/content");
-    match (what, text(record, "subtype")) {
-        ("assistant", _) => content()
-            .filter_map(|part| match text(part, "type")? {
-                "text" => said(text(part, "text")?),
-                "tool_use" => Some(call(text(part, "name")?, part.get("input"))),
-                _ => None,
-            })
-            .collect(),
-        ("user", _) => content()
-            .filter(|part| part.get("is_error") == Some(&Value::Bool(true)))
-            .map(failed_tool)
-            .collect(),
-        ("system", Some("api_retry")) => {
-            let status = record
-                .get("error_status")
-                .and_then(Value::as_u64)
-                .map(|status| status.to_string());
-            let why = status
-                .or_else(|| text(record, "error").map(escape))
-                .unwrap_or_default();
-            let (number, most) = (count(record, "attempt"), count(record, "max_retries"));
-            vec![retries(name, number, most, &why)]
-        }
-        ("system", Some("status")) => text(record, "status")
-            .map(|status| format!("[{name}: {}]", escape(status)))
-            .into_iter()
-            .collect(),
-        ("result", _) if record.get("is_error") == Some(&Value::Bool(true)) => {
-            let why = text(record, "result").or(text(record, "subtype"));
-            vec![ended(name, why.unwrap_or_default())]
-        }
-        _ => Vec::new(),
-    }
-}
-
-fn codex(name: &str, what: &str, record: &Value) -> Vec<String> {
-    let item = record.get("item").unwrap_or(&Value::Null);
-    let line = match (what, text(item, "type")) {
-        ("item.completed", Some("agent_message" | "assistant_message")) => {
-            text(item, "text").and_then(said)
-        }
-        ("item.started", Some("command_execution")) => {
-            text(item, "command").map(|line| call_line("shell", line))
-        }
-        ("item.completed", Some("file_change")) => {
-            let paths = items(item, "/changes");
-            let paths: Vec<&str> = paths.filter_map(|change| text(change, "path")).collect();
-            Some(call_line("edit", &paths.join(", ")))
-        }
-        ("item.started", Some("mcp_tool_call")) => {
-            text(item, "tool").map(|tool| call(tool, item.get("arguments")))
-        }
-        ("item.completed", Some("web_search")) => {
-            text(item, "query").map(|query| call_line("search", query))
-        }
-        ("item.completed", Some("error")) => {
-            text(item, "message").map(|message| ended(name, message))
-        }
-        ("error", _) => text(record, "message").map(|message| reconnecting(name, message)),
-        ("turn.failed", _) => text_at(record, "/error/message").map(|why| ended(name, why)),
-        _ => None,
-    };
-    line.into_iter().collect()
-}
-
-/// `Reconnecting... 1/5 (why)`.
-fn reconnecting(name: &str, message: &str) -> String {
-    let counted = message.strip_prefix("Reconnecting... ").and_then(|rest| {
-        let (count, why) = rest.split_once(' ').unwrap_or((rest, ""));
-        let (number, most) = count.split_once('/')?;
-        Some(retries(
-            name,
-            number.parse().ok()?,
-            most.parse().ok()?,
-            &escape(why.trim_matches(['(', ')'])),
-        ))
-    });
-    counted.unwrap_or_else(|| ended(name, message))
-}
-
-fn gemini(name: &str, what: &str, record: &Value) -> Vec<String> {
-    let line = match what {
-        "message" if text(record, "role") == Some("assistant") => {
-            text(record, "content").and_then(said)
-        }
-        "tool_use" => text(record, "tool_name").map(|tool| call(tool, record.get("parameters"))),
-        "tool_result" if text(record, "status") == Some("error") => {
-            Some(failed_tool(record.get("error").unwrap_or(record)))
-        }
-        "error" => text(record, "message").map(|message| ended(name, message)),
-        _ => None,
-    };
-    line.into_iter().collect()
-}
-
-fn opencode(name: &str, what: &str, record: &Value) -> Vec<String> {
-    let part = record.get("part").unwrap_or(&Value::Null);
-    let line = match what {
-        "text" => text(part, "text").and_then(said),
-        "tool_use" => text(part, "tool").map(|tool| call(tool, part.pointer("/state/input"))),
-        "error" => {
-            let error = record.get("error").unwrap_or(&Value::Null);
-            let message = text_at(error, "/data/message").or(text(error, "name"));
-            message.map(|message| ended(name, message))
-        }
-        _ => None,
-    };
-    line.into_iter().collect()
-}
-
-fn copilot(name: &str, what: &str, record: &Value) -> Vec<String> {
-    let data = record.get("data").unwrap_or(&Value::Null);
-    let line = match what {
-        "assistant.message" => text(data, "content").and_then(said),
-        "tool.execution_start" => {
-            text(data, "toolName").map(|tool| call(tool, data.get("arguments")))
-        }
-        "session.error" => text(data, "message").map(|message| ended(name, message)),
-        _ => None,
-    };
-    line.into_iter().collect()
 }
 
 /// A call of a tool that has not ended, in a line, once a record says what it is about.
@@ -452,11 +327,11 @@ fn acp_call(record: &Value) -> Option<(String, String)> {
     Some((id, call_line(kind, place.or(title)?)))
 }
 
-fn acp(name: &str, record: &Value) -> Vec<String> {
-    let line = match acp::update(record) {
+fn acp_line(record: &Value) -> Option<String> {
+    match acp::update(record) {
         Some((_, update)) if text(update, "status") == Some("failed") => {
             let said = items(update, "/content").find_map(|part| text_at(part, "/content/text"));
-            Some(format!("  failed: {}", one_line(said.unwrap_or_default())))
+            Some(failed_tool(said.unwrap_or_default()))
         }
         Some(("plan", update)) => {
             let entries = || items(update, "/entries");
@@ -474,13 +349,12 @@ fn acp(name: &str, record: &Value) -> Vec<String> {
             ))
         }
         Some(_) => None,
-        None => acp::refusal(record).map(|(message, _)| ended(name, &message)),
-    };
-    line.into_iter().collect()
+        None => acp::refusal(record).map(|(message, _)| note(AgentKind::Acp.as_str(), &message)),
+    }
 }
 
 /// `claude retries, 7 of 10: 401`.
-fn retries(name: &str, number: u64, most: u64, why: &str) -> String {
+pub(super) fn retries(name: &str, number: u64, most: u64, why: &str) -> String {
     let why = if why.is_empty() {
         String::new()
     } else {
@@ -489,14 +363,9 @@ fn retries(name: &str, number: u64, most: u64, why: &str) -> String {
     format!("[{name} retries, {number} of {most}{why}]")
 }
 
-fn ended(name: &str, message: &str) -> String {
+/// What the program itself says.
+pub(super) fn note(name: &str, message: &str) -> String {
     format!("[{name}: {}]", one_line(message))
-}
-
-/// What the model says: lines that no control character changes.
-fn said(text: &str) -> Option<String> {
-    let text = text.trim_matches('\n');
-    (!text.trim().is_empty()).then(|| escape_lines(text))
 }
 
 /// A tool call in one line.
@@ -511,22 +380,12 @@ pub(super) fn call(tool: &str, input: Option<&Value>) -> String {
     }
 }
 
-fn call_line(tool: &str, about: &str) -> String {
+pub(super) fn call_line(tool: &str, about: &str) -> String {
     format!("> {}: {}", one_line(tool), one_line(about))
 }
 
-fn failed_tool(result: &Value) -> String {
-    let content = result.get("content");
-    let said = content
-        .and_then(Value::as_str)
-        .or_else(|| text(result, "message"));
-    let said = said.or_else(|| {
-        content?
-            .as_array()?
-            .iter()
-            .find_map(|part| text(part, "text"))
-    });
-    format!("  failed: {}", one_line(said.unwrap_or_default()))
+fn failed_tool(said: &str) -> String {
+    format!("  failed: {}", one_line(said))
 }
 
 fn one_line(text: &str) -> String {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::stream::{Estimate, call};
-use super::{acp, items, read, text, text_at};
+use super::{Said, acp, read, said};
 use crate::model::agent_record::{AgentKind, AgentRecord};
 
 /// A call that is over later than this after the one before it repeats nothing: whatever it waits for may still come.
@@ -48,12 +48,6 @@ struct Used {
     is_new: bool,
 }
 
-/// What a record says of a tool.
-enum Event<'a> {
-    Begun(&'a str, Call),
-    Ended(&'a str, u64),
-}
-
 impl Tally {
     /// An empty one; `counts`: what is used up matters.
     pub(crate) fn new(kind: Option<AgentKind>, counts: bool) -> Self {
@@ -67,14 +61,32 @@ impl Tally {
     /// Takes a record that came at `now`.
     pub(crate) fn take(&mut self, kind: AgentKind, record: &Value, now: Instant) {
         self.kind = Some(kind);
-        for event in events(kind, record) {
-            match event {
-                Event::Begun(id, call) => drop(self.open.insert(id.to_owned(), call)),
-                Event::Ended(id, result) => {
+        let said = match kind {
+            AgentKind::Acp => acp::called(record).into_iter().collect(),
+            _ => said(kind, record),
+        };
+        for said in said {
+            match said {
+                Said::Call {
+                    id: Some(id),
+                    tool,
+                    input,
+                } => {
+                    let hash = hash_of(&(tool, input.map(Value::to_string)));
+                    let line = call(tool, input);
+                    self.open.insert(id.to_owned(), Call { line, hash });
+                }
+                Said::Ended {
+                    id: Some(id),
+                    result,
+                    ..
+                } => {
                     if let Some(call) = self.open.remove(id) {
-                        self.count(call, result, now);
+                        let result = result.iter().map(|part| part.map(Value::to_string));
+                        self.count(call, hash_of(&result.collect::<Vec<_>>()), now);
                     }
                 }
+                _ => {}
             }
         }
         if let Some(used) = &mut self.used {
@@ -153,107 +165,6 @@ fn hash_of(value: &impl std::hash::Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
-}
-
-fn begun<'a>(id: Option<&'a str>, tool: Option<&str>, input: Option<&Value>) -> Option<Event<'a>> {
-    let (id, tool) = (id?, tool?);
-    let hash = hash_of(&(tool, input.map(Value::to_string)));
-    let line = call(tool, input);
-    Some(Event::Begun(id, Call { line, hash }))
-}
-
-fn ended<'a>(id: Option<&'a str>, result: &[Option<&Value>]) -> Option<Event<'a>> {
-    let said: Vec<_> = result
-        .iter()
-        .map(|part| part.map(Value::to_string))
-        .collect();
-    Some(Event::Ended(id?, hash_of(&said)))
-}
-
-fn events(kind: AgentKind, record: &Value) -> Vec<Event<'_>> {
-    let what = text(record, "type").unwrap_or_default();
-    let of = |name: &str| record.get(name);
-    let events: Vec<Option<Event<'_>>> = match (kind, what) {
-        (AgentKind::Claude | AgentKind::Qwen, "assistant" | "user") => {
-            items(record, "/message/content")
-                .map(|part| match text(part, "type") {
-                    Some("tool_use") => {
-                        begun(text(part, "id"), text(part, "name"), part.get("input"))
-                    }
-                    Some("tool_result") => ended(text(part, "tool_use_id"), &[part.get("content")]),
-                    _ => None,
-                })
-                .collect()
-        }
-        (AgentKind::Codex, "item.started" | "item.completed") => {
-            let item = of("item").unwrap_or(&Value::Null);
-            codex(what, item)
-        }
-        (AgentKind::Gemini, "tool_use") => vec![begun(
-            text(record, "tool_id"),
-            text(record, "tool_name"),
-            of("parameters"),
-        )],
-        (AgentKind::Gemini, "tool_result") => {
-            let result = [of("status"), of("output"), of("error")];
-            vec![ended(text(record, "tool_id"), &result)]
-        }
-        (AgentKind::Opencode, "tool_use") => {
-            // It comes when the tool has ended.
-            let id = text_at(record, "/part/callID");
-            let state = |name: &str| record.pointer(&format!("/part/state/{name}"));
-            let result = [state("status"), state("output"), state("error")];
-            vec![
-                begun(id, text_at(record, "/part/tool"), state("input")),
-                ended(id, &result),
-            ]
-        }
-        (AgentKind::Copilot, "tool.execution_start") => vec![begun(
-            text_at(record, "/data/toolCallId"),
-            text_at(record, "/data/toolName"),
-            record.pointer("/data/arguments"),
-        )],
-        (AgentKind::Copilot, "tool.execution_complete") => {
-            let data = |name: &str| record.pointer(&format!("/data/{name}"));
-            let result = [data("success"), data("result"), data("error")];
-            vec![ended(text_at(record, "/data/toolCallId"), &result)]
-        }
-        (AgentKind::Acp, _) => acp::call(record).map_or_else(Vec::new, |update| {
-            let id = text(update, "toolCallId");
-            let of = |name: &str| update.get(name);
-            if matches!(text(update, "status"), Some("completed" | "failed")) {
-                vec![ended(id, &[of("status"), of("content"), of("rawOutput")])]
-            } else {
-                let tool = text(update, "title").or(text(update, "kind"));
-                vec![begun(id, tool, of("rawInput"))]
-            }
-        }),
-        _ => Vec::new(),
-    };
-    events.into_iter().flatten().collect()
-}
-
-/// An item of Codex that is a tool's call: one that names a command, a tool or a query.
-fn codex<'a>(what: &str, item: &'a Value) -> Vec<Option<Event<'a>>> {
-    let id = text(item, "id");
-    let input = ["command", "arguments", "query"];
-    let input = input.iter().find_map(|name| item.get(*name));
-    let tool = text(item, "tool").or(match text(item, "type") {
-        Some("command_execution") => Some("shell"),
-        Some("web_search") => Some("search"),
-        _ => None,
-    });
-    if what == "item.started" {
-        return vec![begun(id, tool, input)];
-    }
-    let result = [
-        "aggregated_output",
-        "exit_code",
-        "status",
-        "result",
-        "error",
-    ];
-    vec![ended(id, &result.map(|name| item.get(name)))]
 }
 
 #[cfg(test)]

@@ -83,10 +83,10 @@ impl Ending {
                     self.cancelled = Some(signal);
                 }
                 match self.phase {
-                    Phase::Running => self.ask(now, kind(signal)),
+                    Phase::Running => self.ask(now, signal.kind()),
                     Phase::Settling { .. } => {
                         self.leaked = true;
-                        self.ask(now, kind(signal))
+                        self.ask(now, signal.kind())
                     }
                     Phase::Asked { .. } | Phase::Killed { .. } => Step::Wait,
                 }
@@ -180,14 +180,6 @@ impl Ending {
             give_up_at: now + VANISH,
         };
         Step::Send(Kill::KILL)
-    }
-}
-
-fn kind(signal: Signal) -> Kill {
-    match signal {
-        Signal::Int => Kill::INT,
-        Signal::Term => Kill::TERM,
-        Signal::Hup => Kill::HUP,
     }
 }
 

@@ -6,18 +6,16 @@
 //! hold it up: not a flood of output, not a closed or a full stream, not a daemon that keeps the pipe open, not
 //! processes that ignore signals. Memory is bounded whatever is printed.
 //!
-//! - `spawn` starts the child, `supervise` is the loop, `ending` decides who is signalled when.
+//! - `spawn` starts the child, confined where it is to be, `supervise` is the loop, `ending` decides who is signalled when.
 //! - `oversight` is for whoever watches over a child from another thread.
 //! - `pipe` moves bytes, `output` keeps head and tail, `log` writes the file, `screen` shows it live.
 //! - [`Interrupts`] are the requests to stop that this process gets; `suspend` is Ctrl-Z.
 //! - `pty` gives a child a terminal of its own; [`Terminal`] takes ours.
 //! - [`Footer`] is a line below everything that is shown.
-//! - `confine` lets a child write in some places only.
 //! - `detached` starts a command that outlives this process; `init` is for a `recover` that is PID 1.
 //! - `mark` finds what belongs to an attempt outside its group.
 //! - `orphan` deals with children whose supervisor was killed; `group` and `table` are the system's view of processes.
 
-mod confine;
 mod detached;
 mod ending;
 mod footer;
@@ -44,7 +42,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::model::run::ProcessId;
-pub(crate) use confine::{CONFINED, exec_confined};
 pub(crate) use detached::{DETACHED, Detached, run_detached};
 pub(crate) use footer::{Footer, Stderr};
 pub(crate) use mark::Mark;
@@ -55,8 +52,8 @@ pub use output::Keep;
 pub(crate) use output::{Captured, Watch, Watcher};
 pub(crate) use pty::{HELPER, exec_on_terminal};
 pub use signals::Interrupts;
-pub(crate) use signals::{Asking, Shield, Signal, survive_file_size_limit};
-pub(crate) use spawn::page;
+pub(crate) use signals::{Heeding, Signal, survive_file_size_limit};
+pub(crate) use spawn::{CONFINED, exec_confined, page};
 pub(crate) use suspend::{Registered, Suspension, on_suspend};
 pub(crate) use terminal::{Terminal, Typing};
 pub(crate) use watchdog::{WATCHDOG, Watchdog, run_watchdog};

@@ -15,11 +15,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, kill_process};
+use rustix::process::{Pid, Signal as Kill, kill_process};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{
-    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM,
-    SIGXCPU, SIGXFSZ,
+    SIGALRM, SIGHUP, SIGIO, SIGPROF, SIGQUIT, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
 };
 use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
@@ -61,13 +60,18 @@ impl Signal {
         }
     }
 
+    /// What the system calls it.
+    pub(super) fn kind(self) -> Kill {
+        match self {
+            Self::Int => Kill::INT,
+            Self::Term => Kill::TERM,
+            Self::Hup => Kill::HUP,
+        }
+    }
+
     /// The system's number of it.
     pub fn number(self) -> i32 {
-        match self {
-            Self::Int => SIGINT,
-            Self::Term => SIGTERM,
-            Self::Hup => SIGHUP,
-        }
+        self.kind().as_raw()
     }
 
     /// What a process exits with that stopped because of it: 130, 143, 129.
@@ -78,13 +82,8 @@ impl Signal {
     /// Sends it to a process that this one started and has not waited for.
     pub(crate) fn send(self, pid: u32) {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let signal = match self {
-            Self::Int => rustix::process::Signal::INT,
-            Self::Term => rustix::process::Signal::TERM,
-            Self::Hup => rustix::process::Signal::HUP,
-        };
         // It may have ended by itself meanwhile.
-        let _ = pid.map(|pid| kill_process(pid, signal));
+        let _ = pid.map(|pid| kill_process(pid, self.kind()));
     }
 
     fn from_number(number: i32) -> Option<Self> {
@@ -160,10 +159,8 @@ impl Interrupts {
 
     /// The same for as long as a question is asked. After that a signal ends the process as it would have without this,
     /// unless a user installed it.
-    pub fn while_asking() -> io::Result<Asking> {
-        let interrupts = Self::started(true)?;
-        interrupts.state().asking += 1;
-        Ok(Asking { interrupts })
+    pub fn while_asking() -> io::Result<Heeding> {
+        Ok(Self::started(true)?.heeding(|state| &mut state.asking))
     }
 
     fn started(only_asked_for: bool) -> io::Result<Self> {
@@ -265,10 +262,15 @@ impl Interrupts {
     }
 
     /// Keeps the process alive for something that must come to an end.
-    pub fn shield(&self) -> Shield {
-        self.state().shields += 1;
-        Shield {
+    pub fn shield(&self) -> Heeding {
+        self.heeding(|state| &mut state.shields)
+    }
+
+    fn heeding(&self, count: fn(&mut State) -> &mut u32) -> Heeding {
+        *count(&mut self.state()) += 1;
+        Heeding {
             interrupts: self.clone(),
+            count,
         }
     }
 
@@ -315,41 +317,23 @@ impl Interrupts {
     }
 }
 
-/// While it is there, no signal ends the process, however many come.
+/// While it is there, somebody acts on a signal: [`Interrupts::shield`], [`Interrupts::while_asking`].
 #[derive(Debug)]
-pub struct Shield {
+pub struct Heeding {
     interrupts: Interrupts,
+    count: fn(&mut State) -> &mut u32,
 }
 
-impl Shield {
+impl Heeding {
     /// The first request that was not taken yet.
     pub fn pending(&self) -> Option<Signal> {
         self.interrupts.pending()
     }
 }
 
-impl Drop for Shield {
+impl Drop for Heeding {
     fn drop(&mut self) {
-        self.interrupts.state().shields -= 1;
-    }
-}
-
-/// While it is there, a question is asked, and a signal is the answer.
-#[derive(Debug)]
-pub struct Asking {
-    interrupts: Interrupts,
-}
-
-impl Asking {
-    /// The first request that was not taken yet.
-    pub fn pending(&self) -> Option<Signal> {
-        self.interrupts.pending()
-    }
-}
-
-impl Drop for Asking {
-    fn drop(&mut self) {
-        self.interrupts.state().asking -= 1;
+        *(self.count)(&mut self.interrupts.state()) -= 1;
     }
 }
 

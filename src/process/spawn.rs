@@ -1,4 +1,6 @@
 //! Starts a child with its pipes, of which we hold the other ends, and finds out whether a program can be started without starting it.
+//!
+//! Where a child may write in some places only, this very program, as a helper, confines itself and then becomes the command.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -20,11 +22,11 @@ use rustix::io::Errno;
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 
-use super::confine;
 use super::output::{Capture, Captured, Keep};
 use super::pty::{self, Pty};
-use super::{ProcessId, Program, Show, SpawnError, SpawnErrorKind, Supervised, orphan};
-use crate::os::{enlarge_pipe, own_program, pipe_size};
+use super::{ProcessId, Program, Show, SpawnError, SpawnErrorKind, Stderr, Supervised, orphan};
+use crate::model::spec::Places;
+use crate::os::{confined, enlarge_pipe, own_program, pipe_size};
 
 /// A child that was just started, with our ends of its pipes.
 pub(super) struct Spawned {
@@ -57,7 +59,7 @@ pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>
         if let Err(error) = found {
             return Ok(Err(error));
         }
-        line = confine::helper_for(&own_program()?, places, &argv)?;
+        line = confining(&own_program()?, places, &argv)?;
     }
     let mut command = if let Some(helper) = &spec.pty {
         pty::helper_for(helper.as_os_str(), &line)
@@ -130,6 +132,43 @@ pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>
         outputs,
         foreground,
     }))
+}
+
+/// What the helper is called with before the places and the command.
+pub(crate) const CONFINED: &str = "__confined";
+
+/// The command line of the helper `program` that becomes `argv` and writes in these places only.
+fn confining(
+    program: &Path,
+    places: &Places,
+    argv: &[OsString],
+) -> serde_json::Result<Vec<OsString>> {
+    let places = serde_json::to_string(places)?;
+    let helper = [program.into(), CONFINED.into(), places.into()];
+    Ok(helper.iter().chain(argv).cloned().collect())
+}
+
+/// Becomes the command, confined; `words` are those after [`CONFINED`]. Only returns if that failed, with what to exit with: why is
+/// printed on stderr.
+pub(crate) fn exec_confined(words: &[OsString]) -> u8 {
+    let Some((places, argv)) = words.split_first() else {
+        return 126;
+    };
+    let places = places
+        .to_str()
+        .and_then(|text| serde_json::from_str(text).ok());
+    let Some(Places { write, never }) = places else {
+        return 126;
+    };
+    let error = match confined(argv, &write, &never) {
+        Ok(mut command) => command.exec(),
+        Err(error) => error,
+    };
+    let program = argv.first().map(|program| program.to_string_lossy());
+    let program = program.unwrap_or_default();
+    // With nobody there to read it, the exit code says it.
+    let _ = writeln!(Stderr, "recover: cannot start {program} confined: {error}");
+    126
 }
 
 fn spawn_error(spec: &Supervised, program: &OsStr, error: &io::Error) -> SpawnError {

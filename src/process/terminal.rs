@@ -236,64 +236,48 @@ pub(super) struct TerminalModes {
     keypad: bool,
     /// This many keyboard protocols were pushed.
     keyboards: u32,
-    /// Where in a sequence the bytes ended.
-    sequence: Sequence,
-}
-
-#[derive(Debug, Default)]
-enum Sequence {
-    #[default]
-    None,
-    Begun,
-    Control(Vec<u8>),
+    /// The beginning of a sequence that has not ended.
+    rest: Vec<u8>,
 }
 
 impl TerminalModes {
     /// Takes note of what was printed.
-    pub(super) fn printed(&mut self, mut bytes: &[u8]) {
-        loop {
-            match &mut self.sequence {
-                Sequence::None => {
-                    let Some(at) = bytes.iter().position(|byte| *byte == 0x1b) else {
-                        return;
-                    };
-                    bytes = &bytes[at + 1..];
-                    self.sequence = Sequence::Begun;
+    pub(super) fn printed(&mut self, bytes: &[u8]) {
+        let whole = [std::mem::take(&mut self.rest).as_slice(), bytes].concat();
+        let mut bytes = whole.as_slice();
+        while let Some(at) = bytes.iter().position(|byte| *byte == 0x1b) {
+            let sequence = &bytes[at..];
+            let Some(length) = self.sequence(&sequence[1..]) else {
+                if sequence.len() <= LONGEST {
+                    self.rest = sequence.to_vec();
                 }
-                Sequence::Begun => {
-                    let Some((byte, rest)) = bytes.split_first() else {
-                        return;
-                    };
-                    bytes = rest;
-                    self.sequence = Sequence::None;
-                    match byte {
-                        b'[' => self.sequence = Sequence::Control(Vec::new()),
-                        0x1b => self.sequence = Sequence::Begun,
-                        b'=' => self.keypad = true,
-                        b'>' => self.keypad = false,
-                        // A full reset.
-                        b'c' => *self = Self::default(),
-                        _ => {}
-                    }
-                }
-                Sequence::Control(parameters) => {
-                    let Some((byte, rest)) = bytes.split_first() else {
-                        return;
-                    };
-                    bytes = rest;
-                    match byte {
-                        0x20..=0x3f if parameters.len() < LONGEST => parameters.push(*byte),
-                        0x40..=0x7e => {
-                            let parameters = std::mem::take(parameters);
-                            self.sequence = Sequence::None;
-                            self.control(&parameters, *byte);
-                        }
-                        0x1b => self.sequence = Sequence::Begun,
-                        _ => self.sequence = Sequence::None,
-                    }
-                }
-            }
+                return;
+            };
+            bytes = &sequence[1 + length..];
         }
+    }
+
+    /// Takes note of a sequence, by what follows its escape, and returns its length; `None` where it has not ended.
+    fn sequence(&mut self, bytes: &[u8]) -> Option<usize> {
+        match bytes.first()? {
+            b'[' => {
+                let is_parameter = |byte: &u8| (0x20..=0x3f).contains(byte);
+                let length = bytes[1..].iter().position(|byte| !is_parameter(byte))?;
+                let end = bytes[1 + length];
+                if !(0x40..=0x7e).contains(&end) || length > LONGEST {
+                    return Some(1 + length);
+                }
+                self.control(&bytes[1..=length], end);
+                return Some(2 + length);
+            }
+            0x1b => return Some(0),
+            b'=' => self.keypad = true,
+            b'>' => self.keypad = false,
+            // A full reset.
+            b'c' => *self = Self::default(),
+            _ => {}
+        }
+        Some(1)
     }
 
     fn control(&mut self, parameters: &[u8], end: u8) {

@@ -1,15 +1,12 @@
 //! What a server guarantees is found out, not believed.
 
-use recover::testing::git::{Answer, Examined, Remote};
+use recover::testing::git::{Examined, Remote};
 
 use crate::machines::{limits, machine, remote, repo};
 use crate::servers::{Kind, Server};
 
 fn examined(remote: &Remote, repo: &recover::testing::git::Repo) -> Examined {
-    match remote.examine(repo, "0a1b", 1 << 16, &limits()).unwrap() {
-        Answer::Done(examined) => examined,
-        other => panic!("{other:?}"),
-    }
+    remote.examine(repo, "0a1b", 1 << 16, &limits()).unwrap()
 }
 
 fn holds(examined: &Examined) -> Vec<(&'static str, Option<bool>)> {

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use recover::testing::git::Answer;
+use recover::testing::git::{Answer, Missed};
 use recover::testing::model::ObjectId;
 
 use crate::env::Ran;
@@ -55,17 +55,15 @@ fn a_push_that_was_cut_is_done_or_not_and_once_more_is_enough() {
         };
         let name = "refs/recover-runs/cut";
         let mut at = next(None);
-        assert_eq!(
-            push(&here, name, None, Some(&at)),
-            Answer::Done(()),
+        assert!(
+            matches!(push(&here, name, None, Some(&at)), Ok(())),
             "{kind:?}"
         );
         // As long as every later one is, but for what was cut.
         proxy.set(Fault::None);
         let second = next(Some(&at));
-        assert_eq!(
-            push(&here, name, Some(&at), Some(&second)),
-            Answer::Done(()),
+        assert!(
+            matches!(push(&here, name, Some(&at), Some(&second)), Ok(())),
             "{kind:?}"
         );
         at = second;
@@ -79,28 +77,27 @@ fn a_push_that_was_cut_is_done_or_not_and_once_more_is_enough() {
             proxy.set(fault);
             let answer = push(&here, name, Some(&at), Some(&new));
             proxy.set(Fault::None);
-            let listed = remote(&here).list(&here, name, &limits()).unwrap();
-            let Answer::Done(listed) = listed else {
+            let listed = remote(&here).list(&here, name, &limits());
+            let Ok(listed) = listed else {
                 panic!("{kind:?} {fault:?}: {listed:?}")
             };
             let there = listed[0].1.clone();
             match &answer {
-                Answer::Done(()) => assert_eq!(there, new, "{kind:?} {fault:?}"),
-                Answer::Away { .. } => assert_eq!(
+                Ok(()) => assert_eq!(there, new, "{kind:?} {fault:?}"),
+                Err(Missed::Away { .. }) => assert_eq!(
                     there, at,
                     "{kind:?} {fault:?}: away is before anything was sent"
                 ),
                 // A server that has all may be at it still.
-                Answer::Cut(_) => {
+                Err(Missed::Cut(_)) => {
                     unknown += 1;
                     lost += usize::from(there == new);
                     assert!(there == new || there == at, "{kind:?} {fault:?}: {there}");
                 }
                 other => panic!("{kind:?} {fault:?}: {other:?}"),
             }
-            assert_eq!(
-                push(&here, name, Some(&at), Some(&new)),
-                Answer::Done(()),
+            assert!(
+                matches!(push(&here, name, Some(&at), Some(&new)), Ok(())),
                 "{kind:?} {fault:?}: once more"
             );
             assert_eq!(server.at(name), Some(new.0.clone()), "{kind:?} {fault:?}");
@@ -127,15 +124,12 @@ fn a_fetch_that_was_cut_leaves_nothing_half() {
         let (name, place) = ("refs/recover-runs/cut", "refs/recover-tracking/origin/cut");
         let env = machine_at(&server, proxy.port, "reader", &[]);
         let here = repo(&env, &server);
-        let fetch = || {
-            remote(&here)
-                .fetch(&here, &[(name.to_owned(), place.to_owned())], &limits())
-                .unwrap()
-        };
+        let fetch =
+            || remote(&here).fetch(&here, &[(name.to_owned(), place.to_owned())], &limits());
         let mut at = commit(&writer, "0", None);
-        assert_eq!(push(&there, name, None, Some(&at)), Answer::Done(()));
+        assert!(matches!(push(&there, name, None, Some(&at)), Ok(())));
         proxy.set(Fault::None);
-        assert_eq!(fetch(), Answer::Done(()), "{kind:?}");
+        assert!(matches!(fetch(), Ok(())), "{kind:?}");
         let (sent, answered, _) = proxy.counted();
         let some = |length| places(length).into_iter().step_by(3);
         let faults: Vec<Fault> = some(sent)
@@ -144,17 +138,17 @@ fn a_fetch_that_was_cut_leaves_nothing_half() {
             .collect();
         for (number, fault) in faults.into_iter().enumerate() {
             let new = commit(&writer, &format!("{number}"), Some(&at));
-            assert_eq!(push(&there, name, Some(&at), Some(&new)), Answer::Done(()));
+            assert!(matches!(push(&there, name, Some(&at), Some(&new)), Ok(())));
             proxy.set(fault);
             let answer = fetch();
             proxy.set(Fault::None);
             let known = env.git(&["rev-parse", place]).trim().to_owned();
             match answer {
-                Answer::Done(()) => assert_eq!(known, new.0, "{kind:?} {fault:?}"),
-                Answer::Away { .. } => assert_eq!(known, at.0, "{kind:?} {fault:?}"),
+                Ok(()) => assert_eq!(known, new.0, "{kind:?} {fault:?}"),
+                Err(Missed::Away { .. }) => assert_eq!(known, at.0, "{kind:?} {fault:?}"),
                 other => panic!("{kind:?} {fault:?}: {other:?}"),
             }
-            assert_eq!(fetch(), Answer::Done(()), "{kind:?} {fault:?}: once more");
+            assert!(matches!(fetch(), Ok(())), "{kind:?} {fault:?}: once more");
             assert_eq!(
                 env.git(&["rev-parse", place]).trim(),
                 new.0,
@@ -178,7 +172,7 @@ fn an_answer_that_was_cut_in_its_headers_is_no_word_of_the_servers() {
     let here = repo(&env, &server);
     let (name, place) = ("refs/recover-runs/cut", "refs/recover-tracking/origin/cut");
     let at = commit(&env, "1", None);
-    assert_eq!(push(&here, name, None, Some(&at)), Answer::Done(()));
+    assert!(matches!(push(&here, name, None, Some(&at)), Ok(())));
     let next = commit(&env, "2", Some(&at));
     // The first answer asks for the password, the second is git's.
     for bytes in places(700) {
@@ -187,22 +181,20 @@ fn an_answer_that_was_cut_in_its_headers_is_no_word_of_the_servers() {
             let cuts = proxy.cuts();
             let answer = call();
             let is_known = match &answer {
-                Answer::Done(()) => true,
-                Answer::Away { .. } | Answer::Cut(_) => proxy.cuts() > cuts,
-                Answer::Moved | Answer::Refused(_) => false,
+                Ok(()) => true,
+                Err(Missed::Away { .. } | Missed::Cut(_)) => proxy.cuts() > cuts,
+                Err(_) => false,
             };
             assert!(is_known, "{what} {bytes}: {answer:?}");
             proxy.set(Fault::None);
-            assert_eq!(call(), Answer::Done(()), "{what} {bytes}: once more");
+            assert!(matches!(call(), Ok(())), "{what} {bytes}: once more");
         };
         once("list", &|| {
-            let listed = remote(&here).list(&here, name, &limits()).unwrap();
+            let listed = remote(&here).list(&here, name, &limits());
             listed.map(|listed| assert_eq!(listed, [(name.to_owned(), at.clone())], "{bytes}"))
         });
         once("fetch", &|| {
-            remote(&here)
-                .fetch(&here, &[(name.to_owned(), place.to_owned())], &limits())
-                .unwrap()
+            remote(&here).fetch(&here, &[(name.to_owned(), place.to_owned())], &limits())
         });
         let fresh = format!("{name}-{bytes}");
         once("push", &|| push(&here, &fresh, None, Some(&next)));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use recover::testing::git::Repo;
-use recover::testing::git::{Answer, Limits, Remote, Update};
+use recover::testing::git::{Answer, Limits, Remote};
 use recover::testing::model::ObjectId;
 
 use crate::env::TestEnv;
@@ -104,20 +104,9 @@ pub fn commit(env: &TestEnv, content: &str, parent: Option<&ObjectId>) -> Object
     ObjectId(env.git(&args).trim().to_owned())
 }
 
-/// An update of a reference.
-pub fn update(name: &str, old: Option<&ObjectId>, new: Option<&ObjectId>) -> Update {
-    Update {
-        name: name.to_owned(),
-        old: old.cloned(),
-        new: new.cloned(),
-    }
-}
-
 /// What came of one update.
 pub fn push(repo: &Repo, name: &str, old: Option<&ObjectId>, new: Option<&ObjectId>) -> Answer<()> {
-    remote(repo)
-        .push(repo, &update(name, old, new), &limits())
-        .expect("git runs")
+    remote(repo).push(repo, name, old, new, &limits())
 }
 
 /// Puts an agent and a check on the server's branch.

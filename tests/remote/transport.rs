@@ -4,10 +4,10 @@ use std::sync::Barrier;
 use std::thread;
 
 use recover::testing::git::Error;
-use recover::testing::git::{Answer, Remote};
+use recover::testing::git::{Answer, Missed, Remote};
 use recover::testing::model::ObjectId;
 
-use crate::machines::{REMOTE, commit, limits, machine, machine_at, push, remote, repo, update};
+use crate::machines::{REMOTE, commit, limits, machine, machine_at, push, remote, repo};
 use crate::servers::{Kind, Server, script};
 
 const RUN: &str = "refs/recover-runs/night";
@@ -18,80 +18,68 @@ fn each_server_compares_and_sets() {
         let (one, two) = (machine(&server, "one"), machine(&server, "two"));
         let (here, there) = (repo(&one, &server), repo(&two, &server));
         let kind = server.kind;
-        let list = || {
-            remote(&here)
-                .list(&here, "refs/recover-runs/*", &limits())
-                .unwrap()
-        };
-        assert_eq!(list(), Answer::Done(vec![]), "{kind:?}");
+        let list = || remote(&here).list(&here, "refs/recover-runs/*", &limits());
+        assert!(list().unwrap().is_empty(), "{kind:?}");
 
         let first = commit(&one, "1", None);
-        assert_eq!(
-            push(&here, RUN, None, Some(&first)),
-            Answer::Done(()),
+        assert!(
+            matches!(push(&here, RUN, None, Some(&first)), Ok(())),
             "{kind:?}"
         );
-        assert_eq!(
-            push(&here, RUN, None, Some(&first)),
-            Answer::Done(()),
+        assert!(
+            matches!(push(&here, RUN, None, Some(&first)), Ok(())),
             "{kind:?}: what is there is done"
         );
         let other = commit(&two, "another", None);
-        assert_eq!(
-            push(&there, RUN, None, Some(&other)),
-            Answer::Moved,
+        assert!(
+            matches!(push(&there, RUN, None, Some(&other)), Err(Missed::Moved)),
             "{kind:?}"
         );
 
         let second = commit(&one, "2", Some(&first));
-        assert_eq!(
-            push(&here, RUN, Some(&first), Some(&second)),
-            Answer::Done(()),
+        assert!(
+            matches!(push(&here, RUN, Some(&first), Some(&second)), Ok(())),
             "{kind:?}"
         );
         assert_eq!(
-            list(),
-            Answer::Done(vec![(RUN.to_owned(), second.clone())]),
+            list().unwrap(),
+            vec![(RUN.to_owned(), second.clone())],
             "{kind:?}"
         );
 
         let fetch = |from: &str, to: &str| {
-            remote(&there)
-                .fetch(&there, &[(from.to_owned(), to.to_owned())], &limits())
-                .unwrap()
+            remote(&there).fetch(&there, &[(from.to_owned(), to.to_owned())], &limits())
         };
         let place = "refs/recover-tracking/origin/night";
-        assert_eq!(fetch(RUN, place), Answer::Done(()), "{kind:?}");
+        assert!(matches!(fetch(RUN, place), Ok(())), "{kind:?}");
         assert_eq!(two.git(&["rev-parse", place]).trim(), second.0, "{kind:?}");
-        assert_eq!(
-            fetch("refs/recover-runs/none", place),
-            Answer::Moved,
+        assert!(
+            matches!(fetch("refs/recover-runs/none", place), Err(Missed::Moved)),
             "{kind:?}"
         );
         assert!(!two.exists(".git/FETCH_HEAD"), "{kind:?}");
 
         let third = commit(&two, "3", Some(&second));
-        assert_eq!(
-            push(&there, RUN, Some(&second), Some(&third)),
-            Answer::Done(()),
+        assert!(
+            matches!(push(&there, RUN, Some(&second), Some(&third)), Ok(())),
             "{kind:?}"
         );
         let late = commit(&one, "late", Some(&second));
-        assert_eq!(
-            push(&here, RUN, Some(&second), Some(&late)),
-            Answer::Moved,
+        assert!(
+            matches!(
+                push(&here, RUN, Some(&second), Some(&late)),
+                Err(Missed::Moved)
+            ),
             "{kind:?}"
         );
         assert_eq!(server.at(RUN), Some(third.0.clone()), "{kind:?}");
 
-        assert_eq!(
-            push(&there, RUN, Some(&second), None),
-            Answer::Moved,
+        assert!(
+            matches!(push(&there, RUN, Some(&second), None), Err(Missed::Moved)),
             "{kind:?}: it is another one by now"
         );
-        assert_eq!(
-            push(&there, RUN, Some(&third), None),
-            Answer::Done(()),
+        assert!(
+            matches!(push(&there, RUN, Some(&third), None), Ok(())),
             "{kind:?}"
         );
         assert_eq!(server.at(RUN), None, "{kind:?}");
@@ -105,7 +93,7 @@ fn of_many_at_once_one_wins() {
         let env = machine(&server, "one");
         let here = repo(&env, &server);
         let first = commit(&env, "1", None);
-        assert_eq!(push(&here, RUN, None, Some(&first)), Answer::Done(()));
+        assert!(matches!(push(&here, RUN, None, Some(&first)), Ok(())));
         let all: Vec<ObjectId> = (0..6)
             .map(|number| commit(&env, &format!("of {number}"), Some(&first)))
             .collect();
@@ -128,7 +116,7 @@ fn of_many_at_once_one_wins() {
         let winners: Vec<&ObjectId> = answers
             .iter()
             .zip(&all)
-            .filter(|(answer, _)| **answer == Answer::Done(()))
+            .filter(|(answer, _)| **answer == Ok(()))
             .map(|(_, commit)| commit)
             .collect();
         assert_eq!(winners.len(), 1, "{:?}: {answers:?}", server.kind);
@@ -150,10 +138,7 @@ fn of_many_at_once_one_wins() {
             history[1].name == RUN && history[1].at > history[0].at && history[1].claim.is_null()
         );
         let is_known = |answer: &Answer<()>| {
-            matches!(
-                answer,
-                Answer::Done(()) | Answer::Moved | Answer::Away { .. }
-            )
+            matches!(answer, Ok(()) | Err(Missed::Moved | Missed::Away { .. }))
         };
         assert!(
             answers.iter().all(is_known),
@@ -169,10 +154,11 @@ fn nothing_is_forced() {
     let env = machine(&server, "one");
     let here = repo(&env, &server);
     let (first, other) = (commit(&env, "1", None), commit(&env, "2", None));
-    assert_eq!(push(&here, RUN, None, Some(&first)), Answer::Done(()));
-    let forced = update(RUN, Some(&first), Some(&other));
-    let error = remote(&here).push(&here, &forced, &limits()).unwrap_err();
-    assert!(error.to_string().contains("is not forced"), "{error}");
+    assert!(matches!(push(&here, RUN, None, Some(&first)), Ok(())));
+    let error = remote(&here)
+        .push(&here, RUN, Some(&first), Some(&other), &limits())
+        .unwrap_err();
+    assert!(format!("{error:?}").contains("is not forced"), "{error:?}");
     assert_eq!(server.at(RUN), Some(first.0));
 }
 
@@ -208,12 +194,10 @@ fn only_what_is_named_is_touched() {
     let before = env.git(&["for-each-ref"]);
 
     let first = commit(&env, "1", None);
-    assert_eq!(push(&here, RUN, None, Some(&first)), Answer::Done(()));
+    assert!(matches!(push(&here, RUN, None, Some(&first)), Ok(())));
     let place = "refs/recover-tracking/origin/night".to_owned();
-    let fetched = remote(&here)
-        .fetch(&here, &[(RUN.to_owned(), place.clone())], &limits())
-        .unwrap();
-    assert_eq!(fetched, Answer::Done(()));
+    let fetched = remote(&here).fetch(&here, &[(RUN.to_owned(), place.clone())], &limits());
+    assert!(matches!(fetched, Ok(())));
 
     let there = server.git(&["for-each-ref", "--format=%(refname)"]);
     assert_eq!(
@@ -243,7 +227,7 @@ fn only_what_is_named_is_touched() {
         &limits(),
     );
     assert!(
-        matches!(refused, Err(Error::UnsafePath { .. })),
+        matches!(refused, Err(Missed::Failed(Error::UnsafePath { .. }))),
         "{refused:?}"
     );
 }
@@ -308,15 +292,15 @@ fn what_a_shallow_clone_lacks_is_not_sent() {
     let state = Remote::named(&here, "state", None).unwrap();
     assert!(!state.keeps_base(&here, &head), "nobody knows");
     // That is what it is about.
-    let answer = state
-        .push(
-            &here,
-            &update(RUN, None, Some(&commit(&env, "1", Some(&head)))),
-            &limits(),
-        )
-        .unwrap();
+    let answer = state.push(
+        &here,
+        RUN,
+        None,
+        Some(&commit(&env, "1", Some(&head))),
+        &limits(),
+    );
     assert!(
-        matches!(&answer, Answer::Refused(said) if said.contains("shallow update not allowed")),
+        matches!(&answer, Err(Missed::Refused(said)) if said.contains("shallow update not allowed")),
         "{answer:?}"
     );
 }
@@ -332,7 +316,7 @@ fn a_partial_clone_gets_what_it_lacks() {
         let here = repo(&whole, &server);
         let state = whole.git(&["commit-tree", "HEAD^{tree}", "-p", &head.0, "-m", "state"]);
         let state = ObjectId(state.trim().to_owned());
-        assert_eq!(push(&here, RUN, None, Some(&state)), Answer::Done(()));
+        assert!(matches!(push(&here, RUN, None, Some(&state)), Ok(())));
 
         let env = machine_at(
             &server,
@@ -342,12 +326,10 @@ fn a_partial_clone_gets_what_it_lacks() {
         );
         let here = repo(&env, &server);
         let place = "refs/recover-tracking/origin/night".to_owned();
-        assert_eq!(
-            remote(&here)
-                .fetch(&here, &[(RUN.to_owned(), place)], &limits())
-                .unwrap(),
-            Answer::Done(())
-        );
+        assert!(matches!(
+            remote(&here).fetch(&here, &[(RUN.to_owned(), place)], &limits()),
+            Ok(())
+        ));
         let missing = "GIT_NO_LAZY_FETCH=1 git rev-list --objects --no-walk --missing=print %s | grep -c '^?'";
         let missing = || {
             env.sh(&missing.replace("%s", &state.0))
@@ -356,10 +338,10 @@ fn a_partial_clone_gets_what_it_lacks() {
                 .to_owned()
         };
         assert_ne!(missing(), "0", "{kind:?}: there is something to get");
-        assert_eq!(
-            remote(&here).backfill(&here, &state, &limits()).unwrap(),
-            Answer::Done(())
-        );
+        assert!(matches!(
+            remote(&here).backfill(&here, &state, &limits()),
+            Ok(())
+        ));
         assert_eq!(missing(), "0", "{kind:?}");
     }
 }

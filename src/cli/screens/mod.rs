@@ -21,7 +21,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 use crate::policy::secrets::redact;
-use crate::process::{Asking, Interrupts};
+use crate::process::{Heeding, Interrupts};
 
 use super::keys::{Key, Keys};
 use super::live::{cut, cut_at_word};
@@ -42,7 +42,7 @@ struct Talk<'a> {
     keys: Receiver<Key>,
     _taken: Keys,
     /// While the terminal is taken no signal may end the process at once, whatever the command does with them otherwise.
-    asking: Asking,
+    asking: Heeding,
 }
 
 impl<'a> Talk<'a> {

@@ -28,6 +28,14 @@ pub(crate) struct Naming {
     pub session: Option<String>,
 }
 
+impl Naming {
+    /// Whether a run is of the phase and lane that are named, where any are.
+    pub(crate) fn fits(&self, key: &RunKey) -> bool {
+        self.phase.as_ref().is_none_or(|phase| key.phase == *phase)
+            && self.lane.as_ref().is_none_or(|lane| key.lane == *lane)
+    }
+}
+
 /// What a command wants a run for that nobody names.
 #[derive(Clone, Copy)]
 pub(in crate::engine) enum Wanted<'a> {

@@ -19,6 +19,7 @@ pub(crate) use import::{Imported, ImportedFile, import};
 pub(crate) use views::{KeptAside, Synced, sync};
 
 use crate::durable::{reap, sync_dir, temporary_prefix};
+use crate::engine::base::context::plain_path;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::lock;
 use crate::engine::record::remote_consent::plain_blobs_of;
@@ -70,15 +71,8 @@ pub(crate) fn to_file(
     }
     if there.is_ok() && !force {
         let message = format!("{} already exists: --force overwrites it", path.display());
-        let other = free_name(&path);
-        let other = other.to_string_lossy();
-        let mut words = vec!["checkpoint", "export", checkpoint.id.as_str()];
-        match format {
-            Format::Patch => words.extend(["--patch", &other]),
-            Format::Bundle => words.extend(["--bundle", &other]),
-            Format::SeedJson => words.extend(["--format", "seed-json", "--output", &other]),
-        }
-        return Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(words)));
+        let hint = context.rerun(&["--force"]);
+        return Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint));
     }
     let repo = checked(context, checkpoint)?;
     if context.dry_run() {
@@ -107,18 +101,6 @@ pub(crate) fn to_file(
     moved.map_err(|error| failed(error.error))?;
     sync_dir(folder).map_err(failed)?;
     Ok((path, withheld))
-}
-
-/// A name beside a file that is there, for another of its kind: `a-2.patch` for `a.patch`.
-fn free_name(path: &Path) -> PathBuf {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let end = path
-        .extension()
-        .map_or(String::new(), |end| format!(".{}", end.to_string_lossy()));
-    let mut others =
-        (2..u32::MAX).map(|number| path.with_file_name(format!("{stem}-{number}{end}")));
-    let free = others.find(|other| other.symlink_metadata().is_err());
-    free.unwrap_or_else(|| path.to_owned())
 }
 
 /// The path without `..` and links in its folder, which must be there.
@@ -276,7 +258,7 @@ pub(in crate::engine) fn archive(
     folder: &Path,
 ) -> Result<Outcome> {
     let mut outcome = Outcome::default();
-    let folder = real(&context.cwd().join(folder));
+    let folder = plain_path(&context.cwd().join(folder));
     for Reasoned { id, reasons } in milestones {
         let Some(checkpoint) = state.checkpoint(id) else {
             continue;
@@ -305,16 +287,6 @@ pub(in crate::engine) fn archive(
         outcome.archived.insert(id.clone(), archived);
     }
     Ok(outcome)
-}
-
-/// A folder that may have to be made, without `..` and links on the way to it.
-fn real(folder: &Path) -> PathBuf {
-    let there = |at: &Path| {
-        let rest = folder.strip_prefix(at).ok()?;
-        Some(fs::canonicalize(at).ok()?.join(rest))
-    };
-    let real = folder.ancestors().find_map(there);
-    real.unwrap_or_else(|| folder.to_owned())
 }
 
 fn write_bundle(context: &Context, checkpoint: &Checkpoint, folder: &Path) -> Result<PathBuf> {

@@ -280,10 +280,7 @@ pub(in crate::engine) fn foreign_run(context: &Context, state: &State) -> Option
 
 /// Whether a command names this run.
 fn is_named(naming: &Naming, run: &Run) -> bool {
-    let is = |named: &Option<String>, part: &String| named.as_ref().is_none_or(|one| one == part);
-    naming.run_id.as_ref() == Some(&run.key.run_id)
-        && is(&naming.phase, &run.key.phase)
-        && is(&naming.lane, &run.key.lane)
+    naming.run_id.as_ref() == Some(&run.key.run_id) && naming.fits(&run.key)
 }
 
 /// What such files say of runs here, as an import would record it.

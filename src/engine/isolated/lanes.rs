@@ -11,15 +11,14 @@ use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{How, requirements};
+use super::{How, called, requirements};
 use crate::engine::base::{Context, Error, ErrorKind, Result, WaitLimit, runs};
 use crate::engine::run::tasks;
 use crate::model::tasks::{TaskLine, TaskStatus};
 use crate::model::time::format_duration;
 use crate::model::{Hint, Run, RunId, RunKey, RunStatus, Task, TaskList};
-use crate::os::own_program;
 use crate::policy::tasks::lanes;
-use crate::process::{Exit, Program, Show, Supervised};
+use crate::process::{Exit, Show, Supervised};
 
 /// How long one waits for what the others hold: several begin at once.
 const PATIENCE: &str = "120s";
@@ -85,7 +84,6 @@ pub(crate) fn drive(
     }
     let mut work = Work {
         context,
-        program: own_program().context("cannot find the program of recover")?,
         file: context.cwd().join(file),
         wait,
         lanes: all,
@@ -110,7 +108,6 @@ pub(crate) fn drive(
 /// What is done in lanes.
 struct Work<'a> {
     context: &'a Context,
-    program: PathBuf,
     file: PathBuf,
     wait: Option<WaitLimit>,
     lanes: Vec<Lane>,
@@ -124,7 +121,8 @@ impl Work<'_> {
         let interrupts = &self.context.interrupts;
         thread::scope(|scope| {
             let begin = |call: Supervised| scope.spawn(move || call.run(interrupts, |_| Ok(())));
-            let calls: Vec<_> = self.lanes.iter().map(|lane| self.first(lane)).collect();
+            let calls = self.lanes.iter().map(|lane| self.first(lane));
+            let calls = calls.collect::<Result<Vec<_>>>()?;
             let mut running: Vec<_> = calls.into_iter().map(|call| Some(begin(call))).collect();
             while running.iter().any(Option::is_some) {
                 thread::sleep(PAUSE);
@@ -161,7 +159,7 @@ impl Work<'_> {
             None => "--wait".to_owned(),
         }));
         let call = self.context.placed(Hint::recover(words));
-        Ok(Some(self.call(&call)))
+        called(self.context, &call, Show::Nothing).map(Some)
     }
 
     /// A task that was added, and what it needs is done: by this lane, or before.
@@ -196,25 +194,14 @@ impl Work<'_> {
         Ok(more.iter().find(is_ready).cloned())
     }
 
-    fn first(&self, lane: &Lane) -> Supervised {
+    fn first(&self, lane: &Lane) -> Result<Supervised> {
         let run = lane.run_id.to_string();
         let only: Vec<String> = lane.tasks.iter().map(|id| format!("--only={id}")).collect();
         let mut flags = vec!["--isolated", "--lock-timeout", PATIENCE, "--run", &run];
         flags.extend(only.iter().map(String::as_str));
         self.context
             .note(format!("run {run}: {}", lane.tasks.join(", ")));
-        self.call(&self.context.rerun(&flags))
-    }
-
-    fn call(&self, hint: &Hint) -> Supervised {
-        let mut argv = vec![self.program.as_os_str().to_owned()];
-        argv.extend(hint.arguments());
-        Supervised {
-            show: Show::Nothing,
-            // It ends its own child first.
-            grace: self.context.settings().runner.grace.saturating_mul(4),
-            ..Supervised::new(Program::Argv(argv), self.context.cwd())
-        }
+        called(self.context, &self.context.rerun(&flags), Show::Nothing)
     }
 }
 

@@ -23,6 +23,7 @@ use crate::git::Repo;
 use crate::model::checkpoint::trigger;
 use crate::model::spec::Isolated;
 use crate::model::{CheckpointId, FolderId, Hint, ObjectId, RepoPath, Run, RunKey, State};
+use crate::os::own_program;
 use crate::process::{Program, Show, Supervised};
 
 /// What the name of a lock begins with. It is there while a work tree is made, and until its run is recorded.
@@ -266,15 +267,25 @@ pub(crate) fn furnish(context: &Context, to: &Path, show: Show) -> Result<()> {
             format!("[isolated] share: {text} is not there")
         });
     }
-    settings
-        .setup
-        .as_ref()
-        .map_or(Ok(()), |line| set_up(context, to, line, show))
+    settings.setup.as_ref().map_or(Ok(()), |line| {
+        let shell = &context.settings().runner.shell;
+        let argv = [shell, "-c", line].map(str::to_owned).to_vec();
+        set_up(context, "[isolated] setup", argv, to, show)
+    })
 }
 
-fn set_up(context: &Context, to: &Path, line: &str, show: Show) -> Result<()> {
-    let shell = &context.settings().runner.shell;
-    let argv = [shell, "-c", line].map(Into::into).to_vec();
+/// Runs what is configured to prepare a work tree.
+///
+/// # Errors
+/// It cannot be started, or fails (1); a request to stop came.
+pub(crate) fn set_up(
+    context: &Context,
+    setting: &str,
+    argv: Vec<String>,
+    to: &Path,
+    show: Show,
+) -> Result<()> {
+    let argv = argv.into_iter().map(Into::into).collect();
     let supervised = Supervised {
         env_remove: Repo::misleading_variables(),
         show,
@@ -283,15 +294,30 @@ fn set_up(context: &Context, to: &Path, line: &str, show: Show) -> Result<()> {
     };
     let exit = supervised
         .run(&context.interrupts, |_| Ok(()))
-        .context("cannot run [isolated] setup")?;
+        .with_context(|| format!("cannot run {setting}"))?;
     match (exit.cancelled, exit.shell_code()) {
-        (Some(signal), _) => Err(Error::interrupted(signal, "interrupted; nothing was begun")),
+        (Some(signal), _) => Err(Error::interrupted(signal, format!("stopped in {setting}"))),
         (None, 0) => Ok(()),
         (None, code) => {
-            let message = format!("[isolated] setup ended with {code}; nothing was begun");
-            Err(Error::new(ErrorKind::Failed, message).hint(Hint::recover(["config", "--origins"])))
+            let ended = || format!("ended with {code}");
+            let why = exit.spawn_error.map_or_else(ended, |error| error.message);
+            Err(Error::new(ErrorKind::Failed, format!("{setting} {why}"))
+                .hint(Hint::recover(["config", "--origins"])))
         }
     }
+}
+
+/// A call of this very program.
+fn called(context: &Context, call: &Hint, show: Show) -> Result<Supervised> {
+    let program = own_program().context("cannot find the program of recover")?;
+    let mut argv = vec![program.into_os_string()];
+    argv.extend(call.arguments());
+    Ok(Supervised {
+        show,
+        // It ends its own child first.
+        grace: context.settings().runner.grace.saturating_mul(4),
+        ..Supervised::new(Program::Argv(argv), context.cwd())
+    })
 }
 
 /// The command in the work tree that the named run has for itself; `None` where it is about no such run, or that is this one.

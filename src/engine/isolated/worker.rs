@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::called;
 use super::lanes::said;
 use crate::durable::{FileLock, Sync, present};
 use crate::engine::base::runs::run_of;
@@ -32,11 +33,11 @@ use crate::model::time::format_duration;
 use crate::model::{
     CheckpointId, Hint, OperationKind, Run, RunId, RunKey, RunStatus, Task, TaskList,
 };
-use crate::os::{own_program, since_boot};
+use crate::os::since_boot;
 use crate::policy::report::run_state;
 use crate::policy::restore::Edits;
 use crate::policy::tasks::{lanes, run_name};
-use crate::process::{Program, Show, Supervised};
+use crate::process::Show;
 
 /// How the name of the run begins in which files are put back; it stays here.
 const OWN: &str = "worker";
@@ -359,16 +360,8 @@ impl Worker<'_> {
     /// Runs `recover` about a run.
     fn call(&self, key: &RunKey, words: Vec<String>) -> Result<Option<(String, i32)>> {
         let context = self.context;
-        let program = own_program().context("cannot find the program of recover")?;
         let place = context.place_of(context.cwd());
-        let mut argv = vec![program.into_os_string()];
-        argv.extend(Hint::recover(words).at(place).arguments());
-        let supervised = Supervised {
-            show: self.job.show,
-            // It ends its own child first.
-            grace: context.settings().runner.grace.saturating_mul(4),
-            ..Supervised::new(Program::Argv(argv), context.cwd())
-        };
+        let supervised = called(context, &Hint::recover(words).at(place), self.job.show)?;
         let exit = supervised.run(&context.interrupts, |_| Ok(()));
         let exit = exit.context("cannot run recover")?;
         if let Some(signal) = exit.cancelled.or(context.interrupts.pending()) {

@@ -7,13 +7,13 @@ use anyhow::Context as _;
 use super::incoming::{gives_way, refuse_other, take_in};
 use super::push::{confirm, prepare, push, settle, sync};
 use super::record::{Chain, Locked, Pending, Record, RunThere};
-use super::server::{Away, CHANGES, Miss, Reach, Server, require_guarantees};
+use super::server::{Away, Miss, Reach, Server, require_guarantees};
 use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Moment, Result, WaitLimit};
 use crate::engine::record::run_settings::settings_of;
-use crate::git::remote::{Answer, Remote};
+use crate::git::remote::Remote;
 use crate::model::{Claim, Hint, ObjectId, Payload, RunKey, RunSpec};
-use crate::policy::remote::{Hold, Standing, hold};
+use crate::policy::remote::{Hold, Standing};
 use crate::store::new_id;
 
 /// How a run is taken over from a remote.
@@ -156,12 +156,11 @@ pub(super) fn claim(there: RunThere<'_>, wish: &Wish<'_>) -> Result<Claimed> {
     let mut moves = 0;
     loop {
         let missed = match try_claim(there, wish) {
-            Err(Miss::Moved) if moves < MOST_MOVES => {
+            Err(Miss::Moved | Miss::Cut(_)) if moves < MOST_MOVES => {
                 moves += 1;
                 continue;
             }
-            Err(Miss::Moved) => there.away_for(CHANGES, None),
-            Err(missed) => missed,
+            Err(missed) => missed.waits(&there),
             Ok(claimed) => return Ok(claimed),
         };
         let mut held = match missed {
@@ -224,7 +223,7 @@ pub(super) fn send_in_passing(locked: &mut Locked<'_>) -> Reach<Option<usize>> {
     let claim = new_claim(there.context, Some(&before))?.released();
     let prepared = prepare(locked, Some(&before), &claim, false, None)?;
     match push(locked, &prepared, Some(&tip)) {
-        Err(Miss::Moved) => match settle(locked) {
+        Err(Miss::Moved | Miss::Cut(_)) => match settle(locked) {
             Ok(()) | Err(Miss::Held(_)) => {}
             Err(missed) => return Err(missed),
         },
@@ -291,26 +290,19 @@ fn try_claim(there: RunThere<'_>, wish: &Wish<'_>) -> Reach<Claimed> {
     let Some(end) = chain.end() else {
         return Err(there.away_for("nothing lies there", None));
     };
-    let unchanged = locked.record.see(&tip);
-    let own = context.settings().remote.lease;
-    let lease = own.max(Duration::from_millis(end.meta.lease_ms));
-    locked.save()?;
-    // Two copies of one clone have the same nonce: only what this one pushed is its own.
+    locked.record.see(&tip);
     let mut pending = locked.record.pending.iter();
     let pushed = pending.find(|pending| pending.commit == tip).cloned();
-    let is_own = known.as_ref() == Some(&tip) || pushed.is_some();
-    if known.is_none() && !is_own {
+    if known.is_none() && pushed.is_none() {
         // Of two first claims at once the other one came through: there is nothing to be given back.
         locked.record.nonce = None;
         locked.record.pending.clear();
-        locked.save()?;
     }
-    let ours = locked.record.nonce.as_deref().filter(|_| is_own);
-    match hold(Some(&end.claim), ours, unchanged, lease) {
+    locked.save()?;
+    let (state, free_in) = there.hold(&locked.record, &end);
+    match state {
         Hold::Ours => go_on(&mut locked, pushed, end.claim),
-        Hold::Held if !wish.how.steals => {
-            Err(there.held(end.claim, lease.saturating_sub(unchanged)))
-        }
+        Hold::Held if !wish.how.steals => Err(there.held(end.claim, free_in)),
         state => {
             let state_here = context.load()?.state;
             if known.is_none()
@@ -321,7 +313,10 @@ fn try_claim(there: RunThere<'_>, wish: &Wish<'_>) -> Reach<Claimed> {
             }
             (wish.agrees)(&chain)?;
             let stolen = (state == Hold::Held).then_some(end.claim.host.as_str());
-            take(&mut locked, &end, stolen)
+            // Nothing happened since this clone gave it back: what it has done meanwhile goes on from there.
+            let goes_on =
+                known.as_ref() == Some(&end.commit) && state_here.run(there.key).is_some();
+            send_claim(&mut locked, Some(&end), Some(&end.commit), !goes_on, stolen)
         }
     }
 }
@@ -350,8 +345,7 @@ fn claim_missing(locked: &mut Locked<'_>) -> Reach<Claimed> {
     let is_own = locked.record.nonce.as_deref() == Some(before.claim.nonce.as_str());
     if !is_own && !before.claim.released {
         let message = format!(
-            "the remote {remote} has less of run {key} than it had: it was set back. The machine that holds the run brings it up \
-             to date with its next push"
+            "{remote} has an older state of run {key}. The next push of the machine that holds it fixes that"
         );
         return Err(Error::new(ErrorKind::Corrupt, message)
             .hint(there.hint("push"))
@@ -392,15 +386,6 @@ fn first_claim(locked: &mut Locked<'_>, before: Option<&Standing>) -> Reach<Clai
     require_guarantees(&there)?;
     record_policy(there.context, there.key)?;
     send_claim(locked, before, None, false, None)
-}
-
-/// Takes a run from whoever had it last.
-fn take(locked: &mut Locked<'_>, end: &Standing, stolen_from: Option<&str>) -> Reach<Claimed> {
-    let there = locked.there;
-    // Nothing happened since this clone gave it back: what it has done meanwhile goes on from there.
-    let goes_on = locked.record.tip.as_ref() == Some(&end.commit)
-        && there.context.load()?.state.run(there.key).is_some();
-    send_claim(locked, Some(end), Some(&end.commit), !goes_on, stolen_from)
 }
 
 /// Sends a claim of this clone's, in the place of `old`.
@@ -487,19 +472,14 @@ pub(super) fn refuse_behind(there: RunThere<'_>, ahead: u64, chain: &Chain) -> R
 
 /// Puts there again what was seen there last, in the place of what is there.
 fn put_back(there: RunThere<'_>, old: Option<&ObjectId>, known: &ObjectId) -> Reach<Claimed> {
-    match there.push(&Remote::run_ref(there.key), old, Some(known))? {
-        Answer::Done(()) => {
-            there.repo()?.set_tracking(&there.tracking(), known)?;
-            there.context.note(format!(
-                "the remote {} had an older state of run {}: it has again what was seen there last",
-                there.name(),
-                there.key
-            ));
-            Err(Miss::Moved)
-        }
-        Answer::Moved | Answer::Cut(_) => Err(Miss::Moved),
-        other => Err(there.away(other)),
-    }
+    there.push(&Remote::run_ref(there.key), old, Some(known))?;
+    there.repo()?.set_tracking(&there.tracking(), known)?;
+    there.context.note(format!(
+        "the remote {} had an older state of run {}: it has again what was seen there last",
+        there.name(),
+        there.key
+    ));
+    Err(Miss::Moved)
 }
 
 fn new_claim(context: &Context, before: Option<&Standing>) -> Result<Claim> {

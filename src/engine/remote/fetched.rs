@@ -44,16 +44,12 @@ pub(crate) fn fetched(context: &Context) -> Result<Option<Fetched>> {
         let chain = RunThere::on(&server, key).read(tip, None)?;
         let events = events_at_home(context, key, &chain)?.into_iter();
         let new = events.map(|event| {
-            let (run, source) = (Some(key.clone()), event.source);
-            let payload = event.payload;
-            (
-                event.at,
-                NewEvent {
-                    run,
-                    source,
-                    payload,
-                },
-            )
+            let new = NewEvent {
+                run: Some(key.clone()),
+                source: event.source,
+                payload: event.payload,
+            };
+            (event.at, new)
         });
         ledger.append_dated(new.collect())?;
         let holder = chain.end().map(|end| end.claim);
@@ -100,11 +96,7 @@ fn found(context: &Context, id: &RunId) -> Result<Vec<(String, RunKey, ObjectId)
         let key = key_of(&repo.read_run_state(&tip)?).filter(|key| key.run_id == *id);
         // A remote that git does not know any more has nothing to be resumed from.
         if let Some(key) = key
-            && naming
-                .phase
-                .as_ref()
-                .is_none_or(|phase| key.phase == *phase)
-            && naming.lane.as_ref().is_none_or(|lane| key.lane == *lane)
+            && naming.fits(&key)
             && found.iter().all(|(_, other, _)| *other != key)
             && Server::of(context, &remote).is_ok()
         {

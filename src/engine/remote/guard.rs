@@ -184,7 +184,7 @@ fn require_on(context: &Context, key: &RunKey, remote: &str) -> Result<()> {
         },
         Ok(_) => {}
         Err(Miss::Away(away)) => {
-            context.warn(format!("{}; by what was seen last", away.error()));
+            context.warn(format!("{}; using the last known state", away.error()));
         }
         Err(missed) => unknown(missed.error()),
     }
@@ -265,7 +265,7 @@ fn send(context: &Context, key: &RunKey, must: bool) -> Result<()> {
         let server = Server::of(context, &remote)?;
         match sync(&mut RunThere::on(&server, key).lock()?, false) {
             Err(Miss::Away(away)) if !must => {
-                context.note(format!("{}; what is new is sent later", away.error()));
+                context.note(format!("{}; new events will be sent later", away.error()));
             }
             sent => drop(sent.map_err(Miss::error)?),
         }

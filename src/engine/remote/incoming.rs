@@ -147,7 +147,7 @@ pub(super) fn take_in(locked: &mut Locked<'_>, tip: &ObjectId) -> Result<()> {
 /// Another run of that name is recorded here (13).
 pub(super) fn refuse_other(there: RunThere<'_>) -> Error {
     let message = format!(
-        "another run {} is recorded here, which does not lie on {}",
+        "a different run named {} exists here and is not on {}",
         there.key,
         there.name()
     );
@@ -261,7 +261,7 @@ fn belongs(state: &State, key: &RunKey, payload: &Payload) -> std::result::Resul
     });
     other.map_or(Ok(()), |other| {
         Err(format!(
-            "it speaks of checkpoint {}, which run {} has here",
+            "it refers to checkpoint {}, which belongs to run {} here",
             other.id, other.run
         ))
     })
@@ -269,7 +269,7 @@ fn belongs(state: &State, key: &RunKey, payload: &Payload) -> std::result::Resul
 
 fn refused(key: &RunKey, remote: &str, what: &str) -> Error {
     let message = format!(
-        "run {key} on {remote} is damaged, or made to do harm: {what}; nothing was imported"
+        "run {key} on {remote} is damaged or was tampered with: {what}; nothing was imported"
     );
     Error::new(ErrorKind::Corrupt, message)
         .hint(Hint::recover(["remote", "status", "--remote", remote]).run(key))

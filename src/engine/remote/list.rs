@@ -1,6 +1,7 @@
-//! What lies on a remote, for people and scripts: `recover remote` and `runs --remote`.
+//! What lies on a remote, for people and scripts: `recover remote` and `runs --remote`; and for workers, which share it out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -8,7 +9,8 @@ use serde::{Serialize, Serializer};
 use super::claim::{
     TakeOver, Wish, claim, latest, not_waited_for, refuse_behind, send_in_passing, to_be_claimed,
 };
-use super::push::{last_seen, places, sync};
+use super::incoming::events_at_home;
+use super::push::{last_seen, sync};
 use super::record::{self, Chain, Record, RunThere, chain_standing, remotes_of};
 use super::server::{Miss, Server};
 use super::session;
@@ -16,12 +18,13 @@ use super::take_over::{keys_of, local, meant, steal_unconfirmed};
 use crate::engine::attempt::run_summary::{changed_files, waits_until};
 use crate::engine::base::clock::millis;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
-use crate::engine::record::liveness::Driving;
+use crate::engine::record::liveness::{Driving, is_driven};
 use crate::engine::record::select;
 use crate::engine::runs::Wanted;
 use crate::git::remote::Remote;
-use crate::model::{Claim, Event, Hint, ObjectId, Run, RunId, RunKey, State, Timestamp};
+use crate::model::{Claim, Hint, ObjectId, Run, RunId, RunKey, State, Timestamp};
 use crate::policy::checkpoint_events::fold;
+use crate::policy::remote::Hold;
 use crate::policy::report::{Around, Night, TeamReport, TeamRun};
 
 /// A run that lies on a remote.
@@ -133,7 +136,7 @@ pub(super) fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>
 }
 
 /// The same of the references that were found there; `meant` is the run that they are of, where it is one.
-pub(super) fn refresh_found(
+fn refresh_found(
     server: &Server<'_>,
     found: &[(String, ObjectId)],
     meant: Option<&RunId>,
@@ -225,8 +228,8 @@ fn see(there: RunThere<'_>, tip: &ObjectId) -> Result<Seen> {
 /// The server has an older state of a run than was seen there, or another one in its place.
 fn gone_back(there: RunThere<'_>) -> Error {
     let message = format!(
-        "what {} has of run {} does not go on from what was seen there before: it was set back. The machine that holds the run \
-         brings it up to date with its next push, and a claim puts there again what was taken from the end of it",
+        "{} has an older or rewritten state of run {}. The next push of the machine that holds it fixes that; recover remote \
+         claim restores the missing states",
         there.name(),
         there.key
     );
@@ -546,23 +549,17 @@ pub(super) fn folded(
 }
 
 /// What the chain of a run amounts to, and who holds it.
-pub(super) fn state_there(
+fn state_there(
     server: &Server<'_>,
     key: &RunKey,
     tip: &ObjectId,
 ) -> Result<(State, Option<Claim>)> {
     let context = server.context;
-    let places = places(context);
     let chain = RunThere::on(server, key).read(tip, None)?;
-    let shown = |event: &Event| -> Option<Event> {
-        serde_json::from_value(places.show(serde_json::to_value(event).ok()?)).ok()
-    };
-    let events: Vec<Event> = chain
-        .states
-        .iter()
-        .flat_map(|state| &state.events)
-        .filter_map(|one| shown(&one.event))
-        .collect();
+    let events = events_at_home(context, key, &chain).unwrap_or_else(|error| {
+        context.warn(error.to_string());
+        Vec::new()
+    });
     Ok((fold(&events), chain.end().map(|end| end.claim)))
 }
 
@@ -570,21 +567,11 @@ pub(super) fn state_there(
 pub(crate) fn team_report(context: &Context, since: Timestamp) -> Result<TeamReport> {
     let server = Server::named(context)?;
     let (found, _) = refresh(&server)?;
-    if let Some(id) = context
-        .naming()
-        .run_id
-        .as_ref()
-        .filter(|_| found.is_empty())
-    {
+    let named = context.naming().run_id.as_ref();
+    if let Some(id) = named.filter(|_| found.is_empty()) {
         let message = format!("no run '{id}' on {}", server.name());
-        return Err(
-            Error::new(ErrorKind::RunNotFound, message).hint(Hint::recover([
-                "runs",
-                "--all",
-                "--remote",
-                server.name(),
-            ])),
-        );
+        let list = Hint::recover(["runs", "--all", "--remote", server.name()]);
+        return Err(Error::new(ErrorKind::RunNotFound, message).hint(list));
     }
     let now = context.clock.now();
     let mut runs = Vec::new();
@@ -625,4 +612,60 @@ pub(crate) fn runs(context: &Context, wanted: Wanted) -> Result<Vec<Run>> {
     runs.sort_by_key(|run| std::cmp::Reverse(run.created_at));
     runs.truncate(wanted.limit.unwrap_or(usize::MAX));
     Ok(runs)
+}
+
+/// A run on a remote, as whoever may go on with it sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Queued {
+    pub run: Run,
+    /// The machine that has it, or had it last.
+    pub host: String,
+    /// After what time it is free at the latest, if its holder shows no sign of life; `None`: this work tree may have it now.
+    pub free_in: Option<Duration>,
+    /// How long it may show no sign of life.
+    pub lease: Duration,
+    tip: ObjectId,
+}
+
+/// The runs there whose ids begin so. What was read before, and is the same there, is not read again.
+///
+/// # Errors
+/// The server is away (9).
+pub(crate) fn queued(
+    context: &Context,
+    begin: &str,
+    mut known: BTreeMap<RunKey, Queued>,
+) -> Result<BTreeMap<RunKey, Queued>> {
+    let server = Server::named(context)?;
+    let place = Remote::runs_of(Some(&RunId::from(begin)));
+    let found = server.below(&place).map_err(Miss::error)?;
+    let (found, _) = refresh_found(&server, &found, None)?;
+    let mut all = BTreeMap::new();
+    for (key, tip) in found {
+        let there = RunThere::on(&server, &key);
+        let (record, standing) = (there.record()?, there.standing(&tip)?);
+        let (hold, free_in) = there.hold(&record, &standing);
+        let is_held = match hold {
+            Hold::Held => true,
+            // In another work tree of this clone.
+            Hold::Ours => is_driven(context, &key),
+            Hold::Free => false,
+        };
+        let read = known.remove(&key).filter(|known| known.tip == tip);
+        let run = match read {
+            Some(known) => Some(known.run),
+            None => state_there(&server, &key, &tip)?.0.run(&key).cloned(),
+        };
+        if let Some(run) = run {
+            let queued = Queued {
+                run,
+                lease: there.lease(&standing),
+                host: standing.claim.host,
+                free_in: is_held.then_some(free_in),
+                tip,
+            };
+            all.insert(key, queued);
+        }
+    }
+    Ok(all)
 }

@@ -10,8 +10,8 @@
 //! - `claim` takes and gives back the right to speak for a run, `take_over` goes on with one here, `session` holds it while it is
 //!   driven.
 //! - `guard` keeps local writers away from a run that another machine holds and sends what they did, also the attempts of a loop that
-//!   runs its own commands; `fetched` shows a run that only lies elsewhere; `list`, `prune` and `check` are for people, `queue` is
-//!   for workers that share runs out.
+//!   runs its own commands; `fetched` shows a run that only lies elsewhere; `list` and `prune` are for people, and for workers
+//!   that share runs out.
 
 mod claim;
 mod fetched;
@@ -20,7 +20,6 @@ mod incoming;
 mod list;
 mod prune;
 mod push;
-mod queue;
 mod record;
 mod server;
 mod session;
@@ -34,11 +33,10 @@ pub(crate) use guard::{
     send_own_end, send_recorded,
 };
 pub(crate) use list::{
-    RemoteReport, RunRemote, claim_run, fetch, push, release_run, run_remotes, runs, status,
-    team_report,
+    Queued, RemoteReport, RunRemote, claim_run, fetch, push, queued, release_run, run_remotes,
+    runs, status, team_report,
 };
 pub(crate) use prune::{prune, remove_sent, sent, sent_to};
-pub(crate) use queue::{Queued, queued};
 pub(crate) use server::Server;
 pub(crate) use server::{Checked, check};
 pub(crate) use session::{Session, release, require_consent_to_drive};

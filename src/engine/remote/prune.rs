@@ -6,7 +6,7 @@ use super::list::{RemoteReport, folded, refresh, report};
 use super::record::{RunThere, forget, load, remotes_of};
 use super::server::{Miss, Server};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
-use crate::git::remote::{Answer, Remote};
+use crate::git::remote::Remote;
 use crate::model::{Claim, Hint, ObjectId, Run, RunKey, RunStatus, Timestamp};
 use crate::policy::settings::RetentionSettings;
 
@@ -165,19 +165,19 @@ fn remove(there: RunThere<'_>, tip: &ObjectId) -> Result<()> {
         .map_err(Miss::error)?;
     let own = (Remote::run_ref(there.key), tip.clone());
     for (name, id) in [own].into_iter().chain(aside) {
-        match there.push(&name, Some(&id), None)? {
-            Answer::Done(()) => {}
-            Answer::Moved => {
-                let message = format!(
-                    "run {} on {} has changed meanwhile: nothing more of it was removed",
-                    there.key,
-                    there.name()
-                );
-                return Err(Error::new(ErrorKind::Claimed, message)
-                    .hint(Hint::recover(["remote", "status"]).run(there.key)));
-            }
-            other => return Err(there.away(other).error()),
-        }
+        there
+            .push(&name, Some(&id), None)
+            .map_err(|missed| match missed {
+                Miss::Moved => {
+                    let message = format!(
+                        "run {} on {} has changed meanwhile: nothing more of it was removed",
+                        there.key,
+                        there.name()
+                    );
+                    Error::new(ErrorKind::Claimed, message).hint(there.hint("status"))
+                }
+                missed => missed.error(),
+            })?;
     }
     there.repo()?.remove_tracking(&there.tracking())?;
     forget(there.context, there.key, there.name())

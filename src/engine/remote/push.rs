@@ -15,7 +15,7 @@ use crate::engine::record::checkpoint::lock;
 use crate::engine::record::remote_consent::plain_blobs_of;
 use crate::engine::record::run_settings::settings_of;
 use crate::engine::record::stored::message;
-use crate::git::remote::{Answer, Filter, NewState, Remote};
+use crate::git::remote::{Filter, NewState, Remote};
 use crate::model::remote::{Meta, REMOTE_SCHEMA};
 use crate::model::{Checkpoint, Claim, ObjectId, Payload, State};
 use crate::policy::remote::{Names, Places, Segment, Standing, base};
@@ -72,7 +72,7 @@ fn attempt(locked: &mut Locked<'_>, releases: bool) -> Reach<usize> {
         let prepared = prepare(locked, Some(&before), &claim, false, None)?;
         match push(locked, &prepared, Some(&tip)) {
             // What was refused or cut off is read next.
-            Err(Miss::Moved) => {}
+            Err(Miss::Moved | Miss::Cut(_)) => {}
             pushed => {
                 pushed?;
                 if releases {
@@ -86,8 +86,7 @@ fn attempt(locked: &mut Locked<'_>, releases: bool) -> Reach<usize> {
     Err(there.away_for("it takes no push to its end", None))
 }
 
-/// Pushes one state, noted before so that it is known again. [`Miss::Moved`]: the server has something else, or cut the answer
-/// off.
+/// Pushes one state, noted before so that it is known again.
 pub(super) fn push(
     locked: &mut Locked<'_>,
     prepared: &Prepared,
@@ -103,11 +102,8 @@ pub(super) fn push(
     there.repo()?.set_tracking(&place, &pending.commit)?;
     locked.record.pending.push(pending.clone());
     locked.save()?;
-    match there.push(&Remote::run_ref(there.key), old, Some(&pending.commit))? {
-        Answer::Done(()) => Ok(confirm(locked, &pending)?),
-        Answer::Moved | Answer::Cut(_) => Err(Miss::Moved),
-        other => Err(there.away(other)),
-    }
+    there.push(&Remote::run_ref(there.key), old, Some(&pending.commit))?;
+    Ok(confirm(locked, &pending)?)
 }
 
 /// A state that was pushed is there.
@@ -152,17 +148,14 @@ pub(super) fn settle(locked: &mut Locked<'_>) -> Reach<()> {
         _ => {
             there.require_same_place(&locked.record)?;
             // The server was set back. Who holds the run has all of it.
-            return match there.push(&Remote::run_ref(there.key), found.as_ref(), Some(&tip))? {
-                Answer::Done(()) => {
-                    there.context.note(format!(
-                        "the remote {} had an older state of run {}: it has the whole one again",
-                        there.name(),
-                        there.key
-                    ));
-                    Ok(())
-                }
-                other => Err(there.away(other)),
-            };
+            let pushed = there.push(&Remote::run_ref(there.key), found.as_ref(), Some(&tip));
+            pushed.map_err(|missed| missed.waits(&there))?;
+            there.context.note(format!(
+                "the remote {} had an older state of run {}: it has the whole one again",
+                there.name(),
+                there.key
+            ));
+            return Ok(());
         }
     };
     let found = whose(there, &newer, &tip);
@@ -220,13 +213,13 @@ pub(super) fn leave_aside(locked: &Locked<'_>) -> Reach<Option<String>> {
     // What was left there before under the same claim stays.
     let beside = format!("{name}-{}", commit.0.get(..12).unwrap_or(&commit.0));
     for name in [name, beside] {
-        match there.push(&name, None, Some(&commit))? {
-            Answer::Done(()) => return Ok(Some(name)),
-            Answer::Moved => {}
-            other => return Err(there.away(other)),
+        match there.push(&name, None, Some(&commit)) {
+            Ok(()) => return Ok(Some(name)),
+            Err(Miss::Moved) => {}
+            Err(missed) => return Err(missed),
         }
     }
-    Err(there.away(Answer::<()>::Moved))
+    Err(Miss::Moved)
 }
 
 /// Who holds a run by what was seen last of it.

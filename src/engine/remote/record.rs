@@ -17,7 +17,7 @@ use crate::git::remote::Remote;
 use crate::git::repo::CheckpointRef;
 use crate::model::remote::{Link, RemoteState};
 use crate::model::{Claim, Hint, ObjectId, RunKey};
-use crate::policy::remote::{Flaw, RawState, Standing, decode, follow};
+use crate::policy::remote::{Flaw, Hold, RawState, Standing, decode, follow, hold};
 
 /// How long another process that talks to the server about the same run is waited for.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -275,6 +275,26 @@ impl<'a> RunThere<'a> {
         chain_standing(self.repo()?, self.key, self.name(), commit)
     }
 
+    /// How long whoever made that state of it may show no sign of life.
+    pub(super) fn lease(self, end: &Standing) -> Duration {
+        let own = self.context.settings().remote.lease;
+        own.max(Duration::from_millis(end.meta.lease_ms))
+    }
+
+    /// Who has it by the state that is there, and after what time it is free at the latest.
+    pub(super) fn hold(self, record: &Record, end: &Standing) -> (Hold, Duration) {
+        let tip = &end.commit;
+        // Two copies of one clone have the same nonce: only what this one pushed is its own.
+        let is_pushed = || record.pending.iter().any(|one| one.commit == *tip);
+        let is_own = record.tip.as_ref() == Some(tip) || is_pushed();
+        let ours = record.nonce.as_deref().filter(|_| is_own);
+        let seen = record.seen.as_ref().filter(|seen| seen.commit == *tip);
+        let unchanged = seen.and_then(|seen| seen.since.age()).unwrap_or_default();
+        let lease = self.lease(end);
+        let hold = hold(&end.claim, ours, unchanged, lease);
+        (hold, lease.saturating_sub(unchanged))
+    }
+
     /// Its states up to `tip` that come after `known`; from then on it counts as what was seen last there.
     ///
     /// # Errors
@@ -364,8 +384,8 @@ impl<'a> RunThere<'a> {
                     return Ok(());
                 }
                 let message = format!(
-                    "what {remote} has of run {key} does not go on from what was seen there before: it was set back, and the run \
-                     went on elsewhere or was changed by force; --steal takes it as it is there, without what was done in between"
+                    "{remote} has a rewritten state of run {key}, and the run continued elsewhere; --steal takes the remote's state \
+                     and drops what was between"
                 );
                 let hint = Hint::recover(["remote", "claim", "--steal", "--remote", remote]);
                 Err(Error::new(ErrorKind::Corrupt, message).hint(hint.run(key)))
@@ -390,7 +410,10 @@ impl<'a> RunThere<'a> {
             return Ok(());
         };
         let (repo, commit) = (self.repo()?, &state.commit);
-        if self.within(SIGNATURE, |limits| repo.is_signed(commit, signers, limits))? {
+        let signed = self.call(SIGNATURE, |limits| {
+            Ok(repo.is_signed(commit, signers, limits)?)
+        });
+        if signed.map_err(Miss::error)? {
             return Ok(());
         }
         let message = format!(
@@ -409,8 +432,8 @@ impl<'a> RunThere<'a> {
             return Ok(());
         };
         let message = format!(
-            "run {} lies at {url}, and {} is {} now, which does not have it: nothing was sent. A remote of another name keeps \
-             runs of its own",
+            "run {} was pushed to {url}, but remote {} now points to {}, which does not have it; nothing was sent. Use another \
+             remote name for a second location",
             self.key,
             self.name(),
             self.remote.url
@@ -431,8 +454,7 @@ impl<'a> RunThere<'a> {
     /// Another machine holds it (11).
     pub(super) fn held(self, claim: Claim, free_in: Duration) -> Miss {
         let message = format!(
-            "run {} is held by {} on {} (claim {}): it is free when that is done, or has shown no sign of life for a whole lease; \
-             --steal takes it at once",
+            "run {} is claimed by {} on {} (claim {}) until it finishes or its lease expires; --steal takes the claim now",
             self.key,
             claim.host,
             self.name(),

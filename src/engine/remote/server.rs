@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::remote_consent::{refuse_fork, require_consent, require_given};
-use crate::git::remote::{Answer, Examined, Finding, Limits, NewState, Remote, Update};
+use crate::git::remote::{Answer, Examined, Finding, Limits, Missed, NewState, Remote};
 use crate::git::{Error as GitError, Repo};
 use crate::model::{Claim, Hint, ObjectId, RunId};
 use crate::os::since_boot;
@@ -59,8 +59,10 @@ pub(crate) enum Miss {
     Away(Away),
     /// Another machine holds the run.
     Held(Box<Held>),
-    /// The run changed meanwhile, or an answer was lost: the next try shows what is there.
+    /// The run changed meanwhile: the next try shows what is there.
     Moved,
+    /// The answer to a push was lost: the next try shows what is there.
+    Cut(Away),
     /// It failed.
     Failed(Error),
 }
@@ -108,10 +110,19 @@ where
 }
 
 impl Miss {
+    /// The same, as something that has to be waited for.
+    pub(super) fn waits(self, server: &Server<'_>) -> Self {
+        match self {
+            Self::Moved => server.away_for(CHANGES, None),
+            Self::Cut(away) => Self::Away(away),
+            other => other,
+        }
+    }
+
     /// As the end of a command that does not wait.
     pub(crate) fn error(self) -> Error {
         match self {
-            Self::Away(away) => away.error(),
+            Self::Away(away) | Self::Cut(away) => away.error(),
             Self::Held(held) => held.error,
             Self::Moved => Error::new(ErrorKind::GaveUpWaiting, CHANGES),
             Self::Failed(error) => error,
@@ -200,75 +211,48 @@ impl<'a> Server<'a> {
         self.context.repo()
     }
 
-    /// Makes a call. What the server refuses is an error in its own words (1).
-    fn answer<T>(
+    /// Makes a call. What the server refuses is an error in its own words (1); one that was stopped is the end of the command.
+    pub(super) fn call<T>(
         &self,
         limit: Duration,
-        call: impl FnOnce(&Limits<'_>) -> Result<Answer<T>, GitError>,
-    ) -> Result<Answer<T>> {
+        call: impl FnOnce(&Limits<'_>) -> Answer<T>,
+    ) -> Reach<T> {
         let limit = match self.stop {
             Stop::LastWord { until, .. } => limit.min(until.saturating_sub(since_boot())),
             _ => limit,
         };
         if limit.is_zero() {
-            let said = "it took too long".to_owned();
-            return Ok(Answer::Away { said, after: None });
+            return Err(self.away_for("it took too long", None));
         }
-        match self.within(limit, call)? {
-            Answer::Refused(said) => {
-                let message = format!("the remote {} refuses: {said}", self.name());
-                Err(Error::new(ErrorKind::Failed, message))
-            }
-            answer => Ok(answer),
-        }
-    }
-
-    /// Makes a call of which nothing else is an answer.
-    fn call<T>(
-        &self,
-        limit: Duration,
-        call: impl FnOnce(&Limits<'_>) -> Result<Answer<T>, GitError>,
-    ) -> Reach<T> {
-        match self.answer(limit, call)? {
-            Answer::Done(done) => Ok(done),
-            other => Err(self.away(other)),
-        }
-    }
-
-    /// Runs git for as long as that may take; one that was stopped is the end of the command.
-    pub(super) fn within<T>(
-        &self,
-        limit: Duration,
-        call: impl FnOnce(&Limits<'_>) -> Result<T, GitError>,
-    ) -> Result<T> {
         let stopped = || self.is_stopped();
-        match call(&Limits::new(limit, &stopped)) {
-            Err(GitError::Stopped) => {
+        call(&Limits::new(limit, &stopped)).map_err(|missed| match missed {
+            Missed::Moved => Miss::Moved,
+            Missed::Away { said, after } => self.away_for(said, after),
+            Missed::Cut(said) => Miss::Cut(self.unreached(said, None)),
+            Missed::Refused(said) => {
+                let message = format!("the remote {} refuses: {said}", self.name());
+                Miss::Failed(Error::new(ErrorKind::Failed, message))
+            }
+            Missed::Failed(GitError::Stopped) => {
                 let pending = self.context.interrupts.pending();
                 let code = pending.map_or(130, Signal::exit_code);
-                Err(Error::new(ErrorKind::Interrupted(code), "stopped"))
+                Miss::Failed(Error::new(ErrorKind::Interrupted(code), "stopped"))
             }
-            answer => Ok(answer?),
-        }
-    }
-
-    /// Why a call has to be made again.
-    pub(super) fn away<T>(&self, answer: Answer<T>) -> Miss {
-        let changed = "what it has changed meanwhile".to_owned();
-        match answer {
-            Answer::Away { said, after } => self.away_for(said, after),
-            Answer::Cut(said) | Answer::Refused(said) => self.away_for(said, None),
-            Answer::Moved | Answer::Done(_) => self.away_for(changed, None),
-        }
+            Missed::Failed(error) => error.into(),
+        })
     }
 
     /// It is away, and this is why.
     pub(super) fn away_for(&self, said: impl Into<String>, after: Option<Duration>) -> Miss {
-        Miss::Away(Away {
+        Miss::Away(self.unreached(said, after))
+    }
+
+    fn unreached(&self, said: impl Into<String>, after: Option<Duration>) -> Away {
+        Away {
             remote: self.name().to_owned(),
             said: said.into(),
             after,
-        })
+        }
     }
 
     /// The server's references of that name, or that begin with what is before a `*`.
@@ -293,46 +277,34 @@ impl<'a> Server<'a> {
         Ok(move |id: &RunId| there.iter().any(|(name, _)| Remote::is_of_run(name, id)))
     }
 
-    /// Fetches references of runs, each to one of its own here that nothing is believed of before it is verified. `false`: one of
-    /// them went away meanwhile.
-    fn fetch(&self, names: &[String]) -> Reach<bool> {
-        let repo = self.repo()?;
-        let pair = |name: &String| Some((name.clone(), Remote::incoming_of(self.name(), name)?));
-        let refs: Vec<(String, String)> = names.iter().filter_map(pair).collect();
-        if refs.is_empty() {
-            return Ok(true);
-        }
-        let answer = self
-            .answer(TRANSFER, |limits| self.remote.fetch(repo, &refs, limits))
-            .map_err(|mut error| {
-                if error.kind == ErrorKind::Corrupt {
-                    error.message = format!(
-                        "{} has what git does not take in {}: {error}",
-                        self.name(),
-                        names.join(", ")
-                    );
-                    return error.hint(self.hint("status"));
-                }
-                error
-            })?;
-        match answer {
-            Answer::Done(()) => Ok(true),
-            Answer::Moved => Ok(false),
-            other => Err(self.away(other)),
-        }
-    }
-
-    /// Has what references of runs name there here, to be verified; what is here already is not fetched again.
+    /// Has what references of runs name there here, each as a reference of its own that nothing is believed of before it is
+    /// verified; what is here already is not fetched again. `false`: one of them went away meanwhile.
     pub(crate) fn obtain(&self, found: &[(String, ObjectId)]) -> Reach<bool> {
         let is_new = |(name, commit): &&(String, ObjectId)| {
             self.obtained(name, commit).as_ref() != Some(commit)
         };
-        let new: Vec<String> = found
-            .iter()
-            .filter(is_new)
-            .map(|(name, _)| name.clone())
-            .collect();
-        self.fetch(&new)
+        let pair = |(name, _): &(String, ObjectId)| {
+            Some((name.clone(), Remote::incoming_of(self.name(), name)?))
+        };
+        let refs: Vec<_> = found.iter().filter(is_new).filter_map(pair).collect();
+        if refs.is_empty() {
+            return Ok(true);
+        }
+        let repo = self.repo()?;
+        match self.call(TRANSFER, |limits| self.remote.fetch(repo, &refs, limits)) {
+            Ok(()) => Ok(true),
+            Err(Miss::Moved) => Ok(false),
+            Err(Miss::Failed(mut error)) if error.kind == ErrorKind::Corrupt => {
+                let names: Vec<&str> = refs.iter().map(|(name, _)| name.as_str()).collect();
+                error.message = format!(
+                    "{} has what git does not take in {}: {error}",
+                    self.name(),
+                    names.join(", ")
+                );
+                Err(error.hint(self.hint("status")).into())
+            }
+            Err(missed) => Err(missed),
+        }
     }
 
     /// What is here of a run's reference that named `commit` there: that, or what it had become when it was fetched.
@@ -347,15 +319,16 @@ impl<'a> Server<'a> {
     pub(crate) fn fetch_commit(&self, commit: &ObjectId) -> Reach<bool> {
         let place = format!("refs/recover-tracking/base/{commit}");
         let (repo, refs) = (self.repo()?, [(commit.0.clone(), place)]);
-        match self.answer(TRANSFER, |limits| self.remote.fetch(repo, &refs, limits)) {
-            Ok(Answer::Done(())) => Ok(true),
-            Ok(Answer::Moved) => Ok(false),
-            Ok(other) => Err(self.away(other)),
-            Err(error) if matches!(error.kind, ErrorKind::Failed | ErrorKind::Corrupt) => {
+        match self.call(TRANSFER, |limits| self.remote.fetch(repo, &refs, limits)) {
+            Ok(()) => Ok(true),
+            Err(Miss::Moved) => Ok(false),
+            Err(Miss::Failed(error))
+                if matches!(error.kind, ErrorKind::Failed | ErrorKind::Corrupt) =>
+            {
                 tracing::debug!(%error, "the commit cannot be had");
                 Ok(false)
             }
-            Err(error) => Err(error.into()),
+            Err(missed) => Err(missed),
         }
     }
 
@@ -375,9 +348,7 @@ impl<'a> Server<'a> {
     /// Writes a state, signed where the user signs.
     pub(crate) fn write_state(&self, state: &NewState<'_>) -> Reach<ObjectId> {
         let repo = self.repo()?;
-        self.call(SIGNATURE, |limits| {
-            repo.write_run_state(state, limits).map(Answer::Done)
-        })
+        self.call(SIGNATURE, |limits| Ok(repo.write_run_state(state, limits)?))
     }
 
     /// Pushes one update. Whoever comes here, and on what way: nothing is sent without consent.
@@ -386,17 +357,14 @@ impl<'a> Server<'a> {
         name: &str,
         old: Option<&ObjectId>,
         new: Option<&ObjectId>,
-    ) -> Result<Answer<()>> {
+    ) -> Reach<()> {
         if new.is_some() {
             require_given(self.context, &self.remote)?;
         }
-        let update = Update {
-            name: name.to_owned(),
-            old: old.cloned(),
-            new: new.cloned(),
-        };
         let repo = self.repo()?;
-        self.answer(TRANSFER, |limits| self.remote.push(repo, &update, limits))
+        self.call(TRANSFER, |limits| {
+            self.remote.push(repo, name, old, new, limits)
+        })
     }
 
     /// The command `recover remote WORD` about it.
@@ -512,27 +480,16 @@ pub(super) fn require_guarantees(server: &Server<'_>) -> Reach<()> {
 }
 
 fn examine(server: &Server<'_>, size: u64) -> Reach<Examined> {
-    let (context, remote) = (server.context, &server.remote);
+    let repo = server.repo()?;
     let nonce = new_id().map_err(|error| Error::io("no random number can be had", error))?;
     let nonce: String = nonce
         .chars()
         .filter(char::is_ascii_hexdigit)
         .take(12)
         .collect();
-    let stopped = || context.interrupts.pending().is_some();
-    let limits = Limits::new(PATIENCE, &stopped);
-    let failed = |message: String| Err(Error::new(ErrorKind::Failed, message).into());
-    match remote.examine(context.repo()?, &nonce, size, &limits)? {
-        Answer::Done(found) => Ok(found),
-        Answer::Refused(said) => failed(format!(
-            "remote '{}' ({}) refuses: {said}",
-            remote.name, remote.url
-        )),
-        Answer::Moved => {
-            failed("the server has another value than the one that was pushed".to_owned())
-        }
-        away => Err(server.away(away)),
-    }
+    server.call(PATIENCE, |limits| {
+        server.remote.examine(repo, &nonce, size, limits)
+    })
 }
 
 fn remember(server: &Server<'_>) -> Result<()> {

@@ -32,25 +32,26 @@ const HURRIED_WORD: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
     context: &'a Context,
-    key: &'a RunKey,
-    remote: String,
     mode: RemoteMode,
-    lease: Duration,
     /// The number of the claim.
     fencing: u64,
-    /// Ends the agent when the claim is too old, or when this process is gone.
-    watchdog: Arc<Watchdog>,
-    shared: Arc<Shared>,
+    keeper: Arc<Keeper>,
     thread: Option<JoinHandle<()>>,
 }
 
+/// What the thread has that gives signs of life.
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
+struct Keeper {
+    key: RunKey,
+    remote: String,
+    lease: Duration,
+    /// Ends the agent when the claim is too old, or when this process is gone.
+    watchdog: Watchdog,
     interrupts: Interrupts,
     /// The session is over: a call that is under way ends too.
     is_over: Arc<AtomicBool>,
+    state: Mutex<State>,
+    changed: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -61,17 +62,6 @@ struct State {
     lost: Option<Claim>,
     /// The agent was stopped because no sign of life was confirmed for too long.
     overdue: bool,
-}
-
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Stops what runs.
-    fn stop(&self) {
-        self.interrupts.request(Signal::Term);
-    }
 }
 
 /// The remote that a run lies on or is to lie on: the one that is named, else the one that it was on.
@@ -97,7 +87,7 @@ impl<'a> Session<'a> {
     /// waited for.
     pub(crate) fn begin(
         context: &'a Context,
-        key: &'a RunKey,
+        key: &RunKey,
         wait: Option<WaitLimit>,
     ) -> Result<Option<Self>> {
         let Some(remote) = remote_for(context, key) else {
@@ -130,38 +120,30 @@ impl<'a> Session<'a> {
         }
         if settings.mode == RemoteMode::Lazy {
             context.note(format!(
-                "[remote] mode = \"lazy\": what happens goes to {remote} at each attempt's end; who takes the run up before that may \
-                 make an attempt more than its budget"
+                "[remote] mode = \"lazy\": events are pushed to {remote} after each attempt; a machine that resumes the run before \
+                 that may exceed the budget by one attempt"
             ));
         }
         let watchdog = Watchdog::start(context.settings().runner.grace)
             .map_err(|error| Error::io("cannot start the watchdog of the claim", error))?;
-        let watchdog = Arc::new(watchdog);
-        let shared = Arc::new(Shared {
-            state: Mutex::default(),
-            changed: Condvar::new(),
+        let keeper = Arc::new(Keeper {
+            key: key.clone(),
+            remote: remote.clone(),
+            lease: settings.lease,
+            watchdog,
             interrupts: context.interrupts.clone(),
             is_over: Arc::default(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
         });
         let mut session = Self {
             context,
-            key,
-            remote,
             mode: settings.mode,
-            lease: settings.lease,
             fencing: claimed.claim.fencing,
-            watchdog: Arc::clone(&watchdog),
-            shared,
+            keeper: Arc::clone(&keeper),
             thread: None,
         };
         let own = context.for_run(key)?;
-        let keeper = Keeper {
-            key: key.clone(),
-            remote: session.remote.clone(),
-            lease: session.lease,
-            shared: Arc::clone(&session.shared),
-            watchdog,
-        };
         let spawned = std::thread::Builder::new()
             .name("claim".to_owned())
             .spawn(move || keeper.keep(&own));
@@ -176,30 +158,28 @@ impl<'a> Session<'a> {
     /// The run was lost (11); a request to stop came while the server was away; it may not be waited for (6).
     pub(crate) fn before_attempt(&self, waits: bool) -> Result<()> {
         self.check()?;
-        let age = self.alive()?.and_then(|alive| alive.age());
-        let is_fresh = age.is_some_and(|age| age < renewal_after(self.lease, 0.0));
+        let keeper = &self.keeper;
+        let age = keeper.alive(self.context)?.and_then(|alive| alive.age());
+        let is_fresh = age.is_some_and(|age| age < renewal_after(keeper.lease, 0.0));
         if self.mode == RemoteMode::Strict || !is_fresh {
             self.reach(waits)?;
         }
         // The keeper looks at the clock only now and then: a command that starts before it does must not be ended for the sign
         // of life that was missing before.
-        if let Some(alive) = self.alive()? {
-            allow(&self.watchdog, &alive, self.lease)
-                .and_then(|()| self.watchdog.begin())
+        if let Some(alive) = keeper.alive(self.context)? {
+            keeper
+                .allow(&alive)
+                .and_then(|()| keeper.watchdog.begin())
                 .map_err(watchdog_gone)?;
         }
-        let mut state = self.shared.state();
+        let mut state = keeper.state();
         (state.overdue, state.at_work) = (false, true);
         Ok(())
     }
 
-    fn alive(&self) -> Result<Option<Moment>> {
-        alive(self.context, self.key, &self.remote)
-    }
-
     /// Has the attempt's command ended when the claim is too old, or this process is gone.
     pub(crate) fn guard(&self, child: &ProcessId) -> Result<()> {
-        self.watchdog.guard(child).map_err(watchdog_gone)
+        self.keeper.watchdog.guard(child).map_err(watchdog_gone)
     }
 
     /// For systems that can refuse whoever had the run before: the number of the claim, which rises with each claim of a run.
@@ -210,17 +190,19 @@ impl<'a> Session<'a> {
     /// The attempt's command and its checks are over; why they were stopped, where the claim was lost or too old. Then nothing is charged for it.
     pub(crate) fn ends_attempt(&self) -> Option<String> {
         // Without it there is nobody that could end anything.
-        let _ = self.watchdog.release();
-        let age = self.alive().ok().flatten().and_then(|alive| alive.age());
-        let is_too_old = age.is_some_and(|age| age >= stop_after(self.lease));
-        let mut state = self.shared.state();
+        let keeper = &self.keeper;
+        let _ = keeper.watchdog.release();
+        let alive = keeper.alive(self.context).ok().flatten();
+        let age = alive.and_then(|alive| alive.age());
+        let is_too_old = age.is_some_and(|age| age >= stop_after(keeper.lease));
+        let mut state = keeper.state();
         state.at_work = false;
         let is_overdue = state.overdue || is_too_old;
         let why = match &state.lost {
             Some(claim) => Some(format!("stopped: {} took the run over", claim.host)),
             None if is_overdue => Some(format!(
                 "stopped: no sign of life reached {} in time",
-                self.remote
+                keeper.remote
             )),
             None => None,
         };
@@ -241,13 +223,13 @@ impl<'a> Session<'a> {
             // It goes with the last word, for which there is not much time.
             return Ok(());
         }
-        let server = Server::of(self.context, &self.remote)?;
-        let synced = sync(&mut RunThere::on(&server, self.key).lock()?, false);
+        let server = Server::of(self.context, &self.keeper.remote)?;
+        let synced = sync(&mut RunThere::on(&server, &self.keeper.key).lock()?, false);
         match synced {
             Ok(_) => Ok(()),
             Err(Miss::Failed(error)) if matches!(error.kind, ErrorKind::Interrupted(_)) => Ok(()),
             Err(Miss::Away(away)) => {
-                let later = format!("{}; what is new is sent later", away.error());
+                let later = format!("{}; new events will be sent later", away.error());
                 self.context.note(later);
                 Ok(())
             }
@@ -258,22 +240,23 @@ impl<'a> Session<'a> {
 
     /// Sends what is new, however long the server is away.
     pub(crate) fn reach(&self, waits: bool) -> Result<()> {
-        let server = Server::of(self.context, &self.remote)?;
+        let (key, remote) = (&self.keeper.key, &self.keeper.remote);
+        let server = Server::of(self.context, remote)?;
         let mut tried = 0;
         loop {
             self.check()?;
-            let synced = sync(&mut RunThere::on(&server, self.key).lock()?, false);
+            let synced = sync(&mut RunThere::on(&server, key).lock()?, false);
             match synced {
                 Ok(_) => return Ok(()),
                 Err(Miss::Held(held)) => return self.lose(&held.claim),
                 Err(Miss::Away(away)) if !waits => {
-                    let again = Hint::recover(["resume"]).run(self.key);
+                    let again = Hint::recover(["resume"]).run(key);
                     return Err(Error::new(ErrorKind::Wait, away.error().message).hint(again));
                 }
                 Err(Miss::Away(away)) => {
                     self.context.note(format!(
-                        "waiting for the remote {}: {}; no attempt is charged for it",
-                        self.remote, away.said
+                        "waiting for the remote {remote}: {}; no attempt is charged for it",
+                        away.said
                     ));
                     server.pause(&away, tried, Duration::MAX)?;
                     tried += 1;
@@ -285,18 +268,18 @@ impl<'a> Session<'a> {
 
     /// Ends here when another machine has the run.
     pub(crate) fn check(&self) -> Result<()> {
-        let lost = self.shared.state().lost.clone();
+        let lost = self.keeper.state().lost.clone();
         lost.map_or(Ok(()), |claim| self.lose(&claim))
     }
 
     /// What this clone did that nobody else has seen is kept aside on the server, and the run ends here.
     fn lose(&self, claim: &Claim) -> Result<()> {
-        let (context, key) = (self.context, self.key);
-        self.shared.state().lost = Some(claim.clone());
+        let (context, Keeper { key, remote, .. }) = (self.context, &*self.keeper);
+        self.keeper.state().lost = Some(claim.clone());
         context.interrupts.take_only(Signal::Term);
-        let reason = format!("{} holds it on {}", claim.host, self.remote);
+        let reason = format!("{} holds it on {remote}", claim.host);
         context.record_status(key, RunStatus::Paused, reason)?;
-        let server = Server::of(context, &self.remote)?;
+        let server = Server::of(context, remote)?;
         let mut locked = RunThere::on(&server, key).lock()?;
         let aside = leave_aside(&locked)
             .map_err(Miss::error)
@@ -311,8 +294,8 @@ impl<'a> Session<'a> {
             format!("; what this machine did last is there as {name}")
         });
         let message = format!(
-            "run {key} was taken over by {} on {} (claim {}): it stopped here{aside}",
-            claim.host, self.remote, claim.fencing
+            "run {key} was taken over by {} on {remote} (claim {}): it stopped here{aside}",
+            claim.host, claim.fencing
         );
         Err(Error::new(ErrorKind::Claimed, message).hint(server.hint("status").run(key)))
     }
@@ -320,9 +303,9 @@ impl<'a> Session<'a> {
 
 impl Drop for Session<'_> {
     fn drop(&mut self) {
-        self.shared.is_over.store(true, Ordering::Relaxed);
-        let state = self.shared.state();
-        self.shared.changed.notify_all();
+        self.keeper.is_over.store(true, Ordering::Relaxed);
+        let state = self.keeper.state();
+        self.keeper.changed.notify_all();
         drop(state);
         if let Some(thread) = self.thread.take() {
             // It ends with its next look.
@@ -372,15 +355,6 @@ pub(super) fn release_on(
     }
 }
 
-/// The thread that gives signs of life.
-struct Keeper {
-    key: RunKey,
-    remote: String,
-    lease: Duration,
-    shared: Arc<Shared>,
-    watchdog: Arc<Watchdog>,
-}
-
 impl Keeper {
     fn keep(&self, context: &Context) {
         let mut spread = fastrand::f64();
@@ -388,19 +362,19 @@ impl Keeper {
         let mut told = None;
         loop {
             {
-                let state = self.shared.state();
+                let state = self.state();
                 let goes_on = |_: &mut State| !self.is_over();
-                let waited = self.shared.changed.wait_timeout_while(state, TICK, goes_on);
+                let waited = self.changed.wait_timeout_while(state, TICK, goes_on);
                 let state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 if self.is_over() || state.lost.is_some() {
                     return;
                 }
             }
-            let Some(alive) = self.alive(context) else {
+            let Ok(Some(alive)) = self.alive(context) else {
                 continue;
             };
             if told.as_ref() != Some(&alive) {
-                if let Err(error) = allow(&self.watchdog, &alive, self.lease) {
+                if let Err(error) = self.allow(&alive) {
                     tracing::warn!(%error, "the watchdog of the claim is gone");
                 }
                 told = Some(alive.clone());
@@ -408,19 +382,17 @@ impl Keeper {
             // After another start of the machine this process would not be there.
             let age = alive.age().unwrap_or_default();
             if age >= stop_after(self.lease) {
-                let mut state = self.shared.state();
+                let mut state = self.state();
                 // An attempt that has begun meanwhile began with a sign of life.
-                let now = self
-                    .alive(context)
-                    .and_then(|alive| alive.age())
-                    .unwrap_or_default();
+                let now = self.alive(context).ok().flatten();
+                let now = now.and_then(|alive| alive.age()).unwrap_or_default();
                 if state.at_work && !state.overdue && now >= stop_after(self.lease) {
                     state.overdue = true;
                     tracing::warn!(
                         "no sign of life reached {} for too long: the attempt is stopped",
                         self.remote
                     );
-                    self.shared.stop();
+                    self.stop();
                 }
             }
             if age < renewal_after(self.lease, spread) || since_boot() < not_before {
@@ -429,9 +401,9 @@ impl Keeper {
             spread = fastrand::f64();
             match self.renew(context) {
                 Err(Miss::Held(held)) => {
-                    let mut state = self.shared.state();
+                    let mut state = self.state();
                     state.lost = Some(held.claim);
-                    self.shared.stop();
+                    self.stop();
                     return;
                 }
                 Ok(_) => {}
@@ -451,16 +423,32 @@ impl Keeper {
     }
 
     fn is_over(&self) -> bool {
-        self.shared.is_over.load(Ordering::Relaxed)
+        self.is_over.load(Ordering::Relaxed)
     }
 
-    fn alive(&self, context: &Context) -> Option<Moment> {
-        alive(context, &self.key, &self.remote).ok().flatten()
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stops what runs.
+    fn stop(&self) {
+        self.interrupts.request(Signal::Term);
+    }
+
+    /// When the last confirmed sign of life was sent.
+    fn alive(&self, context: &Context) -> Result<Option<Moment>> {
+        let record = record::load(context, &self.key, &self.remote)?;
+        Ok(record.and_then(|record| record.alive))
+    }
+
+    /// Has what works under the claim go on until the last confirmed sign of life is too old.
+    fn allow(&self, alive: &Moment) -> io::Result<()> {
+        let until = Duration::from_millis(alive.millis) + stop_after(self.lease);
+        self.watchdog.until(until)
     }
 
     fn renew(&self, context: &Context) -> Reach<usize> {
-        let server =
-            Server::of(context, &self.remote)?.stopped_by(Arc::clone(&self.shared.is_over));
+        let server = Server::of(context, &self.remote)?.stopped_by(Arc::clone(&self.is_over));
         let mut locked = RunThere::on(&server, &self.key).lock()?;
         sync(&mut locked, false)
     }
@@ -468,14 +456,4 @@ impl Keeper {
 
 fn watchdog_gone(error: io::Error) -> Error {
     Error::io("the watchdog of the run's claim is gone", error)
-}
-
-/// When the last confirmed sign of life was sent.
-fn alive(context: &Context, key: &RunKey, remote: &str) -> Result<Option<Moment>> {
-    Ok(record::load(context, key, remote)?.and_then(|record| record.alive))
-}
-
-/// Has what works under the claim go on until the last confirmed sign of life is too old.
-fn allow(watchdog: &Watchdog, alive: &Moment, lease: Duration) -> io::Result<()> {
-    watchdog.until(Duration::from_millis(alive.millis) + stop_after(lease))
 }

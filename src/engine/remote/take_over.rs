@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anyhow::Context as _;
-
 use super::claim::{TakeOver, Waiting, Wish, claim, to_be_claimed};
 use super::fetched::fetched_from;
 use super::incoming::{at_home, gives_way, planned};
@@ -15,6 +13,7 @@ use super::server::{Miss, Server};
 use super::session::{release, remote_for};
 use crate::engine::base::runs::{named, run_of};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::engine::isolated::set_up;
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::run_settings::shell_of;
 use crate::engine::record::select;
@@ -23,7 +22,7 @@ use crate::engine::restore::request::{Commits, Options, RestoreRequest};
 use crate::engine::rollback::on_request::restore;
 use crate::engine::trust::agreed::{not_agreed, note_agreed, print, require_agreed, trusted};
 use crate::git::remote::Remote;
-use crate::model::hint::join;
+use crate::model::remote::ChainedEvent;
 use crate::model::{
     Checkpoint, Hint, ObjectId, OperationKind, PathReason, Payload, RepoPath, RunId, RunKey,
     RunSpec, State,
@@ -31,7 +30,7 @@ use crate::model::{
 use crate::policy::remote::key_of;
 use crate::policy::restore::Edits;
 use crate::policy::settings::CommandLine;
-use crate::process::{Program, Show, Supervised};
+use crate::process::Show;
 
 /// Claims the run that is meant, where it lies on a remote, and has its events here and its files in place; nobody else in this
 /// clone drives it then. `None`: none that is meant lies on a remote.
@@ -296,32 +295,26 @@ pub(super) fn keys_of(
             }
         }
     }
-    keys.retain(|(key, _)| {
-        naming
-            .phase
-            .as_ref()
-            .is_none_or(|phase| key.phase == *phase)
-            && naming.lane.as_ref().is_none_or(|lane| key.lane == *lane)
-    });
+    keys.retain(|(key, _)| naming.fits(key));
     Ok(keys)
 }
 
 /// What a run executes, by the last word in its chain, with the places of this machine.
 fn spec_in(context: &Context, chain: &Chain) -> Result<Option<RunSpec>> {
-    for one in chain.states.iter().flat_map(|state| &state.events).rev() {
-        if !matches!(
+    let has_spec = |one: &&ChainedEvent| {
+        matches!(
             one.event.payload,
             Payload::RunCreated { .. } | Payload::RunSpecChanged { .. }
-        ) {
-            continue;
-        }
-        if let Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec, .. } =
-            at_home(&places(context), &one.event)?.payload
-        {
-            return Ok(Some(*spec));
-        }
-    }
-    Ok(None)
+        )
+    };
+    let mut events = chain.states.iter().flat_map(|state| &state.events);
+    let Some(last) = events.rfind(has_spec) else {
+        return Ok(None);
+    };
+    Ok(match at_home(&places(context), &last.event)?.payload {
+        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec, .. } => Some(*spec),
+        _ => None,
+    })
 }
 
 /// Whoever may push to that repository may have written what would be run here: it is shown once.
@@ -422,7 +415,7 @@ fn settle_here(there: RunThere<'_>, is_known: bool) -> Result<()> {
             latest.id
         ));
     }
-    set_up(context, key)
+    run_setup(context, key)
 }
 
 /// The commit that a run began on has to be here; the server may have it.
@@ -444,37 +437,22 @@ fn fetch_base(server: &Server<'_>, base: Option<&ObjectId>) -> Result<()> {
 }
 
 /// Runs `[remote] setup`, the user's own, once: what no checkpoint holds (dependencies, say) is made anew.
-fn set_up(context: &Context, key: &RunKey) -> Result<()> {
+fn run_setup(context: &Context, key: &RunKey) -> Result<()> {
     let Some(setup) = &context.settings().remote.setup else {
         return Ok(());
     };
     let run = run_of(&context.load()?.state, key)?;
-    let (argv, line) = match setup {
-        CommandLine::Shell(line) => (
-            vec![shell_of(context, &run.spec), "-c".to_owned(), line.clone()],
-            line.clone(),
-        ),
-        CommandLine::Argv(argv) => (argv.clone(), join(argv)),
+    let argv = match setup {
+        CommandLine::Shell(line) => {
+            vec![shell_of(context, &run.spec), "-c".to_owned(), line.clone()]
+        }
+        CommandLine::Argv(argv) => argv.clone(),
     };
-    let program = Program::Argv(argv.into_iter().map(Into::into).collect());
-    let command = Supervised {
-        show: Show::Stderr,
-        ..Supervised::new(program, context.worktree())
-    };
-    let exit = command
-        .run(&context.interrupts, |_| Ok(()))
-        .with_context(|| format!("cannot run {line}"))?;
-    if let Some(signal) = exit.cancelled {
-        return Err(Error::interrupted(signal, "stopped"));
-    }
-    let why = match (exit.spawn_error, exit.exit_code) {
-        (None, Some(0)) => return Ok(()),
-        (Some(error), _) => format!("{line}: {}", error.message),
-        (None, Some(code)) => format!("{line} ended with exit {code}"),
-        (None, None) => format!("{line} ended with a signal"),
-    };
-    Err(Error::new(
-        ErrorKind::Failed,
-        format!("[remote] setup: {why}"),
-    ))
+    set_up(
+        context,
+        "[remote] setup",
+        argv,
+        context.worktree(),
+        Show::Stderr,
+    )
 }

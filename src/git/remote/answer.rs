@@ -9,7 +9,7 @@ use std::time::Duration;
 use chrono::DateTime;
 
 use super::call::{Ended, Headers};
-use crate::model::manifest::ObjectId;
+use crate::git::base::Error;
 use crate::policy::secrets::redact;
 use crate::policy::text::escape;
 
@@ -21,22 +21,12 @@ pub(super) const SIDE: &str = "refs/recover-runs-side/";
 /// `+`.
 pub(super) const SCRATCH: &str = "refs/recover-runs/+check-";
 
-/// A change of one reference on a remote.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Update {
-    /// The full name there.
-    pub name: String,
-    /// What it must be before; `None`: it must not exist.
-    pub old: Option<ObjectId>,
-    /// What it is to be: a descendant of `old`; `None` deletes it.
-    pub new: Option<ObjectId>,
-}
-
 /// What came of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer<T> {
-    /// It is done.
-    Done(T),
+pub type Answer<T> = std::result::Result<T, Missed>;
+
+/// Why a call is not done.
+#[derive(Debug)]
+pub enum Missed {
     /// The server has another value than the expected one, or none.
     Moved,
     /// The server refuses, in its own words. It is no use to try again.
@@ -50,20 +40,17 @@ pub enum Answer<T> {
     },
     /// The connection was lost, so that nobody knows whether a push took place: the references have to be read.
     Cut(String),
+    /// It failed here.
+    Failed(Error),
 }
 
-impl<T> Answer<T> {
-    /// With another value.
-    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Answer<U> {
-        match self {
-            Self::Done(value) => Answer::Done(change(value)),
-            Self::Moved => Answer::Moved,
-            Self::Refused(said) => Answer::Refused(said),
-            Self::Away { said, after } => Answer::Away { said, after },
-            Self::Cut(said) => Answer::Cut(said),
-        }
+impl From<Error> for Missed {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
     }
+}
 
+impl Missed {
     /// For what changes nothing at the server: a lost connection means only that it is away.
     pub(super) fn of_reading(self) -> Self {
         match self {
@@ -169,40 +156,38 @@ fn has(text: &str, words: &[&str]) -> bool {
 
 /// Where the last answer of an HTTP server is not one of git's. An answer that was cut short in its headers git takes for that of
 /// a server with files alone, and goes on with what such a one has.
-fn of_headers(ended: &Ended) -> Option<Answer<()>> {
-    let headers = ended.headers.as_ref()?;
-    let kind = headers.get("content-type");
-    let is_gits =
-        headers.status < 300 && kind.is_some_and(|kind| kind.starts_with("application/x-git-"));
-    if headers.is_cut && !is_gits {
-        return Some(Answer::Cut("the server's answer was cut short".to_owned()));
+fn of_headers(ended: &Ended) -> Answer<()> {
+    let Some(headers) = &ended.headers else {
+        return Ok(());
+    };
+    let kind = headers.get("content-type").unwrap_or("no type");
+    if headers.status < 300 && kind.starts_with("application/x-git-") {
+        return Ok(());
     }
-    let is_other = headers.status < 300 && !is_gits;
-    let kind = kind.unwrap_or("no type");
-    is_other.then(|| {
-        Answer::Refused(format!(
+    if headers.is_cut {
+        return Err(Missed::Cut("the server's answer was cut short".to_owned()));
+    }
+    if headers.status < 300 {
+        return Err(Missed::Refused(format!(
             "the server answers with {kind}: git's smart protocol is needed"
-        ))
-    })
+        )));
+    }
+    Ok(())
 }
 
 /// What came of a call that changes no reference of the server's.
 pub(super) fn of_call(ended: &Ended) -> Answer<()> {
-    if let Some(answer) = of_headers(ended) {
-        return answer;
-    }
+    of_headers(ended)?;
     match ended.status {
-        Some(status) if status.success() => Answer::Done(()),
-        _ if has(&ended.said, &["couldn't find remote ref"]) => Answer::Moved,
-        _ => of_failure(ended),
+        Some(status) if status.success() => Ok(()),
+        _ if has(&ended.said, &["couldn't find remote ref"]) => Err(Missed::Moved),
+        _ => Err(of_failure(ended)),
     }
 }
 
 /// What came of a push, from what it prints for the reference.
 pub(super) fn of_push(ended: &Ended, name: &str) -> Answer<()> {
-    if let Some(answer) = of_headers(ended) {
-        return answer;
-    }
+    of_headers(ended)?;
     let printed = String::from_utf8_lossy(&ended.stdout);
     let line = printed.lines().find_map(|line| {
         let mut fields = line.split('\t');
@@ -210,10 +195,10 @@ pub(super) fn of_push(ended: &Ended, name: &str) -> Answer<()> {
         (refs.rsplit(':').next() == Some(name)).then_some((flag, summary))
     });
     match line {
-        Some(("!", summary)) => of_summary(ended, summary),
-        Some(_) if ended.status.is_some_and(|status| status.success()) => Answer::Done(()),
+        Some(("!", summary)) => Err(of_summary(ended, summary)),
+        Some(_) if ended.status.is_some_and(|status| status.success()) => Ok(()),
         // The connection failed when all was said.
-        _ => of_failure(ended),
+        _ => Err(of_failure(ended)),
     }
 }
 
@@ -229,30 +214,30 @@ pub(super) fn is_refused_there(ended: &Ended) -> bool {
 }
 
 /// What is said of a reference that was not updated: `[remote rejected] (reason)`.
-fn of_summary(ended: &Ended, summary: &str) -> Answer<()> {
+fn of_summary(ended: &Ended, summary: &str) -> Missed {
     let is_lock = has(&ended.said, &["cannot lock ref"]);
     if has(summary, &OVERTAKEN) || (is_lock && has(&ended.said, &OVERTAKEN)) {
-        return Answer::Moved;
+        return Missed::Moved;
     }
     if has(summary, &LOST) {
-        return Answer::Cut(words(ended, Some(summary)));
+        return Missed::Cut(words(ended, Some(summary)));
     }
     if has(summary, &BUSY) || (is_lock && has(&ended.said, &BUSY)) {
-        return Answer::Away {
+        return Missed::Away {
             said: words(ended, Some(summary)),
             after: asked_wait(ended.headers.as_ref()),
         };
     }
-    Answer::Refused(words(ended, Some(summary)))
+    Missed::Refused(words(ended, Some(summary)))
 }
 
 /// What a failure means that is of no reference alone.
-fn of_failure(ended: &Ended) -> Answer<()> {
+fn of_failure(ended: &Ended) -> Missed {
     if ended.status.is_none() {
-        return Answer::Cut(words(ended, Some("the server did not answer in time")));
+        return Missed::Cut(words(ended, Some("the server did not answer in time")));
     }
     let after = asked_wait(ended.headers.as_ref());
-    let away = || Answer::Away {
+    let away = || Missed::Away {
         said: words(ended, None),
         after,
     };
@@ -260,7 +245,7 @@ fn of_failure(ended: &Ended) -> Answer<()> {
         Some(408 | 425 | 429 | 500..=599) => return away(),
         // Hosts that limit how often they are asked say so.
         Some(403) if after.is_some() || has(&ended.said, &["rate limit"]) => return away(),
-        Some(400..=499) => return Answer::Refused(words(ended, None)),
+        Some(400..=499) => return Missed::Refused(words(ended, None)),
         _ => {}
     }
     if has(&ended.said, &UNREACHABLE) {
@@ -269,12 +254,12 @@ fn of_failure(ended: &Ended) -> Answer<()> {
     // Whoever refuses says so.
     let says_nothing = said_lines(&ended.said).all(|line| line.ends_with(NO_ANSWER));
     if says_nothing || (has(&ended.said, &LOST) && !has(&ended.said, &NOT_TAKEN)) {
-        return Answer::Cut(words(ended, None));
+        return Missed::Cut(words(ended, None));
     }
     if has(&ended.said, &BUSY) {
         return away();
     }
-    Answer::Refused(words(ended, None))
+    Missed::Refused(words(ended, None))
 }
 
 /// The status of HTTP that the call ended with, as git says it; else of the last answer, unless there was none any more.
@@ -310,17 +295,9 @@ fn asked_wait(headers: Option<&Headers>) -> Option<Duration> {
     };
     let now = headers.get("date").and_then(date);
     let until = |at: i64| u64::try_from(at - now?).ok();
-    let asked = headers
-        .get("retry-after")
-        .and_then(|text| text.parse().ok().or_else(|| until(date(text)?)));
-    let limited = || {
-        let is_used_up = headers.get("x-ratelimit-remaining") == Some("0");
-        let reset = headers.get("x-ratelimit-reset").filter(|_| is_used_up)?;
-        until(reset.parse().ok()?)
-    };
-    asked
-        .or_else(limited)
-        .map(|seconds| Duration::from_secs(seconds).min(LONGEST))
+    let asked = headers.get("retry-after")?;
+    let seconds = asked.parse().ok().or_else(|| until(date(asked)?))?;
+    Some(Duration::from_secs(seconds).min(LONGEST))
 }
 
 /// How the lines begin that say something of others.
@@ -387,6 +364,12 @@ mod tests {
 
     use super::*;
 
+    impl PartialEq for Missed {
+        fn eq(&self, other: &Self) -> bool {
+            format!("{self:?}") == format!("{other:?}")
+        }
+    }
+
     fn ended(code: Option<i32>, stdout: &str, said: &str) -> Ended {
         let status = code.map(|code| ExitStatus::from_raw(code << 8));
         Ended {
@@ -407,15 +390,9 @@ mod tests {
 
     #[test]
     fn a_push_is_what_is_printed_of_its_reference() {
-        assert_eq!(
-            pushed("*\tabc:refs/x/r\t[new reference]", ""),
-            Answer::Done(())
-        );
-        assert_eq!(pushed(" \tabc:refs/x/r\t1..2", ""), Answer::Done(()));
-        assert_eq!(
-            pushed("=\tabc:refs/x/r\t[up to date]", ""),
-            Answer::Done(())
-        );
+        assert_eq!(pushed("*\tabc:refs/x/r\t[new reference]", ""), Ok(()));
+        assert_eq!(pushed(" \tabc:refs/x/r\t1..2", ""), Ok(()));
+        assert_eq!(pushed("=\tabc:refs/x/r\t[up to date]", ""), Ok(()));
         for reason in [
             "[rejected] (fetch first)",
             "[rejected] (non-fast-forward)",
@@ -423,7 +400,7 @@ mod tests {
         ] {
             assert_eq!(
                 pushed(&format!("!\tabc:refs/x/r\t{reason}"), ""),
-                Answer::Moved,
+                Err(Missed::Moved),
                 "{reason}"
             );
         }
@@ -433,28 +410,31 @@ mod tests {
                 said,
             )
         };
-        assert_eq!(rejected("incorrect old value provided", ""), Answer::Moved);
+        assert_eq!(
+            rejected("incorrect old value provided", ""),
+            Err(Missed::Moved)
+        );
         let lock = "remote: error: cannot lock ref 'refs/x/r': is at 1111 but expected 2222";
-        assert_eq!(rejected("failed to update ref", lock), Answer::Moved);
+        assert_eq!(rejected("failed to update ref", lock), Err(Missed::Moved));
         let held =
             "remote: error: cannot lock ref 'refs/x/r': Unable to create '/x/r.lock': File exists.";
         assert!(matches!(
             rejected("failed to update ref", held),
-            Answer::Away { .. }
+            Err(Missed::Away { .. })
         ));
         assert!(matches!(
             rejected("Internal Server Error", ""),
-            Answer::Away { .. }
+            Err(Missed::Away { .. })
         ));
         let hook =
             "remote: error: GH013: no such branch here\nerror: failed to push some refs to 'x'";
         let expected = "pre-receive hook declined; error: GH013: no such branch here";
         assert_eq!(
             rejected("pre-receive hook declined", hook),
-            Answer::Refused(expected.to_owned())
+            Err(Missed::Refused(expected.to_owned()))
         );
         let lost = "!\tabc:refs/x/r\t[remote failure] (remote failed to report status)";
-        assert!(matches!(pushed(lost, ""), Answer::Cut(_)));
+        assert!(matches!(pushed(lost, ""), Err(Missed::Cut(_))));
     }
 
     #[test]
@@ -463,13 +443,13 @@ mod tests {
         let said = "fatal: the remote end hung up unexpectedly";
         assert!(matches!(
             of_push(&ended(Some(128), stdout, said), "refs/x/r"),
-            Answer::Cut(_)
+            Err(Missed::Cut(_))
         ));
         // git says so when an RPC failed.
         let said = "error: RPC failed; curl 56 Recv failure: Connection reset by peer\nEverything up-to-date";
         assert!(matches!(
             of_push(&ended(Some(1), "", said), "refs/x/r"),
-            Answer::Cut(_)
+            Err(Missed::Cut(_))
         ));
     }
 
@@ -485,7 +465,7 @@ mod tests {
             "fatal: unable to access 'https://github.com/x/': The requested URL returned error: 429",
         ] {
             assert!(
-                matches!(of(said), Answer::Away { .. }),
+                matches!(of(said), Err(Missed::Away { .. })),
                 "{said}: {:?}",
                 of(said)
             );
@@ -502,7 +482,7 @@ mod tests {
             "error: object 1a2b: hasDotgit: contains '.git'\nfatal: fsck error in packed object\nfatal: fetch-pack: invalid index-pack output",
         ] {
             assert!(
-                matches!(of(said), Answer::Refused(_)),
+                matches!(of(said), Err(Missed::Refused(_))),
                 "{said}: {:?}",
                 of(said)
             );
@@ -514,13 +494,17 @@ mod tests {
             "fatal: early EOF\nfatal: fetch-pack: invalid index-pack output",
             "fetch-pack: unexpected disconnect while reading sideband packet\nfatal: early EOF",
         ] {
-            assert!(matches!(of(said), Answer::Cut(_)), "{said}: {:?}", of(said));
+            assert!(
+                matches!(of(said), Err(Missed::Cut(_))),
+                "{said}: {:?}",
+                of(said)
+            );
         }
         assert_eq!(
             of("fatal: couldn't find remote ref refs/x/y"),
-            Answer::Moved
+            Err(Missed::Moved)
         );
-        assert!(matches!(of_call(&ended(None, "", "")), Answer::Cut(_)));
+        assert!(matches!(of_call(&ended(None, "", "")), Err(Missed::Cut(_))));
     }
 
     #[test]
@@ -544,7 +528,7 @@ mod tests {
             })
         };
         let waits = |answer: Answer<()>| match answer {
-            Answer::Away { after, .. } => after.map(|after| after.as_secs()),
+            Err(Missed::Away { after, .. }) => after.map(|after| after.as_secs()),
             other => panic!("{other:?}"),
         };
         assert_eq!(waits(with(503, &[("retry-after", "120")])), Some(120));
@@ -556,18 +540,12 @@ mod tests {
             )),
             Some(90)
         );
-        let used_up = [
-            date,
-            ("x-ratelimit-remaining", "0"),
-            ("x-ratelimit-reset", "1792567690"),
-        ];
-        assert_eq!(waits(with(403, &used_up)), Some(10));
         assert_eq!(waits(with(503, &[])), None);
         assert_eq!(
             waits(with(503, &[("retry-after", "99999999")])),
             Some(LONGEST.as_secs())
         );
-        assert!(matches!(with(403, &[date]), Answer::Refused(_)));
+        assert!(matches!(with(403, &[date]), Err(Missed::Refused(_))));
     }
 
     #[test]
@@ -595,15 +573,21 @@ mod tests {
             "application/x-git-upload-pack-advertisement",
             "application/x-git-receive-pack-result",
         ] {
-            assert_eq!(with(200, false, kind), Answer::Done(()));
+            assert_eq!(with(200, false, kind), Ok(()));
             // What was cut was asked for again.
-            assert_eq!(with(200, true, kind), Answer::Done(()));
+            assert_eq!(with(200, true, kind), Ok(()));
         }
         for kind in ["text/plain", "", "application/x-g"] {
-            assert!(matches!(with(200, true, kind), Answer::Cut(_)), "{kind}");
-            assert!(matches!(with(404, true, kind), Answer::Cut(_)), "{kind}");
             assert!(
-                matches!(with(200, false, kind), Answer::Refused(_)),
+                matches!(with(200, true, kind), Err(Missed::Cut(_))),
+                "{kind}"
+            );
+            assert!(
+                matches!(with(404, true, kind), Err(Missed::Cut(_))),
+                "{kind}"
+            );
+            assert!(
+                matches!(with(200, false, kind), Err(Missed::Refused(_))),
                 "{kind}"
             );
         }
@@ -615,7 +599,7 @@ mod tests {
             "remote: \u{1b}]0;title\u{7}no{}\nfatal: gone away",
             "x".repeat(5000)
         );
-        let Answer::Refused(words) = of_call(&ended(Some(128), "", &said)) else {
+        let Err(Missed::Refused(words)) = of_call(&ended(Some(128), "", &said)) else {
             panic!("not refused")
         };
         assert!(
@@ -627,7 +611,7 @@ mod tests {
     #[test]
     fn the_words_hold_no_password() {
         let said = "fatal: unable to access 'https://me:hunter22@h/x/': The requested URL returned error: 403";
-        let Answer::Refused(words) = of_call(&ended(Some(128), "", said)) else {
+        let Err(Missed::Refused(words)) = of_call(&ended(Some(128), "", said)) else {
             panic!("not refused")
         };
         assert!(

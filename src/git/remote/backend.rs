@@ -2,7 +2,7 @@
 //!
 //! What a run needs of either is small: references that are compared and set, each with all objects that it leads to.
 
-use super::answer::{self, Answer, Update};
+use super::answer::{self, Answer, Missed};
 use super::call::Limits;
 use super::check::Examined;
 #[cfg(feature = "store")]
@@ -102,7 +102,7 @@ impl Remote {
         repo: &Repo,
         place: &str,
         limits: &Limits<'_>,
-    ) -> Result<Answer<Vec<(String, ObjectId)>>> {
+    ) -> Answer<Vec<(String, ObjectId)>> {
         match &self.backend {
             Backend::Git(server) => server.list(repo, place, limits),
             #[cfg(feature = "store")]
@@ -110,41 +110,42 @@ impl Remote {
         }
     }
 
-    /// Changes a reference there, from exactly one value to a descendant of it, with all objects that it needs. What is there
-    /// already is done.
-    pub fn push(&self, repo: &Repo, update: &Update, limits: &Limits<'_>) -> Result<Answer<()>> {
-        let Update { name, old, new } = update;
+    /// Changes the reference of this full name there, from exactly the value `old` (`None`: it must not exist) to a descendant of
+    /// it (`None`: it is deleted), with all objects that it needs. What is there already is done.
+    pub fn push(
+        &self,
+        repo: &Repo,
+        name: &str,
+        old: Option<&ObjectId>,
+        new: Option<&ObjectId>,
+        limits: &Limits<'_>,
+    ) -> Answer<()> {
         if let (Some(old), Some(new)) = (old, new)
             && old != new
             && !repo.is_ancestor(old, new)?
         {
-            return Err(Error::Program {
+            return Err(Missed::Failed(Error::Program {
                 name: "push".to_owned(),
                 said: format!("{new} does not come after {old}: {name} is not forced"),
-            });
+            }));
         }
         match &self.backend {
-            Backend::Git(server) => server.push(repo, update, limits),
+            Backend::Git(server) => server.push(repo, name, (old, new), None, limits),
             #[cfg(feature = "store")]
-            Backend::Store(store) => store.push(repo, update, limits),
+            Backend::Store(store) => store.push(repo, name, (old, new), limits),
         }
     }
 
     /// Fetches references, or commits by their ids, each to a reference of ours, which is set to it whatever it was. One that
-    /// is not there is [`Answer::Moved`], and none is set then; nor is one where git does not take an object of any, which is
+    /// is not there is [`Missed::Moved`], and none is set then; nor is one where git does not take an object of any, which is
     /// [`Error::Corrupt`].
-    pub fn fetch(
-        &self,
-        repo: &Repo,
-        refs: &[(String, String)],
-        limits: &Limits<'_>,
-    ) -> Result<Answer<()>> {
+    pub fn fetch(&self, repo: &Repo, refs: &[(String, String)], limits: &Limits<'_>) -> Answer<()> {
         let is_ours = |name: &str| OURS.iter().any(|ours| name.starts_with(ours));
         if let Some((_, name)) = refs.iter().find(|(_, name)| !is_ours(name)) {
-            return Err(Error::UnsafePath {
+            return Err(Missed::Failed(Error::UnsafePath {
                 path: name.into(),
                 reason: "not a reference of recover's".to_owned(),
-            });
+            }));
         }
         match &self.backend {
             Backend::Git(server) => server.fetch(repo, refs, limits),
@@ -154,17 +155,12 @@ impl Remote {
     }
 
     /// Fetches what is missing here of a checkpoint's objects, its base aside: a partial clone has only what it was asked for.
-    pub fn backfill(
-        &self,
-        repo: &Repo,
-        commit: &ObjectId,
-        limits: &Limits<'_>,
-    ) -> Result<Answer<()>> {
+    pub fn backfill(&self, repo: &Repo, commit: &ObjectId, limits: &Limits<'_>) -> Answer<()> {
         match &self.backend {
             Backend::Git(server) => server.backfill(repo, commit, limits),
             #[cfg(feature = "store")]
             // The promised objects are the origin's.
-            Backend::Store(_) => Ok(Answer::Done(())),
+            Backend::Store(_) => Ok(()),
         }
     }
 
@@ -181,11 +177,11 @@ impl Remote {
 
     /// Removes what no run needs any longer where nobody else does: objects that nothing names in a store. A git server has a
     /// collection of its own.
-    pub fn sweep(&self, limits: &Limits<'_>) -> Result<Answer<()>> {
-        match (&self.backend, limits) {
-            (Backend::Git(_), _) => Ok(Answer::Done(())),
+    pub fn sweep(&self, limits: &Limits<'_>) -> Answer<()> {
+        match &self.backend {
+            Backend::Git(_) => Ok(()),
             #[cfg(feature = "store")]
-            (Backend::Store(store), limits) => store.sweep(limits),
+            Backend::Store(store) => store.sweep(limits),
         }
     }
 
@@ -201,14 +197,14 @@ impl Remote {
     /// Finds out what is guaranteed there. `nonce` makes the place for that one of its own; `size` bytes, which nothing
     /// compresses, are sent in one object where that is more than 0.
     ///
-    /// A server that is away is the outer answer; it cannot be examined.
+    /// A server that is away cannot be examined.
     pub fn examine(
         &self,
         repo: &Repo,
         nonce: &str,
         size: u64,
         limits: &Limits<'_>,
-    ) -> Result<Answer<Examined>> {
+    ) -> Answer<Examined> {
         match &self.backend {
             Backend::Git(server) => server.examine(repo, nonce, size, limits),
             #[cfg(feature = "store")]

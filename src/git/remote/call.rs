@@ -95,6 +95,21 @@ pub(super) struct Ended {
     pub headers: Option<Headers>,
 }
 
+impl Ended {
+    /// What it printed, where it ended well; `name` is what the call is for.
+    pub(super) fn printed(self, name: &str) -> Result<String> {
+        let said = match self.status {
+            Some(status) if status.success() => {
+                return Ok(String::from_utf8_lossy(&self.stdout).into_owned());
+            }
+            Some(_) => self.said,
+            None => "it did not end in time".to_owned(),
+        };
+        let name = name.to_owned();
+        Err(Error::Program { name, said })
+    }
+}
+
 /// What the last answer of an HTTP server says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Headers {

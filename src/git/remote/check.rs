@@ -3,7 +3,7 @@
 //! The one that matters most is that the server compares and sets. A push of git's reads the reference first and compares by
 //! itself, so that an ordinary push never shows it: here one has read, and waits in its hook until another one was faster.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -11,7 +11,7 @@ use git2::{ObjectType, Oid};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::answer::{Answer, SCRATCH, Update};
+use super::answer::{Answer, Missed, SCRATCH};
 use super::call::Limits;
 use super::transport::GitServer;
 use crate::durable::temporary_prefix;
@@ -21,6 +21,8 @@ use crate::model::manifest::ObjectId;
 
 /// Where it is fetched to.
 const FETCHED: &str = "refs/recover/+check";
+/// Said of a push that the server takes for one that is late.
+const OTHER_VALUE: &str = "the server has another value than the one that was pushed";
 
 /// Something that a run needs of a server, or can do without.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -73,182 +75,153 @@ impl GitServer {
         nonce: &str,
         size: u64,
         limits: &Limits<'_>,
-    ) -> Result<Answer<Examined>> {
-        let name = format!("{SCRATCH}{nonce}");
+    ) -> Answer<Examined> {
         let mut trial = Trial {
             repo,
             server: self,
             limits,
             nonce,
-            name,
+            name: format!("{SCRATCH}{nonce}"),
             findings: Vec::new(),
         };
-        if let Some(away) = trial.run(size)? {
-            return Ok(away.map(|()| Examined {
-                findings: Vec::new(),
-                left: None,
-            }));
-        }
+        trial.run(size).map_err(Missed::of_reading)?;
         let left = trial.clean_up()?;
-        Ok(Answer::Done(Examined {
+        Ok(Examined {
             findings: trial.findings,
             left,
-        }))
+        })
     }
 }
 
 impl Trial<'_> {
-    /// Tries one after the other; what makes the rest pointless ends it. An answer where the server cannot be reached.
-    fn run(&mut self, size: u64) -> Result<Option<Answer<()>>> {
+    /// Tries one after the other; what makes the rest pointless ends it.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    fn run(&mut self, size: u64) -> Answer<()> {
         let first = self.commit("first", None, None)?;
-        match self.push(None, &first)? {
-            Answer::Done(()) => {
-                self.note("create", Some(true), "a reference of a run can be made");
-            }
-            away @ (Answer::Away { .. } | Answer::Cut(_)) => return Ok(Some(away)),
-            refused => {
-                self.note("create", Some(false), &said(refused));
-                return Ok(None);
-            }
+        let made = self.push(None, &first);
+        if !self.tried("create", made, "a reference of a run can be made")? {
+            return Ok(());
         }
-        match self.is_listed(&first)? {
-            Answer::Done(true) => {
-                let detail = "what was pushed is listed and fetched at once";
-                self.note("visible", Some(true), detail);
-            }
-            Answer::Done(false) => {
-                let detail = "the server hides the reference, or another one answers than took it";
-                self.note("visible", Some(false), detail);
-                return Ok(None);
-            }
-            other => return Ok(Some(other.map(drop))),
+        let is_visible = self.is_listed(&first)?;
+        let detail = if is_visible {
+            "what was pushed is listed and fetched at once"
+        } else {
+            "the server hides the reference, or another one answers than took it"
+        };
+        self.note("visible", Some(is_visible), true, detail);
+        if !is_visible {
+            return Ok(());
         }
         let (winner, loser) = (
             self.commit("winner", Some(&first), None)?,
             self.commit("loser", Some(&first), None)?,
         );
         let (late, between) = self.push_late(&first, &loser, &winner)?;
-        match between {
-            None => {
-                let why = "no hook can be run in this repository's folder (noexec?)";
-                self.note("compare_and_swap", None, why);
-                self.note("fast_forward", None, why);
-                return Ok(None);
-            }
-            Some(Answer::Done(())) => {
-                self.note("fast_forward", Some(true), "a state follows the one before");
-            }
-            Some(away @ (Answer::Away { .. } | Answer::Cut(_))) => return Ok(Some(away)),
-            Some(refused) => {
-                self.note("fast_forward", Some(false), &said(refused));
-                return Ok(None);
-            }
-        }
-        let is_winner = match self.is_listed(&winner)? {
-            Answer::Done(is_winner) => is_winner,
-            other => return Ok(Some(other.map(drop))),
+        let Some(between) = between else {
+            let why = "no hook can be run in this repository's folder (noexec?)";
+            self.note("compare_and_swap", None, true, why);
+            self.note("fast_forward", None, true, why);
+            return Ok(());
         };
-        match late {
-            Answer::Done(()) => {
-                let detail = "of two pushes from one state both were taken";
-                self.note("compare_and_swap", Some(false), detail);
-            }
-            away @ (Answer::Away { .. } | Answer::Cut(_)) if is_winner => return Ok(Some(away)),
-            _ => {
-                let detail = "of two pushes from one state one is refused";
-                self.note("compare_and_swap", Some(is_winner), detail);
-            }
+        if !self.tried("fast_forward", between, "a state follows the one before")? {
+            return Ok(());
         }
+        let is_winner = self.is_listed(&winner)?;
+        let (holds, detail) = match late {
+            Ok(()) => (false, "of two pushes from one state both were taken"),
+            Err(missed @ Missed::Failed(_)) => return Err(missed),
+            Err(missed @ (Missed::Away { .. } | Missed::Cut(_))) if is_winner => {
+                return Err(missed);
+            }
+            Err(_) => (is_winner, "of two pushes from one state one is refused"),
+        };
+        self.note("compare_and_swap", Some(holds), true, detail);
         if size > 0 {
             let large = self.commit("large", Some(&winner), Some(size))?;
-            let sent = self.push(Some(&winner), &large)?;
-            self.note_optional("size", sent, "an object of that size is taken");
+            let sent = self.push(Some(&winner), &large);
+            self.note_optional("size", sent, "an object of that size is taken")?;
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Deletes the reference, which says whether the server does that. Its name where it stays.
-    fn clean_up(&mut self) -> Result<Option<String>> {
-        let listed = self.server.list(self.repo, &self.name, self.limits)?;
-        let Answer::Done(listed) = listed else {
-            return Ok(Some(self.name.clone()));
+    fn clean_up(&mut self) -> Answer<Option<String>> {
+        let at = match self.server.list(self.repo, &self.name, self.limits) {
+            Ok(listed) => listed.into_iter().next(),
+            Err(failed @ Missed::Failed(_)) => return Err(failed),
+            Err(_) => return Ok(Some(self.name.clone())),
         };
-        let Some((_, at)) = listed.into_iter().next() else {
+        let Some((_, at)) = at else {
             return Ok(None);
         };
-        let update = Update {
-            name: self.name.clone(),
-            old: Some(at),
-            new: None,
-        };
-        let deleted = self.server.push(self.repo, &update, self.limits)?;
-        let stays = deleted != Answer::Done(());
-        self.note_optional("delete", deleted, "ended runs can be removed by prune");
+        let deletion = (Some(&at), None);
+        let server = self.server;
+        let deleted = server.push(self.repo, &self.name, deletion, None, self.limits);
+        let stays = deleted.is_err();
+        self.note_optional("delete", deleted, "ended runs can be removed by prune")?;
         Ok(stays.then(|| self.name.clone()))
     }
 
-    /// Notes something that a run needs.
-    fn note(&mut self, name: &'static str, holds: Option<bool>, detail: &str) {
+    fn note(&mut self, name: &'static str, holds: Option<bool>, required: bool, detail: &str) {
         self.findings.push(Finding {
             name,
             holds,
-            required: true,
+            required,
             detail: detail.to_owned(),
         });
     }
 
-    /// Notes something that a run can do without, by what came of trying it; `done` is what that means where it worked.
-    fn note_optional(&mut self, name: &'static str, tried: Answer<()>, done: &str) {
+    /// Notes something that a run needs, by what came of trying it, and returns whether the server gives it; `done` is what that
+    /// means.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    fn tried(&mut self, name: &'static str, tried: Answer<()>, done: &str) -> Answer<bool> {
         let (holds, detail) = match tried {
-            Answer::Done(()) => (Some(true), done.to_owned()),
-            Answer::Refused(said) => (Some(false), said),
-            other => (None, said(other)),
+            Ok(()) => (true, done.to_owned()),
+            Err(Missed::Moved) => (false, OTHER_VALUE.to_owned()),
+            Err(Missed::Refused(said)) => (false, said),
+            Err(missed) => return Err(missed),
         };
-        self.findings.push(Finding {
-            name,
-            holds,
-            required: false,
-            detail,
-        });
+        self.note(name, Some(holds), true, &detail);
+        Ok(holds)
     }
 
-    fn push(&self, old: Option<&ObjectId>, new: &ObjectId) -> Result<Answer<()>> {
-        self.server
-            .push(self.repo, &self.update(old, new), self.limits)
+    /// Notes something that a run can do without, by what came of trying it; `done` is what that means where it worked.
+    fn note_optional(&mut self, name: &'static str, tried: Answer<()>, done: &str) -> Answer<()> {
+        let (holds, detail) = match tried {
+            Ok(()) => (Some(true), done.to_owned()),
+            Err(Missed::Refused(said)) => (Some(false), said),
+            Err(Missed::Moved) => (None, OTHER_VALUE.to_owned()),
+            Err(Missed::Away { said, .. } | Missed::Cut(said)) => (None, said),
+            Err(failed) => return Err(failed),
+        };
+        self.note(name, holds, false, &detail);
+        Ok(())
     }
 
-    fn update(&self, old: Option<&ObjectId>, new: &ObjectId) -> Update {
-        Update {
-            name: self.name.clone(),
-            old: old.cloned(),
-            new: Some(new.clone()),
-        }
+    fn push(&self, old: Option<&ObjectId>, new: &ObjectId) -> Answer<()> {
+        let change = (old, Some(new));
+        let server = self.server;
+        server.push(self.repo, &self.name, change, None, self.limits)
     }
 
     /// Whether the reference is listed with this commit, and can be fetched.
-    fn is_listed(&self, commit: &ObjectId) -> Result<Answer<bool>> {
-        let listed = match self.server.list(self.repo, &self.name, self.limits)? {
-            Answer::Done(listed) => listed,
-            other => return Ok(other.map(|_| false)),
-        };
+    fn is_listed(&self, commit: &ObjectId) -> Answer<bool> {
+        let listed = self.server.list(self.repo, &self.name, self.limits)?;
         if listed.first().is_none_or(|(_, at)| at != commit) {
-            return Ok(Answer::Done(false));
+            return Ok(false);
         }
         let place = format!("{FETCHED}-{}", self.nonce);
-        let fetched = self.server.fetch(
-            self.repo,
-            &[(self.name.clone(), place.clone())],
-            self.limits,
-        )?;
-        if let Ok(mut reference) = self.repo.inner.find_reference(&place) {
-            reference
-                .delete()
-                .map_err(Error::git("delete a reference for the moment"))?;
+        let pair = [(self.name.clone(), place.clone())];
+        let fetched = self.server.fetch(self.repo, &pair, self.limits);
+        self.repo.remove_tracking(&place)?;
+        match fetched {
+            Err(Missed::Moved) => Ok(false),
+            fetched => fetched.map(|()| true),
         }
-        Ok(match fetched {
-            Answer::Moved => Answer::Done(false),
-            other => other.map(|()| true),
-        })
     }
 
     /// Pushes `loser` on top of `before` with a push that has read the reference before `winner` was pushed there by another
@@ -265,20 +238,15 @@ impl Trial<'_> {
             .prefix(&prefix)
             .tempdir_in(&parent)
             .at(&parent)?;
-        let (hook, ready, go) = (
-            folder.path().join("pre-push"),
-            folder.path().join("ready"),
-            folder.path().join("go"),
-        );
+        let [hook, ready, go] = ["pre-push", "ready", "go"].map(|name| folder.path().join(name));
         // It ends by itself when nobody comes.
         let script = "#!/bin/sh\ncd \"${0%/*}\" && : > ready && n=0 && while [ ! -e go ] && [ $n -lt 1200 ]\n\
                       do sleep 0.1; n=$((n + 1)); done\n";
         fs::write(&hook, script).at(&hook)?;
         fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).at(&hook)?;
-        let (is_done, between) = (Cell::new(false), RefCell::new(None));
+        let between = RefCell::new(None);
         let stopped = || {
-            if !is_done.get() && ready.exists() {
-                is_done.set(true);
+            if between.borrow().is_none() && ready.exists() {
                 *between.borrow_mut() = Some(self.push(Some(before), winner));
                 // Without it the hook waits for its end.
                 let _ = fs::write(&go, "");
@@ -286,13 +254,12 @@ impl Trial<'_> {
             self.limits.is_stopped()
         };
         let limits = self.limits.with(&stopped);
-        let late = self.server.push_with_hooks(
-            self.repo,
-            &self.update(Some(before), loser),
-            folder.path(),
-            &limits,
-        )?;
-        Ok((late, between.into_inner().transpose()?))
+        let change = (Some(before), Some(loser));
+        let hooks = Some(folder.path());
+        let late = self
+            .server
+            .push(self.repo, &self.name, change, hooks, &limits);
+        Ok((late, between.into_inner()))
     }
 
     /// Writes a commit with nothing in it, or with a file of this many bytes.
@@ -324,14 +291,5 @@ impl Trial<'_> {
             .write(ObjectType::Commit, text.as_bytes())
             .map_err(failed())?;
         Ok(ObjectId(id.to_string()))
-    }
-}
-
-/// The words of an answer that is no success.
-fn said(answer: Answer<()>) -> String {
-    match answer {
-        Answer::Done(()) => String::new(),
-        Answer::Moved => "the server has another value than the one that was pushed".to_owned(),
-        Answer::Refused(said) | Answer::Away { said, .. } | Answer::Cut(said) => said,
     }
 }

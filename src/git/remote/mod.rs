@@ -15,7 +15,7 @@ pub(super) mod run_state;
 mod store;
 mod transport;
 
-pub use answer::{Answer, Update};
+pub use answer::{Answer, Missed};
 pub use backend::Remote;
 pub use call::Limits;
 pub use check::Examined;

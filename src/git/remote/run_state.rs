@@ -225,17 +225,8 @@ fn signed(repo: &Repo, tree: Oid, state: &NewState<'_>, limits: &Limits<'_>) -> 
             .flat_map(|parent| ["-p", parent.0.as_str()]),
     );
     command.args(["-m", state.message.trim_end()]);
-    let ended = call::run(command, false, limits)?;
-    let said = match ended.status {
-        Some(status) if status.success() => None,
-        Some(_) => Some(ended.said),
-        None => Some("the program that signs commits did not end in time".to_owned()),
-    };
-    if let Some(said) = said {
-        let name = "git commit-tree -S".to_owned();
-        return Err(Error::Program { name, said });
-    }
-    let id = ObjectId(String::from_utf8_lossy(&ended.stdout).trim().to_owned());
+    let printed = call::run(command, false, limits)?.printed("git commit-tree -S")?;
+    let id = ObjectId(printed.trim().to_owned());
     sync_state(repo, parse_oid(&id)?)?;
     Ok(id)
 }
@@ -261,14 +252,14 @@ fn run_component(key: &RunKey) -> String {
     )
 }
 
+/// The reference here of a run that is called so on a remote.
+fn here(folder: &str, remote: &str, component: &str) -> String {
+    format!("{folder}{}/{component}", CheckpointRef::component(remote))
+}
+
 fn below(folder: &str, remote: &str, there: &str) -> Option<String> {
-    let component = there
-        .strip_prefix(Remote::RUNS)
-        .filter(|component| !component.contains('/'))?;
-    Some(format!(
-        "{folder}{}/{component}",
-        CheckpointRef::component(remote)
-    ))
+    let component = there.strip_prefix(Remote::RUNS)?;
+    (!component.contains('/')).then(|| here(folder, remote, component))
 }
 
 /// The references of runs: on a server, and here, below the name of the remote.
@@ -296,20 +287,12 @@ impl Remote {
 
     /// The reference here of what was seen last of a run on a remote.
     pub(crate) fn tracking_ref(remote: &str, key: &RunKey) -> String {
-        format!(
-            "{TRACKING}{}/{}",
-            CheckpointRef::component(remote),
-            run_component(key)
-        )
+        here(TRACKING, remote, &run_component(key))
     }
 
     /// What is on its way to a remote.
     pub(crate) fn pending_ref(remote: &str, key: &RunKey) -> String {
-        format!(
-            "{PENDING}{}/{}",
-            CheckpointRef::component(remote),
-            run_component(key)
-        )
+        here(PENDING, remote, &run_component(key))
     }
 
     /// The reference here of what was seen last of the reference of a run there.

@@ -1,11 +1,11 @@
 //! A git server, and what is done with it: list, push, fetch.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use super::answer::{self, Answer, Update};
+use super::answer::{self, Answer, Missed};
 use super::call::{self, Ended, Limits, PROTOCOLS, batch_ssh, git};
 use crate::git::base::{Error, Result, parse_oid};
 use crate::git::repo::repository::Repo;
@@ -15,6 +15,9 @@ use crate::model::manifest::ObjectId;
 const LOCAL: Duration = Duration::from_secs(600);
 /// The id of no object.
 const NOTHING: &str = "0000000000000000000000000000000000000000";
+
+/// What a reference must be before, and is to be.
+pub(super) type Change<'a> = (Option<&'a ObjectId>, Option<&'a ObjectId>);
 
 /// A git server, by the name that git knows it by.
 #[derive(Clone, Debug)]
@@ -45,8 +48,7 @@ impl GitServer {
             ));
         }
         let asked = |words: &[&str]| {
-            local(repo, words, LOCAL)
-                .map(|ended| String::from_utf8_lossy(&ended.stdout).into_owned())
+            local(repo, words).map(|ended| String::from_utf8_lossy(&ended.stdout).into_owned())
         };
         let listed = asked(&["remote", "--verbose"])?;
         let (mut pushed, mut fetched) = (Vec::new(), None);
@@ -115,7 +117,7 @@ impl GitServer {
         repo: &Repo,
         place: &str,
         limits: &Limits<'_>,
-    ) -> Result<Answer<Vec<(String, ObjectId)>>> {
+    ) -> Answer<Vec<(String, ObjectId)>> {
         let mut command = self.command(repo);
         command.args(["ls-remote", "--quiet", "--refs", "--", &self.name, place]);
         let ended = call::run(command, self.is_http, limits)?;
@@ -131,68 +133,50 @@ impl GitServer {
         let refs: Vec<_> = refs
             .map(|(id, name)| (name.to_owned(), ObjectId(id.to_owned())))
             .collect();
-        let answer = answer::of_call(&ended).of_reading();
-        if matches!(answer, Answer::Done(())) && refs.iter().any(|(_, id)| !is_id(&id.0)) {
-            return Ok(Answer::Refused(
+        answer::of_call(&ended).map_err(Missed::of_reading)?;
+        if refs.iter().any(|(_, id)| !is_id(&id.0)) {
+            return Err(Missed::Refused(
                 "what the server lists are no ids of objects".to_owned(),
             ));
         }
-        Ok(answer.map(|()| refs))
+        Ok(refs)
     }
 
-    /// Changes a reference of the server, from exactly one value. What is there already is done.
+    /// Changes a reference of the server, from exactly one value. What is there already is done. A hook `pre-push` in the folder
+    /// `hooks` is run after the reference was read and before anything is sent.
     pub(super) fn push(
         &self,
         repo: &Repo,
-        update: &Update,
+        name: &str,
+        (old, new): Change<'_>,
+        hooks: Option<&Path>,
         limits: &Limits<'_>,
-    ) -> Result<Answer<()>> {
+    ) -> Answer<()> {
         let mut command = self.command(repo);
-        command.args(PUSH).arg("--no-verify");
-        self.finish_push(command, repo, update, limits)
-    }
-
-    /// A push whose hook `pre-push` is run from a folder, after the reference was read and before anything is sent.
-    pub(super) fn push_with_hooks(
-        &self,
-        repo: &Repo,
-        update: &Update,
-        hooks: &Path,
-        limits: &Limits<'_>,
-    ) -> Result<Answer<()>> {
-        let mut command = self.command(repo);
-        let setting: OsString = [OsStr::new("core.hooksPath="), hooks.as_os_str()]
-            .into_iter()
-            .collect();
-        command.arg("-c").arg(setting).args(PUSH).arg("--verify");
-        self.finish_push(command, repo, update, limits)
-    }
-
-    fn finish_push(
-        &self,
-        mut command: Command,
-        repo: &Repo,
-        update: &Update,
-        limits: &Limits<'_>,
-    ) -> Result<Answer<()>> {
-        let Update { name, old, new } = update;
-        let id =
-            |value: &Option<ObjectId>| value.as_ref().map_or("", |id| id.0.as_str()).to_owned();
+        if let Some(hooks) = hooks {
+            let mut setting = OsString::from("core.hooksPath=");
+            setting.push(hooks);
+            command.arg("-c").arg(setting).args(PUSH).arg("--verify");
+        } else {
+            command.args(PUSH).arg("--no-verify");
+        }
+        let id = |value: Option<&ObjectId>| value.map_or("", |id| id.0.as_str()).to_owned();
         command.arg(format!("--force-with-lease={name}:{}", id(old)));
         command.args(["--", &self.name, &format!("{}:{name}", id(new))]);
         let ended = call::run(command, self.is_http, limits)?;
         match answer::of_push(&ended, name) {
             // Over HTTP a request whose answer was lost is sent again on the way: what it finds then may be its own work.
-            Answer::Moved if answer::is_refused_there(&ended) => {
-                Ok(match self.list(repo, name, limits)? {
-                    Answer::Done(found) if found.first().map(|(_, at)| at) == new.as_ref() => {
-                        Answer::Done(())
-                    }
-                    Answer::Done(_) => Answer::Moved,
-                    _ => Answer::Cut("the server refused what it may have done before".to_owned()),
-                })
+            Err(Missed::Moved) if answer::is_refused_there(&ended) => {
+                match self.list(repo, name, limits) {
+                    Ok(found) if found.first().map(|(_, at)| at) == new => Ok(()),
+                    Ok(_) => Err(Missed::Moved),
+                    Err(failed @ Missed::Failed(_)) => Err(failed),
+                    Err(_) => Err(Missed::Cut(
+                        "the server refused what it may have done before".to_owned(),
+                    )),
+                }
             }
-            answer => Ok(answer),
+            answer => answer,
         }
     }
 
@@ -202,7 +186,7 @@ impl GitServer {
         repo: &Repo,
         refs: &[(String, String)],
         limits: &Limits<'_>,
-    ) -> Result<Answer<()>> {
+    ) -> Answer<()> {
         let mut command = self.fetching(repo, NO_BLOB_IS_SO_LARGE, &[]);
         command.args(["--", &self.name]).args(
             refs.iter()
@@ -218,9 +202,9 @@ impl GitServer {
         repo: &Repo,
         commit: &ObjectId,
         limits: &Limits<'_>,
-    ) -> Result<Answer<()>> {
+    ) -> Answer<()> {
         if !repo.is_partial_clone() {
-            return Ok(Answer::Done(()));
+            return Ok(());
         }
         let found = repo
             .inner
@@ -239,20 +223,13 @@ impl GitServer {
         words.extend(commits.iter().map(String::as_str));
         // Trees that are missing hide others: once more for each level.
         loop {
-            let ended = local(repo, &words, LOCAL)?;
-            let listed = String::from_utf8_lossy(&ended.stdout);
+            let listed = local(repo, &words)?.printed("git rev-list")?;
             let missing: Vec<&str> = listed
                 .lines()
                 .filter_map(|line| line.strip_prefix('?'))
                 .collect();
-            if !ended.status.is_some_and(|status| status.success()) {
-                return Err(Error::Program {
-                    name: "git rev-list".to_owned(),
-                    said: ended.said,
-                });
-            }
             if missing.is_empty() {
-                return Ok(Answer::Done(()));
+                return Ok(());
             }
             let mut command =
                 self.fetching(repo, "blob:none", &["fetch.negotiationAlgorithm=noop"]);
@@ -260,10 +237,7 @@ impl GitServer {
             // As many as fit on a command line.
             command.args(missing.iter().take(1000));
             let ended = call::run(command, self.is_http, limits)?;
-            match fetched(&ended)? {
-                Answer::Done(()) => {}
-                other => return Ok(other),
-            }
+            fetched(&ended)?;
         }
     }
 
@@ -328,9 +302,9 @@ impl GitServer {
             .env_remove("XDG_CONFIG_HOME");
         command.args(["ls-remote", "--quiet", "--heads", "--", &self.url]);
         Ok(match answer::of_call(&call::run(command, true, limits)?) {
-            Answer::Done(()) => Some(true),
-            Answer::Refused(_) => Some(false),
-            Answer::Moved | Answer::Away { .. } | Answer::Cut(_) => None,
+            Ok(()) => Some(true),
+            Err(Missed::Refused(_)) => Some(false),
+            Err(_) => None,
         })
     }
 
@@ -346,21 +320,21 @@ impl GitServer {
 }
 
 /// What came of a fetch.
-pub(super) fn fetched(ended: &Ended) -> Result<Answer<()>> {
+pub(super) fn fetched(ended: &Ended) -> Answer<()> {
     let is_full = ended
         .said
         .lines()
         .any(|line| !line.starts_with("remote:") && line.contains("No space left"));
     if is_full {
-        return Err(Error::NoSpace {
+        return Err(Missed::Failed(Error::NoSpace {
             path: "the objects of the repository".into(),
             needed: None,
-        });
+        }));
     }
     if let Some(what) = answer::not_taken(ended) {
-        return Err(Error::Corrupt(what));
+        return Err(Missed::Failed(Error::Corrupt(what)));
     }
-    Ok(answer::of_call(ended).of_reading())
+    answer::of_call(ended).map_err(Missed::of_reading)
 }
 
 /// A push of what is named and nothing else.
@@ -391,11 +365,11 @@ pub(super) const FETCH: [&str; 8] = [
 const NO_BLOB_IS_SO_LARGE: &str = "blob:limit=3g";
 
 /// A call that reaches no server.
-fn local(repo: &Repo, words: &[&str], timeout: Duration) -> Result<Ended> {
+fn local(repo: &Repo, words: &[&str]) -> Result<Ended> {
     let mut command = git(Some(repo));
     // What is missing is not to be fetched on the way.
     command.env("GIT_NO_LAZY_FETCH", "1").args(words);
-    call::run(command, false, &Limits::new(timeout, &|| false))
+    call::run(command, false, &Limits::new(LOCAL, &|| false))
 }
 
 pub(super) fn is_id(text: &str) -> bool {

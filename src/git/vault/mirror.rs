@@ -39,9 +39,6 @@ pub(super) struct Mirror<'a> {
     pub copied: u64,
 }
 
-/// Copies the file of this name from a folder to another.
-type CopyFile<'a> = fn(&mut Mirror<'a>, &OwnedFd, &OwnedFd, &[u8]) -> io::Result<()>;
-
 /// How the files of a folder are compared with their copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
@@ -130,119 +127,81 @@ impl<'a> Mirror<'a> {
         let to = made(to, name)?;
         match rule {
             Rule::Changing => self.folder(&from, &to, path),
-            Rule::Fixed => self.deep(&from, &to, Self::fixed),
-            Rule::Objects => self.objects(&from, &to),
-            Rule::Left => Ok(()),
+            _ => self.fixed(&from, &to, name, rule == Rule::Objects),
         }
     }
 
-    /// Files in folders at any depth, each as `copy` has it.
-    fn deep(&mut self, from: &OwnedFd, to: &OwnedFd, copy: CopyFile<'a>) -> io::Result<()> {
-        let mut here = Listing::default();
-        here.read(&reopened(from)?)?;
-        for (name, kind) in here.iter() {
-            if known(from, name, kind)? == Some(FileType::Directory) {
-                let (from, to) = (openat::open_folder(from, name)?, made(to, name)?);
-                self.deep(&from, &to, copy)?;
-            }
-        }
-        self.names(from, to, here.iter(), |mirror, name| {
-            copy(mirror, from, to, name)
-        })
-    }
-
-    /// A file that never changes.
-    fn fixed(_: &mut Self, from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> io::Result<()> {
-        if name.ends_with(b".lock") || is_temporary(name) {
-            return Ok(());
-        }
-        copy_changed(from, to, name)
-    }
-
-    /// A file of a loose object.
-    fn loose(&mut self, from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> io::Result<()> {
-        if name.len() >= 38 && name.iter().all(u8::is_ascii_hexdigit) {
-            self.object(from, to, name)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// An object database.
-    pub(super) fn objects(&mut self, from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
-        for name in openat::names(&reopened(from)?)? {
-            let is_loose = name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit);
-            let is_other = name == b"pack" || name == b"info";
-            // LFS has two more levels.
-            if !is_loose && !is_other || is_followed(from, to, &name)? {
-                continue;
-            }
-            let Ok(inner) = openat::open_folder(from, &name) else {
-                continue;
-            };
-            let copy = made(to, &name)?;
-            match name.as_slice() {
-                b"pack" => self.packs(&inner, &copy)?,
-                b"info" => {
-                    if openat::stat(&inner, b"alternates")?.is_some() {
-                        copy_changed(&inner, &copy, b"alternates")?;
-                    }
-                }
-                _ => self.deep(&inner, &copy, Self::loose)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Packs: an index comes last, as git takes it for the whole.
-    fn packs(&mut self, from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
-        let mut here = Listing::default();
-        here.read(&reopened(from)?)?;
-        let (indexes, others): (Vec<_>, Vec<_>) =
-            here.iter().partition(|(name, _)| name.ends_with(b".idx"));
-        self.names(
-            from,
-            to,
-            others.into_iter().chain(indexes),
-            |mirror, name| {
-                let text = String::from_utf8_lossy(name);
-                match text.split_once('.') {
-                    Some((pack, "pack" | "idx" | "rev" | "bitmap" | "mtimes")) => {
-                        if mirror.own_packs.contains(pack) {
-                            copy_changed(from, to, name)
-                        } else {
-                            mirror.object(from, to, name)
-                        }
-                    }
-                    _ => Ok(()),
-                }
-            },
-        )
-    }
-
-    /// Calls `add` for each name that the copy of the folder lacks; then it has the folder's time.
-    fn names<'n>(
+    /// Follows a folder of this name whose files never change, at any depth: its copy gets what it lacks by name, and the
+    /// folder's time. Of an object database only what is one's.
+    pub(super) fn fixed(
         &mut self,
         from: &OwnedFd,
         to: &OwnedFd,
-        here: impl Iterator<Item = (&'n [u8], FileType)>,
-        add: impl Fn(&mut Self, &[u8]) -> io::Result<()>,
+        folder: &[u8],
+        is_objects: bool,
     ) -> io::Result<()> {
         let found = openat::stat_open(from)?;
-        if is_same_time(&found, &openat::stat_open(to)?) {
+        let is_same = is_same_time(&found, &openat::stat_open(to)?);
+        let (mut here, mut there) = (Listing::default(), Listing::default());
+        here.read(&reopened(from)?)?;
+        if !is_same {
+            there.read(&reopened(to)?)?;
+        }
+        // An index comes last, as git takes it for the whole of its pack.
+        let (indexes, others): (Vec<_>, Vec<_>) =
+            here.iter().partition(|(name, _)| name.ends_with(b".idx"));
+        for (name, kind) in others.into_iter().chain(indexes) {
+            let is_skipped = || -> io::Result<bool> {
+                let is_part = is_hex(name) && name.len() == 2 || name == b"pack" || name == b"info";
+                Ok(is_objects && (!is_part || is_followed(from, to, name)?))
+            };
+            let done = match known(from, name, kind)? {
+                Some(FileType::Directory) if is_skipped()? => Ok(()),
+                Some(FileType::Directory) => {
+                    let below = openat::open_folder(from, name);
+                    below.and_then(|from| self.fixed(&from, &made(to, name)?, name, is_objects))
+                }
+                // It is the only one that changes.
+                Some(FileType::RegularFile) if folder == b"info" && name == b"alternates" => {
+                    copy_changed(from, to, name)
+                }
+                Some(FileType::RegularFile) if !is_same && !there.has(name) => {
+                    self.add(from, to, folder, name, is_objects)
+                }
+                _ => Ok(()),
+            };
+            vanished(done)?;
+        }
+        if is_same || found.mtime == UNKNOWN {
             return Ok(());
         }
-        let mut there = Listing::default();
-        there.read(&reopened(to)?)?;
-        for (name, kind) in here.filter(|(name, _)| !there.has(name)) {
-            if known(from, name, kind)? == Some(FileType::RegularFile) {
-                vanished(add(self, name))?;
+        let is_old = now().saturating_sub(found.mtime) > FRESH;
+        set_time(to, if is_old { found.mtime } else { UNKNOWN })
+    }
+
+    /// Copies a file that never changes.
+    fn add(
+        &mut self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        folder: &[u8],
+        name: &[u8],
+        is_objects: bool,
+    ) -> io::Result<()> {
+        let text = String::from_utf8_lossy(name);
+        let is_pack_file = |end| matches!(end, "pack" | "idx" | "rev" | "bitmap" | "mtimes");
+        match text.split_once('.') {
+            _ if !is_objects && (name.ends_with(b".lock") || is_temporary(name)) => Ok(()),
+            _ if !is_objects => copy_changed(from, to, name),
+            Some((pack, end)) if folder == b"pack" && is_pack_file(end) => {
+                if self.own_packs.contains(pack) {
+                    copy_changed(from, to, name)
+                } else {
+                    self.object(from, to, name)
+                }
             }
-        }
-        match found.mtime {
-            UNKNOWN => Ok(()),
-            time if now().saturating_sub(time) > FRESH => set_time(to, time),
-            _ => set_time(to, UNKNOWN),
+            None if is_hex(name) && name.len() >= 38 => self.object(from, to, name),
+            _ => Ok(()),
         }
     }
 
@@ -346,6 +305,10 @@ fn is_whole(dir: &OwnedFd, folder: &[u8], name: &[u8]) -> io::Result<bool> {
     let inflated = io::copy(&mut ZlibDecoder::new(file), &mut hash);
     let id = [folder, name].concat();
     Ok(inflated.is_ok() && format!("{:x}", hash.finalize()).as_bytes() == id)
+}
+
+fn is_hex(name: &[u8]) -> bool {
+    name.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// Whether a file may hold credentials, which are left out of its copy.

@@ -363,7 +363,7 @@ impl Vault {
         let from = openat::open_root(&self.git().join("objects"))?;
         let to = openat::open_root(&repo.common_dir().join("objects"))?;
         let given = mirror::replace_damaged(&from, &to, b"").and_then(|replaced| {
-            Mirror::whole(&own).objects(&from, &to)?;
+            Mirror::whole(&own).fixed(&from, &to, b"objects", true)?;
             Ok(replaced)
         });
         repo.inner

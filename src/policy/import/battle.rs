@@ -7,12 +7,13 @@ use serde_json::Value;
 
 use crate::model::failure::SuggestedAction;
 use crate::model::{
-    AttemptOutcome, Failure, FailureType, FeedbackResult, FeedbackResults, FolderId, ImportKind,
-    IterationStatus, Payload, RunKey, RunSpec, RunStatus, TaskId,
+    AttemptOutcome, Failure, FailureType, FeedbackResult, FeedbackResults, ImportKind,
+    IterationStatus, Payload, RunKey, RunStatus, TaskId,
 };
 
 use super::read::{
-    ImportInput, Part, PastAttempt, Place, Problem, failure_of, failure_of_type, imported, known,
+    ImportInput, Part, PastAttempt, Place, Problem, created, failure_of, failure_of_type, imported,
+    known,
 };
 
 /// More tries of one iteration than any battle has.
@@ -32,18 +33,15 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
     let mut part = Part::new(&key);
     let iterations = root.required("iterations")?.items()?;
     if run.is_none() {
-        let spec = RunSpec {
-            prompt: root.text_of("basePrompt")?.map(str::to_owned),
-            ..RunSpec::default()
-        };
-        let made = Payload::RunCreated {
-            task_id: task.map(TaskId::from),
-            session: key.run_id.to_string(),
-            worktree: root
-                .text_of("workingDir")?
-                .map_or_else(|| at.worktree.clone(), FolderId::from),
-            spec: Box::new(spec),
-        };
+        let mut made = created(
+            at,
+            &key,
+            task.map(TaskId::from),
+            root.text_of("workingDir")?,
+        );
+        if let Payload::RunCreated { spec, .. } = &mut made {
+            spec.prompt = root.text_of("basePrompt")?.map(str::to_owned);
+        }
         let first = iterations.first();
         let began = first.map_or(Ok(None), |first| first.time_of("startedAt"))?;
         part.push(began.unwrap_or(at.now), made);

@@ -317,44 +317,33 @@ pub(super) struct PastAttempt {
 impl PastAttempt {
     /// Its beginning and its end.
     pub(super) fn events(self) -> [(Timestamp, Payload); 2] {
-        let Self {
-            iteration,
-            number,
-            subtask,
-            session,
-            approach,
-            started,
-            ended,
-            outcome,
-            feedback_results,
-            ..
-        } = self;
         let begin = Payload::AttemptStarted {
-            iteration,
-            attempt: number,
-            approach,
-            subtask,
-            session,
+            iteration: self.iteration,
+            attempt: self.number,
+            approach: self.approach,
+            subtask: self.subtask,
+            session: self.session,
             head: None,
             supervisor: None,
             log_path: None,
             fallback: false,
         };
         let failure = self.failure.map(|failure| Failure {
-            iteration: Some(iteration),
-            attempt: Some(number),
-            at: failure.at.or(Some(ended)),
+            iteration: Some(self.iteration),
+            attempt: Some(self.number),
+            at: failure.at.or(Some(self.ended)),
             ..failure
         });
+        let taken = self.ended.since(self.started).as_millis();
         let end = AttemptEnd {
-            duration_ms: u64::try_from(ended.since(started).as_millis()).unwrap_or(u64::MAX),
+            duration_ms: u64::try_from(taken).unwrap_or(u64::MAX),
             failure,
-            feedback_results,
-            ..AttemptEnd::new(iteration, number, outcome)
+            feedback_results: self.feedback_results,
+            ..AttemptEnd::new(self.iteration, self.number, self.outcome)
         };
         [
-            (started, begin),
-            (ended, Payload::AttemptEnded(Box::new(end))),
+            (self.started, begin),
+            (self.ended, Payload::AttemptEnded(Box::new(end))),
         ]
     }
 }

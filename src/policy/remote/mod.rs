@@ -35,33 +35,33 @@ pub fn sha256(bytes: &[u8]) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }
 
-/// The status of a run, as it is printed.
+/// Who has a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Hold {
-    /// Nobody holds it.
+    /// Nobody: whoever had it gave it back, or has shown no sign of life for a whole lease.
     Free,
-    /// The observer does.
+    /// The observer.
     Ours,
-    /// Another machine does, and may be at work.
+    /// Another machine, which may be at work.
     Held,
-    /// Another machine did, and has shown no sign of life for a whole lease.
-    Expired,
 }
 
 /// How a claim stands. `ours` is the nonce of the observer's own claim; `unchanged` is for how long the observer has seen this
 /// very state.
 pub(crate) fn hold(
-    claim: Option<&Claim>,
+    claim: &Claim,
     ours: Option<&str>,
     unchanged: Duration,
     lease: Duration,
 ) -> Hold {
-    match claim {
-        None => Hold::Free,
-        Some(claim) if claim.released => Hold::Free,
-        Some(claim) if ours == Some(claim.nonce.as_str()) => Hold::Ours,
-        Some(_) if unchanged >= lease => Hold::Expired,
-        Some(_) => Hold::Held,
+    if claim.released {
+        Hold::Free
+    } else if ours == Some(claim.nonce.as_str()) {
+        Hold::Ours
+    } else if unchanged >= lease {
+        Hold::Free
+    } else {
+        Hold::Held
     }
 }
 

@@ -433,20 +433,16 @@ fn a_name_that_is_taken_is_longer_here_and_the_same_there() {
 fn a_claim_is_expired_only_after_a_whole_lease_of_silence() {
     let lease = Duration::from_secs(30);
     let held = claim("n", 1);
-    let seen = |seconds| hold(Some(&held), None, Duration::from_secs(seconds), lease);
+    let seen = |seconds| hold(&held, None, Duration::from_secs(seconds), lease);
     assert_eq!(
         (seen(0), seen(29), seen(30)),
-        (Hold::Held, Hold::Held, Hold::Expired)
+        (Hold::Held, Hold::Held, Hold::Free)
     );
+    assert_eq!(hold(&held, Some("n"), Duration::ZERO, lease), Hold::Ours);
     assert_eq!(
-        hold(Some(&held), Some("n"), Duration::ZERO, lease),
-        Hold::Ours
-    );
-    assert_eq!(
-        hold(Some(&held.released()), Some("n"), Duration::ZERO, lease),
+        hold(&held.released(), Some("n"), Duration::ZERO, lease),
         Hold::Free
     );
-    assert_eq!(hold(None, None, Duration::ZERO, lease), Hold::Free);
     // The holder has stopped before anybody may begin, by clocks that differ by a hundredth.
     assert!(stop_after(lease).mul_f64(1.01) < lease.mul_f64(0.99));
     for spread in [-1.0, 0.0, 0.5, 1.0, 9.0] {

@@ -7,9 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::http::Response;
 use super::objects::PackFile;
-use super::{Reach, reach};
 use crate::git::base::error::Error;
-use crate::git::remote::answer::Answer;
+use crate::git::remote::answer::{Answer, Missed};
 use crate::git::remote::transport::is_id;
 use crate::model::manifest::ObjectId;
 
@@ -71,17 +70,12 @@ pub(super) struct Found<T> {
 
 /// What is written as JSON.
 pub(super) trait Document: Serialize + DeserializeOwned {
-    fn schema(&self) -> u32;
     fn nonce(&self) -> &str;
     /// Whether it is what such a thing is.
     fn is_sound(&self) -> bool;
 }
 
 impl Document for Head {
-    fn schema(&self) -> u32 {
-        self.schema
-    }
-
     fn nonce(&self) -> &str {
         &self.nonce
     }
@@ -93,10 +87,6 @@ impl Document for Head {
 }
 
 impl Document for Base {
-    fn schema(&self) -> u32 {
-        self.schema
-    }
-
     fn nonce(&self) -> &str {
         &self.nonce
     }
@@ -124,7 +114,7 @@ impl Pack {
 }
 
 /// What an answer has, which is believed in nothing: it may have been written by anybody.
-pub(super) fn parse<T: Document>(key: &str, response: Response) -> Reach<Option<Found<T>>> {
+pub(super) fn parse<T: Document>(key: &str, response: Response) -> Answer<Option<Found<T>>> {
     if response.status == 404 {
         return Ok(None);
     }
@@ -135,22 +125,20 @@ pub(super) fn parse<T: Document>(key: &str, response: Response) -> Reach<Option<
         ..
     } = response
     else {
-        return reach(Answer::Refused(format!("it gives no tag for {key}")));
+        return Err(Missed::Refused(format!("it gives no tag for {key}")));
     };
     let damaged = |what: &str| Error::corrupt(format!("{key} in the store {what}"));
     let value: serde_json::Value =
         serde_json::from_slice(&body).map_err(|error| damaged(&format!("is damaged: {error}")))?;
-    if value["schema"]
-        .as_u64()
-        .is_some_and(|schema| schema > u64::from(SCHEMA))
-    {
+    let schema = value["schema"].as_u64().unwrap_or_default();
+    if schema > u64::from(SCHEMA) {
         return Err(
             Error::Newer(format!("{key} in the store was written by a newer version")).into(),
         );
     }
     let value: T =
         serde_json::from_value(value).map_err(|error| damaged(&format!("is damaged: {error}")))?;
-    if !value.is_sound() || value.schema() == 0 {
+    if !value.is_sound() || schema == 0 {
         return Err(damaged("has names that are none").into());
     }
     Ok(Some(Found { value, tag, age }))
@@ -158,7 +146,6 @@ pub(super) fn parse<T: Document>(key: &str, response: Response) -> Reach<Option<
 
 #[cfg(test)]
 mod tests {
-    use super::super::answer;
     use super::*;
 
     #[test]
@@ -171,7 +158,7 @@ mod tests {
                 written: None,
                 body: body.as_bytes().to_vec(),
             };
-            answer(parse::<Head>("k", response))
+            parse::<Head>("k", response)
         };
         let id = "1".repeat(40);
         let head = |commit: &str, sha: &str, schema: u32| {
@@ -180,20 +167,17 @@ mod tests {
                  \"packs\":[{{\"sha256\":\"{sha}\",\"size\":1,\"tip\":\"{id}\"}}]}}"
             )
         };
-        assert!(matches!(
-            read(&head(&id, &"a".repeat(64), 1)),
-            Ok(Answer::Done(Some(_)))
-        ));
+        assert!(matches!(read(&head(&id, &"a".repeat(64), 1)), Ok(Some(_))));
         for (wrong, sha) in [("../../x", "a".repeat(64)), (&id, "../x".to_owned())] {
             assert!(matches!(
                 read(&head(wrong, &sha, 1)),
-                Err(Error::Corrupt(_))
+                Err(Missed::Failed(Error::Corrupt(_)))
             ));
         }
         assert!(matches!(
             read(&head(&id, &"a".repeat(64), 2)),
-            Err(Error::Newer(_))
+            Err(Missed::Failed(Error::Newer(_)))
         ));
-        assert!(matches!(read("{"), Err(Error::Corrupt(_))));
+        assert!(matches!(read("{"), Err(Missed::Failed(Error::Corrupt(_)))));
     }
 }

@@ -1,9 +1,8 @@
 //! Finds out what a store guarantees: of eight who write at once, one is taken.
 
-use super::http::{Act, Condition, Request};
-use super::{Reach, Store, answer, nonce, reach};
-use crate::git::base::error::Result;
-use crate::git::remote::answer::Answer;
+use super::http::{Act, Condition};
+use super::{Store, nonce};
+use crate::git::remote::answer::{Answer, Missed};
 use crate::git::remote::call::Limits;
 use crate::git::remote::check::{Examined, Finding};
 
@@ -17,11 +16,7 @@ impl Store {
         nonce: &str,
         size: u64,
         limits: &Limits<'_>,
-    ) -> Result<Answer<Examined>> {
-        answer(self.try_all(nonce, size, limits)).map(Answer::of_reading)
-    }
-
-    fn try_all(&self, nonce: &str, size: u64, limits: &Limits<'_>) -> Reach<Examined> {
+    ) -> Answer<Examined> {
         let key = format!("check/{nonce}");
         let mut findings = Vec::new();
         let mut note = |name, holds, required, detail: &str| {
@@ -42,11 +37,8 @@ impl Store {
             ),
         };
         note("create", created == 1, true, &detail);
-        let get = || Request {
-            key: key.clone(),
-            act: Act::Get,
-        };
-        let read = reach(self.client.run(get(), limits)?)?;
+        let get = (key.clone(), Act::Get);
+        let read = self.client.run(get, limits)?;
         let is_listed = self
             .keys(&key, limits)?
             .iter()
@@ -72,31 +64,23 @@ impl Store {
         if size > 0 {
             let length = usize::try_from(size).unwrap_or(usize::MAX);
             let noise: Vec<u8> = (0..length).map(|_| fastrand::u8(..)).collect();
-            let put = Request {
-                key: key.clone(),
-                act: Act::Put(noise.into(), None),
-            };
-            match self.client.run(put, limits)? {
-                Answer::Refused(said) => note("size", false, false, &said),
+            let put = (key.clone(), Act::Put(noise.into(), None));
+            match self.client.run(put, limits) {
+                Err(Missed::Refused(said)) => note("size", false, false, &said),
                 other => {
-                    reach(other)?;
+                    other?;
                     note("size", true, false, "an object of that size is taken");
                 }
             }
         }
-        let delete = Request {
-            key: key.clone(),
-            act: Act::Delete,
-        };
-        let (holds, detail) = match self.client.run(delete, limits)? {
-            Answer::Done(response) if response.is_done() => {
+        let delete = (key.clone(), Act::Delete);
+        let (holds, detail) = match self.client.run(delete, limits) {
+            Ok(response) if response.is_done() => {
                 (true, "what nothing names is removed by prune".to_owned())
             }
-            Answer::Refused(said) => (false, said),
-            other => {
-                reach(other)?;
-                (false, "it removes nothing".to_owned())
-            }
+            Ok(_) => (false, "it removes nothing".to_owned()),
+            Err(Missed::Refused(said)) => (false, said),
+            Err(missed) => return Err(missed),
         };
         note("delete", holds, false, &detail);
         let left = (!holds).then(|| format!("{}{key}", self.prefix));
@@ -104,13 +88,15 @@ impl Store {
     }
 
     /// How many of eight who write a key at once, on one condition, are taken.
-    fn race(&self, key: &str, condition: &Condition, limits: &Limits<'_>) -> Reach<usize> {
-        let put = |number: usize| Request {
-            key: key.to_owned(),
-            act: Act::Put(
-                format!("{} {number}", nonce()).into_bytes().into(),
-                Some(condition.clone()),
-            ),
+    fn race(&self, key: &str, condition: &Condition, limits: &Limits<'_>) -> Answer<usize> {
+        let put = |number: usize| {
+            (
+                key.to_owned(),
+                Act::Put(
+                    format!("{} {number}", nonce()).into_bytes().into(),
+                    Some(condition.clone()),
+                ),
+            )
         };
         let answers = self
             .client
@@ -118,10 +104,10 @@ impl Store {
         let mut taken = 0;
         for answer in answers {
             match answer {
-                Answer::Done(response) => taken += usize::from(response.is_done()),
+                Ok(response) => taken += usize::from(response.is_done()),
                 // What does not know conditions at all says so.
-                Answer::Refused(_) if taken == 0 => {}
-                other => drop(reach(other)?),
+                Err(Missed::Refused(_)) if taken == 0 => {}
+                Err(missed) => return Err(missed.of_reading()),
             }
         }
         Ok(taken)

@@ -16,8 +16,8 @@ use ureq::Agent;
 use ureq::http::{Request as HttpRequest, Response as HttpResponse, header};
 
 use super::access::Access;
-use crate::git::base::{Error, Result};
-use crate::git::remote::answer::Answer;
+use crate::git::base::Error;
+use crate::git::remote::answer::{Answer, Missed};
 use crate::git::remote::call::Limits;
 use crate::policy::secrets::redact;
 use crate::policy::text::escape;
@@ -71,11 +71,7 @@ pub(super) enum Act {
 }
 
 /// A request for a key.
-#[derive(Clone, Debug)]
-pub(super) struct Request {
-    pub key: String,
-    pub act: Act,
-}
+pub(super) type Request = (String, Act);
 
 /// What a store answers where it did what was wanted, or says why not: nothing of that key, or another state than expected.
 #[derive(Clone, Debug)]
@@ -124,9 +120,8 @@ impl Client {
     }
 
     /// Makes a request.
-    pub(super) fn run(&self, request: Request, limits: &Limits<'_>) -> Result<Answer<Response>> {
-        let mut answers = self.run_all(vec![request], limits)?;
-        Ok(answers.remove(0))
+    pub(super) fn run(&self, request: Request, limits: &Limits<'_>) -> Answer<Response> {
+        self.run_all(vec![request], limits)?.remove(0)
     }
 
     /// Makes requests, some at a time; their answers, in their order.
@@ -134,22 +129,18 @@ impl Client {
         &self,
         requests: Vec<Request>,
         limits: &Limits<'_>,
-    ) -> Result<Vec<Answer<Response>>> {
+    ) -> Answer<Vec<Answer<Response>>> {
         let Some(credentials) = self.access.credentials() else {
             let said = "no keys were found: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE and \
                         ~/.aws/credentials, name them";
-            return Ok(vec![Answer::Refused(said.to_owned()); requests.len()]);
+            return Err(Missed::Refused(said.to_owned()));
         };
         self.run_as(Some(credentials), requests, limits)
     }
 
     /// Makes a request as a stranger would.
-    pub(super) fn run_unsigned(
-        &self,
-        request: Request,
-        limits: &Limits<'_>,
-    ) -> Result<Answer<Response>> {
-        Ok(self.run_as(None, vec![request], limits)?.remove(0))
+    pub(super) fn run_unsigned(&self, request: Request, limits: &Limits<'_>) -> Answer<Response> {
+        self.run_as(None, vec![request], limits)?.remove(0)
     }
 
     fn run_as(
@@ -157,7 +148,7 @@ impl Client {
         credentials: Option<Credentials>,
         requests: Vec<Request>,
         limits: &Limits<'_>,
-    ) -> Result<Vec<Answer<Response>>> {
+    ) -> Answer<Vec<Answer<Response>>> {
         let count = requests.len();
         let until = Instant::now() + limits.left();
         let (requests, next) = (Arc::new(requests), Arc::new(AtomicUsize::new(0)));
@@ -187,13 +178,13 @@ impl Client {
             });
         }
         drop(sender);
-        let late = || Answer::Cut("the store did not answer in time".to_owned());
+        let late = || Err(Missed::Cut("the store did not answer in time".to_owned()));
         let mut all: Vec<_> = (0..count).map(|_| late()).collect();
         let mut left = count;
         while left > 0 && Instant::now() < until {
             match answers.recv_timeout(GLANCE) {
                 Ok((number, answer)) => {
-                    all[number] = answer?;
+                    all[number] = answer;
                     left -= 1;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -201,11 +192,16 @@ impl Client {
             }
             if limits.is_stopped() {
                 is_over.store(true, Ordering::Relaxed);
-                return Err(Error::Stopped);
+                return Err(Error::Stopped.into());
             }
         }
         is_over.store(true, Ordering::Relaxed);
-        Ok(all)
+        // Only a write on a condition changes what anybody reads.
+        let of_act = |(answer, request): (Answer<Response>, &Request)| match &request.1 {
+            Act::Put(_, Some(_)) => answer,
+            _ => answer.map_err(Missed::of_reading),
+        };
+        Ok(all.into_iter().zip(requests.iter()).map(of_act).collect())
     }
 
     /// Makes a request until it is answered, or the store has said often enough that it cannot.
@@ -214,38 +210,34 @@ impl Client {
         credentials: Option<&Credentials>,
         request: &Request,
         is_over: impl Fn() -> bool,
-    ) -> Result<Answer<Response>> {
+    ) -> Answer<Response> {
         let mut tried = 0;
         loop {
             tried += 1;
-            let answer = self.once(credentials, request)?;
+            let answer = self.once(credentials, request);
             let after = match &answer {
-                Answer::Away { after, .. } => *after,
-                Answer::Cut(_) => None,
-                _ => return Ok(answer),
+                Err(Missed::Away { after, .. }) => *after,
+                Err(Missed::Cut(_)) => None,
+                _ => return answer,
             };
             let grows = PAUSE.mul_f64(0.5 + fastrand::f64()) * (1 << tried);
             let pause = after.unwrap_or(grows);
             if tried == TRIES || pause > LONGEST_PAUSE || is_over() {
-                return Ok(answer);
+                return answer;
             }
             thread::sleep(pause);
         }
     }
 
     /// Makes a request once.
-    fn once(
-        &self,
-        credentials: Option<&Credentials>,
-        request: &Request,
-    ) -> Result<Answer<Response>> {
+    fn once(&self, credentials: Option<&Credentials>, request: &Request) -> Answer<Response> {
         let url = self.signed(credentials, request);
         let to = |method: &str| HttpRequest::builder().method(method).uri(&url);
         let unsent = |error: &dyn std::fmt::Display| Error::Program {
             name: "a request to the store".to_owned(),
             said: error.to_string(),
         };
-        let made = match &request.act {
+        let made = match &request.1 {
             Act::Get | Act::GetTo(_) | Act::List(_) => self
                 .agent
                 .run(to("GET").body(()).map_err(|error| unsent(&error))?),
@@ -270,11 +262,8 @@ impl Client {
                     .run(to("PUT").body(file).map_err(|error| unsent(&error))?)
             }
         };
-        let mut response = match made {
-            Ok(response) => response,
-            Err(error) => return Ok(failed(&error)),
-        };
-        let to = match &request.act {
+        let mut response = made.map_err(|error| failed(&error))?;
+        let to = match &request.1 {
             Act::GetTo(path) if response.status().is_success() => Some(path),
             _ => None,
         };
@@ -291,23 +280,25 @@ impl Client {
                 .read_to_end(&mut body)
                 .map(|length| length as u64),
         };
-        Ok(match read {
+        match read {
             Ok(_) => self.answered(&response, body),
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {
-                return Err(Error::NoSpace {
+                Err(Missed::Failed(Error::NoSpace {
                     path: "the objects of the repository".into(),
                     needed: None,
-                });
+                }))
             }
-            Err(error) => Answer::Cut(format!("the store's answer was cut short: {error}")),
-        })
+            Err(error) => Err(Missed::Cut(format!(
+                "the store's answer was cut short: {error}"
+            ))),
+        }
     }
 
     /// The URL of a request, which its signature is part of.
     fn signed(&self, credentials: Option<&Credentials>, request: &Request) -> String {
         let bucket = &self.access.bucket;
-        let key = format!("{}{}", self.access.prefix, request.key);
-        let signed = match &request.act {
+        let key = format!("{}{}", self.access.prefix, request.0);
+        let signed = match &request.1 {
             Act::Get | Act::GetTo(_) => GetObject::new(bucket, credentials, &key).sign(SIGNED_FOR),
             Act::List(mark) => {
                 let mut list = GetObject::new(bucket, credentials, "");
@@ -352,7 +343,7 @@ impl Client {
             (404, "NoSuchBucket") | (301 | 307, _) => {}
             // Whether the key has something, or something else, is the caller's to judge.
             (200..=299 | 404 | 412, _) => {
-                return Answer::Done(Response {
+                return Ok(Response {
                     status,
                     tag: field(header::ETAG),
                     now: moment(header::DATE),
@@ -363,14 +354,14 @@ impl Client {
             // Two wrote at once, and neither was first: the next try shows.
             (408 | 409 | 425 | 429 | 500 | 502..=599, _) | (400, "RequestTimeout") => {
                 let said = self.words(status, &text);
-                return Answer::Away {
+                return Err(Missed::Away {
                     said,
                     after: after(),
-                };
+                });
             }
             _ => {}
         }
-        Answer::Refused(self.words(status, &text))
+        Err(Missed::Refused(self.words(status, &text)))
     }
 
     /// What the store says, and what to do about it.
@@ -404,22 +395,22 @@ impl Client {
 }
 
 /// What a request came to that was not answered.
-fn failed(error: &ureq::Error) -> Answer<Response> {
+fn failed(error: &ureq::Error) -> Missed {
     // The URL of a signed request is as good as its keys for a while.
     let said = redact(&error.to_string()).into_owned();
     match error {
         ureq::Error::HostNotFound
         | ureq::Error::ConnectionFailed
         | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
-            Answer::Away { said, after: None }
+            Missed::Away { said, after: None }
         }
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            Answer::Away { said, after: None }
+            Missed::Away { said, after: None }
         }
         ureq::Error::BadUri(_) | ureq::Error::Tls(_) | ureq::Error::Rustls(_) => {
-            Answer::Refused(said)
+            Missed::Refused(said)
         }
-        _ => Answer::Cut(said),
+        _ => Missed::Cut(said),
     }
 }
 

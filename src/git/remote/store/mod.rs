@@ -17,7 +17,6 @@ mod http;
 mod objects;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use std::fs;
 use std::time::Duration;
 
@@ -27,11 +26,11 @@ use chrono::DateTime;
 
 use self::access::Access;
 use self::documents::{Base, Document, Found, Head, Pack, SCHEMA, parse};
-use self::http::{Act, Client, Condition, Request, element};
+use self::http::{Act, Client, Condition, element};
 use self::objects::{PackFile, Quarantine};
-use super::answer::{Answer, RUNS, SIDE, Update};
+use super::answer::{Answer, Missed, RUNS, SIDE};
 use super::call::Limits;
-use super::transport::is_id;
+use super::transport::{Change, is_id};
 use crate::git::base::error::{At as _, Error, Result};
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::ObjectId;
@@ -44,39 +43,6 @@ const FRESH: Duration = Duration::from_secs(3 * 24 * 3600);
 const STALE: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How many bases continue one another at most; then a history is uploaded as a whole again.
 const DEEPEST: u32 = 16;
-
-/// What something has come to: done, or an answer that is none, or an error.
-type Reach<T> = std::result::Result<T, Miss>;
-
-enum Miss {
-    Answered(Answer<Infallible>),
-    Failed(Error),
-}
-
-impl From<Error> for Miss {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-fn answer<T>(reached: Reach<T>) -> Result<Answer<T>> {
-    match reached {
-        Ok(value) => Ok(Answer::Done(value)),
-        Err(Miss::Answered(answer)) => Ok(answer.map(|never| match never {})),
-        Err(Miss::Failed(error)) => Err(error),
-    }
-}
-
-fn reach<T>(answer: Answer<T>) -> Reach<T> {
-    let missed = match answer {
-        Answer::Done(value) => return Ok(value),
-        Answer::Moved => Answer::Moved,
-        Answer::Refused(said) => Answer::Refused(said),
-        Answer::Away { said, after } => Answer::Away { said, after },
-        Answer::Cut(said) => Answer::Cut(said),
-    };
-    Err(Miss::Answered(missed))
-}
 
 fn nonce() -> String {
     format!("{:032x}", fastrand::u128(..))
@@ -129,15 +95,7 @@ impl Store {
     }
 
     /// References with what they name; see [`Remote::list`](super::Remote::list).
-    pub(super) fn list(
-        &self,
-        place: &str,
-        limits: &Limits<'_>,
-    ) -> Result<Answer<Vec<(String, ObjectId)>>> {
-        answer(self.heads(place, limits)).map(Answer::of_reading)
-    }
-
-    fn heads(&self, place: &str, limits: &Limits<'_>) -> Reach<Vec<(String, ObjectId)>> {
+    pub(super) fn list(&self, place: &str, limits: &Limits<'_>) -> Answer<Vec<(String, ObjectId)>> {
         let Some(begin) = place.strip_suffix('*') else {
             let found = self.read::<Head>(&key_of(place), limits)?;
             let commit = found.and_then(|found| found.value.commit);
@@ -160,39 +118,33 @@ impl Store {
         &self,
         begin: &str,
         limits: &Limits<'_>,
-    ) -> Reach<Vec<(String, Found<T>)>> {
+    ) -> Answer<Vec<(String, Found<T>)>> {
         let listed = self.keys(begin, limits)?;
         let keys = listed.into_iter().map(|found| found.key);
         // What ends otherwise is nothing of ours.
         let keys: Vec<String> = keys
             .filter(|key| key.strip_suffix(".json").is_some())
             .collect();
-        let get = |key: &String| Request {
-            key: key.clone(),
-            act: Act::Get,
-        };
+        let get = |key: &String| (key.clone(), Act::Get);
         let answers = self
             .client
             .run_all(keys.iter().map(get).collect(), limits)?;
         let mut all = Vec::new();
         for (key, answer) in keys.into_iter().zip(answers) {
-            let found = parse(&key, reach(answer)?)?;
+            let found = parse(&key, answer?)?;
             all.extend(found.map(|found| (key, found)));
         }
         Ok(all)
     }
 
     /// The keys that begin so.
-    fn keys(&self, begin: &str, limits: &Limits<'_>) -> Reach<Vec<Listed>> {
+    fn keys(&self, begin: &str, limits: &Limits<'_>) -> Answer<Vec<Listed>> {
         let (mut all, mut mark) = (Vec::new(), None);
         loop {
-            let request = Request {
-                key: begin.to_owned(),
-                act: Act::List(mark),
-            };
-            let response = reach(self.client.run(request, limits)?)?;
+            let request = (begin.to_owned(), Act::List(mark));
+            let response = self.client.run(request, limits)?;
             if !response.is_done() {
-                return reach(Answer::Refused(format!(
+                return Err(Missed::Refused(format!(
                     "HTTP {}: it lists nothing",
                     response.status
                 )));
@@ -215,12 +167,9 @@ impl Store {
     }
 
     /// What a key has; `None` where there is nothing.
-    fn read<T: Document>(&self, key: &str, limits: &Limits<'_>) -> Reach<Option<Found<T>>> {
-        let request = Request {
-            key: key.to_owned(),
-            act: Act::Get,
-        };
-        parse(key, reach(self.client.run(request, limits)?)?)
+    fn read<T: Document>(&self, key: &str, limits: &Limits<'_>) -> Answer<Option<Found<T>>> {
+        let request = (key.to_owned(), Act::Get);
+        parse(key, self.client.run(request, limits)?)
     }
 
     /// Writes what a key is to have, if the condition holds; whether it did. An answer that was lost is read back.
@@ -230,26 +179,23 @@ impl Store {
         value: &T,
         condition: &Condition,
         limits: &Limits<'_>,
-    ) -> Reach<bool> {
+    ) -> Answer<bool> {
         let bytes = serde_json::to_vec(value).map_err(|error| Error::corrupt(error.to_string()))?;
-        let request = Request {
-            key: key.to_owned(),
-            act: Act::Put(bytes.into(), Some(condition.clone())),
-        };
-        let answer = self.client.run(request, limits)?;
+        let request = (
+            key.to_owned(),
+            Act::Put(bytes.into(), Some(condition.clone())),
+        );
+        let answer = self.client.run(request, limits);
         match &answer {
-            Answer::Done(response) if response.is_done() => return Ok(true),
+            Ok(response) if response.is_done() => return Ok(true),
             // Nothing may have happened, or a try before the last one was taken; who is away says nothing of either.
-            Answer::Done(_) | Answer::Cut(_) | Answer::Away { .. } => {}
-            _ => return reach(answer).map(|_| false),
+            Ok(_) | Err(Missed::Cut(_) | Missed::Away { .. }) => {}
+            Err(_) => return answer.map(|_| false),
         }
-        let found = match self.read::<T>(key, limits) {
-            Ok(found) => found,
-            Err(Miss::Answered(Answer::Away { said, .. } | Answer::Cut(said))) => {
-                return reach(Answer::Cut(said));
-            }
-            Err(missed) => return Err(missed),
-        };
+        let found = self.read::<T>(key, limits).map_err(|missed| match missed {
+            Missed::Away { said, .. } => Missed::Cut(said),
+            other => other,
+        })?;
         if found
             .as_ref()
             .is_some_and(|found| found.value.nonce() == value.nonce())
@@ -262,12 +208,12 @@ impl Store {
         };
         match answer {
             // What was sent may still arrive.
-            Answer::Cut(said) => reach(Answer::Cut(said)),
-            Answer::Away { .. } if is_as_before => reach(answer).map(|_| false),
-            _ if is_as_before => {
-                let said = "the store refused what it has not changed since".to_owned();
-                reach(Answer::Away { said, after: None })
-            }
+            Err(Missed::Cut(said)) => Err(Missed::Cut(said)),
+            Err(missed) if is_as_before => Err(missed),
+            _ if is_as_before => Err(Missed::Away {
+                said: "the store refused what it has not changed since".to_owned(),
+                after: None,
+            }),
             _ => Ok(false),
         }
     }
@@ -276,27 +222,24 @@ impl Store {
     pub(super) fn push(
         &self,
         repo: &Repo,
-        update: &Update,
+        name: &str,
+        (old, new): Change<'_>,
         limits: &Limits<'_>,
-    ) -> Result<Answer<()>> {
-        answer(self.swap(repo, update, limits))
-    }
-
-    fn swap(&self, repo: &Repo, update: &Update, limits: &Limits<'_>) -> Reach<()> {
-        let key = key_of(&update.name);
+    ) -> Answer<()> {
+        let key = key_of(name);
         let found = self.read::<Head>(&key, limits)?;
         let at = found.as_ref().and_then(|found| found.value.commit.as_ref());
-        if at == update.new.as_ref() {
+        if at == new {
             return Ok(());
         }
-        if at != update.old.as_ref() {
-            return reach(Answer::Moved);
+        if at != old {
+            return Err(Missed::Moved);
         }
         let before = found
             .as_ref()
             .filter(|_| at.is_some())
             .map(|found| &found.value);
-        let head = match &update.new {
+        let head = match new {
             Some(new) => self.send(repo, new, before, limits)?,
             None => Head {
                 schema: SCHEMA,
@@ -308,7 +251,7 @@ impl Store {
         if self.write(&key, &head, &condition, limits)? {
             return Ok(());
         }
-        reach(Answer::Moved)
+        Err(Missed::Moved)
     }
 
     /// Sends what a head lacks for a commit; the head that names it.
@@ -318,7 +261,7 @@ impl Store {
         new: &ObjectId,
         before: Option<&Head>,
         limits: &Limits<'_>,
-    ) -> Reach<Head> {
+    ) -> Answer<Head> {
         let mut head = Head {
             tail: None,
             ..before.cloned().unwrap_or_default()
@@ -356,20 +299,17 @@ impl Store {
         files: Vec<PackFile>,
         tip: &ObjectId,
         limits: &Limits<'_>,
-    ) -> Reach<Vec<Pack>> {
+    ) -> Answer<Vec<Pack>> {
         let packs: Vec<Pack> = files.iter().map(|file| Pack::of(file, tip)).collect();
-        let put = |file: PackFile| Request {
-            key: pack_key(&file.sha256),
-            act: Act::PutFile(file.path),
-        };
+        let put = |file: PackFile| (pack_key(&file.sha256), Act::PutFile(file.path));
         for answer in self
             .client
             .run_all(files.into_iter().map(put).collect(), limits)?
         {
             // Without a head that names it nothing has changed.
-            let response = reach(answer.of_reading())?;
+            let response = answer?;
             if !response.is_done() {
-                return reach(Answer::Refused(format!(
+                return Err(Missed::Refused(format!(
                     "HTTP {}: it takes no pack",
                     response.status
                 )));
@@ -379,7 +319,7 @@ impl Store {
     }
 
     /// Has the history of a commit of the user's in the store, once for all runs.
-    fn require_base(&self, repo: &Repo, commit: &ObjectId, limits: &Limits<'_>) -> Reach<u32> {
+    fn require_base(&self, repo: &Repo, commit: &ObjectId, limits: &Limits<'_>) -> Answer<u32> {
         let key = key_of(&commit.0);
         let found = self.read::<Base>(&key, limits)?;
         let depth = found.as_ref().map_or(0, |found| found.value.depth);
@@ -414,7 +354,7 @@ impl Store {
         Ok(base.depth)
     }
 
-    fn upload_base(&self, repo: &Repo, commit: &ObjectId, limits: &Limits<'_>) -> Reach<Base> {
+    fn upload_base(&self, repo: &Repo, commit: &ObjectId, limits: &Limits<'_>) -> Answer<Base> {
         let known: Vec<ObjectId> = self
             .keys("bases/", limits)?
             .iter()
@@ -447,18 +387,13 @@ impl Store {
         repo: &Repo,
         refs: &[(String, String)],
         limits: &Limits<'_>,
-    ) -> Result<Answer<()>> {
-        let fetched = self
-            .obtain(repo, refs, false, limits)
-            .and_then(|refused| match refused {
-                None => Ok(()),
-                // Something is missing here that has to be here: all of it once more.
-                Some(_) => match self.obtain(repo, refs, true, limits)? {
-                    None => Ok(()),
-                    Some(said) => Err(Error::corrupt(said).into()),
-                },
-            });
-        answer(fetched).map(Answer::of_reading)
+    ) -> Answer<()> {
+        if self.obtain(repo, refs, false, limits)?.is_none() {
+            return Ok(());
+        }
+        // Something is missing here that has to be here: all of it once more.
+        self.obtain(repo, refs, true, limits)?
+            .map_or(Ok(()), |said| Err(Error::corrupt(said).into()))
     }
 
     fn obtain(
@@ -467,14 +402,14 @@ impl Store {
         refs: &[(String, String)],
         is_whole: bool,
         limits: &Limits<'_>,
-    ) -> Reach<Option<String>> {
+    ) -> Answer<Option<String>> {
         let quarantine = Quarantine::new(repo)?;
         let mut commits = Vec::new();
         for (theirs, ours) in refs {
             if is_id(theirs) {
                 let commit = ObjectId(theirs.clone());
                 if !self.obtain_base(&quarantine, &commit, limits)? {
-                    return reach(Answer::Moved);
+                    return Err(Missed::Moved);
                 }
                 commits.push((commit, ours.clone()));
                 continue;
@@ -483,7 +418,7 @@ impl Store {
             let Some((commit, head)) =
                 found.and_then(|found| Some((found.value.commit.clone()?, found.value)))
             else {
-                return reach(Answer::Moved);
+                return Err(Missed::Moved);
             };
             let is_here = |id: &ObjectId| !is_whole && repo.has_object(id);
             for base in head.bases.iter().filter(|base| !is_here(base)) {
@@ -509,7 +444,7 @@ impl Store {
             }
             commits.push((commit, ours.clone()));
         }
-        Ok(quarantine.hand_over(repo, &commits, limits)?)
+        quarantine.hand_over(repo, &commits, limits)
     }
 
     /// Has the history of a commit in quarantine; `false`: the store does not have it.
@@ -518,7 +453,7 @@ impl Store {
         quarantine: &Quarantine,
         commit: &ObjectId,
         limits: &Limits<'_>,
-    ) -> Reach<bool> {
+    ) -> Answer<bool> {
         let mut next = Some(commit.clone());
         for _ in 0..=DEEPEST {
             let Some(commit) = next else { break };
@@ -532,18 +467,20 @@ impl Store {
         Ok(true)
     }
 
-    fn download(&self, quarantine: &Quarantine, packs: &[Pack], limits: &Limits<'_>) -> Reach<()> {
+    fn download(&self, quarantine: &Quarantine, packs: &[Pack], limits: &Limits<'_>) -> Answer<()> {
         let new = packs
             .iter()
             .filter(|pack| !quarantine.place(&pack.sha256).exists());
         let new: Vec<&Pack> = new.collect();
-        let get = |pack: &&Pack| Request {
-            key: pack_key(&pack.sha256),
-            act: Act::GetTo(quarantine.place(&pack.sha256)),
+        let get = |pack: &&Pack| {
+            (
+                pack_key(&pack.sha256),
+                Act::GetTo(quarantine.place(&pack.sha256)),
+            )
         };
         let answers = self.client.run_all(new.iter().map(get).collect(), limits)?;
         for (pack, answer) in new.iter().zip(answers) {
-            if !reach(answer)?.is_done() {
+            if !answer?.is_done() {
                 let said = format!("pack {} is not in the store", pack.sha256);
                 return Err(Error::corrupt(said).into());
             }
@@ -553,11 +490,7 @@ impl Store {
     }
 
     /// Removes packs that nothing names and that were not written lately; see [`Remote::sweep`](super::Remote::sweep).
-    pub(super) fn sweep(&self, limits: &Limits<'_>) -> Result<Answer<()>> {
-        answer(self.remove_stale(limits)).map(Answer::of_reading)
-    }
-
-    fn remove_stale(&self, limits: &Limits<'_>) -> Reach<()> {
+    pub(super) fn sweep(&self, limits: &Limits<'_>) -> Answer<()> {
         let mut stale = self.keys("packs/", limits)?;
         stale.retain(|found| found.is_stale);
         if stale.is_empty() {
@@ -601,26 +534,21 @@ impl Store {
         let doomed = stale
             .into_iter()
             .filter(|found| !named.contains(&found.key));
-        let delete = |found: Listed| Request {
-            key: found.key,
-            act: Act::Delete,
-        };
+        let delete = |found: Listed| (found.key, Act::Delete);
         for answer in self.client.run_all(doomed.map(delete).collect(), limits)? {
-            reach(answer)?;
+            answer?;
         }
         Ok(())
     }
 
     /// Whether anybody can read it without keys.
     pub(super) fn is_public(&self, limits: &Limits<'_>) -> Result<Option<bool>> {
-        let request = Request {
-            key: String::new(),
-            act: Act::List(None),
-        };
-        Ok(match self.client.run_unsigned(request, limits)? {
-            Answer::Done(response) => Some(response.is_done()),
-            Answer::Refused(_) => Some(false),
-            _ => None,
+        let request = (String::new(), Act::List(None));
+        Ok(match self.client.run_unsigned(request, limits) {
+            Ok(response) => Some(response.is_done()),
+            Err(Missed::Refused(_)) => Some(false),
+            Err(Missed::Failed(error)) => return Err(error),
+            Err(_) => None,
         })
     }
 }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::durable::temporary_prefix;
 use crate::git::base::error::{At as _, Error, Result};
-use crate::git::remote::answer::Answer;
+use crate::git::remote::answer::{Answer, Missed};
 use crate::git::remote::call::{self, Ended, Limits, git};
 use crate::git::remote::transport::{FETCH, fetched};
 use crate::git::repo::repository::Repo;
@@ -43,19 +43,7 @@ pub(super) fn folder(repo: &Repo) -> Result<TempDir> {
 /// Runs git on what is here; what it prints.
 fn run(mut command: Command, limits: &Limits<'_>) -> Result<String> {
     command.env("GIT_NO_LAZY_FETCH", "1");
-    let name = "git, for a store".to_owned();
-    let ended = call::run(command, false, &limits.lasting(LOCAL))?;
-    match ended.status {
-        Some(status) if status.success() => Ok(String::from_utf8_lossy(&ended.stdout).into_owned()),
-        Some(_) => Err(Error::Program {
-            name,
-            said: ended.said,
-        }),
-        None => Err(Error::Program {
-            name,
-            said: "it did not end in time".to_owned(),
-        }),
-    }
+    call::run(command, false, &limits.lasting(LOCAL))?.printed("git, for a store")
 }
 
 /// The commits of the user's own history that a commit leads to, where that history begins.
@@ -190,7 +178,7 @@ impl Quarantine {
         repo: &Repo,
         commits: &[(ObjectId, String)],
         limits: &Limits<'_>,
-    ) -> Result<Option<String>> {
+    ) -> Answer<Option<String>> {
         let mut command = git(Some(repo));
         // It is our own folder, whatever the user allows of others.
         command
@@ -206,9 +194,10 @@ impl Quarantine {
             command.arg(format!("+{name}:{to}"));
         }
         let ended: Ended = call::run(command, false, &limits.lasting(LOCAL))?;
-        Ok(match fetched(&ended)? {
-            Answer::Done(()) => None,
-            _ => Some(ended.said),
-        })
+        match fetched(&ended) {
+            Ok(()) => Ok(None),
+            Err(failed @ Missed::Failed(_)) => Err(failed),
+            Err(_) => Ok(Some(ended.said)),
+        }
     }
 }
