@@ -65,14 +65,22 @@ pub(super) fn refuse_elsewhere(
     request: &RestoreRequest,
     run: Option<&Run>,
 ) -> Result<()> {
-    let here = context.worktree_id();
-    let owner = match request.kind {
-        kind if kind.is_rollback() && request.reposition.is_some() => run.map(|run| &run.worktree),
+    let (here, target) = (context.worktree_id(), &request.target);
+    // The working memory is the project's.
+    let rolls_back = request.kind.is_rollback() && request.options.scope.covers_files();
+    let goes_back = run.filter(|run| {
+        let is_its_own =
+            run.key == target.run || run.initial_checkpoint.as_ref() == Some(&target.id);
+        rolls_back && is_its_own
+    });
+    let owner = match (goes_back, request.kind) {
+        (Some(run), _) => Some(&run.worktree),
+        (None, OperationKind::Rollback) if rolls_back => Some(&target.worktree),
         // A run that works here began with what another work tree held, if it has one from there.
-        OperationKind::Restore
+        (None, OperationKind::Restore)
             if !request.options.here && run.is_none_or(|run| run.worktree != here) =>
         {
-            Some(&request.target.worktree)
+            Some(&target.worktree)
         }
         _ => None,
     };
@@ -80,22 +88,24 @@ pub(super) fn refuse_elsewhere(
     let Some(place) = owner.filter(|place| **place != here && context.has_git()) else {
         return Ok(());
     };
-    if request.kind == OperationKind::Restore && is_gone(context, &request.target) {
+    if goes_back.is_none() && is_gone(context, target) {
         let message = format!(
-            "checkpoint {} was taken in {place}, which is gone; --here restores its files in this work tree",
-            request.target.id
+            "checkpoint {} was taken in {place}, which is gone; checkpoint restore --here restores its files in this work tree",
+            target.id
         );
-        let here = request.command(&["--here"]);
-        return Err(Error::new(ErrorKind::HeadMoved, message).hint(here));
+        let mut restore = request.clone();
+        restore.kind = OperationKind::Restore;
+        return Err(Error::new(ErrorKind::HeadMoved, message).hint(restore.command(&["--here"])));
     }
     if !context.is_worktree_of_repo(place) {
         return Ok(());
     }
-    let message = match run.filter(|_| request.kind.is_rollback()) {
+    let message = match goes_back {
         Some(run) => format!("run {} works in {place}, not in {here}", run.key),
         None => format!(
-            "checkpoint {} was taken in {place}, not in {here}; --here restores its files in this work tree",
-            request.target.id
+            "checkpoint {} was taken in {place}, not in {here}; checkpoint restore --here restores its files in this \
+             work tree",
+            target.id
         ),
     };
     let again = request.command(&[]).at(context.place_of(place.path()));
