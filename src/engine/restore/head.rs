@@ -205,7 +205,8 @@ pub(super) fn switch_back(
         .as_ref()
         .and_then(|branch| repo.resolve_ref(branch));
     let is_there = there.is_none() || there == target.commit;
-    (is_left && is_there && target.commit.is_some()).then(|| HeadPlan::Switch(target.clone()))
+    let is_known = *target != Head::default();
+    (is_left && is_there && is_known).then(|| HeadPlan::Switch(target.clone()))
 }
 
 /// Decides what happens to HEAD.
@@ -628,11 +629,10 @@ impl Journaled<'_> {
             && repo.head()? == *after
         {
             let message = format!("recover: {} reverted", self.journal.kind);
-            match &before.commit {
-                Some(_) if before.branch != after.branch => {
-                    repo.switch(lock, after, before, &message)?;
-                }
-                _ => repo.move_branch(lock, after, before.commit.as_ref(), &message)?,
+            if before.branch == after.branch {
+                repo.move_branch(lock, after, before.commit.as_ref(), &message)?;
+            } else {
+                repo.switch(lock, after, before, &message)?;
             }
         }
         Ok(())
