@@ -44,10 +44,18 @@ pub(crate) enum HeadPlan {
     Revert,
 }
 
-/// Refuses while a merge, rebase or the like is in progress that the checkpoint did not have.
-pub(super) fn refuse_operation(now: &Manifest, target: &Manifest) -> Result<()> {
-    match &now.operation {
-        Some(operation) if target.operation.as_ref() != Some(operation) => {
+/// Refuses while a merge, rebase or the like is in progress that the checkpoint did not have. That one which it had is over
+/// is said: git's record of it is gone, so that what is committed next has one parent.
+pub(super) fn refuse_operation(context: &Context, now: &Manifest, target: &Manifest) -> Result<()> {
+    match (&now.operation, &target.operation) {
+        (None, Some(over)) => {
+            context.note(format!(
+                "a {over} was in progress at the checkpoint and is over: files and index come back, git's record of it does \
+                 not; begin it again before you commit"
+            ));
+            Ok(())
+        }
+        (Some(operation), had) if had.as_ref() != Some(operation) => {
             let abort = abort_of(operation);
             let message = format!(
                 "a {operation} is in progress that the checkpoint did not have; finish it, or give it up with {abort}"
