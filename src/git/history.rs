@@ -91,8 +91,8 @@ impl Repo {
         sync_ref(self, name)
     }
 
-    /// Makes HEAD name the branch of `to`, which is begun where it is not there, or its commit itself, if HEAD still is what the
-    /// caller saw. A branch of that name that is elsewhere is [`Error::HeadMoved`].
+    /// Makes HEAD name the branch of `to`, which is begun where it is not there and has a commit, or its commit itself, if HEAD
+    /// still is what the caller saw. A branch of that name that is elsewhere is [`Error::HeadMoved`].
     pub(crate) fn switch(
         &self,
         lock: &WorktreeLock,
@@ -100,29 +100,33 @@ impl Repo {
         to: &Head,
         message: &str,
     ) -> Result<()> {
-        let Some(at) = &to.commit else {
-            return Err(Error::Unsupported("a branch without a commit".to_owned()));
+        let at = to.commit.as_ref();
+        let names = match (&to.branch, at) {
+            (Some(branch), _) => format!("ref: {branch}\n"),
+            (None, Some(at)) => format!("{at}\n"),
+            (None, None) => {
+                let what = "a detached HEAD without a commit".to_owned();
+                return Err(Error::Unsupported(what));
+            }
         };
         let name = to.branch.as_deref().unwrap_or(HEAD);
         let (file, _locks) = lock_branch(self, name, expected, HEAD)?;
         let head = self.git_dir().join(HEAD);
         let there = self.resolve_ref(name).filter(|_| name != HEAD);
-        if let Some(there) = there.as_ref().filter(|there| *there != at) {
+        if let Some(there) = there.as_ref().filter(|there| Some(*there) != at) {
             return Err(Error::HeadMoved {
                 reference: name.to_owned(),
                 expected: "nothing".to_owned(),
                 found: there.to_string(),
             });
         }
-        if there.is_none() && name != HEAD {
+        if let Some(at) = at.filter(|_| there.is_none() && name != HEAD) {
             append_reflog(self, name, (None, Some(at)), message)?;
             let draft = write_draft(self, lock, &format!("{at}\n"))?;
             fs::rename(&draft, &file).at(&file)?;
             sync_ref(self, name)?;
         }
-        append_reflog(self, HEAD, (expected.commit.as_ref(), Some(at)), message)?;
-        let branch = to.branch.as_ref();
-        let names = branch.map_or_else(|| format!("{at}\n"), |name| format!("ref: {name}\n"));
+        append_reflog(self, HEAD, (expected.commit.as_ref(), at), message)?;
         let draft = write_draft(self, lock, &names)?;
         fs::rename(&draft, &head).at(&head)?;
         sync_ref(self, HEAD)

@@ -278,7 +278,7 @@ impl Journaled<'_> {
         }
         let (kind, target) = (&self.journal.kind, &self.engine.operation.checkpoint_id);
         let message = format!("recover: {kind} to {target}");
-        if after.commit.is_none() || after.branch == before.branch {
+        if after.branch == before.branch {
             repo.move_branch(lock, before, after.commit.as_ref(), &message)?;
         } else if self.engine.leave_branch {
             repo.leave_branch(lock, before, after, &message)?;

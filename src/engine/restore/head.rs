@@ -44,10 +44,18 @@ pub(crate) enum HeadPlan {
     Revert,
 }
 
-/// Refuses while a merge, rebase or the like is in progress that the checkpoint did not have.
-pub(super) fn refuse_operation(now: &Manifest, target: &Manifest) -> Result<()> {
-    match &now.operation {
-        Some(operation) if target.operation.as_ref() != Some(operation) => {
+/// Refuses while a merge, rebase or the like is in progress that the checkpoint did not have. That one which it had is over
+/// is said: git's record of it is gone, so that what is committed next has one parent.
+pub(super) fn refuse_operation(context: &Context, now: &Manifest, target: &Manifest) -> Result<()> {
+    match (&now.operation, &target.operation) {
+        (None, Some(over)) => {
+            context.note(format!(
+                "a {over} was in progress at the checkpoint and is over: files and index come back, git's record of it does \
+                 not; begin it again before you commit"
+            ));
+            Ok(())
+        }
+        (Some(operation), had) if had.as_ref() != Some(operation) => {
             let abort = abort_of(operation);
             let message = format!(
                 "a {operation} is in progress that the checkpoint did not have; finish it, or give it up with {abort}"
@@ -65,14 +73,22 @@ pub(super) fn refuse_elsewhere(
     request: &RestoreRequest,
     run: Option<&Run>,
 ) -> Result<()> {
-    let here = context.worktree_id();
-    let owner = match request.kind {
-        kind if kind.is_rollback() && request.reposition.is_some() => run.map(|run| &run.worktree),
+    let (here, target) = (context.worktree_id(), &request.target);
+    // The working memory is the project's.
+    let rolls_back = request.kind.is_rollback() && request.options.scope.covers_files();
+    let goes_back = run.filter(|run| {
+        let is_its_own =
+            run.key == target.run || run.initial_checkpoint.as_ref() == Some(&target.id);
+        rolls_back && is_its_own
+    });
+    let owner = match (goes_back, request.kind) {
+        (Some(run), _) => Some(&run.worktree),
+        (None, OperationKind::Rollback) if rolls_back => Some(&target.worktree),
         // A run that works here began with what another work tree held, if it has one from there.
-        OperationKind::Restore
+        (None, OperationKind::Restore)
             if !request.options.here && run.is_none_or(|run| run.worktree != here) =>
         {
-            Some(&request.target.worktree)
+            Some(&target.worktree)
         }
         _ => None,
     };
@@ -80,22 +96,24 @@ pub(super) fn refuse_elsewhere(
     let Some(place) = owner.filter(|place| **place != here && context.has_git()) else {
         return Ok(());
     };
-    if request.kind == OperationKind::Restore && is_gone(context, &request.target) {
+    if goes_back.is_none() && is_gone(context, target) {
         let message = format!(
-            "checkpoint {} was taken in {place}, which is gone; --here restores its files in this work tree",
-            request.target.id
+            "checkpoint {} was taken in {place}, which is gone; checkpoint restore --here restores its files in this work tree",
+            target.id
         );
-        let here = request.command(&["--here"]);
-        return Err(Error::new(ErrorKind::HeadMoved, message).hint(here));
+        let mut restore = request.clone();
+        restore.kind = OperationKind::Restore;
+        return Err(Error::new(ErrorKind::HeadMoved, message).hint(restore.command(&["--here"])));
     }
     if !context.is_worktree_of_repo(place) {
         return Ok(());
     }
-    let message = match run.filter(|_| request.kind.is_rollback()) {
+    let message = match goes_back {
         Some(run) => format!("run {} works in {place}, not in {here}", run.key),
         None => format!(
-            "checkpoint {} was taken in {place}, not in {here}; --here restores its files in this work tree",
-            request.target.id
+            "checkpoint {} was taken in {place}, not in {here}; checkpoint restore --here restores its files in this \
+             work tree",
+            target.id
         ),
     };
     let again = request.command(&[]).at(context.place_of(place.path()));
@@ -195,7 +213,8 @@ pub(super) fn switch_back(
         .as_ref()
         .and_then(|branch| repo.resolve_ref(branch));
     let is_there = there.is_none() || there == target.commit;
-    (is_left && is_there && target.commit.is_some()).then(|| HeadPlan::Switch(target.clone()))
+    let is_known = *target != Head::default();
+    (is_left && is_there && is_known).then(|| HeadPlan::Switch(target.clone()))
 }
 
 /// Decides what happens to HEAD.
@@ -618,11 +637,10 @@ impl Journaled<'_> {
             && repo.head()? == *after
         {
             let message = format!("recover: {} reverted", self.journal.kind);
-            match &before.commit {
-                Some(_) if before.branch != after.branch => {
-                    repo.switch(lock, after, before, &message)?;
-                }
-                _ => repo.move_branch(lock, after, before.commit.as_ref(), &message)?,
+            if before.branch == after.branch {
+                repo.move_branch(lock, after, before.commit.as_ref(), &message)?;
+            } else {
+                repo.switch(lock, after, before, &message)?;
             }
         }
         Ok(())

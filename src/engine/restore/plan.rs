@@ -286,7 +286,8 @@ fn file_plan(
         mut nested,
     } = compared;
     let here = &prepared.capture.manifest;
-    head::refuse_operation(here, &stored.manifest).map_err(|error| as_conflict(request, error))?;
+    head::refuse_operation(context, here, &stored.manifest)
+        .map_err(|error| as_conflict(request, error))?;
     let layers = last_written::layers(context, state, here)?;
     let others = if request.kind.is_rollback() {
         stored::of_others(context, state, &request.target, request.run.as_ref())?

@@ -40,7 +40,7 @@ impl Provider {
 }
 
 /// How long to wait before the next probe; `random`, in `[0, 1)`, spreads those of several runs. An API that asks for seconds
-/// again and again is not asked more often than others.
+/// again and again is not asked more often than others: a loop waits the first time as long as it is asked to.
 pub(super) fn next_probe(
     (provider, failure): (Provider, &Failure),
     waits: &Waits,
@@ -55,7 +55,7 @@ pub(super) fn next_probe(
             let buffer = settings.gap.saturating_mul(BUFFER);
             reset + buffer + buffer.mul_f64(random)
         }
-        Some(named) if provider == Provider::Loop => named,
+        Some(named) if provider == Provider::Loop && waits.unnamed == 0 => named,
         _ => step(&settings.probes, waits.unnamed, random).max(named.unwrap_or_default()),
     }
 }

@@ -231,6 +231,23 @@ fn a_branch_is_begun_for_it() {
     assert!(env.git(&["reflog", "-1"]).contains("recover accept"));
 }
 
+// An accept on a new branch, in a repository without a commit, leaves a branch that has none: undo goes back there.
+#[test]
+fn a_branch_without_a_commit_is_gone_back_to() {
+    let env = TestEnv::plain();
+    env.git(&["init", "-q", "-b", "main"]);
+    env.write("a.txt", "a\n");
+    env.git(&["add", "a.txt"]);
+    run(&env, 1, "echo b > b.txt");
+    let before = state(&env);
+    env.json(0, &["accept", "--branch", "night"]);
+    let accepted = state(&env);
+    env.json(0, &["undo"]);
+    assert_eq!(state(&env), before);
+    env.json(0, &["redo"]);
+    assert_eq!(state(&env), accepted);
+}
+
 /// What a clone of HEAD says to a command: nothing but what is committed is in it.
 fn in_a_clone(env: &TestEnv, line: &str) -> i32 {
     env.sh(&format!(

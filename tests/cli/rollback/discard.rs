@@ -470,6 +470,27 @@ fn a_rebase_that_was_given_up_leaves_the_runs_own_commit() {
     assert_eq!(place(&env), before);
 }
 
+/// A merge that the run concluded is no merge any more for git: who commits next is told.
+#[test]
+fn a_merge_that_the_run_ended_does_not_come_back_unsaid() {
+    let env = TestEnv::repo();
+    env.sh("git switch -qc other; echo theirs > a.txt; git commit -qam theirs; git switch -q main; echo mine > a.txt; \
+            git commit -qam mine; git merge -q other; test -e .git/MERGE_HEAD")
+        .expect(0);
+    let conflict = (seen(env.work()), env.git(&["ls-files", "-s"]));
+    let agent = "echo both > a.txt; git commit -qam merged";
+    env.json(0, &["run", "--", "sh", "-c", agent]);
+    let ran = env.recover(&["discard", "--yes"]).expect(0);
+    assert!(
+        ran.stderr.contains("a merge was in progress"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!((seen(env.work()), env.git(&["ls-files", "-s"])), conflict);
+    let ran = env.recover(&["undo"]).expect(0);
+    assert!(!ran.stderr.contains("in progress"), "{}", ran.stderr);
+}
+
 #[test]
 fn gits_settings_and_hooks_go_back_with_it() {
     let env = TestEnv::repo();

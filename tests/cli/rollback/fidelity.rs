@@ -523,6 +523,39 @@ fn a_checkpoint_of_another_work_tree_is_restored_only_when_asked_for() {
     .expect(0);
 }
 
+// The same holds for a rollback, of parts of the files too, whichever run it names.
+#[test]
+fn a_rollback_stays_in_its_work_tree() {
+    let env = TestEnv::repo();
+    env.write("main.txt", "main's\n");
+    env.json(0, &["checkpoint", "create", "--run", "main"]);
+    env.git(&["worktree", "add", "-q", "-b", "lane", "../lane"]);
+    let lane = env.root().join("lane");
+    let lane_name = lane.to_str().expect("a name");
+    std::fs::write(lane.join("lane.txt"), "lane's\n").expect("written");
+    env.json(
+        0,
+        &["-C", lane_name, "checkpoint", "create", "--run", "lane"],
+    );
+    let before = seen(&lane);
+    for flags in [
+        &["--run", "lane"][..],
+        &["--run", "lane", "--edits", "discard", "--commits", "drop"],
+        &["--path", "main.txt"],
+        &["--run", "main", "--path", "main.txt"],
+        &["--run", "main", "--scope", "files", "--dry-run"],
+    ] {
+        let rollback = ["-C", lane_name, "rollback", "--to", "@1"];
+        let refused = env.json(13, &[&rollback[..], flags].concat())["error"].clone();
+        assert!(
+            text(&refused["message"]).contains(&env.work().display().to_string()),
+            "{refused}"
+        );
+        assert_eq!(seen(&lane), before);
+    }
+    env.json(0, &["rollback", "--to", "@1", "--run", "main"]);
+}
+
 // promise.md 5: what is in a work tree of which nothing was recorded may be the user's own work: what is not as HEAD has it is asked
 // about. One that is gone is another work tree still.
 #[test]

@@ -439,6 +439,31 @@ fn an_outage_is_waited_for_until_max_park() {
     assert_eq!(simulation.actions(&outage()), [Park]);
 }
 
+/// As nothing is charged, a service that asks for a second again and again must not be asked every second for half a day.
+#[test]
+fn a_service_that_asks_for_a_second_is_not_asked_every_second() {
+    for (provider, first) in [(Provider::Loop, 1), (Provider::Agent, 30)] {
+        let mut simulation = Simulation {
+            provider,
+            ..Simulation::new()
+        };
+        let mut made = 0;
+        while made < 200 {
+            let mut asks = outage();
+            asks.retry_after = Some(at(simulation.seconds + 1));
+            let Some(until) = simulation.fail(&asks).not_before else {
+                break;
+            };
+            made += 1;
+            if made == 1 {
+                assert_eq!(until, at(first));
+            }
+            simulation.seconds = 1 + i64::try_from(until.since(at(0)).as_secs()).unwrap();
+        }
+        assert!(made < 100, "{provider:?}: {made}");
+    }
+}
+
 /// A run whose time ends before the next probe stops there, and nothing is charged for that.
 #[test]
 fn a_wait_ends_with_the_time_of_the_run() {
