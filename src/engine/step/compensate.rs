@@ -3,13 +3,12 @@
 //! The lock of a step: one process runs it at a time, the others wait.
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
 
 use super::{Notice, variables};
-use crate::durable::{FileLock, LockError, Root};
+use crate::durable::{FileLock, LockError};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::run_settings::fencing;
 use crate::engine::remote::renew;
@@ -245,9 +244,6 @@ fn run(
 /// How often a step that another process has is asked for again: at first, and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
 
-/// The file of a turn that was not taken for so long is what a kill left.
-const LEFT: Duration = Duration::from_secs(3600);
-
 /// Names the turns that the processes above this one have.
 const TURNS: &str = "RECOVER_STEP_TURNS";
 
@@ -273,7 +269,6 @@ impl StepLock {
                 format!("step '{step}' is run by its own command: give the inner one another name");
             return Err(Error::new(ErrorKind::Usage, message));
         }
-        remove_left(context.store().root(), &folder);
         let path = folder.join(file_name(key, step));
         let mut pause = PAUSES.0;
         loop {
@@ -309,27 +304,6 @@ impl StepLock {
             .map(|above| above + ":")
             .unwrap_or_default();
         (TURNS.into(), (above + &self.mark).into())
-    }
-}
-
-/// Removes the files of turns whose process was killed long ago.
-fn remove_left(root: &Root, folder: &Path) {
-    for (name, _) in root.list(folder).unwrap_or_default() {
-        let (path, name) = (folder.join(&name), name.to_string_lossy().into_owned());
-        let modified = || {
-            root.open(&path)
-                .and_then(|file| file.metadata()?.modified())
-        };
-        if name.starts_with("step-")
-            && name.strip_suffix(".lock").is_some()
-            && modified()
-                .ok()
-                .and_then(|at| at.elapsed().ok())
-                .is_some_and(|age| age > LEFT)
-            && let Err(error) = FileLock::remove_if_free(root, &path)
-        {
-            tracing::debug!(%error, name, "the turn's file stays");
-        }
     }
 }
 
