@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::{Notice, variables};
+use super::variables;
 use crate::durable::{FileLock, LockError};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::run_settings::fencing;
@@ -163,7 +163,7 @@ pub(crate) fn compensate(
     let interrupts = Interrupts::install().context("cannot listen for signals")?;
     for (key, step) in &crossing.compensable {
         let name = &step.start.name;
-        let _lock = StepLock::take(context, key, name, &|_| {})?;
+        let _lock = StepLock::take(context, key, name)?;
         let now = context.load()?.state;
         let waits = now.run(key).filter(|run| {
             run.step(name)
@@ -256,12 +256,7 @@ pub(super) struct StepLock {
 
 impl StepLock {
     /// Takes it, after as long a wait as it takes: a signal ends that.
-    pub(super) fn take(
-        context: &Context,
-        key: &RunKey,
-        step: &str,
-        notice: &dyn Fn(&Notice),
-    ) -> Result<Self> {
+    pub(super) fn take(context: &Context, key: &RunKey, step: &str) -> Result<Self> {
         let folder = context.store().run_dir(key);
         context.create_state_dir(&folder)?;
         if is_ancestor_step(context, key, step) {
@@ -281,7 +276,7 @@ impl StepLock {
                 }
                 Err(LockError::Held { holder, .. }) => {
                     if pause == PAUSES.0 {
-                        notice(&Notice::Waiting(holder));
+                        context.note(format!("step '{step}': waiting for {holder}"));
                     }
                     context.interrupts.sleep(pause).map_err(|signal| {
                         let message = format!(
