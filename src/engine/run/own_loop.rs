@@ -12,15 +12,15 @@ use crate::engine::attempt::{
     run_summary,
 };
 use crate::engine::base::heartbeat::is_alive;
-use crate::engine::base::runs::run_of;
-use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::engine::base::runs::{driven_by, run_of};
+use crate::engine::base::{Context, Result};
 use crate::engine::record::storage::{Prepared, Request};
 use crate::engine::record::{checkpoint, events, select};
 use crate::engine::recovery;
 use crate::engine::remote::{before_own_attempt, before_own_end, send_own_beginning, send_own_end};
 use crate::engine::restore::automatic;
 use crate::model::checkpoint::trigger;
-use crate::model::{Hint, Run, RunKey, State};
+use crate::model::{Run, RunKey, State};
 use crate::policy::settings::SafeMode;
 use crate::store::NewEvent;
 use crate::store::views::write_views;
@@ -156,11 +156,7 @@ fn refuse_supervised(context: &Context, state: &State, key: &RunKey) -> Result<(
     };
     let supervisor = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
     if let Some(supervisor) = supervisor.filter(|id| is_alive(context.store(), id)) {
-        let message = format!(
-            "an attempt of run {key} is under way (pid {})",
-            supervisor.pid
-        );
-        return Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)));
+        return Err(driven_by(key, supervisor));
     }
     // A success of another run of the task would clear its count.
     if run.task_id.is_some() {
