@@ -4,7 +4,6 @@ pub(crate) mod clock;
 pub(crate) mod context;
 pub(crate) mod error;
 pub(crate) mod heartbeat;
-mod private_notes;
 pub(crate) mod progress;
 pub(crate) mod runs;
 pub(crate) mod trust;

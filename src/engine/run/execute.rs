@@ -21,7 +21,7 @@ use super::feedback::{LoopReport, LoopSetting, evidence_of, log_file, run_loops}
 use super::gate::Pass;
 use super::guard::{Guard, usage_of};
 use super::watched::{Watched, run_watched};
-use super::{Digest, DriveOptions, confine, guard, removal};
+use super::{Digest, DriveOptions, between_attempts, confine, guard};
 use crate::agent;
 use crate::durable::{Sync, present};
 use crate::engine::attempt::note_usage;
@@ -175,7 +175,7 @@ pub(super) fn execute(
         outcome.settle(&mut exit);
     }
     let settle = |leftovers: &mut Vec<_>| settle_strays(context, &mark, leftovers);
-    if let Some(end) = removal::ended_by(context, (&exit, &log), settle)? {
+    if let Some(end) = between_attempts::ended_by(context, (&exit, &log), settle)? {
         return Ok(Executed::new(end, &exit));
     }
     // What an atomic step left that was killed within the attempt is no part of its result.

@@ -3,7 +3,6 @@
 
 mod acp;
 mod awake;
-mod beating;
 mod between_attempts;
 mod commands;
 mod confine;
@@ -16,7 +15,6 @@ mod guard;
 pub(crate) mod notify;
 mod otel;
 pub(crate) mod own_loop;
-mod removal;
 mod request;
 pub(crate) mod retry;
 pub(crate) mod series;

@@ -1,14 +1,94 @@
-//! Where the vaults are, and whether the repository here is the one that is recorded in its vault.
+//! What a capture takes of a work tree, and the files of ours outside of it: notes, logs and vaults.
 
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::{Context, place};
-use crate::durable::Root;
+use super::{Context, plain_path};
+use crate::durable::{Root, Sync};
 use crate::git::Repo;
 use crate::git::vault::Vault;
+use crate::model::CaptureRules;
 use crate::os::passing_file_system;
+use crate::store::Origin;
+
+/// Where in the user's state folder the work trees are that were made for runs.
+pub(crate) const WORKTREES: &str = "recover/worktrees";
 
 impl Context {
+    /// What a capture takes: the configured rules, and never what is ours: the state directory and the lane records.
+    pub(crate) fn capture_rules(&self) -> CaptureRules {
+        let settings = &self.settings().checkpoint;
+        // Without an index everything is untracked.
+        let factor = if self.has_git() { 1 } else { 10 };
+        CaptureRules {
+            max_file_size: settings.max_file_size.saturating_mul(factor),
+            max_untracked_files: settings.max_untracked_files.saturating_mul(factor),
+            max_untracked_bytes: settings.max_untracked_bytes.saturating_mul(factor),
+            include: settings.include.clone(),
+            exclude: settings
+                .exclude
+                .iter()
+                .chain(self.shared())
+                .cloned()
+                .collect(),
+            editor_temp_globs: Vec::new(),
+            excluded_dirs: [self.store().dir(), self.store().lane_file()]
+                .map(Path::to_owned)
+                .into_iter()
+                .chain(self.vault_in(self.worktree()))
+                .collect(),
+            publish_incrementally: false,
+            tracked_only: self.setup.allow_home,
+            before: None,
+        }
+    }
+
+    /// What this work tree shares with another one, where it is one that was made for a run.
+    fn shared(&self) -> &[String] {
+        let shared = &self.settings().isolated.share;
+        let is_made = || {
+            let made = self.user_state_home()?.join(WORKTREES);
+            Some(self.worktree().starts_with(plain_path(&made)))
+        };
+        if !shared.is_empty() && is_made().unwrap_or(false) {
+            shared
+        } else {
+            &[]
+        }
+    }
+
+    /// Globs of ignored files that are copied beside the checkpoints; none in CI, where what such files hold is the machine's.
+    pub(crate) fn precious(&self) -> Vec<String> {
+        if self.env("CI").is_some() {
+            Vec::new()
+        } else {
+            self.settings().capture.precious.clone()
+        }
+    }
+
+    /// The last bytes of a file in the state directory, at most `most`, and how many come before them.
+    pub(in crate::engine) fn read_end(&self, path: &Path, most: u64) -> io::Result<(Vec<u8>, u64)> {
+        let mut file = self.store().root().open(path)?;
+        let skipped = file.metadata()?.len().saturating_sub(most);
+        file.seek(SeekFrom::Start(skipped))?;
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes)?;
+        Ok((bytes, skipped))
+    }
+
+    /// Writes such a file, with its folder, unless nothing may be written here. What cannot be written is only logged.
+    pub(in crate::engine) fn write_note(&self, path: &Path, bytes: &[u8]) {
+        if self.dry_run() || self.store().origin() != Origin::Ours {
+            return;
+        }
+        let root = self.store().root();
+        let folder = path.parent().unwrap_or(path);
+        let made = root.create_dir_all(folder);
+        if let Err(error) = made.and_then(|()| root.write(path, bytes, Sync::Nothing)) {
+            tracing::debug!(%error, path = %path.display(), "a note was not written");
+        }
+    }
+
     /// The user's state folder, of which `recover` in it is ours; `None` where it would be in a home that is missing.
     pub(crate) fn user_state(&self) -> Option<Root> {
         let home = self.setup.home.as_ref().filter(|home| !home.is_dir());
@@ -96,7 +176,7 @@ impl Context {
     /// Whether a folder is one of the vaults, or the folder of all.
     pub(super) fn vault_in(&self, worktree: &Path) -> Option<PathBuf> {
         self.all_vaults()
-            .map(|home| place::plain_path(&home))
+            .map(|home| plain_path(&home))
             .filter(|home| home.starts_with(worktree))
     }
 }
