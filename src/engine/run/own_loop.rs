@@ -22,7 +22,6 @@ use crate::engine::restore::automatic;
 use crate::model::checkpoint::trigger;
 use crate::model::{Run, RunKey, State};
 use crate::policy::settings::SafeMode;
-use crate::store::NewEvent;
 use crate::store::views::write_views;
 
 pub(crate) use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
@@ -31,9 +30,7 @@ pub(crate) use crate::engine::record::attempt_record::{Begin, Ended, Ending, Sta
 /// no checkpoint yet, what it begins with.
 pub(crate) fn start(context: &Context, request: &Begin) -> Result<Started> {
     if context.dry_run() {
-        let (_, run) = assumed_run(context, |state| {
-            select::find_or_create_for_loop(context, state)
-        })?;
+        let (_, run) = assumed_run(context)?;
         return Ok(beginning(context, run, request).0);
     }
     recovery::recover(context)?;
@@ -166,12 +163,9 @@ fn refuse_supervised(context: &Context, state: &State, key: &RunKey) -> Result<(
 }
 
 /// The run that an attempt would be recorded in, made in memory where there is none, and the state with it.
-fn assumed_run(
-    context: &Context,
-    find: impl FnOnce(&State) -> Result<(RunKey, Vec<NewEvent>)>,
-) -> Result<(Arc<State>, Run)> {
+fn assumed_run(context: &Context) -> Result<(Arc<State>, Run)> {
     let mut state = recovery::load_recovered(context)?;
-    let (key, events) = find(&state)?;
+    let (key, events) = select::find_or_create_for_loop(context, &state)?;
     for event in events {
         events::apply_speculatively(&mut state, context.clock.now(), event);
     }
@@ -182,9 +176,7 @@ fn assumed_run(
 
 /// What [`finish`] would record, without a word written.
 pub(crate) fn preview(context: &Context, mut ending: Ending) -> Result<Ended> {
-    let (state, run) = assumed_run(context, |state| {
-        select::find_or_create_for_loop(context, state)
-    })?;
+    let (state, run) = assumed_run(context)?;
     let started =
         Started::open(&run).unwrap_or_else(|| beginning(context, run.clone(), &Begin::default()).0);
     let prepared = checkpoint::prepare(context).ok();

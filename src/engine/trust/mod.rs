@@ -165,18 +165,10 @@ pub(crate) fn revoke(context: &Context) -> Result<bool> {
     record.revoke().map_err(|error| unwritten(context, error))
 }
 
-fn place(context: &Context) -> String {
-    context
-        .trust_record()
-        .path()
-        .map_or_else(|| "no folder".to_owned(), |path| path.display().to_string())
-}
-
 fn unwritten(context: &Context, error: std::io::Error) -> Error {
-    Error::io(
-        format!("cannot remember what is trusted in {}", place(context)),
-        error,
-    )
+    let place = context.trust_record().path().unwrap_or_default();
+    let what = format!("cannot remember what is trusted in {}", place.display());
+    Error::io(what, error)
 }
 
 /// Refuses to go on (13) where what is not trusted would be used: `uses` says of a key whether it would be.
