@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Context, plain_path};
 use crate::durable::{Root, Sync};
+use crate::engine::base::error::{Error, Result};
 use crate::git::Repo;
 use crate::git::vault::Vault;
 use crate::model::CaptureRules;
@@ -87,6 +88,18 @@ impl Context {
         if let Err(error) = made.and_then(|()| root.write(path, bytes, Sync::Nothing)) {
             tracing::debug!(%error, path = %path.display(), "a note was not written");
         }
+    }
+
+    /// Writes a file in the state directory, with its folder, on disk when this returns.
+    pub(in crate::engine) fn write_state_file(&self, path: &Path, bytes: &[u8]) -> Result<()> {
+        let root = self.store().root();
+        let folder = path.parent().unwrap_or(path);
+        let made = root.create_dir_all(folder);
+        let written = made.and_then(|()| {
+            root.reap(folder);
+            root.write(path, bytes, Sync::All)
+        });
+        written.map_err(|error| Error::cannot("write", path, error))
     }
 
     /// The user's state folder, of which `recover` in it is ours; `None` where it would be in a home that is missing.
