@@ -97,7 +97,7 @@ pub(super) fn execute_plugin(context: &Context, args: &PluginArgs, ui: &Ui) -> R
             Ok(changed(context, &changes))
         }
         PluginCommand::Status(args) => {
-            let status = hook::plugin::status(context, args.agent);
+            let status = hook::plugin_status::status(context, args.agent);
             let text = ui.text(|| plugins_text(&status.plugins));
             Ok(Reply::new(status, text))
         }
@@ -105,7 +105,7 @@ pub(super) fn execute_plugin(context: &Context, args: &PluginArgs, ui: &Ui) -> R
 }
 
 /// A line a place that has something of a plugin, and one for each file of it that is not current.
-fn plugins_text(plugins: &[hook::plugin::PluginStatus]) -> String {
+fn plugins_text(plugins: &[hook::plugin_status::PluginStatus]) -> String {
     let mut text = String::new();
     for plugin in plugins {
         let state = match &plugin.note {

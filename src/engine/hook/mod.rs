@@ -9,6 +9,7 @@ pub(crate) mod call;
 pub(crate) mod install;
 pub(crate) mod plan;
 pub(crate) mod plugin;
+pub(crate) mod plugin_status;
 pub(crate) mod status;
 
 use std::path::Path;

@@ -14,7 +14,7 @@ use strum::IntoStaticStr;
 use crate::durable::Root;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::hook::plan::{OwnFile, Place, Plan, Task, require_writable};
-use crate::engine::hook::plugin::{PluginFileStatus, state};
+use crate::engine::hook::plugin_status::{PluginFileStatus, state};
 use crate::model::Hint;
 use crate::model::hint::join;
 use crate::policy::service::{CronLines, FOLDERS, NAME, Start, cron_lines_in, with_cron_lines};
