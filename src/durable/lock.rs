@@ -49,6 +49,15 @@ pub enum LockError {
     },
 }
 
+impl From<LockError> for io::Error {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Io { source, .. } => source,
+            held @ LockError::Held { .. } => Self::other(held.to_string()),
+        }
+    }
+}
+
 /// A file whose lock ends with this value. Closing it is not enough: a program that another thread is starting has a copy of
 /// it until it is executed.
 #[derive(Debug)]

@@ -203,37 +203,31 @@ fn refuse_unexpected(
     checkpoint: &Checkpoint,
     ended: Ended,
 ) -> Result<()> {
-    let id = &checkpoint.id;
     let judged = Judged::of(ended.code());
-    let list = || Hint::recover(["checkpoint", "list"]).run(&checkpoint.run);
-    if at == 0 && judged != Judged::Good {
-        let what = match ended {
-            Ended::Prepare(code) => {
-                format!("--prepare fails (exit {code}) at {id}, where the command should pass")
-            }
-            Ended::Command(Judged::SKIP) => {
-                format!("the command skips {id} (exit 125), which must pass")
-            }
-            Ended::Command(code) => {
-                format!("the command fails (exit {code}) at {id}, which must pass")
-            }
-        };
-        let (advice, again) = if request.prepare.is_none() {
-            let advice = "--prepare CMD can make what it needs and no checkpoint holds, dependencies for example";
-            (advice, context.rerun(&["--prepare", "make deps"]))
-        } else {
-            ("name an earlier one with --good", list())
-        };
-        let message = format!("{what}: {advice}");
-        return Err(Error::new(ErrorKind::NotVerified, message).hint(again));
-    }
-    if at + 1 == count && judged == Judged::Good {
-        let message = format!(
-            "the command passes at {id}, where it should fail: another one is named with --bad"
-        );
-        return Err(Error::new(ErrorKind::NotVerified, message).hint(list()));
-    }
-    Ok(())
+    let (must, flag) = match at {
+        0 if judged != Judged::Good => ("pass", "--good"),
+        at if at + 1 == count && judged == Judged::Good => ("fail", "--bad"),
+        _ => return Ok(()),
+    };
+    let (what, code) = match ended {
+        Ended::Prepare(code) => ("--prepare fails", code),
+        Ended::Command(code) => ("the command ends", code),
+    };
+    let needs = if at == 0 && request.prepare.is_none() {
+        ", or make what it needs and no checkpoint holds with --prepare CMD"
+    } else {
+        ""
+    };
+    let message = format!(
+        "{what} (exit {code}) at {}, where the command should {must}: name another one with {flag}{needs}",
+        checkpoint.id
+    );
+    let hint = if needs.is_empty() {
+        Hint::recover(["checkpoint", "list"]).run(&checkpoint.run)
+    } else {
+        context.rerun(&["--prepare", "make deps"])
+    };
+    Err(Error::new(ErrorKind::NotVerified, message).hint(hint))
 }
 
 /// Runs the command in the work tree.

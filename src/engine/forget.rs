@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::durable::{Root, Sync};
 use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
-use crate::engine::hook::install::{FileChange, carry_out, settings_file};
+use crate::engine::hook::install::{FileChange, carry_out};
 use crate::engine::hook::plan::{Called, Part, Place, Setup, Task};
 use crate::engine::record::{nested, seed_json, storage, vault};
 use crate::engine::runs::{Chosen, Planned, refuse_driven};
@@ -480,29 +480,12 @@ fn remove_everything(context: &Context, commits: &[ObjectId]) -> Result<()> {
     Ok(())
 }
 
-/// Takes our lines out of the settings of agents and git's hooks; a folder that is empty then goes with them.
+/// Takes our lines out of the settings of agents and git's hooks, with the folders that are empty then.
 fn remove_hooks(context: &Context) {
     for &agent in HookAgent::ALL {
         for place in PLACES {
             // Not every agent has every place.
-            let Ok(files) = carry_out(context, Task::Uninstall, &all_of(agent, place)) else {
-                continue;
-            };
-            if settings_file(agent, place).is_none() {
-                continue;
-            }
-            for file in files.iter().filter(|file| file.change == "deleted") {
-                let folders = file
-                    .path
-                    .ancestors()
-                    .skip(1)
-                    .take_while(|folder| *folder != context.worktree());
-                for folder in folders {
-                    if remove_empty(folder).is_err() {
-                        break;
-                    }
-                }
-            }
+            let _ = carry_out(context, Task::Uninstall, &all_of(agent, place));
         }
     }
 }

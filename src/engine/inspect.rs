@@ -237,34 +237,24 @@ pub(crate) fn diff(
 }
 
 fn memory_updates(old: &[MemoryFile], new: &[MemoryFile]) -> Vec<Change> {
-    let change = |file: &MemoryFile, kind| Change {
-        path: file.path.clone(),
-        kind,
-        old_path: None,
-        added: None,
-        deleted: None,
-        diff: None,
+    let by_path = |files: &'_ [MemoryFile]| -> BTreeMap<RepoPath, Vec<u8>> {
+        let files = files.iter();
+        files
+            .map(|file| (file.path.clone(), file.content.clone()))
+            .collect()
     };
-    let find = |files: &[MemoryFile], file: &MemoryFile| {
-        files.iter().position(|other| other.path == file.path)
+    let (old, new) = (by_path(old), by_path(new));
+    let paths: BTreeSet<&RepoPath> = old.keys().chain(new.keys()).collect();
+    let change = |path: &RepoPath| {
+        let kind = match (old.get(path), new.get(path)) {
+            (None, _) => ChangeType::Created,
+            (_, None) => ChangeType::Deleted,
+            (old, new) if old == new => return None,
+            _ => ChangeType::Modified,
+        };
+        Some(Change::new(path.clone(), kind))
     };
-    let mut updates = Vec::new();
-    for file in new {
-        match find(old, file) {
-            None => updates.push(change(file, ChangeType::Created)),
-            Some(at) if old[at].content != file.content => {
-                updates.push(change(file, ChangeType::Modified));
-            }
-            Some(_) => {}
-        }
-    }
-    updates.extend(
-        old.iter()
-            .filter(|file| find(new, file).is_none())
-            .map(|file| change(file, ChangeType::Deleted)),
-    );
-    updates.sort_by(|a, b| a.path.cmp(&b.path));
-    updates
+    paths.into_iter().filter_map(change).collect()
 }
 
 /// Only so many of the latest events are read for the log of a run.

@@ -383,18 +383,15 @@ fn last_line(context: &Context, log: &Path) -> Option<String> {
 
 /// Looks at the run that a command works on.
 pub(crate) fn status(context: &Context) -> Result<Status> {
-    look(context, size_of)
+    look(context, true)
 }
 
 /// The same without its size, for which every checkpoint is looked at: for a screen that is made again and again.
 pub(crate) fn glance(context: &Context) -> Result<Status> {
-    look(context, |_, _, _| None)
+    look(context, false)
 }
 
-fn look(
-    context: &Context,
-    size: impl FnOnce(&Context, &State, &RunKey) -> Option<u64>,
-) -> Result<Status> {
+fn look(context: &Context, with_size: bool) -> Result<Status> {
     let state = recovery::load_recovered(context)?;
     let mut run = match select::find_for_loop(context, &state) {
         Ok(Some(run)) => run.clone(),
@@ -440,7 +437,9 @@ fn look(
         unfinished_operation: liveness::unfinished_operation(context)?,
         git_locked: git_state::in_the_way(context),
         checkpoint_count: state.checkpoints.count_of(&run.key),
-        size_bytes: size(context, &state, &run.key),
+        size_bytes: with_size
+            .then(|| size_of(context, &state, &run.key))
+            .flatten(),
         latest: state.latest(&run.key).map(|c| c.id.clone()),
         last_good: good,
         retry,

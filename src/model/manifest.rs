@@ -394,3 +394,17 @@ pub struct Change {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
 }
+
+impl Change {
+    /// One whose lines are not counted.
+    pub(crate) fn new(path: RepoPath, kind: ChangeType) -> Self {
+        Self {
+            path,
+            kind,
+            old_path: None,
+            added: None,
+            deleted: None,
+            diff: None,
+        }
+    }
+}

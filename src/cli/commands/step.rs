@@ -6,7 +6,7 @@ use super::super::replies::ExitCode;
 use super::super::ui::{Reply, Ui};
 use crate::engine::{Context, Result, answers, step};
 use crate::model::hint::join;
-use crate::model::step::{Step, StepStatus, ToldStep};
+use crate::model::step::{StepStatus, ToldStep};
 use crate::process::Show;
 
 /// `recover step`.
@@ -29,7 +29,7 @@ pub(super) fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply>
         },
     };
     let request = step::as_recorded(context, request)?;
-    let mut report = step::step(context, &request, &|notice| say(notice, &request, ui))?;
+    let mut report = step::step(context, &request)?;
     if let Some(plan) = &report.plan {
         let text = plan_text(plan, report.step.as_ref());
         return Ok(Reply::new(report, text));
@@ -52,49 +52,6 @@ pub(super) fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply>
     report.hints = lane.as_ref().map(|lane| lane.hints.clone());
     report.lane = lane;
     Ok(Reply::new(report, "").exit(exit))
-}
-
-/// What comes before the command's own output. Our stdout is the command's: all of it goes to stderr.
-fn say(notice: &step::Notice, request: &step::StepRequest, ui: &Ui) {
-    let name = &request.name;
-    match notice {
-        step::Notice::Waiting(holder) => ui.note(&format!("step '{name}': waiting for {holder}")),
-        step::Notice::Skipped(step) => {
-            ui.note(&format!(
-                "step '{name}' is done since {}: skipped",
-                at(step)
-            ));
-            if step.start.command != request.command {
-                ui.note(&format!("  what was run: {}", join(&step.start.command)));
-            }
-            if step.crossed {
-                ui.note("  a restore went back to before it, and its effect outside the work tree stayed");
-            }
-        }
-        step::Notice::RolledBack(step) => {
-            ui.note(&format!(
-                "step '{name}' was done since {}, and its lane was rolled back past it: it runs again",
-                at(step)
-            ));
-        }
-        step::Notice::CutOff(step) => {
-            let put_back = if step.rolled_back {
-                " The files it covers were restored."
-            } else {
-                ""
-            };
-            Ui::warn(&format!(
-                "step '{name}' was begun at {} and interrupted: {}\n  How far it got is not known.{put_back} It runs again \
-                 now, and side effects that it had already may be repeated.",
-                step.started_at,
-                join(&step.start.command)
-            ));
-        }
-    }
-}
-
-fn at(step: &Step) -> String {
-    step.ended_at.unwrap_or(step.started_at).to_string()
 }
 
 /// What comes after it.

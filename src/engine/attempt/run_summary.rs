@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use super::of_runs::{left_before, oldest_to_accept};
 use super::preconditions::reconsider;
-use crate::durable::Sync;
 use crate::engine::base::runs::{self, driver};
-use crate::engine::base::{Context, Error, Result};
+use crate::engine::base::{Context, Result};
 use crate::engine::record::attempt_record::Ended;
 use crate::engine::record::lane::OwnCommits;
 use crate::engine::record::limits::Hold;
@@ -30,7 +29,6 @@ use crate::policy::report::{
 use crate::policy::restore::Selection;
 use crate::policy::retry::{Outlook, RetryStatus, ToAccept, is_from_the_future, retry_status};
 use crate::policy::secrets::{is_secret_path, redact};
-use crate::store::Origin;
 use crate::store::views::attempt_history_of;
 
 /// Over so many files no line is counted: everyone of them would be read.
@@ -371,22 +369,6 @@ struct Changed {
     uncommitted: ToAccept,
 }
 
-impl Changed {
-    fn new(
-        changed: usize,
-        added: Option<u64>,
-        deleted: Option<u64>,
-        uncommitted: ToAccept,
-    ) -> Self {
-        let files = ChangedFiles {
-            changed,
-            added,
-            deleted,
-        };
-        Self { files, uncommitted }
-    }
-}
-
 /// How much a run changed, from its first to its last good checkpoint; `None` where that cannot be found out.
 pub(in crate::engine) fn changed_files(
     context: &Context,
@@ -440,7 +422,15 @@ fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed
         return Ok(None);
     };
     if first.id == good.id || first.tree == good.tree {
-        return Ok(Some(Changed::new(0, Some(0), Some(0), ToAccept::Nothing)));
+        let files = ChangedFiles {
+            changed: 0,
+            added: Some(0),
+            deleted: Some(0),
+        };
+        return Ok(Some(Changed {
+            files,
+            uncommitted: ToAccept::Nothing,
+        }));
     }
     let repo = context.repo()?;
     let (before, after) = load_both(context, first, good)?;
@@ -456,19 +446,18 @@ fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed
             uncommitted = ToAccept::Changes;
         }
     }
-    if unlike > LINES_OF {
-        return Ok(Some(Changed::new(unlike, None, None, uncommitted)));
+    let mut files = ChangedFiles {
+        changed: unlike,
+        added: None,
+        deleted: None,
+    };
+    if unlike <= LINES_OF {
+        let changes = changes_between(repo, &before, &after)?;
+        files.changed = changes.len();
+        files.added = Some(changes.iter().filter_map(|change| change.added).sum());
+        files.deleted = Some(changes.iter().filter_map(|change| change.deleted).sum());
     }
-    let changes = changes_between(repo, &before, &after)?;
-    let added = changes.iter().filter_map(|change| change.added).sum();
-    let deleted = changes.iter().filter_map(|change| change.deleted).sum();
-    let (added, deleted) = (Some(added), Some(deleted));
-    Ok(Some(Changed::new(
-        changes.len(),
-        added,
-        deleted,
-        uncommitted,
-    )))
+    Ok(Some(Changed { files, uncommitted }))
 }
 
 /// The name of the report beside a run's logs.
@@ -553,14 +542,8 @@ fn try_write_report(context: &Context, key: &RunKey) -> Result<PathBuf> {
     let run = runs::named(&state, &key.run_id, Some(&key.phase), Some(&key.lane))?;
     let text = markdown(&make_report(context, &state, run, None)?);
     let text = redact(&text);
-    let folder = context.store().run_dir(key);
-    let path = folder.join(FILE);
-    let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
-    let root = context.store().root();
-    root.create_dir_all(&folder).map_err(failed)?;
-    root.reap(&folder);
-    root.write(&path, text.as_bytes(), Sync::All)
-        .map_err(failed)?;
+    let path = context.store().run_dir(key).join(FILE);
+    context.write_state_file(&path, text.as_bytes())?;
     Ok(path)
 }
 
@@ -603,12 +586,8 @@ fn first_seen(context: &Context, decided_at: Timestamp, now: Timestamp) -> Times
     );
     seen.retain(|decided, _| *decided > now);
     seen.insert(decided_at, now);
-    let noted = serde_json::to_vec(&seen).map_err(std::io::Error::from);
-    // Nothing is added to what came from elsewhere.
-    if context.store().origin() == Origin::Ours
-        && let Err(error) = noted.and_then(|noted| root.write(&path, &noted, Sync::Nothing))
-    {
-        tracing::debug!(%error, "the time since when was not saved");
+    if let Ok(noted) = serde_json::to_vec(&seen) {
+        context.write_note(&path, &noted);
     }
     now
 }

@@ -4,11 +4,12 @@ pub(crate) mod clock;
 pub(crate) mod context;
 pub(crate) mod error;
 pub(crate) mod heartbeat;
-mod private_notes;
 pub(crate) mod progress;
 pub(crate) mod runs;
 pub(crate) mod trust;
+pub(crate) mod user_files;
 
 pub(crate) use clock::{Moment, WaitLimit};
 pub(crate) use context::{Context, WORKTREES};
 pub(crate) use error::{Error, ErrorKind, Result};
+pub(crate) use user_files::UserFiles;

@@ -147,6 +147,12 @@ pub(in crate::engine) fn way_to_stop(id: &ProcessId) -> String {
     }
 }
 
+/// The error of what a `recover` that works on a run is in the way of.
+pub(in crate::engine) fn driven_by(key: &RunKey, id: &ProcessId) -> Error {
+    let message = format!("run {key} is at work (pid {}): {}", id.pid, way_to_stop(id));
+    Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key))
+}
+
 /// The latest of these runs, oldest first, that is of a series: begun for it, or of its very name.
 pub(in crate::engine) fn latest_of_series<'a>(
     runs: impl DoubleEndedIterator<Item = &'a Run>,

@@ -11,13 +11,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::config::{Guarded, is_mask};
-use crate::durable::{FileLock, LockError, Root, Sync};
+use crate::durable::{Root, Sync};
 use crate::model::Timestamp;
 use crate::store::new_id;
 
-/// Our own folder in that of the user's state, and the one of trust in it.
-const OWN: &str = "recover";
-const FOLDER: &str = "recover/trust";
+use super::user_files::{OWN, UserFiles};
 
 /// Where the user's state is when nothing else is said, below the home folder: made where it is not there.
 const DEFAULT: &str = ".local/state";
@@ -34,14 +32,11 @@ const IDENTITY: &str = "recover/trust-id";
 /// How long another process may take to write down what it trusts.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// More than any such file has, in bytes.
-const MAX_FILE: u64 = 16 << 20;
-
 /// What was trusted in one repository, or in one project without one.
 #[derive(Clone, Debug)]
 pub(crate) struct TrustRecord {
-    /// The folder of the user's state; `None` where there is none to keep anything in.
-    root: Option<Root>,
+    /// `None` where there is no folder of the user's state.
+    files: Option<UserFiles>,
     /// What the work trees of a repository share, or the project's folder.
     subject: PathBuf,
     /// git's folder, in which no clone brings anything of ours; `None` without git.
@@ -82,7 +77,7 @@ impl TrustRecord {
     pub(crate) fn new(home: Option<PathBuf>, subject: PathBuf, common: Option<&Path>) -> Self {
         let repository = common.map(|common| Root::with_own(common, OWN));
         Self {
-            root: home.map(|home| Root::with_own(home, OWN).made()),
+            files: home.map(|home| UserFiles::new(Root::with_own(home, OWN).made(), "trust")),
             subject,
             repository,
         }
@@ -90,13 +85,14 @@ impl TrustRecord {
 
     /// Where it is kept.
     pub(crate) fn path(&self) -> Option<PathBuf> {
-        Some(self.root.as_ref()?.path().join(self.name()))
+        let files = self.files.as_ref()?;
+        Some(files.root.path().join(self.file(files)))
     }
 
-    fn name(&self) -> PathBuf {
+    fn file(&self, files: &UserFiles) -> PathBuf {
         use std::os::unix::ffi::OsStrExt as _;
         let digest = Sha256::digest(self.subject.as_os_str().as_bytes());
-        Path::new(FOLDER).join(format!("{digest:x}.json"))
+        files.path(format!("{digest:x}.json"))
     }
 
     /// Whether these values, all of them and no others, are trusted. What is masked starts nothing: it is, once it was
@@ -153,9 +149,10 @@ impl TrustRecord {
     }
 
     fn change(&self, change: impl FnOnce(&mut Stored)) -> io::Result<()> {
-        let root = self.root.as_ref().ok_or_else(no_home)?;
-        root.create_dir_all(Path::new(FOLDER))?;
-        let _lock = self.lock(root)?;
+        let files = self.files.as_ref().ok_or_else(no_home)?;
+        let file = self.file(files);
+        // One at a time changes the file.
+        let _lock = files.lock(&file.with_extension("lock"), PATIENCE)?;
         let mut stored = match self.read() {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => return Err(error),
             read => read.unwrap_or_default(),
@@ -164,29 +161,22 @@ impl TrustRecord {
         stored.identity = self.identify()?;
         stored.repository = self.subject.to_string_lossy().into_owned();
         change(&mut stored);
-        root.write(
-            &self.name(),
-            &serde_json::to_vec_pretty(&stored)?,
-            Sync::All,
-        )
+        files.write(&file, &stored)
     }
 
     /// Forgets all that was trusted; whether there was anything.
     pub(crate) fn revoke(&self) -> io::Result<bool> {
-        let Some(root) = &self.root else {
+        let Some(files) = self.files.as_ref().filter(|files| files.exists()) else {
             return Ok(false);
         };
-        let removed = self
-            .lock(root)
-            .and_then(|_lock| root.remove_file(&self.name()));
-        match removed {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            removed => removed?,
+        let file = self.file(files);
+        let lock = files.lock(&file.with_extension("lock"), PATIENCE)?;
+        if !files.remove(&file)? {
+            return Ok(false);
         }
-        // Folders that hold others stay.
-        for folder in [FOLDER, OWN] {
-            let _ = root.remove_dir(Path::new(folder));
-        }
+        drop(lock);
+        files.tidy();
+        let root = &files.root;
         if root.path().ends_with(DEFAULT)
             && let Some(home) = root.path().ancestors().nth(2).map(Root::shared)
         {
@@ -206,15 +196,11 @@ impl TrustRecord {
     }
 
     fn read(&self) -> io::Result<Stored> {
-        let Some(root) = &self.root else {
+        let files = self.files.as_ref();
+        let read = files.map(|files| files.read::<Stored>(&self.file(files)));
+        let Some(stored) = read.transpose()?.flatten() else {
             return Ok(Stored::default());
         };
-        let bytes = match root.read_at_most(&self.name(), MAX_FILE) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Stored::default()),
-            Err(error) => return Err(error),
-        };
-        let stored: Stored = serde_json::from_slice(&bytes)?;
         if stored.schema > SCHEMA {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
@@ -225,16 +211,6 @@ impl TrustRecord {
         let is_it = self.repository.is_none()
             || (stored.identity.is_some() && stored.identity == self.identity());
         Ok(if is_it { stored } else { Stored::default() })
-    }
-
-    /// One at a time changes the file.
-    fn lock(&self, root: &Root) -> io::Result<FileLock> {
-        FileLock::acquire_passing(root, &self.name().with_extension("lock"), PATIENCE).map_err(
-            |error| match error {
-                LockError::Io { source, .. } => source,
-                held @ LockError::Held { .. } => io::Error::other(held.to_string()),
-            },
-        )
     }
 
     /// What the repository is known by.

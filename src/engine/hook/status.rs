@@ -13,8 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::install::{Installed, installed_in};
 use super::plan::Place;
 use crate::agent::detect;
-use crate::durable::Sync;
-use crate::engine::base::{Context, Result};
+use crate::engine::base::{Context, Result, UserFiles};
 use crate::model::hint::Advice;
 use crate::model::{Attempt, AttemptOutcome, Hint, HookAgent, Run, State, Timestamp};
 use crate::os::own_program;
@@ -224,22 +223,14 @@ fn why(agent: HookAgent) -> &'static str {
 
 /// Records a call. Nobody is held up where that cannot be written.
 pub(super) fn record_call(context: &Context, agent: HookAgent) {
-    if !context.store().private_dir().is_dir() {
-        return;
-    }
-    let write = || -> std::io::Result<()> {
-        let version = Some(env!("CARGO_PKG_VERSION").to_owned());
-        let call = serde_json::to_vec(&Call {
-            at: context.clock.now(),
-            version,
-        })?;
-        let path = file(context, agent);
-        let root = context.store().root();
-        root.create_dir_all(path.parent().unwrap_or(&path))?;
-        root.write(&path, &call, Sync::Nothing)
-    };
-    if let Err(error) = write() {
-        tracing::warn!(%error, "the hook's call is not recorded");
+    let call = serde_json::to_vec(&Call {
+        at: context.clock.now(),
+        version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+    });
+    if let Ok(call) = call
+        && context.store().private_dir().is_dir()
+    {
+        context.write_note(&file(context, agent), &call);
     }
 }
 
@@ -250,20 +241,12 @@ pub(super) fn is_unsaid(context: &Context, agent: HookAgent, session: Option<&st
         return true;
     };
     let place = crc32fast::hash(context.worktree().as_os_str().as_encoded_bytes());
-    let path = Path::new("recover/unprotected").join(format!("{}-{place:08x}", agent.as_str()));
-    if root
-        .read_if_possible(&path)
-        .ok()
-        .flatten()
-        .is_some_and(|said| said == session.as_bytes())
-    {
+    let files = UserFiles::new(root, "unprotected");
+    let path = files.path(format!("{}-{place:08x}", agent.as_str()));
+    if files.read::<String>(&path).ok().flatten().as_deref() == Some(session) {
         return false;
     }
-    let write = || {
-        root.create_dir_all(path.parent().unwrap_or(&path))?;
-        root.write(&path, session.as_bytes(), Sync::Nothing)
-    };
-    if let Err(error) = write() {
+    if let Err(error) = files.write(&path, &session) {
         tracing::debug!(%error, "what the session was told is not recorded");
     }
     true

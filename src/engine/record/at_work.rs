@@ -5,25 +5,21 @@
 //! killed before, which no command came to see.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::durable::{FileLock, Root, Sync, present};
 use crate::engine::base::runs::{driver, run_of};
-use crate::engine::base::{Context, Result};
+use crate::engine::base::{Context, Result, UserFiles};
 use crate::engine::record::liveness::is_driven;
 use crate::model::{Attempt, Run, RunKey};
 use crate::os::processes::boot_id;
 
-const OWN: &str = "recover";
-const FOLDER: &str = "recover/at-work";
+const FOLDER: &str = "at-work";
 const LOCK: &str = "resuming.lock";
-/// More than any file has, in bytes.
-const MAX_FILE: u64 = 64 << 10;
 /// What a run ends with that SIGHUP or SIGTERM interrupted, as a shutdown of the machine does.
 const BY_SHUTDOWN: [i32; 2] = [129, 143];
 
@@ -46,10 +42,14 @@ pub(crate) struct AtWork {
     pub path: Option<String>,
 }
 
+fn files(context: &Context) -> Option<UserFiles> {
+    Some(UserFiles::new(context.user_state()?, FOLDER))
+}
+
 impl AtWork {
-    fn name(&self) -> PathBuf {
+    fn path(&self, files: &UserFiles) -> PathBuf {
         let text = format!("{}\0{}", self.worktree.display(), self.run);
-        Path::new(FOLDER).join(format!("{:x}.json", Sha256::digest(text.as_bytes())))
+        files.path(format!("{:x}.json", Sha256::digest(text.as_bytes())))
     }
 
     /// A context of its work tree and its state directory.
@@ -59,29 +59,18 @@ impl AtWork {
 
     /// Writes it down as it is, on disk when this returns.
     pub(crate) fn write(&self, context: &Context) -> io::Result<()> {
-        let Some(root) = context.user_state() else {
-            return Ok(());
-        };
-        root.create_dir_all(Path::new(FOLDER))?;
-        root.write(&self.name(), &serde_json::to_vec(self)?, Sync::All)
+        files(context).map_or(Ok(()), |files| files.write(&self.path(&files), self))
     }
 
     /// Forgets it.
     pub(crate) fn remove(&self, context: &Context) {
-        let Some(root) = context.user_state() else {
+        let Some(files) = files(context) else {
             return;
         };
-        if let Err(error) = present(root.remove_file(&self.name())) {
+        if let Err(error) = files.remove(&self.path(&files)) {
             tracing::warn!(%error, "the run still counts as one at work");
         }
-        tidy(&root);
-    }
-}
-
-/// Removes the folders; those that hold something else stay.
-fn tidy(root: &Root) {
-    for folder in [FOLDER, OWN] {
-        let _ = root.remove_dir(Path::new(folder));
+        files.tidy();
     }
 }
 
@@ -90,13 +79,13 @@ fn tidy(root: &Root) {
 /// # Errors
 /// Another one does (11).
 pub(crate) fn alone<T>(context: &Context, act: impl FnOnce() -> Result<T>) -> Result<T> {
-    let Some(root) = context.user_state() else {
+    let Some(files) = files(context) else {
         return act();
     };
-    let lock = FileLock::acquire_passing(&root, &Path::new(FOLDER).join(LOCK), Duration::ZERO)?;
+    let lock = files.lock(&files.path(LOCK), Duration::ZERO)?;
     let done = act();
     drop(lock);
-    tidy(&root);
+    files.tidy();
     done
 }
 
@@ -123,9 +112,7 @@ pub(crate) fn begin(context: &Context, key: &RunKey) -> Option<AtWork> {
         progress: progress(&run),
         path: context.env("PATH"),
     };
-    let known = context
-        .user_state()
-        .and_then(|root| read(&root, &own.name()).ok()?);
+    let known = files(context).and_then(|files| files.read::<AtWork>(&own.path(&files)).ok()?);
     if let Some(known) = known {
         (own.tries, own.progress) = (known.tries, known.progress);
     }
@@ -146,18 +133,13 @@ pub(crate) fn end(context: &Context, own: Option<AtWork>, code: Option<i32>) {
 
 /// The runs that were at work when the machine went down, and those that were in this start of it.
 pub(crate) fn interrupted(context: &Context) -> io::Result<(Vec<AtWork>, Vec<AtWork>)> {
-    let (Some(root), Some(boot)) = (context.user_state(), boot(context)) else {
+    let (Some(files), Some(boot)) = (files(context), boot(context)) else {
         return Ok((Vec::new(), Vec::new()));
     };
-    let listed = present(root.list(Path::new(FOLDER)))?.unwrap_or_default();
     let mut all = Vec::new();
-    for (name, _) in listed {
-        let path = Path::new(FOLDER).join(name);
-        if path.extension().is_none_or(|extension| extension != "json") {
-            continue;
-        }
-        match read(&root, &path) {
-            Ok(Some(one)) if one.name() == path => all.push(one),
+    for path in files.list()? {
+        match files.read::<AtWork>(&path) {
+            Ok(Some(one)) if one.path(&files) == path => all.push(one),
             Ok(_) => {}
             Err(error) => tracing::warn!(%error, file = %path.display(), "it names no run"),
         }
@@ -180,12 +162,6 @@ pub(crate) fn forget_killed(context: &Context) {
             one.remove(context);
         }
     }
-}
-
-fn read(root: &Root, name: &Path) -> io::Result<Option<AtWork>> {
-    let bytes = present(root.read_at_most(name, MAX_FILE))?;
-    let read = bytes.map(|bytes| serde_json::from_slice(&bytes));
-    Ok(read.transpose()?)
 }
 
 /// Names this start of the machine; `RECOVER_TEST_BOOT` in tests.

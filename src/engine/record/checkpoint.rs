@@ -56,22 +56,12 @@ pub(crate) fn prepare(context: &Context) -> Result<Prepared> {
 /// Captures what a run begins with: more untracked files than are allowed are refused.
 pub(crate) fn prepare_first(context: &Context) -> Result<Prepared> {
     let (rules, also) = (context.capture_rules(), BTreeSet::new());
-    prepare_within(context, lock(context)?, &rules, &also, true)
+    prepare_under(context, lock(context)?, &rules, &also, true)
 }
 
 /// Captures by other rules than the configured ones.
 pub(crate) fn prepare_as(context: &Context, rules: &CaptureRules) -> Result<Prepared> {
-    prepare_under(context, lock(context)?, rules, &BTreeSet::new())
-}
-
-/// Captures under a lock that is held already. `also` are paths to take even when they are ignored.
-pub(crate) fn prepare_under(
-    context: &Context,
-    lock: WorktreeLock,
-    rules: &CaptureRules,
-    also: &BTreeSet<RepoPath>,
-) -> Result<Prepared> {
-    prepare_within(context, lock, rules, also, false)
+    prepare_under(context, lock(context)?, rules, &BTreeSet::new(), false)
 }
 
 /// The tree that the latest run of this work tree with an attempt began with.
@@ -87,7 +77,9 @@ fn before_the_run(context: &Context) -> Result<Option<ObjectId>> {
     Ok(initial.map(|checkpoint| checkpoint.tree.clone()))
 }
 
-fn prepare_within(
+/// Captures under a lock that is held already. `also` are paths to take even when they are ignored; for `is_first` see
+/// [`prepare_first`].
+pub(crate) fn prepare_under(
     context: &Context,
     lock: WorktreeLock,
     rules: &CaptureRules,

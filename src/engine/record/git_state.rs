@@ -214,26 +214,12 @@ pub(crate) fn put_back(context: &Context, key: &RunKey, which: GitChanges) -> Ve
         }
         Ok(context.repo()?.put_settings_back(&key.to_string(), which)?)
     };
-    let who = match which {
-        GitChanges::OfIteration => "the attempt",
-        GitChanges::OfRun | GitChanges::PutBack => "the run",
-    };
     let done = put_all().unwrap_or_else(|error| {
-        context.warn(format!(
-            "git's settings that {who} changed are not all as before: {error}"
-        ));
+        context.warn(format!("git's settings are not all put back: {error}"));
         Vec::new()
     });
     if !done.is_empty() {
-        let how = if which == GitChanges::PutBack {
-            "as it left them"
-        } else {
-            "as before"
-        };
-        context.note(format!(
-            "git's settings that {who} changed are {how}: {}",
-            done.join(", ")
-        ));
+        context.note(format!("git's settings were put back: {}", done.join(", ")));
     }
     done
 }

@@ -2,7 +2,6 @@
 //!
 //! Which commits are a run's own: what goes off a branch unasked, what nobody has to look at, what `accept` folds.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -466,37 +465,11 @@ fn is_left(key: &RunKey, step: &Step) -> bool {
     ) || step.runs_again(key)
 }
 
-/// The command that runs a step again.
+/// The command that runs a step again, as it is recorded.
 fn again(context: &Context, key: &RunKey, step: &Step) -> Hint {
-    let start = &step.start;
-    let mut words = vec!["step", start.name.as_str()];
-    if let Some(stage) = &start.stage {
-        words.extend(["--stage", stage]);
-    }
-    if let Some(target) = &start.target_branch {
-        words.extend(["--target-branch", target]);
-    }
-    let atomic = start.atomic.as_ref();
-    words.extend(atomic.map(|_| "--atomic"));
-    for path in atomic.into_iter().flat_map(|atomic| &atomic.paths) {
-        words.extend(["--path", path]);
-    }
-    if let Some(compensate) = &start.compensate {
-        words.extend(["--compensate", compensate]);
-    }
-    let place = context.place_of(start.cwd.path());
-    let hint = Hint::recover(words)
-        .run(key)
-        .arg("--")
-        .args(&start.command)
-        .at(place.clone());
-    match redact(&hint.to_string()) {
-        Cow::Borrowed(_) => hint,
-        // What is recorded runs again without being shown.
-        Cow::Owned(_) => Hint::recover(["step", start.name.as_str()])
-            .run(key)
-            .at(place),
-    }
+    let place = context.place_of(step.start.cwd.path());
+    let words = ["step", step.start.name.as_str()];
+    Hint::recover(words).run(key).at(place)
 }
 
 /// The commits that the attempts and steps of a run made, and of a lane in its work tree: all that its branch has beyond the

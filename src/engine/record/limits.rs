@@ -14,8 +14,8 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::agent;
-use crate::durable::{FileLock, LockError, Root, Sync, present};
-use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::durable::{FileLock, LockError, Root, Sync};
+use crate::engine::base::{Context, Error, ErrorKind, Result, UserFiles};
 use crate::model::agent_record::AgentKind;
 use crate::model::failure::Weather;
 use crate::model::limit::{LIMIT_SCHEMA, Limit, LimitScope, RunPlace};
@@ -24,14 +24,14 @@ use crate::policy::limits::{Held, family_of, model_of};
 use crate::policy::settings::AUTO;
 use crate::store::new_id;
 
-const FOLDER: &str = "recover/limits";
+const FOLDER: &str = "limits";
 /// What accounts' checksums are keyed with.
-const SALT: &str = "recover/limits/salt";
-const LOCK: &str = "recover/limits/lock";
+const SALT: &str = "salt";
+const LOCK: &str = "lock";
 /// How long another process may take for what it writes.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// More than any file here has, or any that names an account, in bytes.
-const MAX_FILE: u64 = 64 << 10;
+/// More than a salt has, or a file that names an account, in bytes.
+const MAX_SALT: u64 = 64 << 10;
 const MAX_ACCOUNT_FILE: u64 = 16 << 20;
 
 /// Variables that an agent logs in with or that name its provider; the first part of the file that names its account, with the
@@ -85,7 +85,7 @@ fn login_of(kind: Option<AgentKind>) -> Login {
 /// The limits of this machine's user, as one run sees them.
 #[derive(Clone)]
 pub(crate) struct Limits {
-    root: Root,
+    files: UserFiles,
     agent: String,
     kind: Option<AgentKind>,
     model: Option<String>,
@@ -146,7 +146,7 @@ impl Hold {
 
 /// What holds the next attempt of `run`, without taking its turn.
 pub(crate) fn hold(context: &Context, run: &Run) -> Option<Hold> {
-    let is_there = matches!(context.user_state()?.has(Path::new(FOLDER)), Ok(true));
+    let is_there = files(context)?.exists();
     let limits = is_there.then(|| Limits::of(context, run)).flatten()?;
     limits.hold(context)
 }
@@ -163,7 +163,7 @@ impl Limits {
     /// Those that can hold `run`; `None` where its command is no known agent's, or limits are not shared.
     pub(crate) fn of(context: &Context, run: &Run) -> Option<Self> {
         let settings = &context.settings().weather;
-        let root = context.user_state().filter(|_| settings.shared)?;
+        let files = files(context).filter(|_| settings.shared)?;
         let spec = &run.spec;
         // By whatever protocol an agent is driven, its account is the same.
         let named = spec
@@ -184,7 +184,7 @@ impl Limits {
             },
             home: home(context),
             gap: settings.gap,
-            root,
+            files,
         })
     }
 
@@ -193,10 +193,15 @@ impl Limits {
         self.gap
     }
 
+    fn salt(&self) -> io::Result<Vec<u8>> {
+        self.files
+            .root
+            .read_at_most(&self.files.path(SALT), MAX_SALT)
+    }
+
     fn scope(&self, context: &Context) -> io::Result<LimitScope> {
-        let salt = self.root.read_at_most(Path::new(SALT), MAX_FILE)?;
         Ok(LimitScope {
-            account: checksum(&salt, &[&self.agent, &login(context, self.kind)]),
+            account: checksum(&self.salt()?, &[&self.agent, &login(context, self.kind)]),
             is_default_model: self.model.is_none(),
             agent: self.agent.clone(),
             model: self.model.clone(),
@@ -207,7 +212,7 @@ impl Limits {
     /// it may.
     pub(crate) fn admit(&self, context: &Context, waited: bool) -> Admission {
         // Nothing is made where no limit was ever met.
-        if matches!(self.root.has(Path::new(FOLDER)), Ok(false)) {
+        if !self.files.exists() {
             return Admission::Open(Vec::new());
         }
         self.try_admit(context, waited).unwrap_or_else(|error| {
@@ -219,7 +224,7 @@ impl Limits {
     }
 
     fn try_admit(&self, context: &Context, waited: bool) -> io::Result<Admission> {
-        let _lock = lock(&self.root)?;
+        let _lock = lock(&self.files)?;
         let now = context.clock.now();
         let mut probes = Vec::new();
         for (name, mut limit) in self.mine(context)? {
@@ -228,22 +233,21 @@ impl Limits {
                 Held::No => continue,
                 Held::Until(until) => return Ok(held(Some(until))),
                 Held::Next => {}
-                Held::Probe => match FileLock::acquire_passing(
-                    &self.root,
-                    &name.with_extension("probe"),
-                    Duration::ZERO,
-                ) {
+                Held::Probe => match self
+                    .files
+                    .lock(&name.with_extension("probe"), Duration::ZERO)
+                {
                     Ok(lock) => probes.push(Probe {
                         name: name.clone(),
                         met_at: limit.met_at,
                         _lock: lock,
                     }),
                     Err(LockError::Held { .. }) => return Ok(held(None)),
-                    Err(LockError::Io { source, .. }) => return Err(source),
+                    Err(error) => return Err(error.into()),
                 },
             }
             limit.last = Some((now, self.run.clone()));
-            self.write(&name, &limit)?;
+            self.files.write(&name, &limit)?;
         }
         Ok(Admission::Open(probes))
     }
@@ -261,13 +265,13 @@ impl Limits {
 
     /// Whether what held an attempt is not as it was: removed, over, met again, or the attempt that tries it has ended.
     pub(crate) fn has_changed(&self, hold: &Hold) -> bool {
-        let Ok(Some(limit)) = read(&self.root, &hold.name) else {
+        let Ok(Some(limit)) = read(&self.files, &hold.name) else {
             return true;
         };
         let is_free = || {
             let probe = hold.name.with_extension("probe");
-            FileLock::remove_if_free(&self.root, &probe).is_ok()
-                && matches!(self.root.has(&probe), Ok(false))
+            let root = &self.files.root;
+            FileLock::remove_if_free(root, &probe).is_ok() && matches!(root.has(&probe), Ok(false))
         };
         limit.met_at != hold.met_at
             || limit.through_at.is_some()
@@ -288,17 +292,16 @@ impl Limits {
         failure: &Failure,
         until: Timestamp,
     ) -> io::Result<()> {
-        self.root.create_dir_all(Path::new(FOLDER))?;
-        let _lock = lock(&self.root)?;
-        if !self.root.has(Path::new(SALT))? {
-            let salt = new_id()?;
-            self.root
-                .write(Path::new(SALT), salt.as_bytes(), Sync::All)?;
+        let _lock = lock(&self.files)?;
+        let salt = self.files.path(SALT);
+        if !self.files.root.has(&salt)? {
+            let text = new_id()?;
+            self.files.root.write(&salt, text.as_bytes(), Sync::All)?;
         }
         let now = context.clock.now();
-        for (name, limit) in all(context, &self.root)? {
+        for (name, limit) in all(context, &self.files)? {
             if limit.is_over(now) {
-                self.root.remove_file(&name)?;
+                self.files.remove(&name)?;
             }
         }
         let limit = Limit {
@@ -321,23 +324,20 @@ impl Limits {
         } else {
             "outage"
         };
-        let salt = self.root.read_at_most(Path::new(SALT), MAX_FILE)?;
-        let name = checksum(
-            &salt,
-            &[account, model.as_deref().unwrap_or_default(), kind],
-        );
-        self.write(&Path::new(FOLDER).join(name + ".json"), &limit)
+        let parts = [account, model.as_deref().unwrap_or_default(), kind];
+        let name = checksum(&self.salt()?, &parts);
+        self.files.write(&self.files.path(name + ".json"), &limit)
     }
 
     /// An answer came: the limits that the attempt tries are over.
     pub(crate) fn through(&self, now: Timestamp, probes: Vec<Probe>) -> io::Result<()> {
         for probe in probes {
-            let _lock = lock(&self.root)?;
-            let limit = read(&self.root, &probe.name).ok().flatten();
+            let _lock = lock(&self.files)?;
+            let limit = read(&self.files, &probe.name).ok().flatten();
             let same = limit.filter(|limit| limit.met_at == probe.met_at);
             if let Some(mut limit) = same {
                 limit.through_at = Some(now);
-                self.write(&probe.name, &limit)?;
+                self.files.write(&probe.name, &limit)?;
             }
         }
         Ok(())
@@ -345,17 +345,12 @@ impl Limits {
 
     /// Those that concern this run.
     fn mine(&self, context: &Context) -> io::Result<Vec<(PathBuf, Limit)>> {
-        let mut all = all(context, &self.root)?;
+        let mut all = all(context, &self.files)?;
         if !all.is_empty() {
             let scope = self.scope(context)?;
             all.retain(|(_, limit)| limit.concerns(&scope));
         }
         Ok(all)
-    }
-
-    fn write(&self, name: &Path, limit: &Limit) -> io::Result<()> {
-        let text = serde_json::to_vec_pretty(limit)?;
-        self.root.write(name, &text, Sync::All)
     }
 }
 
@@ -394,12 +389,13 @@ fn unreadable(error: &io::Error) {
     tracing::warn!(%error, "the limits that other runs met cannot be read");
 }
 
+fn files(context: &Context) -> Option<UserFiles> {
+    Some(UserFiles::new(context.user_state()?, FOLDER))
+}
+
 /// One at a time reads and writes.
-fn lock(root: &Root) -> io::Result<FileLock> {
-    FileLock::acquire(root, Path::new(LOCK), PATIENCE).map_err(|error| match error {
-        LockError::Io { source, .. } => source,
-        held @ LockError::Held { .. } => io::Error::other(held.to_string()),
-    })
+fn lock(files: &UserFiles) -> io::Result<FileLock> {
+    Ok(files.lock(&files.path(LOCK), PATIENCE)?)
 }
 
 /// A checksum that says nothing to who does not have the salt, which stays on this machine.
@@ -413,39 +409,23 @@ fn checksum(salt: &[u8], parts: &[&str]) -> String {
 }
 
 /// The limit of a file; `None` where it is not there.
-fn read(root: &Root, name: &Path) -> io::Result<Option<Limit>> {
-    let Some(bytes) = present(root.read_at_most(name, MAX_FILE))? else {
-        return Ok(None);
-    };
-    let limit: Limit = serde_json::from_slice(&bytes)?;
-    if limit.schema > LIMIT_SCHEMA {
+fn read(files: &UserFiles, path: &Path) -> io::Result<Option<Limit>> {
+    let limit = files.read::<Limit>(path)?;
+    if limit
+        .as_ref()
+        .is_some_and(|limit| limit.schema > LIMIT_SCHEMA)
+    {
         return Err(io::Error::other("it was written by a newer version"));
     }
-    Ok(Some(limit))
-}
-
-/// The files of limits, by their names.
-fn files(root: &Root) -> io::Result<Vec<PathBuf>> {
-    let listed = present(root.list(Path::new(FOLDER)))?.unwrap_or_default();
-    let paths = listed
-        .into_iter()
-        .map(|(name, _)| Path::new(FOLDER).join(name));
-    let mut files: Vec<PathBuf> = paths
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "json")
-        })
-        .collect();
-    files.sort();
-    Ok(files)
+    Ok(limit)
 }
 
 /// All limits that can be believed; of the others it is said.
-fn all(context: &Context, root: &Root) -> io::Result<Vec<(PathBuf, Limit)>> {
+fn all(context: &Context, files: &UserFiles) -> io::Result<Vec<(PathBuf, Limit)>> {
     let now = context.clock.now();
     let mut all = Vec::new();
-    for name in files(root)? {
-        let problem = match read(root, &name) {
+    for name in files.list()? {
+        let problem = match read(files, &name) {
             Ok(None) => continue,
             Ok(Some(limit)) => match limit.problem(now) {
                 None => {
@@ -456,7 +436,7 @@ fn all(context: &Context, root: &Root) -> io::Result<Vec<(PathBuf, Limit)>> {
             },
             Err(error) => error.to_string(),
         };
-        let file = root.path().join(&name);
+        let file = files.root.path().join(&name);
         context.warn(format!(
             "a limit is ignored ({}: {problem}); recover limits --clear removes it",
             file.display()
@@ -527,8 +507,8 @@ impl LimitLine {
 /// The limits that were met and are not forgotten.
 pub(crate) fn list(context: &Context) -> Result<LimitList> {
     let now = context.clock.now();
-    let all = match context.user_state() {
-        Some(root) => all(context, &root).context("cannot read the limits")?,
+    let all = match files(context) {
+        Some(files) => all(context, &files).context("cannot read the limits")?,
         None => Vec::new(),
     };
     let known = all.into_iter().map(|(_, limit)| limit);
@@ -562,11 +542,10 @@ fn try_clear(context: &Context, wanted: Option<&str>) -> io::Result<LimitList> {
         changed: false,
         files: 0,
     };
-    let is_there = |root: &Root| matches!(root.has(Path::new(FOLDER)), Ok(true));
-    if let Some(root) = context.user_state().filter(is_there) {
-        let _lock = lock(&root)?;
-        for name in files(&root)? {
-            let limit = read(&root, &name).ok().flatten();
+    if let Some(files) = files(context).filter(UserFiles::exists) {
+        let _lock = lock(&files)?;
+        for name in files.list()? {
+            let limit = read(&files, &name).ok().flatten();
             let is_wanted = wanted.is_none_or(|wanted| {
                 let scope = limit.as_ref().map(|limit| &limit.scope);
                 scope.is_some_and(|scope| {
@@ -579,7 +558,7 @@ fn try_clear(context: &Context, wanted: Option<&str>) -> io::Result<LimitList> {
             }
             cleared.files += 1;
             if !context.dry_run() {
-                root.remove_file(&name)?;
+                files.remove(&name)?;
                 cleared.changed = true;
             }
             let line = limit.map(|limit| LimitLine::new(limit, now));

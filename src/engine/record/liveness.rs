@@ -134,10 +134,6 @@ impl Driving {
     /// # Errors
     /// Another process has it (11).
     pub(crate) fn take(context: &Context, key: &RunKey) -> Result<Self> {
-        let refused = |holder: &str| {
-            let message = format!("run {key} is under way: {holder}");
-            Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
-        };
         let folder = context.store().run_dir(key);
         context.create_state_dir(&folder)?;
         let lock = match FileLock::acquire(
@@ -146,7 +142,12 @@ impl Driving {
             Duration::ZERO,
         ) {
             Ok(lock) => lock,
-            Err(LockError::Held { holder, .. }) => return refused(&holder),
+            Err(LockError::Held { holder, .. }) => {
+                let message = format!("run {key} is under way: {holder}");
+                return Err(
+                    Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key))
+                );
+            }
             Err(error) => return Err(error.into()),
         };
         // A lock may not reach another machine that shares the folder.
@@ -155,11 +156,7 @@ impl Driving {
             .run(key)
             .and_then(|run| runs::driver(context.store(), run));
         match driver.filter(|driver| !driver.is_own()) {
-            Some(driver) => refused(&format!(
-                "pid {}, {}",
-                driver.pid,
-                runs::way_to_stop(driver)
-            )),
+            Some(driver) => Err(runs::driven_by(key, driver)),
             None => Ok(Self {
                 key: key.clone(),
                 _lock: lock,

@@ -212,15 +212,11 @@ pub(crate) fn checkpoint_beside<'a>(
         return Err(is_foreign(&foreign));
     }
     found.map_err(|error| {
-        let number = selector.to_string().parse().map(Selector::Seq);
-        let is_numbered = number.is_ok_and(|number| state.select(&number, None).is_ok());
         let mut error = Error::from(error);
         let run = state.runs.iter().find(
             |run| matches!(selector, Selector::Id(id) if id.as_str() == run.key.run_id.as_str()),
         );
-        if is_numbered {
-            error.hint(context.rerun_numbered())
-        } else if let Some(run) = run {
+        if let Some(run) = run {
             error.message.push_str("; a run has that name");
             error.hint(Hint::recover(["checkpoint", "list"]).run(&run.key))
         } else {
@@ -254,22 +250,20 @@ pub(crate) fn ends<'a>(
 
 /// A checkpoint of another system is a record: what it holds, if anything, is git's to bring back.
 fn is_foreign(known: &KnownCheckpoint) -> Error {
-    let id = &known.checkpoint.id;
-    let list = Hint::recover(["checkpoint", "list", "--all-runs"]);
-    let (why, hint) = match (&known.checkpoint.commit, known.in_repository) {
-        (Some(commit), Some(true)) => (
-            format!(
-                "its commit {commit} is in this repository: git restore --source restores it, after a checkpoint"
-            ),
-            Hint::git(["show", "--stat", commit]),
-        ),
-        (Some(commit), _) => (
-            format!("its commit {commit} is not in this repository: it has to be fetched first"),
-            list,
-        ),
-        (None, _) => ("it names no commit".to_owned(), list),
+    let checkpoint = &known.checkpoint;
+    let (commit, hint) = match &checkpoint.commit {
+        Some(commit) if known.in_repository == Some(true) => {
+            (commit.as_str(), Hint::git(["show", "--stat", commit]))
+        }
+        commit => {
+            let list = Hint::recover(["checkpoint", "list", "--all-runs"]);
+            (commit.as_deref().unwrap_or("none"), list)
+        }
     };
-    let message = format!("No checkpoint available: {id} was imported as a record, and {why}");
+    let message = format!(
+        "No checkpoint available: {} was imported as a record; its commit, {commit}, is git's to restore",
+        checkpoint.id
+    );
     Error::new(ErrorKind::NoCheckpoint, message).hint(hint)
 }
 

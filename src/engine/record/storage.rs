@@ -18,7 +18,6 @@ use std::time::Instant;
 
 use super::nested::NestedCapture;
 use super::stored;
-use crate::durable::Sync;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::git_state::abort_of;
 use crate::git::capture::Capture;
@@ -160,16 +159,10 @@ fn write_patch_file(
     checkpoint: &Checkpoint,
 ) -> Result<PathBuf> {
     let path = patch_file(context, &checkpoint.run, &checkpoint.id);
-    let root = context.store().root();
-    let failed = |error| Error::cannot("write", &path, error);
-    if let Some(folder) = path.parent() {
-        root.create_dir_all(folder).map_err(failed)?;
-        root.reap(folder);
-    }
     let mut bytes = Vec::new();
     let base = checkpoint.base_commit.as_ref();
     objects.write_patch(base, &checkpoint.tree, &BTreeSet::new(), &mut bytes)?;
-    root.write(&path, &bytes, Sync::All).map_err(failed)?;
+    context.write_state_file(&path, &bytes)?;
     Ok(path)
 }
 

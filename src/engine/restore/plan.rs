@@ -168,7 +168,13 @@ pub(crate) fn plan(
         };
         file_plan(context, state, request, lock, &wanted)?
     } else {
-        let prepared = prepare_under(context, lock, &context.capture_rules(), &BTreeSet::new())?;
+        let prepared = prepare_under(
+            context,
+            lock,
+            &context.capture_rules(),
+            &BTreeSet::new(),
+            false,
+        )?;
         let planned = Planned::new(context, prepared, captured, of_base);
         (planned, Left::default())
     };
@@ -502,7 +508,7 @@ fn capture_both(
     wanted: &Wanted<'_>,
 ) -> Result<(Prepared, Compared, BTreeSet<RepoPath>)> {
     let rules = context.capture_rules();
-    let prepared = prepare_under(context, lock, &rules, &BTreeSet::new())?;
+    let prepared = prepare_under(context, lock, &rules, &BTreeSet::new(), false)?;
     let compared = compare(context, request, wanted, &prepared)?;
     let Compared { now, target, .. } = &compared;
     let missing = target.entries.iter().filter(|(path, entry)| {
@@ -518,7 +524,7 @@ fn capture_both(
     }
     let (lock, nested) = prepared.into_locks();
     drop(nested);
-    let prepared = prepare_under(context, lock, &rules, &hidden)?;
+    let prepared = prepare_under(context, lock, &rules, &hidden, false)?;
     let compared = compare(context, request, wanted, &prepared)?;
     Ok((prepared, compared, hidden))
 }

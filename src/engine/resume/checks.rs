@@ -286,45 +286,29 @@ fn only_holds_checkpoints(state: &State, run: &Run) -> bool {
 /// Whether a run can go on from iteration `from`: one of those it has, and where nobody said how many they are, one that
 /// is known or the next. What is left behind is recorded iteration by iteration, which has its limit too.
 fn reachable(state: &State, run: &Run, request: &ResumeRequest, from: u32) -> Result<()> {
-    let strategy = request.strategy;
     let total = request.terms.iterations.or(run.spec.iterations_total);
-    let (last, why) = if let Some(total) = total {
-        (total, format!("run {} has {total}", run.key))
-    } else {
+    let next = || {
         let known = run
             .iterations
             .last_number()
-            .unwrap_or(0)
-            .max(run.current_iteration);
-        let checkpoints = state
-            .checkpoints_of(&run.key)
-            .map(|checkpoint| checkpoint.after_iteration)
-            .max();
-        let next = known.max(checkpoints.unwrap_or(0)).saturating_add(1);
-        (
-            next,
-            format!("run {} can continue from {next} at most", run.key),
-        )
+            .max(Some(run.current_iteration));
+        let taken = state.checkpoints_of(&run.key);
+        let captured = taken.map(|checkpoint| checkpoint.after_iteration).max();
+        known.max(captured).unwrap_or(0).saturating_add(1)
     };
     let farthest = run.current_iteration.saturating_add(MOST_LEFT_BEHIND);
-    let (last, message) = match () {
-        () if from > last => (last, format!("there is no iteration {from}: {why}")),
-        () if from > farthest => (
-            farthest,
-            format!(
-                "this would skip {} iterations, and at most {MOST_LEFT_BEHIND} can be skipped",
-                from - run.current_iteration
-            ),
-        ),
-        () => return Ok(()),
-    };
+    let last = total.unwrap_or_else(next).min(farthest);
+    if from <= last {
+        return Ok(());
+    }
+    let message = format!(
+        "no resume from iteration {from}: run {} can continue from {last} at most",
+        run.key
+    );
     let last = last.to_string();
     let mut words = vec!["resume", "--from-iteration", &last];
-    words.extend(
-        strategy
-            .iter()
-            .flat_map(|strategy| ["--strategy", strategy.as_str()]),
-    );
+    let strategy = request.strategy.iter();
+    words.extend(strategy.flat_map(|strategy| ["--strategy", strategy.as_str()]));
     Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(words).run(&run.key)))
 }
 

@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use strum::IntoStaticStr;
 
 use crate::durable::Root;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
@@ -19,7 +20,8 @@ use crate::model::hint::join;
 use crate::policy::service::{CronLines, FOLDERS, NAME, Start, cron_lines_in, with_cron_lines};
 
 /// What starts the service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 enum Manager {
     Systemd,
     Launchd,
@@ -71,14 +73,6 @@ pub(crate) struct Status {
 
 impl Manager {
     const ALL: [Self; 3] = [Self::Systemd, Self::Launchd, Self::Cron];
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Systemd => "systemd",
-            Self::Launchd => "launchd",
-            Self::Cron => "cron",
-        }
-    }
 
     /// Whether it is there and answers this user.
     fn answers(self) -> bool {
@@ -268,7 +262,7 @@ pub(crate) fn status(context: &Context) -> Result<Status> {
         }
     };
     Ok(Status {
-        manager: manager.map(Manager::as_str),
+        manager: manager.map(Into::into),
         installed: found.is_some(),
         complete: found.is_some()
             && files
@@ -301,7 +295,7 @@ fn carry_out(context: &Context, manager: Manager, task: Task, plans: &[Plan]) ->
     let [before, after] = manager.commands(task, plans);
     let changes = Changes {
         changed: is_changed || !before.is_empty() || !after.is_empty(),
-        manager: Some(manager.as_str()),
+        manager: Some(manager.into()),
         commands: before.iter().chain(&after).map(join).collect(),
         notes: plans
             .iter()

@@ -1,22 +1,32 @@
-//! What is done between two attempts: edits of others are captured, and an iteration that was given up is rolled back.
+//! What is done between two attempts: edits of others are captured, and what must not stay is rolled back.
 //!
 //! Edits of others are never taken for the run's own work. The files of an iteration that was given up go back to what they were when
 //! it began; its work stays in its checkpoint.
 
+use std::path::Path;
+
 use super::tasks;
+use crate::engine::base::clock::millis;
 use crate::engine::base::runs::run_of;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::engine::record::attempt_record::Ended;
 use crate::engine::record::run_settings::settings_of;
 use crate::engine::record::storage::{Prepared, Request};
 use crate::engine::record::{checkpoint, stored};
 use crate::engine::restore::request::{Restore, RestoreResult};
-use crate::engine::rollback::{refuse_mixed, restore_checkpoint};
+use crate::engine::rollback::{refuse_mixed, restore_checkpoint, rollback_target};
+use crate::engine::vault;
 use crate::git::tree::TreeLookup;
 use crate::model::checkpoint::trigger;
-use crate::model::run::{NO_CHECKPOINT, OnFailure};
-use crate::model::{Checkpoint, CheckpointId, Hint, Iteration, RepoPath, Run, RunKey, State};
+use crate::model::run::{Leftover, NO_CHECKPOINT, OnFailure};
+use crate::model::{
+    AttemptEnd, Cause, Checkpoint, CheckpointId, Condition, Hint, Iteration, RepoPath, Run, RunKey,
+    State,
+};
+use crate::policy::classify;
 use crate::policy::restore::{Edits, glob_of};
 use crate::policy::settings::OnGiveUp;
+use crate::process::Exit;
 use crate::store::views::write_views;
 
 /// Takes a checkpoint where the work tree is not as the run is known to have left it: no attempt begins without one.
@@ -217,4 +227,44 @@ fn work_of(context: &Context, run: &Run, given_up: &Iteration, paths: &[&RepoPat
             .run(&run.key),
         None => Hint::recover(["undo"]),
     })
+}
+
+/// How an attempt ended that removed the git repository or put another one in its place, which is put back once `settle` has ended what the attempt left running, so that
+/// nothing of it makes another one meanwhile. `None` for any other attempt.
+pub(super) fn ended_by(
+    context: &Context,
+    (exit, log): (&Exit, &Path),
+    settle: impl FnOnce(&mut Vec<Leftover>),
+) -> Result<Option<AttemptEnd>> {
+    if !vault::is_removed(context)? {
+        return Ok(None);
+    }
+    let mut leftovers = Vec::new();
+    settle(&mut leftovers);
+    let Some(message) = vault::put_back_removed(context)? else {
+        return Ok(None);
+    };
+    Ok(Some(AttemptEnd {
+        duration_ms: millis(exit.duration),
+        exit_code: exit.exit_code,
+        signal: exit.signal.clone(),
+        timed_out: exit.timed_out,
+        log_path: Some(log.to_string_lossy().into_owned()),
+        failure: Some(classify::repository_removed(message)),
+        leftovers,
+        ..AttemptEnd::default()
+    }))
+}
+
+/// Restores what was there before such an attempt; does nothing after any other.
+pub(super) fn take_back(context: &Context, key: &RunKey, ended: &Ended) -> Result<()> {
+    if !ended.end.conditions.contains(&Condition::RepositoryRemoved) {
+        return Ok(());
+    }
+    let state = context.load()?.state;
+    let Some(target) = rollback_target(&state, key, Some(Cause::Crashed)) else {
+        return Ok(());
+    };
+    let restored = restore_checkpoint(context, key, target, Edits::Keep)?;
+    refuse_mixed(context, &ended.run, target, &restored)
 }

@@ -9,15 +9,14 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::awake::Awake;
-use super::beating::Beating;
+use super::awake::{Awake, Beating};
 use super::execute::{begin_of, execute};
 use super::notify::{Happened, notify, notify_of_error};
 use super::otel;
 use super::tasks::{self, ChangedBy};
 use super::{
     DriveOptions, Driven, Outcome, between_attempts, commands, confine, execute, feedback, gate,
-    guard, removal, retry,
+    guard, retry,
 };
 use crate::engine::attempt;
 use crate::engine::attempt::run_summary::{self, night, outlook};
@@ -492,7 +491,7 @@ impl Driver<'_> {
     /// What follows an attempt: another one, or the end.
     fn follow(&mut self, ended: &Ended, started: &Started) -> Step {
         let stop = |outcome| Err(Halt::At(outcome));
-        removal::take_back(self.context, self.key, ended)?;
+        between_attempts::take_back(self.context, self.key, ended)?;
         if self.interrupted.is_some() {
             return stop(Outcome::Cancelled);
         }

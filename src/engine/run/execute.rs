@@ -21,9 +21,9 @@ use super::feedback::{LoopReport, LoopSetting, evidence_of, log_file, run_loops}
 use super::gate::Pass;
 use super::guard::{Guard, usage_of};
 use super::watched::{Watched, run_watched};
-use super::{Digest, DriveOptions, confine, guard, removal};
+use super::{Digest, DriveOptions, between_attempts, confine, guard};
 use crate::agent;
-use crate::durable::{Sync, present};
+use crate::durable::present;
 use crate::engine::attempt::note_usage;
 use crate::engine::base::clock::millis;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
@@ -175,7 +175,7 @@ pub(super) fn execute(
         outcome.settle(&mut exit);
     }
     let settle = |leftovers: &mut Vec<_>| settle_strays(context, &mark, leftovers);
-    if let Some(end) = removal::ended_by(context, (&exit, &log), settle)? {
+    if let Some(end) = between_attempts::ended_by(context, (&exit, &log), settle)? {
         return Ok(Executed::new(end, &exit));
     }
     // What an atomic step left that was killed within the attempt is no part of its result.
@@ -468,7 +468,7 @@ fn supervised(
     let file = prompt.map(|_| file.to_string_lossy().into_owned());
     match (prompt, &file) {
         (Some(text), Some(path)) => {
-            write(context, Path::new(path), text.as_bytes())?;
+            context.write_state_file(Path::new(path), text.as_bytes())?;
             set("RECOVER_PROMPT_FILE", path);
         }
         _ => remove.push("RECOVER_PROMPT_FILE"),
@@ -477,7 +477,7 @@ fn supervised(
     match failure_context(before, &started.subtask, &entries) {
         Some(json) => {
             let path = folder.join("failure-context.json");
-            write(context, &path, redact_json(json).to_string().as_bytes())?;
+            context.write_state_file(&path, redact_json(json).to_string().as_bytes())?;
             set("RECOVER_FAILURE_CONTEXT", &path.to_string_lossy());
         }
         None => remove.push("RECOVER_FAILURE_CONTEXT"),
@@ -524,16 +524,6 @@ fn takes_prompt(run: &Run, command: &Command) -> bool {
         || run.spec.reads_prompt
         || run.next_instructions.is_some()
         || agent::detect(Some(&command.line()), command.agent.as_deref(), b"").is_some()
-}
-
-fn write(context: &Context, path: &Path, bytes: &[u8]) -> Result<()> {
-    let root = context.store().root();
-    path.parent()
-        .into_iter()
-        .for_each(|folder| root.reap(folder));
-    Ok(root
-        .write(path, bytes, Sync::All)
-        .with_context(|| format!("cannot write {}", path.display()))?)
 }
 
 /// What the child can read about earlier attempts; absent at a first one.

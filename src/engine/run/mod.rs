@@ -3,7 +3,6 @@
 
 mod acp;
 mod awake;
-mod beating;
 mod between_attempts;
 mod commands;
 mod confine;
@@ -16,7 +15,6 @@ mod guard;
 pub(crate) mod notify;
 mod otel;
 pub(crate) mod own_loop;
-mod removal;
 mod request;
 pub(crate) mod retry;
 pub(crate) mod series;
@@ -164,17 +162,11 @@ fn claim_worktree(context: &Context, state: &State, key: &RunKey) -> Result<Opti
         return Ok(None);
     }
     let is_lane = |key: &RunKey| key.lane != NONE;
-    let refused = |who: &str, way: &str, hint: Hint| {
-        let message = format!("{who} is at work in this work tree: {way}");
-        Error::new(ErrorKind::Locked, message).hint(hint)
-    };
     for run in state.runs_of(&context.worktree_id()) {
         if let Some(id) = runs::driver(context.store(), run)
             && !(is_lane(key) && is_lane(&run.key))
         {
-            let who = format!("run {} (pid {})", run.key, id.pid);
-            let hint = Hint::recover(["status"]).run(&run.key);
-            return Err(refused(&who, &runs::way_to_stop(id), hint));
+            return Err(runs::driven_by(&run.key, id));
         }
     }
     if is_lane(key) {
@@ -189,9 +181,10 @@ fn claim_worktree(context: &Context, state: &State, key: &RunKey) -> Result<Opti
         Ok(lock) => Ok(Some(lock)),
         Err(LockError::Held { holder, .. }) => {
             let pid = holder.split_whitespace().nth(1).unwrap_or_default();
-            let way = format!("wait for it, or stop it first with kill -INT {pid}");
-            let who = format!("another run ({holder})");
-            Err(refused(&who, &way, Hint::recover(["status"])))
+            let message = format!(
+                "another run is at work in this work tree ({holder}): wait for it, or stop it first with kill -INT {pid}"
+            );
+            Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"])))
         }
         Err(error) => Err(error.into()),
     }

@@ -174,7 +174,7 @@ fn start(context: &Context, key: &RunKey, happened: Happened, report: Option<&Pa
     let Some(argv) = command(context, &run) else {
         return Ok(());
     };
-    let event = name_of(happened.event);
+    let event: &'static str = happened.event.into();
     let night = night(context, &state, &run);
     let summary = summary(context, &run, &happened, night.as_ref());
     let notification = Notification {
@@ -217,16 +217,6 @@ fn start(context: &Context, key: &RunKey, happened: Happened, report: Option<&Pa
     detached
         .start()
         .map_err(|error| failed("start what notifies", error))
-}
-
-/// An event's name, in documents and in `RECOVER_EVENT`.
-fn name_of(event: NotifyEvent) -> &'static str {
-    match event {
-        NotifyEvent::NeedsPerson => "needs_person",
-        NotifyEvent::Parked => "parked",
-        NotifyEvent::GaveUp => "gave_up",
-        NotifyEvent::Ended => "ended",
-    }
 }
 
 /// What happened, for a person who sees nothing else: in which project, which run, what, why, and what came of it so far.

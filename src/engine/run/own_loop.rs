@@ -12,17 +12,16 @@ use crate::engine::attempt::{
     run_summary,
 };
 use crate::engine::base::heartbeat::is_alive;
-use crate::engine::base::runs::run_of;
-use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::engine::base::runs::{driven_by, run_of};
+use crate::engine::base::{Context, Result};
 use crate::engine::record::storage::{Prepared, Request};
 use crate::engine::record::{checkpoint, events, select};
 use crate::engine::recovery;
 use crate::engine::remote::{before_own_attempt, before_own_end, send_own_beginning, send_own_end};
 use crate::engine::restore::automatic;
 use crate::model::checkpoint::trigger;
-use crate::model::{Hint, Run, RunKey, State};
+use crate::model::{Run, RunKey, State};
 use crate::policy::settings::SafeMode;
-use crate::store::NewEvent;
 use crate::store::views::write_views;
 
 pub(crate) use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
@@ -31,9 +30,7 @@ pub(crate) use crate::engine::record::attempt_record::{Begin, Ended, Ending, Sta
 /// no checkpoint yet, what it begins with.
 pub(crate) fn start(context: &Context, request: &Begin) -> Result<Started> {
     if context.dry_run() {
-        let (_, run) = assumed_run(context, |state| {
-            select::find_or_create_for_loop(context, state)
-        })?;
+        let (_, run) = assumed_run(context)?;
         return Ok(beginning(context, run, request).0);
     }
     recovery::recover(context)?;
@@ -156,11 +153,7 @@ fn refuse_supervised(context: &Context, state: &State, key: &RunKey) -> Result<(
     };
     let supervisor = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
     if let Some(supervisor) = supervisor.filter(|id| is_alive(context.store(), id)) {
-        let message = format!(
-            "an attempt of run {key} is under way (pid {})",
-            supervisor.pid
-        );
-        return Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)));
+        return Err(driven_by(key, supervisor));
     }
     // A success of another run of the task would clear its count.
     if run.task_id.is_some() {
@@ -170,12 +163,9 @@ fn refuse_supervised(context: &Context, state: &State, key: &RunKey) -> Result<(
 }
 
 /// The run that an attempt would be recorded in, made in memory where there is none, and the state with it.
-fn assumed_run(
-    context: &Context,
-    find: impl FnOnce(&State) -> Result<(RunKey, Vec<NewEvent>)>,
-) -> Result<(Arc<State>, Run)> {
+fn assumed_run(context: &Context) -> Result<(Arc<State>, Run)> {
     let mut state = recovery::load_recovered(context)?;
-    let (key, events) = find(&state)?;
+    let (key, events) = select::find_or_create_for_loop(context, &state)?;
     for event in events {
         events::apply_speculatively(&mut state, context.clock.now(), event);
     }
@@ -186,9 +176,7 @@ fn assumed_run(
 
 /// What [`finish`] would record, without a word written.
 pub(crate) fn preview(context: &Context, mut ending: Ending) -> Result<Ended> {
-    let (state, run) = assumed_run(context, |state| {
-        select::find_or_create_for_loop(context, state)
-    })?;
+    let (state, run) = assumed_run(context)?;
     let started =
         Started::open(&run).unwrap_or_else(|| beginning(context, run.clone(), &Begin::default()).0);
     let prepared = checkpoint::prepare(context).ok();

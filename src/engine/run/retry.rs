@@ -6,7 +6,7 @@ use crate::engine::attempt::preconditions::reconsider;
 use crate::engine::attempt::run_summary::{Retry, run_retry_status};
 use crate::engine::base::heartbeat::is_alive;
 use crate::engine::base::progress::{ProgressEvent, WakeReason};
-use crate::engine::base::runs::{driver, way_to_stop};
+use crate::engine::base::runs::{driven_by, driver};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::exchange::views;
 use crate::engine::record::run_settings::{max_attempts, settings_of};
@@ -279,17 +279,9 @@ pub(super) fn refuse_at_work(
     };
     let is_at_work = |id: &&ProcessId| !id.is_own() && is_alive(context.store(), id);
     let mut concerned = state.runs.iter().filter(is_concerned);
-    let Some((key, driver)) =
-        concerned.find_map(|run| Some((&run.key, run.driver.as_deref().filter(is_at_work)?)))
-    else {
-        return Ok(());
-    };
-    let message = format!(
-        "run {key} is at work (pid {}): {}",
-        driver.pid,
-        way_to_stop(driver)
-    );
-    Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
+    let at_work =
+        concerned.find_map(|run| Some((&run.key, run.driver.as_deref().filter(is_at_work)?)));
+    at_work.map_or(Ok(()), |(key, driver)| Err(driven_by(key, driver)))
 }
 
 /// Forgets the run's failures and its cooldown; with `--task` alone those of all runs of the task.

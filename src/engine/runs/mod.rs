@@ -16,15 +16,15 @@ use crate::engine::attempt::preconditions::reconsider;
 use crate::engine::attempt::run_summary::night;
 use crate::engine::base::context::place::is_part_of_attempt;
 use crate::engine::base::runs::{self, run_of};
-use crate::engine::base::{Context, Error, ErrorKind, Result};
+use crate::engine::base::{Context, Result};
 use crate::engine::record::limits::Hold;
 use crate::engine::record::vault::{self, VaultStatus};
 use crate::engine::record::{liveness, select, storage};
 use crate::engine::recovery;
 use crate::model::agent_record::UsageFields;
 use crate::model::{
-    Checkpoint, Hint, IterationStatus, ManualFixStatus, Payload, Run, RunId, RunKey, RunLine,
-    RunStatus, State, Timestamp,
+    Checkpoint, IterationStatus, ManualFixStatus, Payload, Run, RunId, RunKey, RunLine, RunStatus,
+    State, Timestamp,
 };
 use crate::policy::report::{Night, run_state};
 use crate::policy::retry::ToAccept;
@@ -286,12 +286,7 @@ pub(in crate::engine) fn refuse_driven(context: &Context, run: &Run) -> Result<(
     if context.dry_run() && is_part_of_attempt(context.store().dir(), context.worktree()) {
         return Ok(());
     }
-    let (key, pid) = (&run.key, driver.pid);
-    let message = format!(
-        "run {key} is at work (pid {pid}): {}",
-        runs::way_to_stop(driver)
-    );
-    Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
+    Err(runs::driven_by(&run.key, driver))
 }
 
 /// What a command that is only planned would do.

@@ -3,13 +3,12 @@
 //! The lock of a step: one process runs it at a time, the others wait.
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::{Notice, variables};
-use crate::durable::{FileLock, LockError, Root};
+use super::variables;
+use crate::durable::{FileLock, LockError};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::run_settings::fencing;
 use crate::engine::remote::renew;
@@ -164,7 +163,7 @@ pub(crate) fn compensate(
     let interrupts = Interrupts::install().context("cannot listen for signals")?;
     for (key, step) in &crossing.compensable {
         let name = &step.start.name;
-        let _lock = StepLock::take(context, key, name, &|_| {})?;
+        let _lock = StepLock::take(context, key, name)?;
         let now = context.load()?.state;
         let waits = now.run(key).filter(|run| {
             run.step(name)
@@ -245,9 +244,6 @@ fn run(
 /// How often a step that another process has is asked for again: at first, and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
 
-/// The file of a turn that was not taken for so long is what a kill left.
-const LEFT: Duration = Duration::from_secs(3600);
-
 /// Names the turns that the processes above this one have.
 const TURNS: &str = "RECOVER_STEP_TURNS";
 
@@ -260,12 +256,7 @@ pub(super) struct StepLock {
 
 impl StepLock {
     /// Takes it, after as long a wait as it takes: a signal ends that.
-    pub(super) fn take(
-        context: &Context,
-        key: &RunKey,
-        step: &str,
-        notice: &dyn Fn(&Notice),
-    ) -> Result<Self> {
+    pub(super) fn take(context: &Context, key: &RunKey, step: &str) -> Result<Self> {
         let folder = context.store().run_dir(key);
         context.create_state_dir(&folder)?;
         if is_ancestor_step(context, key, step) {
@@ -273,7 +264,6 @@ impl StepLock {
                 format!("step '{step}' is run by its own command: give the inner one another name");
             return Err(Error::new(ErrorKind::Usage, message));
         }
-        remove_left(context.store().root(), &folder);
         let path = folder.join(file_name(key, step));
         let mut pause = PAUSES.0;
         loop {
@@ -286,7 +276,7 @@ impl StepLock {
                 }
                 Err(LockError::Held { holder, .. }) => {
                     if pause == PAUSES.0 {
-                        notice(&Notice::Waiting(holder));
+                        context.note(format!("step '{step}': waiting for {holder}"));
                     }
                     context.interrupts.sleep(pause).map_err(|signal| {
                         let message = format!(
@@ -309,27 +299,6 @@ impl StepLock {
             .map(|above| above + ":")
             .unwrap_or_default();
         (TURNS.into(), (above + &self.mark).into())
-    }
-}
-
-/// Removes the files of turns whose process was killed long ago.
-fn remove_left(root: &Root, folder: &Path) {
-    for (name, _) in root.list(folder).unwrap_or_default() {
-        let (path, name) = (folder.join(&name), name.to_string_lossy().into_owned());
-        let modified = || {
-            root.open(&path)
-                .and_then(|file| file.metadata()?.modified())
-        };
-        if name.starts_with("step-")
-            && name.strip_suffix(".lock").is_some()
-            && modified()
-                .ok()
-                .and_then(|at| at.elapsed().ok())
-                .is_some_and(|age| age > LEFT)
-            && let Err(error) = FileLock::remove_if_free(root, &path)
-        {
-            tracing::debug!(%error, name, "the turn's file stays");
-        }
     }
 }
 

@@ -129,19 +129,6 @@ pub(crate) struct StepReport {
     pub spawn_error: Option<String>,
 }
 
-/// Something to say before the command's own output.
-#[derive(Clone, Debug)]
-pub(crate) enum Notice {
-    /// Another process runs it.
-    Waiting(String),
-    /// It is done and is not run again.
-    Skipped(Box<Step>),
-    /// An earlier execution was interrupted.
-    CutOff(Box<Step>),
-    /// It was done, and its lane was gone back past it.
-    RolledBack(Box<Step>),
-}
-
 /// Refuses what cannot be a step.
 pub(crate) fn check(request: &StepRequest) -> Result<()> {
     if let Some(problem) = name_problem(&request.name) {
@@ -223,12 +210,8 @@ fn recorded_dir(context: &Context, start: &StepStart) -> PathBuf {
     }
 }
 
-/// Runs it, unless it is done. `notice` says what has to be said before.
-pub(crate) fn step(
-    context: &Context,
-    request: &StepRequest,
-    notice: &dyn Fn(&Notice),
-) -> Result<StepReport> {
+/// Runs it, unless it is done.
+pub(crate) fn step(context: &Context, request: &StepRequest) -> Result<StepReport> {
     check(request)?;
     if context.dry_run() {
         return preview(context, request);
@@ -238,32 +221,57 @@ pub(crate) fn step(
     }
     recovery::recover(context)?;
     let key = run_for(context)?;
-    let lock = StepLock::take(context, &key, &request.name, notice)?;
+    let lock = StepLock::take(context, &key, &request.name)?;
     // Whoever had the turn before may have been killed.
     recovery::recover(context)?;
     let run = run_of(&context.load()?.state, &key)?;
-    let report = match run.step(&request.name) {
-        Some(step) if step.status == StepStatus::Done && !step.runs_again(&key) => {
-            notice(&Notice::Skipped(Box::new(step.clone())));
-            skipped(context, &key, request)?
-        }
-        earlier => {
-            // What it does elsewhere cannot be taken back: whoever lost the run does not begin it.
-            let fencing = renew(context, &key)?;
-            match earlier {
-                Some(step) if step.status == StepStatus::CutOff => {
-                    notice(&Notice::CutOff(Box::new(step.clone())));
-                }
-                Some(step) if step.runs_again(&key) => {
-                    notice(&Notice::RolledBack(Box::new(step.clone())));
-                }
-                _ => {}
-            }
-            execute(context, &key, request, (&lock, fencing))?
-        }
+    let earlier = run.step(&request.name);
+    if let Some(step) = earlier {
+        tell_of_earlier(context, &key, step, request);
+    }
+    let is_done = |step: &Step| step.status == StepStatus::Done && !step.runs_again(&key);
+    let report = if earlier.is_some_and(is_done) {
+        skipped(context, &key, request)?
+    } else {
+        // What it does elsewhere cannot be taken back: whoever lost the run does not begin it.
+        let fencing = renew(context, &key)?;
+        execute(context, &key, request, (&lock, fencing))?
     };
     drop(lock);
     Ok(report)
+}
+
+/// Says before the command's own output what became of an earlier execution.
+fn tell_of_earlier(context: &Context, key: &RunKey, step: &Step, request: &StepRequest) {
+    let (name, ran) = (&request.name, join(&step.start.command));
+    let at = step.ended_at.unwrap_or(step.started_at);
+    if step.status == StepStatus::CutOff {
+        let put_back = if step.rolled_back {
+            " The files it covers were restored."
+        } else {
+            ""
+        };
+        context.warn(format!(
+            "step '{name}' was begun at {} and interrupted: {ran}\n  How far it got is not known.{put_back} It runs again \
+             now, and side effects that it had already may be repeated.",
+            step.started_at
+        ));
+    } else if step.runs_again(key) {
+        context.note(format!(
+            "step '{name}' was done since {at}, and its lane was rolled back past it: it runs again"
+        ));
+    } else if step.status == StepStatus::Done {
+        context.note(format!("step '{name}' is done since {at}: skipped"));
+        if step.start.command != request.command {
+            context.note(format!("what was run: {ran}"));
+        }
+        if step.crossed {
+            context.note(
+                "a restore went back to before it, and its effect outside the work tree stayed"
+                    .to_owned(),
+            );
+        }
+    }
 }
 
 /// The run that the step belongs to; made where there is none.

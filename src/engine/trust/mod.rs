@@ -165,18 +165,10 @@ pub(crate) fn revoke(context: &Context) -> Result<bool> {
     record.revoke().map_err(|error| unwritten(context, error))
 }
 
-fn place(context: &Context) -> String {
-    context
-        .trust_record()
-        .path()
-        .map_or_else(|| "no folder".to_owned(), |path| path.display().to_string())
-}
-
 fn unwritten(context: &Context, error: std::io::Error) -> Error {
-    Error::io(
-        format!("cannot remember what is trusted in {}", place(context)),
-        error,
-    )
+    let place = context.trust_record().path().unwrap_or_default();
+    let what = format!("cannot remember what is trusted in {}", place.display());
+    Error::io(what, error)
 }
 
 /// Refuses to go on (13) where what is not trusted would be used: `uses` says of a key whether it would be.
@@ -188,42 +180,30 @@ pub(crate) fn require(context: &Context, uses: impl Fn(&str) -> bool) -> Result<
     };
     let found = look(context);
     let is_used = |value: &&GuardedValue| asked.iter().any(|entry| is_of(&value.key, &entry.key));
-    let new = found
-        .values
-        .iter()
-        .filter(|value| value.change != Change::Unchanged)
-        .filter(is_used);
+    let is_new = |value: &&GuardedValue| value.change != Change::Unchanged;
+    let new = found.values.iter().filter(is_new).filter(is_used);
     let new: Vec<String> = new.map(told).collect();
-    let file = context.config().file.display();
     let new = if new.is_empty() {
         first.key.clone()
     } else {
         new.join("; ")
     };
-    // It starts nothing: it may keep from you what happens.
-    let only_notifies = asked.iter().all(|entry| entry.key == "notify.on");
-    let (starts, would) = if only_notifies {
-        ("notifies you of", "choose what you are notified of, which")
+    let since = if found.was_trusted {
+        "has changed since it was trusted"
     } else {
-        ("starts", "start what")
+        "is not trusted yet"
     };
-    let message = if found.was_trusted {
-        format!(
-            "what {file} {starts} has changed since it was trusted: {new}; nothing was started. Review it, then trust it again"
-        )
-    } else {
-        format!(
-            "{file} would {would} is not trusted yet: {new}; nothing was started. Review it, then trust it, once for \
-            this repository and again when it changes; --trust or RECOVER_TRUST=1 allow one call"
-        )
+    let message = format!(
+        "what {} asks for {since}: {new}; nothing was started. Review it, then trust it; --trust, or RECOVER_TRUST=1 in \
+         the environment, allows one call",
+        found.path
+    );
+    // What is remembered is gone with a job's machine.
+    let hint = match context.env("CI") {
+        Some(_) => context.rerun(&["--trust"]),
+        None => Hint::recover(["trust"]),
     };
-    // What is remembered is gone with the job's machine.
-    if context.env("CI").is_some() {
-        let message =
-            format!("{message}; in CI RECOVER_TRUST=1 in the job's environment allows it");
-        return Err(Error::new(ErrorKind::NotTrusted, message).hint(context.rerun(&["--trust"])));
-    }
-    Err(Error::new(ErrorKind::NotTrusted, message).hint(Hint::recover(["trust"])))
+    Err(Error::new(ErrorKind::NotTrusted, message).hint(hint))
 }
 
 /// A value in a message, in which secrets are masked. What cannot be shown whole there is shown where it can.

@@ -257,12 +257,9 @@ fn change(
         (Some(added), Some(deleted))
     });
     Ok(Change {
-        path: path.clone(),
-        kind,
-        old_path: None,
         added,
         deleted,
-        diff: None,
+        ..Change::new(path.clone(), kind)
     })
 }
 

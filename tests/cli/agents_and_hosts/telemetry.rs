@@ -90,14 +90,11 @@ fn a_receiver_that_fails_changes_nothing() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let silent_at = silent.local_addr().expect("an address");
     for (endpoint, why) in [
-        (format!("http://{refuses}/v1/traces"), "HTTP/1.1 503 Full"),
-        ("http://127.0.0.1:1".to_owned(), "refused"),
-        (format!("http://{silent_at}"), "no answer within 5 s"),
+        (format!("http://{refuses}/v1/traces"), "503"),
+        ("http://127.0.0.1:1".to_owned(), "onnect"),
+        (format!("http://{silent_at}"), "timed out"),
         (format!("https://{refuses}"), ""),
-        (
-            "ftp://x".to_owned(),
-            "has to begin with http:// or https://",
-        ),
+        ("ftp://x".to_owned(), "ftp"),
     ] {
         let env = TestEnv::repo();
         own(&env, &format!("[otel]\nendpoint = \"{endpoint}\"\n"));

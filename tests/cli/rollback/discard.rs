@@ -505,7 +505,7 @@ fn gits_settings_and_hooks_go_back_with_it() {
     for named in [
         "alias.i1",
         "alias.i2",
-        "are as before: .git/hooks/post-checkout",
+        "were put back: .git/hooks/post-checkout",
         "user.nick",
         "git config --edit",
     ] {

@@ -35,8 +35,7 @@ fn an_automatic_rollback_puts_back_what_runs_programs_or_stops_git() {
     let exclude = env.read(".git/info/exclude");
     let ran = night(&env);
     assert!(
-        ran.stderr
-            .contains("git's settings that the attempt changed are as before"),
+        ran.stderr.contains("git's settings were put back"),
         "{}",
         ran.stderr
     );

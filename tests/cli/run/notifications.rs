@@ -466,7 +466,7 @@ fn a_projects_choice_of_events_needs_trust() {
     env.put(".ultraplan/recover.toml", "[notify]\non = []\n");
     let error = env.error(13, &["run", "--run", "r", "--", "true"]);
     let message = error["message"].as_str().expect("a message");
-    let expected = "would choose what you are notified of, which is not trusted yet: notify.on = []; nothing was started";
+    let expected = "asks for is not trusted yet: notify.on = []; nothing was started";
     assert!(message.contains(expected), "{message}");
     own(&env, &format!("{}on = ['ended']\n", toml(KEEP)));
     env.recover(&["run", "--run", "r", "--", "true"]).expect(0);

@@ -742,7 +742,7 @@ fn in_ci_the_hint_is_the_variable() {
     assert!(
         error["message"]
             .as_str()
-            .is_some_and(|text| text.contains("RECOVER_TRUST=1 in the job")),
+            .is_some_and(|text| text.contains("RECOVER_TRUST=1 in the environment")),
         "{error:#}"
     );
     let hint = error["hint"].as_str().expect("a hint");

@@ -148,7 +148,7 @@ fn in_a_project_of_ones_own_and_in_a_clone() {
         "clone with checks",
         &RUN,
         &Refused,
-        "would start what is not trusted yet",
+        "asks for is not trusted yet",
     );
     row(
         &env,

@@ -26,14 +26,13 @@ use crate::policy::settings::{DEFAULT_LANE_FILE, SafeMode, Settings};
 use crate::process::Interrupts;
 use crate::store::{Loaded, Store};
 
-pub(crate) use capture::WORKTREES;
+pub(crate) use files::WORKTREES;
 pub(crate) use place::mask_secrets;
 pub(in crate::engine) use place::plain_path;
 
-mod capture;
+mod files;
 mod hint;
 pub(in crate::engine) mod place;
-mod vault;
 
 /// What happens where the project's configuration is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

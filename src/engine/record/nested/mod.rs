@@ -46,13 +46,6 @@ pub(crate) struct NestedCapture {
     pub(in crate::engine) repo: Repo,
 }
 
-/// Why a nested repository was not captured.
-struct Refusal {
-    reason: String,
-    /// Whether it should have been.
-    partial: bool,
-}
-
 /// Captures every repository inside the work tree of `capture`, which learns what came of it.
 pub(super) fn capture_all(
     context: &Context,
@@ -110,12 +103,12 @@ impl Walk<'_> {
                     captures.push(one);
                 }
                 Err(Refused::Everything(error)) => return Err(error),
-                Err(Refused::Here(refusal)) => {
-                    let reason = format!("{NESTED}: {}", refusal.reason);
+                Err(Refused::Here { reason, partial }) => {
+                    let reason = format!("{NESTED}: {reason}");
                     let skipped = capture.manifest.skipped.iter_mut();
                     let skipped = skipped.filter(|one| listed(one));
                     skipped.for_each(|one| one.reason.clone_from(&reason));
-                    capture.manifest.partial |= refusal.partial;
+                    capture.manifest.partial |= partial;
                 }
             }
             capture.partial = capture.manifest.partial;
@@ -131,7 +124,7 @@ impl Walk<'_> {
         whole: &RepoPath,
         depth: usize,
     ) -> Result<NestedCapture, Refused> {
-        let refuse = |reason: String, partial| Err(Refused::Here(Refusal { reason, partial }));
+        let refuse = |reason: String, partial| Err(Refused::Here { reason, partial });
         if depth > MAX_DEPTH {
             let reason = format!("more than {MAX_DEPTH} repositories inside one another");
             return refuse(reason, false);
@@ -160,8 +153,13 @@ impl Walk<'_> {
     }
 }
 
+/// Why a nested repository was not captured.
 enum Refused {
-    Here(Refusal),
+    Here {
+        reason: String,
+        /// Whether it should have been.
+        partial: bool,
+    },
     Everything(Error),
 }
 
@@ -169,7 +167,7 @@ impl From<GitError> for Refused {
     fn from(error: GitError) -> Self {
         match error {
             GitError::NoSpace { .. } => Self::Everything(error.into()),
-            error => Self::Here(refusal(&error)),
+            error => refusal(&error),
         }
     }
 }
@@ -179,7 +177,7 @@ fn real(path: &Path) -> PathBuf {
 }
 
 /// What policy or the format forbids is listed; what went wrong makes the capture partial.
-fn refusal(error: &GitError) -> Refusal {
+fn refusal(error: &GitError) -> Refused {
     let partial = !matches!(
         error,
         GitError::NotARepository(_)
@@ -199,7 +197,7 @@ fn refusal(error: &GitError) -> Refusal {
         reason = format!("{reason}: {cause}");
         source = cause.source();
     }
-    Refusal { reason, partial }
+    Refused::Here { reason, partial }
 }
 
 /// Whether the nested repositories are as a checkpoint's manifest has them. Their paths and commits are compared with

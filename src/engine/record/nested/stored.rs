@@ -161,14 +161,7 @@ pub(crate) fn changed(
     });
     for (path, kind) in created.chain(others) {
         if selection.matches(&path) && !changes.iter().any(|change| change.path == path) {
-            changes.push(Change {
-                path,
-                kind,
-                old_path: None,
-                added: None,
-                deleted: None,
-                diff: None,
-            });
+            changes.push(Change::new(path, kind));
         }
     }
     changes.sort_by(|a, b| a.path.cmp(&b.path));
