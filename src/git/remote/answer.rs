@@ -25,7 +25,7 @@ pub(super) const SCRATCH: &str = "refs/recover-runs/+check-";
 pub type Answer<T> = std::result::Result<T, Missed>;
 
 /// Why a call is not done.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Missed {
     /// The server has another value than the expected one, or none.
     Moved,
