@@ -8,7 +8,7 @@ use strum::VariantArray as _;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::super::super::live::{cut, cut_at_word};
-use super::super::super::terminal_text::{between_words, wrapped};
+use super::super::super::terminal_text::wrapped;
 use super::app::{App, Page, Prompt};
 use super::timeline::{Label, Pieces, Tone, label, width_of_names};
 
@@ -133,9 +133,7 @@ pub(super) fn fit(lines: &[String], page: Page, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let words = |line: &String| match page {
         Page::Diff => line.clone(),
-        // What a command printed is no command to copy.
-        Page::Log => between_words(line, columns),
-        Page::Overview | Page::Evidence | Page::Report => wrapped(line, columns),
+        _ => wrapped(line, columns),
     };
     lines
         .iter()
@@ -527,7 +525,7 @@ fn help_lines(columns: usize, rows: usize) -> Vec<String> {
     let keys = HELP.iter().map(|(keys, _)| keys.len()).max().unwrap_or(0);
     let all = HELP
         .iter()
-        .map(|(key, what)| between_words(&format!("{key:keys$}  {what}"), columns));
+        .map(|(key, what)| wrapped(&format!("{key:keys$}  {what}"), columns));
     let mut lines: Vec<String> = all
         .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
         .collect();
@@ -632,19 +630,13 @@ mod tests {
             ["one two", "  three", "averyver", "ylongwor", "d", ""]
         );
         assert_eq!(fit(&lines[..1], Page::Diff, 8), ["one two ", "three"]);
-        let log = vec![
-            "   12 attempt_started  iteration 1, attempt 1".to_owned(),
-            "git push a b".to_owned(),
-        ];
+        let log = vec!["   12 attempt_started  iteration 1, attempt 1".to_owned()];
         let expected = [
             "   12 attempt_started",
             "               iteration 1,",
             "               attempt 1",
-            "git push a",
-            "  b",
         ];
-        assert_eq!(fit(&log, Page::Log, 30)[..3], expected[..3]);
-        assert_eq!(fit(&log[1..], Page::Log, 10), expected[3..]);
+        assert_eq!(fit(&log, Page::Log, 30), expected);
         let wide = vec!["日本語日本語".to_owned()];
         assert!(
             fit(&wide, Page::Log, 5)
