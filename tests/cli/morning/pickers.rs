@@ -62,9 +62,9 @@ fn a_rollback_is_chosen_seen_and_confirmed() {
     terminal.expect("before the run ");
     terminal.expect("undo the entire run");
     // The last good one is proposed.
-    terminal.expect("> 3. after iteration 3  passed");
+    terminal.expect("> after iteration 3  passed");
     terminal.press("j");
-    terminal.expect("> 4. after iteration 2  passed");
+    terminal.expect("> after iteration 2  passed");
     terminal.press("\u{1b}[B\u{1b}[A\r");
     terminal.expect("What will happen:");
     terminal.expect("The run continues from iteration 3; its history stays.");
@@ -353,12 +353,18 @@ fn a_checkpoint_is_chosen_with_a_look_at_what_changed() {
     terminal.expect("created file4 +1 -0");
     terminal.expect("Any key");
     terminal.press(" ");
-    terminal.expect_after(terminal.said().rfind("Any key").unwrap(), "> 3. ");
+    terminal.expect_after(
+        terminal.said().rfind("Any key").unwrap(),
+        "> after iteration 2",
+    );
     terminal.press("p");
     terminal.expect("+++ b/file4");
     terminal.expect_after(terminal.said().rfind("+++ b/file4").unwrap(), "Any key");
     terminal.press(" ");
-    terminal.expect_after(terminal.said().rfind("Any key").unwrap(), "> 3. ");
+    terminal.expect_after(
+        terminal.said().rfind("Any key").unwrap(),
+        "> after iteration 2",
+    );
     terminal.press("\r");
     let (code, said) = terminal.end();
     assert!(
