@@ -16,7 +16,6 @@ pub(super) fn reply(context: &Context, restore: &rollback::Restore, ui: &Ui) -> 
     let after = answers::AfterRestore::new(context, restore)?;
     let result = &restore.result;
     let text = render::restore_text(ui, restore, context.dry_run())
-        + &render::crossed_text(result, context.dry_run())
         + &render::lane_text(after.lane.as_ref(), ui);
     let reply = if context.dry_run() {
         let (changed, plan) = (false, result);
