@@ -25,7 +25,7 @@ pub(super) use checkpoints::{
 pub(super) use events::{event_line, event_line_of_run};
 pub(super) use night::ended_text;
 pub(super) use status::{
-    actions, manual_steps_text, retry_text, status_text, whole_text,
+    actions, failure_lines, manual_steps_text, retry_text, status_text, whole_text,
 };
 
 /// Blanks beside a column.
