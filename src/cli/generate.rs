@@ -259,13 +259,14 @@ fn page(command: &clap::Command, parent: Option<&clap::Command>) -> io::Result<V
     // Global flags are described once, on recover(1).
     let own = command
         .clone()
-        .display_name(words(command))
+        .display_name(file_name(command))
         .mut_args(|arg| {
             let hide = arg.is_hide_set()
                 || (parent.is_some() && (arg.is_global_set() || arg.get_id() == "help"));
             arg.hide(hide)
         });
     let has_options = own.get_arguments().any(|arg| !arg.is_hide_set());
+    let has_subcommands = shown(command).next().is_some();
     let man = Man::new(own)
         .title(file_name(command).to_uppercase())
         .date("")
@@ -276,7 +277,9 @@ fn page(command: &clap::Command, parent: Option<&clap::Command>) -> io::Result<V
     man.render_name_section(&mut text)?;
     synopsis(command).to_writer(&mut text)?;
     man.render_description_section(&mut text)?;
-    subcommands(command).to_writer(&mut text)?;
+    if has_subcommands {
+        man.render_subcommands_section(&mut text)?;
+    }
     if has_options {
         man.render_options_section(&mut text)?;
     }
@@ -343,22 +346,6 @@ fn synopsis(command: &clap::Command) -> Roff {
         let name = words(command);
         let rest = line.trim().strip_prefix(&name).unwrap_or(line).to_owned();
         roff.text([bold(name), roman(rest)]);
-    }
-    roff
-}
-
-fn subcommands(command: &clap::Command) -> Roff {
-    let mut roff = Roff::new();
-    if shown(command).next().is_none() {
-        return roff;
-    }
-    roff.control("SH", ["COMMANDS"]);
-    for sub in shown(command) {
-        roff.control("TP", []);
-        roff.text([bold(words(sub))]);
-        roff.text([roman(
-            sub.get_about().map(ToString::to_string).unwrap_or_default(),
-        )]);
     }
     roff
 }

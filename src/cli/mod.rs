@@ -149,14 +149,23 @@ fn parsed(mut matches: ArgMatches) -> Parsed {
         at = below;
     }
     let name = names.join(" ");
-    let cli = Cli::from_arg_matches_mut(&mut matches)?;
+    let (named_runs, remote) = (given(at, "run_id"), given(at, "remote").pop());
+    let mut cli = Cli::from_arg_matches_mut(&mut matches)?;
+    cli.global.named_runs = named_runs;
+    cli.global.remote = remote;
     refuse_two_runs(&cli)?;
     Ok((cli, name))
 }
 
+/// Returns what a command was given of the argument with this id, where it has one.
+fn given(at: &ArgMatches, id: &str) -> Vec<String> {
+    let given = at.try_get_many::<String>(id).ok().flatten();
+    given.into_iter().flatten().cloned().collect()
+}
+
 /// Refuses a run that is named twice, and not the same.
 fn refuse_two_runs(cli: &Cli) -> clap::error::Result<()> {
-    let named = cli.command.as_ref().map_or(&[][..], commands::named_runs);
+    let named = &cli.global.named_runs;
     let Some(first) = named.first() else {
         return Ok(());
     };

@@ -109,10 +109,9 @@ pub(super) fn setup(
     cwd: PathBuf,
 ) -> context::Setup {
     let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let run = command
-        .and_then(commands::named_run)
-        .map(str::to_owned)
-        .or_else(|| global.run.clone());
+    let of_several = matches!(command, Some(Command::Close(_) | Command::Forget(_)));
+    let named = global.named_runs.first().filter(|_| !of_several);
+    let run = named.or(global.run.as_ref()).cloned();
     let of_environment = env("RECOVER_RUN_ID").filter(|_| global.series.is_none());
     let has = |property| command.is_some_and(|command| commands::has(command, property));
     context::Setup {
@@ -134,7 +133,7 @@ pub(super) fn setup(
         allow_home: global.allow_home,
         dry_run: global.dry_run,
         yes: global.yes,
-        remote: command.and_then(commands::remote_name).map(str::to_owned),
+        remote: global.remote.clone(),
         begins_run: matches!(command, Some(Command::Run(_))),
         writes: has(Property::Writes),
         reads: command.is_none() || has(Property::Reads),

@@ -32,7 +32,7 @@ const ALL: &[(&str, &[Example])] = examples! {
     }
     "resume" {
         "recover resume" => "choose how to go on (without a terminal: as the policy says)",
-        "recover resume --strategy retry_with_context --instructions \"Leave the tests alone.\""
+        "recover resume --instructions \"Leave the tests alone.\""
             => "say what to do differently",
         "recover resume --strategy continue_next"
             => "accept what is there and begin the next iteration",
@@ -73,7 +73,7 @@ const ALL: &[(&str, &[Example])] = examples! {
         "recover checkpoint create -m \"before the refactoring\"" => "save the work tree in a checkpoint",
         "recover checkpoint create --if-changed --trigger before_edit"
             => "from a script, before each edit",
-        "recover checkpoint create --stage after_lane_tests --status complete --lane api"
+        "recover checkpoint create --stage after_lane_tests --lane api"
             => "record a stage of a lane",
     }
     "checkpoint list" {

@@ -8,9 +8,9 @@ use std::io;
 
 use clap::builder::styling::{AnsiColor, Style, Styles};
 use clap::{Command, CommandFactory};
-use rustix::termios::{Winsize, tcgetwinsize};
+use rustix::termios::tcgetwinsize;
 
-use super::super::terminal_text::{between_words, wrapped};
+use super::super::terminal_text::wrapped;
 use super::Cli;
 use super::examples::{self, Example};
 
@@ -136,37 +136,12 @@ pub(in crate::cli) fn daily() -> String {
 }
 
 fn section(examples: &[Example]) -> String {
-    section_within(examples, columns())
-}
-
-/// The lines fit, so that nobody breaks them who does not know what a shell reads.
-fn section_within(examples: &[Example], columns: usize) -> String {
     let mut text = format!("{HEADER}Examples:{HEADER:#}");
     for (command, meaning) in examples {
-        for line in between_words(meaning, columns.saturating_sub(4))
-            .lines()
-            .map(str::trim_start)
-        {
-            // A string takes whatever is written.
-            let _ = write!(text, "\n  {DIMMED}# {line}{DIMMED:#}");
-        }
-        let _ = write!(text, "\n{}", wrapped(&format!("  {command}"), columns));
+        // A string takes whatever is written.
+        let _ = write!(text, "\n  {DIMMED}# {meaning}{DIMMED:#}\n  {command}");
     }
     text
-}
-
-/// The columns that help is broken at, as clap finds them out.
-fn columns() -> usize {
-    let of = |size: rustix::io::Result<Winsize>| {
-        size.ok()
-            .map(|size| usize::from(size.ws_col))
-            .filter(|size| *size > 0)
-    };
-    let terminal = of(tcgetwinsize(io::stdout()))
-        .or_else(|| of(tcgetwinsize(io::stderr())))
-        .or_else(|| of(tcgetwinsize(io::stdin())));
-    let said = || std::env::var("COLUMNS").ok()?.parse().ok();
-    terminal.or_else(said).unwrap_or(100)
 }
 
 /// The names alone, a line a group where it is wide enough.
@@ -267,38 +242,15 @@ mod tests {
         assert!(long.is_empty(), "{}", long.join("\n"));
     }
 
+    // What clap would break cannot be pasted.
     #[test]
-    fn examples_can_be_pasted_at_any_width() {
+    fn examples_fit_a_small_terminal() {
         let all = commands()
             .into_iter()
             .flat_map(|(words, _)| examples::of(&words))
             .chain(examples::DAILY);
-        for example in all {
-            for columns in [40, 60, 80] {
-                let section = section_within(&[*example], columns);
-                let plain = section
-                    .replace(&HEADER.render().to_string(), "")
-                    .replace(&DIMMED.render().to_string(), "");
-                let plain = plain.replace(&HEADER.render_reset().to_string(), "");
-                let lines: Vec<&str> = plain.lines().skip(1).collect();
-                let command = lines
-                    .iter()
-                    .position(|line| !line.starts_with("  # "))
-                    .expect("a command");
-                assert!(command > 0, "{plain}");
-                let typed = lines[command..].join("\n").replace("\\\n", " ");
-                assert_eq!(
-                    shlex::split(&typed),
-                    shlex::split(example.0),
-                    "{columns}: {plain}"
-                );
-                let is_wide = |line: &&&str| {
-                    line.chars().count() > columns
-                        && line.trim().contains(' ')
-                        && !line.contains(['"', '\''])
-                };
-                assert_eq!(lines.iter().find(is_wide), None, "{columns}: {plain}");
-            }
+        for (command, meaning) in all {
+            assert!(command.len() <= 77 && meaning.len() <= 76, "{command}");
         }
     }
 

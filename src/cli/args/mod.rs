@@ -194,6 +194,14 @@ pub(crate) struct GlobalArgs {
     /// How long to wait for another process's lock before failing with exit code 11
     #[arg(long, hide_short_help = true, value_name = "DUR", global = true, value_parser = duration, default_value = "5s")]
     pub lock_timeout: Duration,
+
+    /// The runs that a command names without a flag.
+    #[arg(skip)]
+    pub named_runs: Vec<String>,
+
+    /// The remote that a command names.
+    #[arg(skip)]
+    pub remote: Option<String>,
 }
 
 // No doc comment: it would be the help of the commands that take it alone.

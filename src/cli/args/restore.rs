@@ -164,25 +164,13 @@ impl How {
 /// run's own, or are on a remote, refuse it. It asks first; without a terminal it needs --yes. Checkpoints and history stay:
 /// for [retention] after_end, at least 7 days. The default is the run marked * in recover runs.
 #[derive(Args, Debug)]
+#[command(mut_arg("edits", |edits| edits.default_value("discard")))]
 pub(crate) struct DiscardArgs {
     #[command(flatten)]
     pub run: RunName,
 
-    /// What to do about commits since
-    #[arg(long, value_name = "HOW", value_enum)]
-    pub commits: Option<rollback::Commits>,
-
-    /// What to do about files edited by hand
-    ///
-    /// Since the run last wrote.
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = Edits::Discard)]
-    pub edits: Edits,
-
-    /// Restore everything that can be restored
-    ///
-    /// As in recover rollback.
-    #[arg(long, hide_short_help = true)]
-    pub best_effort: bool,
+    #[command(flatten)]
+    pub how: How,
 
     /// Restore nested repositories too
     ///

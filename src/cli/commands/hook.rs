@@ -8,12 +8,12 @@ use serde_json::json;
 use super::super::args::{
     GlobalArgs, HookArgs, HookCommand, HookRunArgs, PlaceArgs, PluginArgs, PluginCommand,
 };
-use super::super::render::{Table, column, date_time, when, words};
+use super::super::render::{Table, column, date_time, words};
 use super::super::replies::ExitCode;
 use super::super::ui::{Form, Reply, Ui, escape};
 use crate::engine::base::context;
 use crate::engine::{Context, Error, ErrorKind, Result, hook};
-use crate::model::{HookAgent, Timestamp};
+use crate::model::HookAgent;
 use crate::policy::secrets::redact;
 
 /// Nothing was done: whoever called the hook is not stopped by that.
@@ -263,29 +263,4 @@ pub(crate) fn hooks_table(ui: &Ui, hooks: &[hook::status::HookStatus]) -> String
         ]);
     }
     table.text()
-}
-
-/// The hooks that are installed, a line each and one for what is to be done.
-pub(crate) fn hooks_text(ui: &Ui, hooks: &[hook::status::HookStatus], now: Timestamp) -> String {
-    let mut text = String::new();
-    for hook in hooks {
-        let path = hook
-            .path
-            .as_ref()
-            .map(|path| escape(&path.to_string_lossy()))
-            .unwrap_or_default();
-        let program = escape(hook.program.as_deref().unwrap_or("-"));
-        let called = hook.last_called.map_or_else(
-            || "never called".to_owned(),
-            |at| format!("last called {}", when(at, now)),
-        );
-        text.push_str(&format!(
-            "Hook of {}: in {path}, calls {program}, {called}\n",
-            hook.agent
-        ));
-        if let Some(note) = &hook.note {
-            text.push_str(&format!("  {}\n", escape(&ui.advice(note))));
-        }
-    }
-    text
 }

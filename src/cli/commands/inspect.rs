@@ -12,6 +12,7 @@ use super::super::replies::{CompletionsReply, ConfigReply, ExitCode, ManReply, S
 use super::super::screens::agrees;
 use super::super::ui::{Form, Reply, Ui, escape};
 use super::super::{generate, schema};
+use super::hook::hooks_table;
 use crate::engine::run::retry;
 use crate::engine::{Context, Error, ErrorKind, Result, doctor, hook, init as engine_init, vault};
 use crate::model::{Hint, HookAgent};
@@ -173,11 +174,10 @@ pub(super) fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Resul
     if report.problems.is_empty() && report.repaired.is_empty() && report.rebuilt.is_none() {
         text.push_str("No problems.\n");
     }
-    text.push_str(&super::hook::hooks_text(
-        &ui.knowing(context),
-        &report.hooks,
-        context.clock.now(),
-    ));
+    if !report.hooks.is_empty() {
+        text.push('\n');
+        text.push_str(&hooks_table(&ui.knowing(context), &report.hooks));
+    }
     let errors: Vec<&str> = report
         .problems
         .iter()

@@ -23,7 +23,7 @@ mod trust;
 mod worker;
 
 use super::args::{
-    AttemptCommand, CheckpointArgs, CheckpointCommand, CloseArgs, Command, GlobalArgs, HookCommand,
+    AttemptCommand, CheckpointCommand, CloseArgs, Command, GlobalArgs, HookCommand,
     ManualFixCommand, PluginCommand, RemoteCommand, ServiceCommand,
 };
 use super::ui::{Reply, Ui};
@@ -198,59 +198,6 @@ pub(super) fn go_there(command: &Command, context: &mut Context) -> Result<()> {
         *context = there;
     }
     Ok(())
-}
-
-/// The runs that a command names without a flag.
-pub(super) fn named_runs(command: &Command) -> &[String] {
-    let one = match command {
-        Command::Resume(args) => &args.run,
-        Command::RetryStatus(args) => &args.run,
-        Command::Status(args) => &args.run,
-        Command::Log(args) => &args.run,
-        Command::Report(args) => &args.run,
-        Command::Browse(run) => run,
-        Command::Accept(args) => &args.run,
-        Command::Discard(args) => &args.run,
-        Command::Bisect(args) => &args.run,
-        Command::Checkpoint(CheckpointArgs {
-            command: CheckpointCommand::List(args),
-        }) => &args.run,
-        Command::Close(args) => return &args.run_id,
-        Command::Forget(args) => return &args.run_id,
-        _ => return &[],
-    };
-    one.run_id.as_slice()
-}
-
-/// The run that a command names without a flag, where it works on that one alone.
-pub(super) fn named_run(command: &Command) -> Option<&str> {
-    match command {
-        Command::Close(_) | Command::Forget(_) => None,
-        _ => named_runs(command).first().map(String::as_str),
-    }
-}
-
-/// The remote that a command names.
-pub(super) fn remote_name(command: &Command) -> Option<&str> {
-    let named = match command {
-        Command::Run(args) => &args.remote,
-        Command::Resume(args) => &args.remote,
-        Command::Runs(args) => &args.remote,
-        Command::Forget(args) => &args.remote,
-        Command::Report(args) => &args.remote,
-        Command::Worker(args) => &args.remote,
-        Command::Remote(args) => match &args.command {
-            RemoteCommand::Status(name)
-            | RemoteCommand::Fetch(name)
-            | RemoteCommand::Prune(name) => &name.remote,
-            RemoteCommand::Push(args) => &args.name.remote,
-            RemoteCommand::Claim(args) => &args.name.remote,
-            RemoteCommand::Release(args) => &args.name.remote,
-            RemoteCommand::Check(args) => &args.name.remote,
-        },
-        _ => return None,
-    };
-    named.as_deref()
 }
 
 /// Runs a command that works anywhere, without looking at work tree or state; `None` for the others.

@@ -16,7 +16,6 @@ pub(super) fn reply(context: &Context, restore: &rollback::Restore, ui: &Ui) -> 
     let after = answers::AfterRestore::new(context, restore)?;
     let result = &restore.result;
     let text = render::restore_text(ui, restore, context.dry_run())
-        + &render::crossed_text(result, context.dry_run())
         + &render::lane_text(after.lane.as_ref(), ui);
     let reply = if context.dry_run() {
         let (changed, plan) = (false, result);
@@ -81,11 +80,7 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
 /// `recover discard`.
 pub(super) fn discard(context: &mut Context, args: &DiscardArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let mut how = How {
-        commits: args.commits,
-        edits: args.edits,
-        best_effort: args.best_effort,
-    };
+    let mut how = args.how;
     let options = |how: How| rollback::Options {
         nested: args.nested,
         ..how.whole()
@@ -112,23 +107,18 @@ pub(super) fn discard(context: &mut Context, args: &DiscardArgs, ui: &Ui) -> Res
 
 /// `recover undo`.
 pub(super) fn undo(context: &mut Context, args: &UndoArgs, ui: &Ui) -> Result<Reply> {
+    let given = rollback::Options::default();
     asking(context, ui, |context| {
-        rollback::undo(context, &how_of(args.how), args.of_run)
+        rollback::undo(context, &args.how.options(&given), args.of_run)
     })
 }
 
 /// `recover redo`.
 pub(super) fn redo(context: &mut Context, how: How, ui: &Ui) -> Result<Reply> {
-    asking(context, ui, |context| rollback::redo(context, &how_of(how)))
-}
-
-fn how_of(how: How) -> rollback::Options {
-    rollback::Options {
-        commits: how.commits.unwrap_or_default(),
-        edits: how.edits,
-        best_effort: how.best_effort,
-        ..rollback::Options::default()
-    }
+    let given = rollback::Options::default();
+    asking(context, ui, |context| {
+        rollback::redo(context, &how.options(&given))
+    })
 }
 
 /// Does it; what needs a yes is asked about on a terminal.

@@ -125,36 +125,39 @@ impl View {
             ""
         };
         let (keys, key) = self.keys();
-        // The most that fits.
-        let choices = [
-            vec![
-                self.run.as_str(),
-                &place,
-                &what,
-                reason,
-                &results,
-                &self.usage,
-                keys,
-            ],
-            vec![&place, &what, reason, &results, &self.usage, keys],
-            vec![&place, &what, &results, &self.usage, keys],
-            vec![self.run.as_str(), &place, &what, reason, &results, keys],
-            vec![&place, &what, reason, &results, keys],
-            vec![&place, &what, &results, keys],
-            vec![&place, &what, &results, key],
-            vec![&place, &what, key],
-            vec![&short, &what, key],
-            vec![&short, &what],
+        let mut parts = [
+            self.run.as_str(),
+            &place,
+            &what,
+            reason,
+            &results,
+            &self.usage,
+            keys,
         ];
-        let lines = choices.map(|parts| {
-            let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-            parts.join(" | ")
-        });
-        let fits = lines.iter().find(|line| line.width() <= width);
-        Some(
-            fits.cloned()
-                .unwrap_or_else(|| cut(&lines[lines.len() - 1], width)),
-        )
+        let line = |parts: &[&str]| {
+            let shown: Vec<&str> = parts
+                .iter()
+                .copied()
+                .filter(|one| !one.is_empty())
+                .collect();
+            shown.join(" | ")
+        };
+        // What matters least is left out, or shortened, first.
+        for (at, shorter) in [
+            (0, ""),
+            (3, ""),
+            (5, ""),
+            (6, key),
+            (4, ""),
+            (1, &short),
+            (6, ""),
+        ] {
+            if line(&parts).width() <= width {
+                break;
+            }
+            parts[at] = shorter;
+        }
+        Some(cut(&line(&parts), width))
     }
 
     /// What can be pressed, at length and in short.

@@ -199,8 +199,14 @@ fn missing_text(result: &rollback::RestoreResult) -> String {
 pub(crate) fn restore_text(ui: &Ui, restore: &rollback::Restore, dry_run: bool) -> String {
     let result = &restore.result;
     if !restore.changed {
-        return unchanged_text(result) + &missing_text(result);
+        return unchanged_text(result) + &missing_text(result) + &crossed_text(result, dry_run);
     }
+    changes_text(ui, restore, dry_run) + &end_text(ui, restore)
+}
+
+/// What it changed or would change, a line each.
+pub(crate) fn changes_text(ui: &Ui, restore: &rollback::Restore, dry_run: bool) -> String {
+    let result = &restore.result;
     let (write, delete) = if dry_run {
         ("would write", "would delete")
     } else {
@@ -272,10 +278,18 @@ pub(crate) fn restore_text(ui: &Ui, restore: &rollback::Restore, dry_run: bool) 
         result.edited.iter().map(reasoned),
     );
     text += &taken_back_text(ui, restore, dry_run);
+    text += &crossed_text(result, dry_run);
     if let (OperationKind::Discard, Some(run)) = (restore.kind, &restore.run) {
         let verb = if dry_run { "would be" } else { "is" };
         let _ = writeln!(text, "Run {} {verb} closed.", escape(&run.key.to_string()));
     }
+    text
+}
+
+/// The checkpoint that was restored, and how that is reverted.
+fn end_text(ui: &Ui, restore: &rollback::Restore) -> String {
+    let result = &restore.result;
+    let mut text = String::new();
     match &result.safety_checkpoint_id {
         Some(safety) => {
             let _ = writeln!(
@@ -320,7 +334,7 @@ fn index_text(result: &rollback::RestoreResult, dry_run: bool) -> String {
 }
 
 /// The iterations that a restore goes back over.
-pub(crate) fn superseded_text(result: &rollback::RestoreResult) -> Option<String> {
+fn superseded_text(result: &rollback::RestoreResult) -> Option<String> {
     let (first, last) = (result.superseded.first()?, result.superseded.last()?);
     Some(if first == last {
         format!("iteration {first}")
@@ -383,14 +397,17 @@ fn reasoned(one: &PathReason) -> String {
     format!("{} ({})", one.path, one.reason)
 }
 
+/// How many paths of a kind are listed: more than a screen is not read.
+const LISTED: usize = 20;
+
 /// A line for each path, as many as a person reads.
 fn list(what: &str, paths: impl ExactSizeIterator<Item = String>) -> String {
     let (mut text, count) = (String::new(), paths.len());
-    for path in paths.take(40) {
+    for path in paths.take(LISTED) {
         text.push_str(&format!("{what} {}\n", escape(&path)));
     }
-    if count > 40 {
-        text.push_str(&format!("{what} … and {} more\n", count - 40));
+    if count > LISTED {
+        text.push_str(&format!("{what} … and {} more\n", count - LISTED));
     }
     text
 }
@@ -438,7 +455,7 @@ pub(crate) fn prune_text(ui: &Ui, pruned: &runs::Pruned, dry_run: bool) -> Strin
 }
 
 /// What became of the steps that a restore went back past, or would become of them.
-pub(crate) fn crossed_text(result: &rollback::RestoreResult, dry_run: bool) -> String {
+fn crossed_text(result: &rollback::RestoreResult, dry_run: bool) -> String {
     let mut text = String::new();
     for one in &result.compensated {
         let command = escape(one.step.compensate.as_deref().unwrap_or_default());

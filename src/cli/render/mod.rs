@@ -20,12 +20,13 @@ use super::ui::Ui;
 pub(super) use attempts::{attempts_text, conditions_text, said, seconds};
 pub(super) use attempts::{driven_text, lane_text, note_report};
 pub(super) use checkpoints::{
-    checkpoint_text, checkpoints_table, crossed_text, prune_text, restore_text, superseded_text,
-    unchanged_text,
+    changes_text, checkpoint_text, checkpoints_table, prune_text, restore_text, unchanged_text,
 };
 pub(super) use events::{event_line, event_line_of_run};
 pub(super) use night::ended_text;
-pub(super) use status::{actions, manual_steps_text, retry_text, status_text, whole_text};
+pub(super) use status::{
+    actions, failure_lines, manual_steps_text, retry_text, status_text, whole_text,
+};
 
 /// Blanks beside a column.
 const PADDING: usize = 2;

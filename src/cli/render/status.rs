@@ -10,6 +10,7 @@ use super::{Table, column, moment, time_of_day, when, words};
 use crate::agent;
 use crate::engine::base::clock;
 use crate::engine::{remote, status};
+use crate::model::Failure;
 use crate::model::agent_record::{Usage, short_count};
 use crate::model::decision::{Budget, BudgetScope, Decision, Standing};
 use crate::model::hint::{Hint, join};
@@ -396,51 +397,57 @@ fn used(budget: &Budget) -> String {
     )
 }
 
+/// What failed, a line for each thing that is known of it.
+pub(in crate::cli) fn failure_lines(failure: &Failure, now: Timestamp) -> String {
+    let mut text = String::new();
+    let severity = failure.severity.as_str();
+    let kind = (failure.kind.as_str(), failure.cause.as_str());
+    let _ = writeln!(
+        text,
+        "  type       {} ({}), severity {severity}",
+        kind.0, kind.1
+    );
+    if let Some(number) = failure.iteration {
+        let _ = writeln!(
+            text,
+            "  iteration  {number}, attempt {}",
+            failure.attempt.unwrap_or(1)
+        );
+    }
+    if let Some(at) = failure.at {
+        let _ = writeln!(text, "  time       {}", moment(at, now));
+    }
+    let _ = writeln!(text, "  error      {}", escape(&failure.message));
+    let details = failure
+        .details
+        .iter()
+        .flat_map(|details| details.lines())
+        .filter(|line| !line.trim().is_empty());
+    for line in details
+        .filter(|line| !failure.message.contains(line.trim()))
+        .take(DETAIL_LINES)
+    {
+        let _ = writeln!(text, "             {}", escape(line));
+    }
+    let recoverable = if failure.recoverable {
+        "recoverable"
+    } else {
+        "not recoverable"
+    };
+    let _ = writeln!(
+        text,
+        "  suggested  {} ({recoverable})",
+        failure.suggested_action.as_str()
+    );
+    text
+}
+
 /// Why it failed, what was decided, and what can be done next.
 fn failure_text(ui: &Ui, status: &status::Status, now: Timestamp) -> String {
     let run = &status.run;
     let mut text = String::new();
     if let Some(failure) = &run.failure {
-        let _ = writeln!(text, "\nFailure");
-        let severity = failure.severity.as_str();
-        let kind = (failure.kind.as_str(), failure.cause.as_str());
-        let _ = writeln!(
-            text,
-            "  type       {} ({}), severity {severity}",
-            kind.0, kind.1
-        );
-        if let Some(number) = failure.iteration {
-            let _ = writeln!(
-                text,
-                "  iteration  {number}, attempt {}",
-                failure.attempt.unwrap_or(1)
-            );
-        }
-        if let Some(at) = failure.at {
-            let _ = writeln!(text, "  time       {}", moment(at, now));
-        }
-        let _ = writeln!(text, "  error      {}", escape(&failure.message));
-        let details = failure
-            .details
-            .iter()
-            .flat_map(|details| details.lines())
-            .filter(|line| !line.trim().is_empty());
-        for line in details
-            .filter(|line| !failure.message.contains(line.trim()))
-            .take(DETAIL_LINES)
-        {
-            let _ = writeln!(text, "             {}", escape(line));
-        }
-        let recoverable = if failure.recoverable {
-            "recoverable"
-        } else {
-            "not recoverable"
-        };
-        let _ = writeln!(
-            text,
-            "  suggested  {} ({recoverable})",
-            failure.suggested_action.as_str()
-        );
+        text += &format!("\nFailure\n{}", failure_lines(failure, now));
     }
     if let Some(decision) = &run.decision {
         let _ = writeln!(

@@ -1,14 +1,12 @@
 //! Choosing where to go back to: a list of checkpoints, what would happen, and whether it may (B11).
 
-use std::fmt::Write;
-
 use super::super::args::How;
-use super::super::render::{crossed_text, superseded_text, time_of_day, unchanged_text};
+use super::super::render::{changes_text, time_of_day, unchanged_text};
 use super::super::ui::{Ui, escape};
 use super::{List, Picked, Talk, nothing_changed, same_as, size};
 use crate::engine::{Context, Error, ErrorKind, Result, inspect, rollback};
 use crate::model::checkpoint::trigger;
-use crate::model::{Checkpoint, CheckpointId, Hint, OperationKind, PathReason, RepoPath, Selector};
+use crate::model::{Checkpoint, CheckpointId, Hint, Selector};
 use crate::policy::report::run_state;
 use crate::policy::restore::Edits;
 
@@ -74,7 +72,7 @@ pub(crate) fn choose_rollback(
         if options.scope.covers_files() && options.paths.is_empty() {
             talk.ask(&row.after);
         }
-        let Some(how) = confirm(&talk, how, &plan)? else {
+        let Some(how) = confirm(&talk, how, &plan, ANOTHER)? else {
             continue;
         };
         let same: Vec<String> = ["rollback".to_owned()]
@@ -110,7 +108,8 @@ pub(crate) fn confirm_rollback(
         ),
     };
     if may_be_asked {
-        confirm_given(&Talk::begin(context, ui)?, how, &plan)
+        let talk = Talk::begin(context, ui)?;
+        confirm(&talk, how, &plan, "")?.ok_or_else(|| nothing_changed(130))
     } else {
         Ok(how)
     }
@@ -202,14 +201,6 @@ pub(super) fn label(
         .chain(description)
         .collect::<Vec<_>>()
         .join(", ");
-    if size().0 < 70 {
-        let place = if initial {
-            "before".to_owned()
-        } else {
-            format!("after {number}")
-        };
-        return format!("{place:<8} {verdict:<10} {time} @{seq:<3} {what}");
-    }
     let place = if initial {
         "before the run".to_owned()
     } else {
@@ -244,7 +235,8 @@ pub(crate) fn choose_restore(
     loop {
         let id = pick(&talk, &targets, &mut at)?;
         let selector = Selector::Id(id.to_string());
-        let Some(how) = confirm(&talk, how, &|context, how| plan(context, &selector, how))? else {
+        let plan = |context: &Context, how| plan(context, &selector, how);
+        let Some(how) = confirm(&talk, how, &plan, ANOTHER)? else {
             continue;
         };
         let flags: Vec<String> = flags.iter().cloned().chain(how.words()).collect();
@@ -353,20 +345,14 @@ fn preview(talk: &Talk<'_>, checkpoint: &Checkpoint, patch: bool) -> Result<()> 
 /// This many paths of a kind are named.
 const NAMED: usize = 6;
 
+/// The key that goes back to the list of targets, where there is one.
+const ANOTHER: &str = "b another one, ";
+
 /// What would be done, and how.
-pub(super) type Plan<'a> = &'a dyn Fn(&Context, How) -> Result<rollback::Restore>;
+type Plan<'a> = &'a dyn Fn(&Context, How) -> Result<rollback::Restore>;
 
-/// Shows what `plan` would do and asks; `None` where another target is wanted.
-pub(super) fn confirm(talk: &Talk<'_>, how: How, plan: Plan<'_>) -> Result<Option<How>> {
-    asked(talk, how, plan, true)
-}
-
-/// The same for a target that was given: there is no other one.
-pub(super) fn confirm_given(talk: &Talk<'_>, how: How, plan: Plan<'_>) -> Result<How> {
-    asked(talk, how, plan, false)?.ok_or_else(|| nothing_changed(130))
-}
-
-fn asked(talk: &Talk<'_>, mut how: How, plan: Plan<'_>, another: bool) -> Result<Option<How>> {
+/// Shows what `plan` would do and asks, with `back` among the answers; `None` where another target is wanted.
+fn confirm(talk: &Talk<'_>, mut how: How, plan: Plan<'_>, back: &str) -> Result<Option<How>> {
     let rehearsal = talk.context.rehearsal()?;
     loop {
         match plan(&rehearsal, how) {
@@ -377,21 +363,23 @@ fn asked(talk: &Talk<'_>, mut how: How, plan: Plan<'_>, another: bool) -> Result
             Ok(restore) => {
                 talk.say("");
                 talk.title("What will happen:");
-                for line in what_will_happen(&restore) {
+                for line in changes_text(talk.ui, &restore, true).lines() {
                     talk.ask(&format!("- {line}"));
                 }
+                talk.ask(
+                    "First everything is saved in a safety checkpoint: recover undo restores it",
+                );
                 talk.say("");
-                let back = if another { "b another one, " } else { "" };
                 talk.ask(&format!(
                     "Continue? Enter or y yes, {back}q leaves everything as it is"
                 ));
-                return match talk.confirmed('y', keys(&['b', 'y', 'n', 'q'], another))? {
+                return match talk.confirmed('y', &['b', 'y', 'n', 'q'])? {
                     'y' => Ok(Some(how)),
                     'b' => Ok(None),
                     _ => Err(nothing_changed(130)),
                 };
             }
-            Err(error) => match settle(talk, how, &error, another)? {
+            Err(error) => match settle(talk, how, &error, back)? {
                 Some(settled) => how = settled,
                 None => return Ok(None),
             },
@@ -399,14 +387,8 @@ fn asked(talk: &Talk<'_>, mut how: How, plan: Plan<'_>, another: bool) -> Result
     }
 }
 
-/// The keys, without the first one where there is no other target.
-fn keys(all: &[char], another: bool) -> &[char] {
-    if another { all } else { &all[1..] }
-}
-
 /// Asks about what is in the way; `None` where another target is wanted.
-fn settle(talk: &Talk<'_>, how: How, error: &Error, another: bool) -> Result<Option<How>> {
-    let back = if another { "b another one, " } else { "" };
+fn settle(talk: &Talk<'_>, how: How, error: &Error, back: &str) -> Result<Option<How>> {
     talk.say("");
     talk.ask(&format!("This needs a decision: {}", error.message));
     for reason in error.paths.iter().take(NAMED) {
@@ -437,7 +419,7 @@ fn settle(talk: &Talk<'_>, how: How, error: &Error, another: bool) -> Result<Opt
             )
         }
         ErrorKind::HeadMoved => (
-            "k only the files, HEAD stays; d HEAD goes back, the commits stay reachable; r a new commit on top reverts it; ",
+            "k only the files (HEAD stays), d HEAD goes back (the commits stay reachable), r a new commit on top reverts it, ",
             vec![
                 ('k', commits(rollback::Commits::Keep)),
                 ('d', commits(rollback::Commits::Drop)),
@@ -451,16 +433,9 @@ fn settle(talk: &Talk<'_>, how: How, error: &Error, another: bool) -> Result<Opt
             return Ok(None);
         }
     };
-    // As what is before it is separated.
-    let back = if question.ends_with("; ") {
-        back.replace(',', ";")
-    } else {
-        back.to_owned()
-    };
     talk.ask(&format!("{question}{back}q quit"));
     let mut wanted: Vec<char> = answers.iter().map(|(key, _)| *key).collect();
-    wanted.extend(another.then_some('b'));
-    wanted.push('q');
+    wanted.extend(['b', 'q']);
     match talk.one_of(&wanted)? {
         'b' => Ok(None),
         key => match answers.into_iter().find(|(answer, _)| *answer == key) {
@@ -468,70 +443,4 @@ fn settle(talk: &Talk<'_>, how: How, error: &Error, another: bool) -> Result<Opt
             None => Err(nothing_changed(130)),
         },
     }
-}
-
-/// A plan in sentences.
-fn what_will_happen(restore: &rollback::Restore) -> Vec<String> {
-    let result = &restore.result;
-    let mut lines = Vec::new();
-    let mut named = |verb: &str, paths: Vec<String>| {
-        if paths.is_empty() {
-            return;
-        }
-        let count = if paths.len() == 1 {
-            "1 file".to_owned()
-        } else {
-            format!("{} files", paths.len())
-        };
-        let mut line = format!(
-            "{count} will be {verb}: {}",
-            paths[..paths.len().min(NAMED)].join(", ")
-        );
-        if paths.len() > NAMED {
-            // Writing to a String cannot fail.
-            let _ = write!(line, " and {} more", paths.len() - NAMED);
-        }
-        lines.push(line);
-    };
-    let shown = |path: &RepoPath| escape(&path.to_lossy());
-    named("written", result.written.iter().map(shown).collect());
-    named("deleted", result.deleted.iter().map(shown).collect());
-    let kept = |kept: &PathReason| format!("{} ({})", shown(&kept.path), escape(&kept.reason));
-    named("left as is", result.kept.iter().map(kept).collect());
-    if lines.is_empty() {
-        lines.push("No file changes".to_owned());
-    }
-    let (before, after) = (&result.head.before, &result.head.after);
-    match (before, after) {
-        (Some(before), Some(after)) if before != after => {
-            lines.push(format!(
-                "HEAD moves from {} to {}",
-                before.short(),
-                after.short()
-            ));
-        }
-        (before, after) if before != after => lines.push("HEAD moves".to_owned()),
-        (Some(before), _) => lines.push(format!("HEAD stays at {}", before.short())),
-        _ => {}
-    }
-    lines.extend(superseded_text(result).map(|over| {
-        let over = over.replacen('i', "I", 1);
-        format!("{over} will be marked as rolled back; the history stays")
-    }));
-    lines.extend(crossed_text(result, true).lines().map(str::to_owned));
-    if !result.edited.is_empty() {
-        let edited = result.edited.iter().map(|one| shown(&one.path));
-        let edited: Vec<String> = edited.collect();
-        lines.push(format!(
-            "Edits made since are discarded: {}",
-            edited.join(", ")
-        ));
-    }
-    if let (OperationKind::Discard, Some(run)) = (restore.kind, &restore.run) {
-        lines.push(format!("Run {} is closed", run.key));
-    }
-    lines.push(
-        "First everything is saved in a safety checkpoint: recover undo restores it".to_owned(),
-    );
-    lines
 }

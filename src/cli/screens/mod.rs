@@ -3,8 +3,8 @@
 //! (What `manual-fix` shows while a person works is `commands::manual_fix::screen`.)
 //!
 //! They go to stderr, so that stdout stays the answer's, and nothing is changed before the yes. Each has a flag that
-//! does the same, shown at the end. They work on any terminal: where escape codes are not wanted, what is chosen is
-//! shown in a single line that is overwritten.
+//! does the same, shown at the end. They work on any terminal: where escape codes are not wanted, each choice is shown
+//! in a line of its own below the list.
 
 mod browse;
 mod choose;
@@ -16,7 +16,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use rustix::termios::tcgetwinsize;
-use unicode_width::UnicodeWidthStr;
 
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
@@ -132,13 +131,25 @@ impl<'a> Talk<'a> {
 
 /// Shows what is there and asks whether to go on with it.
 pub(super) fn agrees(context: &Context, ui: &Ui, shown: &str, question: &str) -> Result<bool> {
+    let question = format!("{question} y yes, n leave everything as it is");
+    Ok(asked(context, ui, shown, &question, ('\0', &['y', 'n', 'q']))? == 'y')
+}
+
+/// Shows what is there and waits for one of the keys; Enter is the first of the pair.
+fn asked(
+    context: &Context,
+    ui: &Ui,
+    shown: &str,
+    question: &str,
+    (enter, keys): (char, &[char]),
+) -> Result<char> {
     let talk = Talk::begin(context, ui)?;
     for line in shown.lines() {
         talk.ask(line);
     }
     talk.say("");
-    talk.ask(&format!("{question} y yes, n leave everything as it is"));
-    Ok(talk.one_of(&['y', 'n', 'q'])? == 'y')
+    talk.ask(question);
+    talk.confirmed(enter, keys)
 }
 
 /// The same where a no is the end (130), and a yes counts as `--yes` from then on.
@@ -165,19 +176,13 @@ pub(super) enum NextStep {
 
 /// Shows a step and waits for a key.
 pub(super) fn next_step(context: &Context, ui: &Ui, shown: &str) -> Result<NextStep> {
-    let talk = Talk::begin(context, ui)?;
-    for line in shown.lines() {
-        talk.ask(line);
-    }
-    talk.ask("Enter runs it, s skips it, q leaves");
-    loop {
-        match talk.key()? {
-            Some(Key::Enter) => return Ok(NextStep::Run),
-            Some(Key::Char('s')) => return Ok(NextStep::Skip),
-            Some(Key::Char('q') | Key::Escape) => return Ok(NextStep::Leave),
-            _ => {}
-        }
-    }
+    let question = "Enter runs it, s skips it, q leaves";
+    let key = asked(context, ui, shown, question, ('\r', &['\r', 's', 'q']))?;
+    Ok(match key {
+        '\r' => NextStep::Run,
+        's' => NextStep::Skip,
+        _ => NextStep::Leave,
+    })
 }
 
 /// What a person said to a question with three answers.
@@ -277,8 +282,7 @@ impl<'a> List<'a> {
         self.draw();
         loop {
             let before = self.at;
-            let key = self.talk.key().inspect_err(|_| self.leave())?;
-            match key {
+            match self.talk.key()? {
                 Some(Key::Up | Key::Char('k')) => self.at = self.at.saturating_sub(1),
                 Some(Key::Down | Key::Char('j')) => {
                     self.at = (self.at + 1).min(self.items.len() - 1);
@@ -287,22 +291,15 @@ impl<'a> List<'a> {
                 Some(Key::PageDown) => self.at = (self.at + size().1).min(self.items.len() - 1),
                 Some(Key::Home | Key::Char('g')) => self.at = 0,
                 Some(Key::End | Key::Char('G')) => self.at = self.items.len() - 1,
-                Some(Key::Enter) => {
-                    self.leave();
-                    return Ok(Picked::Item(self.at));
-                }
+                Some(Key::Enter) => return Ok(Picked::Item(self.at)),
                 Some(Key::Char(c @ '1'..='9')) => {
                     let row = (u32::from(c) - u32::from('1')) as usize;
                     self.at = row.min(self.items.len() - 1);
                 }
                 Some(Key::Char(c)) if self.asks.contains(&c) => {
-                    self.leave();
                     return Ok(Picked::Asked(c, self.at));
                 }
-                Some(Key::Escape | Key::Char('q')) => {
-                    self.leave();
-                    return Err(nothing_changed(130));
-                }
+                Some(Key::Escape | Key::Char('q')) => return Err(nothing_changed(130)),
                 Some(Key::Again) => self.drawn = None,
                 _ => {}
             }
@@ -319,10 +316,10 @@ impl<'a> List<'a> {
     /// With stderr closed there is nobody left to see it.
     fn draw(&mut self) {
         let size = size();
-        let text = if self.talk.ui.moves {
+        let text = if self.talk.ui.moves || self.drawn.is_none() {
             self.window(size)
         } else {
-            self.line(size)
+            cut_at_word(&format!("> {}", self.items[self.at]), size.0) + "\n"
         };
         let _ = io::stderr().write_all(redact(&text).as_bytes());
     }
@@ -366,52 +363,10 @@ impl<'a> List<'a> {
         } else {
             String::new()
         };
+        let clear = if self.talk.ui.moves { "\r\x1b[K" } else { "" };
         for line in lines {
-            out.push_str(&format!("\r\x1b[K{line}\n"));
+            out.push_str(&format!("{clear}{line}\n"));
         }
         out
-    }
-
-    /// The list once, then a line with what is chosen, which is overwritten.
-    fn line(&mut self, size: (usize, usize)) -> String {
-        let (columns, rows) = size;
-        let mut out = String::new();
-        if self.drawn.is_none() {
-            let help = wrapped(self.help, columns);
-            let help: Vec<&str> = help.lines().collect();
-            let shown = self
-                .items
-                .len()
-                .min(rows.saturating_sub(4 + help.len()).max(1));
-            for (number, item) in self.items.iter().enumerate().take(shown) {
-                out.push_str(&cut_at_word(&format!("{:>3}. {item}", number + 1), columns));
-                out.push('\n');
-            }
-            if shown < self.items.len() {
-                out.push_str(&cut(
-                    &format!("     and {} more below", self.items.len() - shown),
-                    columns,
-                ));
-                out.push('\n');
-            }
-            for line in help {
-                out.push_str(&format!("{}\n", cut(line, columns)));
-            }
-        }
-        let line = cut(
-            &format!("> {}. {}", self.at + 1, self.items[self.at]),
-            columns,
-        );
-        let before = self.drawn.map_or(0, |(columns, _)| columns);
-        let blanks = " ".repeat(before.saturating_sub(line.width()));
-        self.drawn = Some((line.width(), size));
-        format!("{out}\r{line}{blanks}")
-    }
-
-    /// What comes next is on a line of its own.
-    fn leave(&self) {
-        if !self.talk.ui.moves {
-            let _ = writeln!(io::stderr());
-        }
     }
 }

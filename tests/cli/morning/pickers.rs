@@ -62,14 +62,13 @@ fn a_rollback_is_chosen_seen_and_confirmed() {
     terminal.expect("before the run ");
     terminal.expect("undo the entire run");
     // The last good one is proposed.
-    terminal.expect("> 3. after iteration 3  passed");
+    terminal.expect("> after iteration 3  passed");
     terminal.press("j");
-    terminal.expect("> 4. after iteration 2  passed");
+    terminal.expect("> after iteration 2  passed");
     terminal.press("\u{1b}[B\u{1b}[A\r");
     terminal.expect("What will happen:");
     terminal.expect("The run continues from iteration 3; its history stays.");
-    terminal.expect("- 2 files will be deleted: file3, file4");
-    terminal.expect("HEAD stays at ");
+    terminal.expect("- would delete file4");
     terminal.expect("recover undo restores it");
     assert!(env.exists("file3"), "nothing has happened yet");
     terminal.press("xy");
@@ -112,7 +111,7 @@ fn what_is_in_the_way_is_asked_about() {
     terminal.press("\r");
     terminal.expect_after(terminal.said().rfind(HELP).unwrap(), "k keep them");
     terminal.press("k");
-    terminal.expect("1 file will be left as is: file3 (edited by hand)");
+    terminal.expect("kept file3 (edited by hand)");
     terminal.press("y");
     let (code, said) = terminal.end();
     assert!(code == 0 && said.contains("--edits keep"), "{code}: {said}");
@@ -127,7 +126,7 @@ fn what_is_in_the_way_is_asked_about() {
     };
     terminal.expect(HELP);
     terminal.press("\r");
-    terminal.expect("k only the files, HEAD stays");
+    terminal.expect("k only the files (HEAD stays)");
     terminal.press("k");
     terminal.expect("What will happen:");
     terminal.press("y");
@@ -304,7 +303,7 @@ fn a_row_has_summary_time_and_commit() {
     terminal.press("3");
     terminal.expect("> after iteration 1");
     terminal.press("\r");
-    terminal.expect("Iteration 2 will be marked as rolled back; the history stays");
+    terminal.expect("iteration 2 would be rolled back; its history stays");
     terminal.expect("Continue? Enter or y yes");
     terminal.press("\r");
     let (code, said) = terminal.end();
@@ -353,12 +352,18 @@ fn a_checkpoint_is_chosen_with_a_look_at_what_changed() {
     terminal.expect("created file4 +1 -0");
     terminal.expect("Any key");
     terminal.press(" ");
-    terminal.expect_after(terminal.said().rfind("Any key").unwrap(), "> 3. ");
+    terminal.expect_after(
+        terminal.said().rfind("Any key").unwrap(),
+        "> after iteration 2",
+    );
     terminal.press("p");
     terminal.expect("+++ b/file4");
     terminal.expect_after(terminal.said().rfind("+++ b/file4").unwrap(), "Any key");
     terminal.press(" ");
-    terminal.expect_after(terminal.said().rfind("Any key").unwrap(), "> 3. ");
+    terminal.expect_after(
+        terminal.said().rfind("Any key").unwrap(),
+        "> after iteration 2",
+    );
     terminal.press("\r");
     let (code, said) = terminal.end();
     assert!(
@@ -372,7 +377,7 @@ fn a_checkpoint_is_chosen_with_a_look_at_what_changed() {
     };
     terminal.expect(HELP);
     terminal.press("jj\r");
-    terminal.expect("- 2 files will be deleted: file3, file4");
+    terminal.expect("- would delete file4");
     terminal.press("y");
     let (code, said) = terminal.end();
     assert!(
@@ -445,7 +450,7 @@ fn a_given_target_is_shown_and_asked_about_b11() {
         return;
     };
     terminal.expect("What will happen:");
-    terminal.expect("- 2 files will be deleted: file3, file4");
+    terminal.expect("- would delete file4");
     terminal.expect("Continue? Enter or y yes, q leaves everything as it is");
     terminal.press("n");
     let (code, said) = terminal.end();
@@ -455,7 +460,7 @@ fn a_given_target_is_shown_and_asked_about_b11() {
     let Some(mut terminal) = Terminal::of(&env, &["rollback", "--to", "good"]) else {
         return;
     };
-    terminal.expect("- 1 file will be deleted: file4");
+    terminal.expect("- would delete file4");
     terminal.press("y");
     let (code, said) = terminal.end();
     assert!(code == 0 && said.contains("deleted file4"), "{said}");

@@ -14,7 +14,7 @@ use anyhow::Context as _;
 
 use super::super::super::keys::{Key, Keys};
 use super::super::super::replies::ExitCode;
-use super::super::super::terminal_text::between_words;
+use super::super::super::terminal_text::wrapped;
 use super::super::super::ui::{Reply, Ui, escape};
 use super::watch::Lines;
 use super::{go_on, reply, show};
@@ -203,7 +203,7 @@ fn excerpt(text: &str, ui: &Ui) {
         .filter(|line| !line.trim().is_empty())
         .map(|line| escape(&line.replace('\t', "    ")));
     let lines = lines
-        .map(|line| between_words(&line, width))
+        .map(|line| wrapped(&line, width))
         .collect::<Vec<_>>()
         .join("\n");
     for line in lines.lines().take(LINES) {

@@ -63,16 +63,11 @@ pub(super) enum Prompt {
     Note(String),
 }
 
-/// This many of the latest iterations are more than a screen shows.
-const FIRST: u32 = 200;
-
 /// Everything that a key can change.
 #[derive(Debug)]
 pub(super) struct App {
     pub recorded: inspect::Recorded,
     pub rows: Vec<Row>,
-    /// This many of the latest iterations of a run are among the rows: the first screen does not wait for older ones.
-    listed: u32,
     pub at: usize,
     pub open: BTreeSet<RunKey>,
     pub page: Page,
@@ -95,7 +90,7 @@ impl App {
     pub(super) fn new(recorded: inspect::Recorded, now: Timestamp) -> Self {
         let newest = recorded.state.runs.last().map(|run| run.key.clone());
         let open: BTreeSet<RunKey> = recorded.chosen.clone().or(newest).into_iter().collect();
-        let rows = rows(&recorded.state, &open, FIRST);
+        let rows = rows(&recorded.state, &open);
         let at = rows
             .iter()
             .position(|row| open.contains(&row.run))
@@ -103,7 +98,6 @@ impl App {
         Self {
             recorded,
             rows,
-            listed: FIRST,
             at,
             open,
             page: Page::Overview,
@@ -117,16 +111,6 @@ impl App {
             pair: None,
             found: String::new(),
         }
-    }
-
-    /// Lists what the first screen did not wait for; says whether that is more.
-    pub(super) fn complete(&mut self) -> bool {
-        let is_more = self.listed < u32::MAX;
-        if is_more {
-            let selected = self.rows.get(self.at).cloned();
-            self.list(selected);
-        }
-        is_more
     }
 
     /// Takes over what was recorded meanwhile; the same row stays selected while it is there.
@@ -164,8 +148,7 @@ impl App {
     }
 
     fn list(&mut self, selected: Option<Row>) {
-        self.listed = u32::MAX;
-        self.rows = rows(&self.recorded.state, &self.open, self.listed);
+        self.rows = rows(&self.recorded.state, &self.open);
         let again = selected.and_then(|selected| self.rows.iter().position(|row| *row == selected));
         self.at = again
             .unwrap_or(self.at)

@@ -8,7 +8,7 @@ use strum::VariantArray as _;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::super::super::live::{cut, cut_at_word};
-use super::super::super::terminal_text::{between_words, wrapped};
+use super::super::super::terminal_text::wrapped;
 use super::app::{App, Page, Prompt};
 use super::timeline::{Label, Pieces, Tone, label, width_of_names};
 
@@ -133,9 +133,7 @@ pub(super) fn fit(lines: &[String], page: Page, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let words = |line: &String| match page {
         Page::Diff => line.clone(),
-        // What a command printed is no command to copy.
-        Page::Log => between_words(line, columns),
-        Page::Overview | Page::Evidence | Page::Report => wrapped(line, columns),
+        _ => wrapped(line, columns),
     };
     lines
         .iter()
@@ -172,6 +170,9 @@ pub(super) fn draw(app: &App, page: &[String], paint: Paint, area: Rect, buffer:
     if area.height < 4 || area.width < 6 {
         return;
     }
+    if app.help {
+        return help(paint, area, buffer);
+    }
     let places = Places::of(area, app.in_page);
     if let Some(place) = places.list {
         paint.frame(place, !app.in_page, buffer);
@@ -182,9 +183,6 @@ pub(super) fn draw(app: &App, page: &[String], paint: Paint, area: Rect, buffer:
         right(app, paint, page, place, buffer);
     }
     bottom(app, paint, area, buffer);
-    if app.help {
-        help(paint, area, buffer);
-    }
 }
 
 /// What the terminal can show.
@@ -301,12 +299,8 @@ fn list(app: &App, paint: Paint, place: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// Columns of a state: `interrupted` and a blank.
-const STATES: usize = 12;
 /// The fewest columns in which a detail is begun.
 const DETAIL: usize = 8;
-/// Where something was left out.
-const MORE: &str = " ...";
 
 /// A row by its columns: the name in `names` columns, the state, what fits of the details, and the time at the right.
 fn arranged(label: Label, names: usize, columns: usize) -> Pieces {
@@ -315,94 +309,23 @@ fn arranged(label: Label, names: usize, columns: usize) -> Pieces {
         let blanks = " ".repeat(to.saturating_sub(width(row)).max(1));
         row.push((blanks, Tone::Plain));
     };
-    let is_aligned = !label.is_free && names + STATES <= columns;
-    let (states, details) = if is_aligned {
-        (names + 1, names + 1 + STATES)
-    } else {
-        (0, 0)
-    };
-    // Whole names of tests matter more than columns.
-    let unaligned = Label {
-        is_free: true,
-        ..label.clone()
-    };
     let mut row = label.name;
-    pad(&mut row, states);
+    pad(&mut row, if label.is_free { 0 } else { names + 1 });
     row.extend(label.state);
     let time = label
         .time
         .filter(|time| width(&row) + 1 + time.width() <= columns);
     let right = columns - time.as_ref().map_or(0, |time| time.width() + 1);
-    let from = details.max(width(&row) + 1);
-    let text = whole_names(&label.details, right.saturating_sub(from));
-    if text.is_empty() && is_aligned && !unaligned.details.is_empty() {
-        let free = arranged(unaligned, names, columns);
-        if !free.iter().any(|(text, _)| text.ends_with(MORE)) {
-            return free;
-        }
-    }
-    if !text.is_empty() {
-        pad(&mut row, from);
-        row.push((text, Tone::Plain));
+    let left = right.saturating_sub(width(&row) + 1);
+    if left >= DETAIL && !label.details.is_empty() {
+        pad(&mut row, 0);
+        row.push((cut_at_word(&label.details.join(", "), left), Tone::Plain));
     }
     if let Some(time) = time {
         pad(&mut row, columns - time.width());
         row.push((time, Tone::Faint));
     }
-    heads(row, columns)
-}
-
-/// The details that fit whole, and how many there are besides; of a sentence its first words.
-fn whole_names(details: &[String], columns: usize) -> String {
-    for count in (1..=details.len()).rev() {
-        let more = details.len() - count;
-        let more = if more > 0 {
-            format!(" +{more}")
-        } else {
-            String::new()
-        };
-        let text = details[..count].join(", ") + &more;
-        if text.width() <= columns {
-            return text;
-        }
-    }
-    let head = details.first().filter(|_| columns >= DETAIL).map(|first| {
-        let head = cut(first, columns - MORE.len());
-        let is_whole = first[head.len()..].starts_with(' ');
-        let end = if is_whole {
-            Some(head.len())
-        } else {
-            head.rfind(' ')
-        };
-        head[..end.unwrap_or(head.len())].to_owned()
-    });
-    let head = head.filter(|head| !head.is_empty());
-    head.map_or_else(String::new, |head| head + MORE)
-}
-
-/// As many whole words as fit; what is faint, such as a time, as a whole.
-fn heads(pieces: Pieces, columns: usize) -> Pieces {
-    let mut left = columns;
-    let mut shown = Pieces::new();
-    for (text, tone) in pieces {
-        if text.width() > left {
-            if tone == Tone::Faint {
-                break;
-            }
-            let head = cut(&text, left);
-            // The word ends where the next piece or a blank would be, or in the middle.
-            let at = if text[head.len()..].starts_with(' ') {
-                head.len()
-            } else {
-                head.rfind(' ').unwrap_or(0)
-            };
-            shown.push((head[..at].to_owned(), tone));
-            break;
-        }
-        left -= text.width();
-        shown.push((text, tone));
-    }
-    shown
+    row
 }
 
 fn right(app: &App, paint: Paint, page: &[String], place: Rect, buffer: &mut Buffer) {
@@ -425,36 +348,13 @@ fn right(app: &App, paint: Paint, page: &[String], place: Rect, buffer: &mut Buf
     }
 }
 
-/// What can be pressed, as it is shown where all of it fits.
-const KEYS: [&str; 7] = [
-    "? help",
-    "Tab page",
-    "/ search",
-    "d diff",
-    "r roll back",
-    "u undo",
-    "q leave",
-];
-
-/// The keys that fit; how to leave is among them.
-fn keys(columns: usize) -> String {
-    let all = KEYS.join(", ");
-    if all.width() <= columns {
-        return all;
-    }
-    let order = [0, 6, 1, 2, 3, 4, 5].map(|at| KEYS[at]);
-    let fits = (1..=order.len())
-        .rev()
-        .map(|count| order[..count].join(", "))
-        .find(|text| text.width() <= columns);
-    fits.unwrap_or_default()
-}
+/// What can be pressed; a narrow terminal cuts the rest.
+const KEYS: &str = "? help, q leave, Tab page, / search, d diff, r roll back, u undo";
 
 fn bottom(app: &App, paint: Paint, area: Rect, buffer: &mut Buffer) {
-    let y = area.bottom().saturating_sub(1);
     let columns = usize::from(area.width);
     let (text, tone) = match &app.prompt {
-        Prompt::None => (keys(columns), Tone::Faint),
+        Prompt::None => (KEYS.to_owned(), Tone::Faint),
         Prompt::Search(typed) => (format!("/{typed}"), Tone::Plain),
         Prompt::Agree(command) => (
             format!("y runs: {command}   any other key does not"),
@@ -462,80 +362,37 @@ fn bottom(app: &App, paint: Paint, area: Rect, buffer: &mut Buffer) {
         ),
         Prompt::Note(text) => (text.clone(), Tone::Plain),
     };
-    if let Prompt::Agree(_) = app.prompt {
+    let rows = match app.prompt {
         // Whoever agrees to a command sees all of it.
-        let text = wrapped(&text, columns);
-        let rows: Vec<&str> = text.lines().collect();
-        let top = area
-            .bottom()
-            .saturating_sub(u16::try_from(rows.len()).unwrap_or(u16::MAX))
-            .max(area.y);
-        for (y, row) in (top..area.bottom()).zip(rows) {
-            buffer.set_stringn(
-                area.x,
-                y,
-                " ".repeat(columns),
-                columns,
-                paint.tone(Tone::Plain),
-            );
-            buffer.set_stringn(area.x, y, row, columns, paint.tone(tone));
-        }
-        return;
-    }
-    // Whole words stay.
-    buffer.set_stringn(
-        area.x,
-        y,
-        cut_at_word(&text, columns),
-        columns,
-        paint.tone(tone),
-    );
-}
-
-/// The keys in a box, over whatever is below: as wide as they need, or as the terminal is.
-fn help(paint: Paint, area: Rect, buffer: &mut Buffer) {
-    let lines = help_lines(
-        usize::from(area.width).saturating_sub(4),
-        usize::from(area.height).saturating_sub(4),
-    );
-    let inside = lines.iter().map(|line| line.width()).max().unwrap_or(0);
-    let width = u16::try_from(inside + 4)
-        .unwrap_or(u16::MAX)
-        .min(area.width);
-    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX);
-    let place = Rect {
-        x: area.x + (area.width - width) / 2 + 2,
-        y: area.y + 2,
-        width: width - 4,
-        height: height.min(area.height.saturating_sub(4)),
+        Prompt::Agree(_) => pieces(&text, columns),
+        _ => vec![cut_at_word(&text, columns)],
     };
-    paint.frame(place, true, buffer);
-    for (y, line) in (place.y..place.bottom()).zip(&lines) {
-        let line = format!(" {line}{} ", " ".repeat(inside - line.width()));
-        buffer.set_stringn(
-            place.x - 1,
-            y,
-            line,
-            usize::from(width - 2),
-            paint.tone(Tone::Plain),
-        );
+    let height = u16::try_from(rows.len()).unwrap_or(u16::MAX);
+    let top = area.bottom().saturating_sub(height).max(area.y);
+    for (y, row) in (top..area.bottom()).zip(rows) {
+        let line = format!("{row:columns$}");
+        buffer.set_stringn(area.x, y, line, columns, paint.tone(tone));
     }
 }
 
-/// The lines of the help for this many columns; where the rows are too few it ends with a sign.
-fn help_lines(columns: usize, rows: usize) -> Vec<String> {
+/// The keys, over all else.
+fn help(paint: Paint, area: Rect, buffer: &mut Buffer) {
+    let place = within(Rect {
+        height: area.height - 1,
+        ..area
+    });
+    buffer.reset();
+    paint.frame(place, true, buffer);
+    let columns = usize::from(place.width);
     let keys = HELP.iter().map(|(keys, _)| keys.len()).max().unwrap_or(0);
-    let all = HELP
+    let lines = HELP
         .iter()
-        .map(|(key, what)| between_words(&format!("{key:keys$}  {what}"), columns));
-    let mut lines: Vec<String> = all
-        .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
-        .collect();
-    if lines.len() > rows.max(1) {
-        lines.truncate(rows.saturating_sub(1));
-        lines.push(MORE.trim_start().to_owned());
+        .map(|(key, what)| wrapped(&format!("{key:keys$}  {what}"), columns))
+        .collect::<Vec<_>>()
+        .join("\n");
+    for (y, line) in (place.y..place.bottom()).zip(lines.lines()) {
+        buffer.set_stringn(place.x, y, line, columns, Style::new());
     }
-    lines
 }
 
 #[cfg(test)]
@@ -557,22 +414,10 @@ mod tests {
         let names = ["test_sum", "test_total", "test_x"];
         assert_eq!(
             row(60, &names),
-            "    attempt 1      failed      test_sum, test_total, test_x"
+            "    attempt 1      failed test_sum, test_total, test_x"
         );
-        assert_eq!(
-            row(45, &names),
-            "    attempt 1      failed      test_sum +2"
-        );
-        assert_eq!(row(36, &names), "    attempt 1 failed test_sum +2");
-        assert_eq!(
-            row(44, &["test_the_total_of_the_whole_list"]),
-            "    attempt 1      failed      test_the_ ..."
-        );
-        assert_eq!(
-            row(48, &["Timed out after 3 seconds"]),
-            "    attempt 1      failed      Timed out ..."
-        );
-        assert_eq!(row(24, &names[..1]), "    attempt 1 failed");
+        assert_eq!(row(42, &names), "    attempt 1      failed test_sum, ...");
+        assert_eq!(row(30, &names), "    attempt 1      failed");
         let label = Label {
             name: vec![("- night".to_owned(), Tone::Name)],
             state: vec![("complete".to_owned(), Tone::Good)],
@@ -588,39 +433,6 @@ mod tests {
     }
 
     #[test]
-    fn the_help_is_whole_where_it_fits() {
-        for columns in [36, 56, 76] {
-            let lines = help_lines(columns, 40);
-            assert!(
-                lines.iter().all(|line| line.width() <= columns),
-                "{columns}: {lines:#?}"
-            );
-            let words = |text: &str| {
-                text.split_whitespace()
-                    .map(str::to_owned)
-                    .collect::<Vec<_>>()
-            };
-            let all: Vec<String> = HELP
-                .iter()
-                .flat_map(|(key, what)| words(&format!("{key} {what}")))
-                .collect();
-            assert_eq!(words(&lines.join(" ")), all, "{columns}");
-        }
-        assert_eq!(help_lines(56, 3)[2], "...");
-    }
-
-    #[test]
-    fn how_to_leave_is_said_at_any_width() {
-        assert!(keys(80).ends_with(", u undo, q leave"));
-        assert_eq!(
-            keys(60),
-            "? help, q leave, Tab page, / search, d diff, r roll back"
-        );
-        assert_eq!(keys(15), "? help, q leave");
-        assert_eq!([keys(9), keys(3)], ["? help", ""]);
-    }
-
-    #[test]
     fn prose_is_broken_at_blanks_and_everything_fits() {
         let lines = vec![
             "one two three".to_owned(),
@@ -632,19 +444,13 @@ mod tests {
             ["one two", "  three", "averyver", "ylongwor", "d", ""]
         );
         assert_eq!(fit(&lines[..1], Page::Diff, 8), ["one two ", "three"]);
-        let log = vec![
-            "   12 attempt_started  iteration 1, attempt 1".to_owned(),
-            "git push a b".to_owned(),
-        ];
+        let log = vec!["   12 attempt_started  iteration 1, attempt 1".to_owned()];
         let expected = [
             "   12 attempt_started",
             "               iteration 1,",
             "               attempt 1",
-            "git push a",
-            "  b",
         ];
-        assert_eq!(fit(&log, Page::Log, 30)[..3], expected[..3]);
-        assert_eq!(fit(&log[1..], Page::Log, 10), expected[3..]);
+        assert_eq!(fit(&log, Page::Log, 30), expected);
         let wide = vec!["日本語日本語".to_owned()];
         assert!(
             fit(&wide, Page::Log, 5)

@@ -16,13 +16,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use app::{App, Outcome, Page, Subject};
 use draw::{Paint, Places, draw, fit};
-use ratatui_core::{
-    backend::{Backend, ClearType, WindowSize},
-    buffer::Cell,
-    layout::{Position, Rect, Size},
-    style::{Color, Modifier},
-    terminal::Terminal,
-};
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+use ratatui_core::style::{Color, Modifier};
 use rustix::termios::tcgetwinsize;
 
 use super::super::keys::{Key, Keys};
@@ -56,67 +52,50 @@ pub(crate) fn browse(context: &Context, ui: &Ui) -> Result<()> {
     Ok(())
 }
 
-/// A page as it was last made, with what it was made of.
+/// A page as it was last made, with what it was made of and for how many columns.
 #[derive(Default)]
 struct Made {
-    of: Option<(Subject, Page, u64)>,
+    of: Option<(Subject, Page, u64, usize)>,
     lines: Vec<String>,
     at: Option<Instant>,
-    /// The lines as they fit on so many columns.
-    fitted: (usize, Vec<String>),
 }
 
 /// Shows everything until a command is to be run; `None` where a user leaves.
 fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<Hint>> {
+    let failed = "cannot draw on the terminal";
     let (_taken, keys) = Keys::channel().context("cannot talk to the terminal")?;
-    let mut terminal = Ansi::enter()
-        .and_then(Terminal::new)
-        .context("cannot draw on the terminal")?;
+    let mut screen = Screen::enter().context(failed)?;
     let mut follow = status::Follow::new(context);
     let mut made = Made::default();
-    let (mut dirty, mut glanced) = (true, Instant::now());
+    let paint = Paint {
+        color: ui.stderr_color,
+        unicode: ui.unicode,
+    };
     loop {
         if let Some(signal) = context.interrupts.pending() {
             return Err(super::nothing_changed(signal.exit_code()));
         }
-        let size = terminal.size().context("cannot draw on the terminal")?;
-        let area = Rect::new(0, 0, size.width, size.height);
+        let area = area().context(failed)?;
         let places = Places::of(area, app.in_page);
         app.beside = Places::of(area, false).page.is_some();
+        app.now = context.clock.now();
         let columns = places.page.map_or(0, |place| usize::from(place.width));
-        let wanted = (app.subject(), app.page, app.recorded.state.last_seq);
-        let is_made = made.of.as_ref() == Some(&wanted);
-        if is_made && made.fitted.0 != columns {
-            made.fitted = (columns, fit(&made.lines, app.page, columns));
-        }
-        let page: &[String] = if is_made { &made.fitted.1 } else { &[] };
-        if dirty {
-            app.now = context.clock.now();
-            let paint = Paint {
-                color: ui.stderr_color,
-                unicode: ui.unicode,
-            };
-            let shown = |frame: &mut ratatui_core::terminal::Frame<'_>| {
-                draw(app, page, paint, frame.area(), frame.buffer_mut());
-            };
-            terminal
-                .draw(shown)
-                .context("cannot draw on the terminal")?;
-            dirty = app.complete();
-            if dirty {
-                continue;
-            }
-        }
-        let wait = if is_made || columns == 0 {
-            GLANCE
-        } else {
-            IDLE
-        };
-        match keys.recv_timeout(wait) {
+        let wanted = (
+            app.subject(),
+            app.page,
+            app.recorded.state.last_seq,
+            columns,
+        );
+        let is_made = columns == 0 || made.of.as_ref() == Some(&wanted);
+        let page: &[String] = if is_made { &made.lines } else { &[] };
+        let mut buffer = Buffer::empty(area);
+        draw(app, page, paint, area, &mut buffer);
+        screen.show(buffer).context(failed)?;
+        match keys.recv_timeout(if is_made { GLANCE } else { IDLE }) {
             Ok(Key::Gone | Key::EndOfInput) | Err(RecvTimeoutError::Disconnected) => {
                 return Ok(None);
             }
-            Ok(Key::Again) => terminal.clear().context("cannot draw on the terminal")?,
+            Ok(Key::Again) => screen.shown = Buffer::default(),
             Ok(key) => {
                 let most = page.len().saturating_sub(places.height(true));
                 match app.press(key, places.height(app.in_page), most) {
@@ -125,8 +104,13 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<Hint>> {
                     Outcome::Run(command) => return Ok(Some(command)),
                 }
             }
+            Err(RecvTimeoutError::Timeout) if follow.has_changed() => {
+                app.update(inspect::recorded(context)?);
+            }
             Err(RecvTimeoutError::Timeout) => {
-                if !is_made && columns > 0 {
+                let is_old =
+                    app.page == Page::Overview && made.at.is_some_and(|at| at.elapsed() > AGAIN);
+                if columns > 0 && (is_old || !is_made) {
                     let plain = Ui {
                         color: false,
                         width: u16::try_from(columns).ok(),
@@ -134,26 +118,13 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<Hint>> {
                     };
                     let lines = pages::lines(context, &plain, &app.recorded, &wanted.0, app.page);
                     made = Made {
+                        lines: fit(&lines, app.page, columns),
                         of: Some(wanted),
-                        lines,
                         at: Some(Instant::now()),
-                        ..Made::default()
                     };
-                } else if glanced.elapsed() < GLANCE && terminal.size().is_ok_and(|now| now == size)
-                {
-                    continue;
-                }
-                glanced = Instant::now();
-                if follow.has_changed() {
-                    app.update(inspect::recorded(context)?);
-                } else if made.at.is_some_and(|at| at.elapsed() > AGAIN)
-                    && app.page == Page::Overview
-                {
-                    made.of = None;
                 }
             }
         }
-        dirty = true;
     }
 }
 
@@ -181,14 +152,13 @@ const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 
 /// The screen of its own, until this is dropped, while this process is stopped, or it is ended by a signal.
-pub(super) struct Ansi {
-    /// What is not written yet.
-    pending: Vec<u8>,
+struct Screen {
+    shown: Buffer,
     registered: Option<Registered>,
 }
 
-impl Ansi {
-    pub(super) fn enter() -> io::Result<Self> {
+impl Screen {
+    fn enter() -> io::Result<Self> {
         let registered = on_suspend(|what| {
             let codes = if what == Suspension::Begins {
                 LEAVE
@@ -200,23 +170,46 @@ impl Ansi {
         })?;
         put(ENTER)?;
         Ok(Self {
-            pending: Vec::new(),
+            shown: Buffer::default(),
             registered: Some(registered),
         })
     }
 
-    fn codes(&mut self, codes: &str) {
-        self.pending.extend(codes.as_bytes());
+    /// Draws what differs from what is shown.
+    fn show(&mut self, next: Buffer) -> io::Result<()> {
+        let mut codes = String::new();
+        if self.shown.area != next.area {
+            codes.push_str("\x1b[0m\x1b[2J");
+            self.shown = Buffer::empty(next.area);
+        }
+        for (x, y, cell) in self.shown.diff(&next) {
+            let style = style(cell.fg, cell.modifier);
+            let (row, column, text) = (y + 1, x + 1, cell.symbol());
+            codes.push_str(&format!("\x1b[{row};{column}H{style}{text}"));
+        }
+        self.shown = next;
+        // Where nothing changed nothing is written.
+        if codes.is_empty() {
+            return Ok(());
+        }
+        put(codes.as_bytes())
     }
 }
 
-impl Drop for Ansi {
+impl Drop for Screen {
     fn drop(&mut self) {
         // Nobody comes back to this screen after it is left.
         drop(self.registered.take());
         // As above.
         let _ = put(LEAVE);
     }
+}
+
+/// The whole terminal.
+fn area() -> io::Result<Rect> {
+    let size = tcgetwinsize(io::stderr())?;
+    let or = |given: u16, usual| if given == 0 { usual } else { given };
+    Ok(Rect::new(0, 0, or(size.ws_col, 80), or(size.ws_row, 24)))
 }
 
 fn put(bytes: &[u8]) -> io::Result<()> {
@@ -243,87 +236,4 @@ fn style(color: Color, modifier: Modifier) -> String {
         _ => "",
     });
     codes + "m"
-}
-
-impl Backend for Ansi {
-    type Error = io::Error;
-
-    fn draw<'a, I: Iterator<Item = (u16, u16, &'a Cell)>>(&mut self, content: I) -> io::Result<()> {
-        let mut looks = None;
-        let mut next = None;
-        for (x, y, cell) in content {
-            if next != Some((x, y)) {
-                self.codes(&format!("\x1b[{};{}H", y + 1, x + 1));
-            }
-            // A wide character takes the cell after it, too.
-            next =
-                (unicode_width::UnicodeWidthStr::width(cell.symbol()) == 1).then_some((x + 1, y));
-            let wanted = (cell.fg, cell.modifier);
-            if looks.replace(wanted) != Some(wanted) {
-                self.codes(&style(cell.fg, cell.modifier));
-            }
-            self.codes(cell.symbol());
-        }
-        // Where nothing changed nothing is written.
-        if looks.is_some() {
-            self.codes("\x1b[0m");
-        }
-        Ok(())
-    }
-
-    fn hide_cursor(&mut self) -> io::Result<()> {
-        // It is, for as long as this screen is there.
-        Ok(())
-    }
-
-    fn show_cursor(&mut self) -> io::Result<()> {
-        self.codes("\x1b[?25h");
-        Ok(())
-    }
-
-    fn get_cursor_position(&mut self) -> io::Result<Position> {
-        // Nobody asks on a screen that is ours alone.
-        Ok(Position::ORIGIN)
-    }
-
-    fn set_cursor_position<P: Into<Position>>(&mut self, position: P) -> io::Result<()> {
-        let Position { x, y } = position.into();
-        self.codes(&format!("\x1b[{};{}H", y + 1, x + 1));
-        Ok(())
-    }
-
-    fn clear(&mut self) -> io::Result<()> {
-        self.clear_region(ClearType::All)
-    }
-
-    fn clear_region(&mut self, what: ClearType) -> io::Result<()> {
-        self.codes(match what {
-            ClearType::All => "\x1b[2J",
-            ClearType::AfterCursor => "\x1b[J",
-            ClearType::BeforeCursor => "\x1b[1J",
-            ClearType::CurrentLine => "\x1b[2K",
-            ClearType::UntilNewLine => "\x1b[K",
-        });
-        Ok(())
-    }
-
-    fn size(&self) -> io::Result<Size> {
-        let size = tcgetwinsize(io::stderr())?;
-        let or = |given: u16, usual| if given == 0 { usual } else { given };
-        Ok(Size::new(or(size.ws_col, 80), or(size.ws_row, 24)))
-    }
-
-    fn window_size(&mut self) -> io::Result<WindowSize> {
-        Ok(WindowSize {
-            columns_rows: self.size()?,
-            pixels: Size::ZERO,
-        })
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if self.pending.is_empty() {
-            return Ok(());
-        }
-        put(&std::mem::take(&mut self.pending))
-    }
 }

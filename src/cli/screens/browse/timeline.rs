@@ -49,8 +49,8 @@ pub(super) enum Tone {
 /// Text with its meanings.
 pub(super) type Pieces = Vec<(String, Tone)>;
 
-/// All rows; `open` are the runs of which more is shown, of each the iterations with the `latest` so many numbers.
-pub(super) fn rows(state: &State, open: &BTreeSet<RunKey>, latest: u32) -> Vec<Row> {
+/// All rows; `open` are the runs of which more is shown.
+pub(super) fn rows(state: &State, open: &BTreeSet<RunKey>) -> Vec<Row> {
     let mut rows = Vec::new();
     for run in state.runs.iter().rev() {
         let key = Rc::new(run.key.clone());
@@ -60,34 +60,25 @@ pub(super) fn rows(state: &State, open: &BTreeSet<RunKey>, latest: u32) -> Vec<R
             depth: 0,
         });
         if open.contains(&run.key) {
-            of_run(state, run, (&key, latest), &mut rows);
+            of_run(state, run, &key, &mut rows);
         }
     }
     rows
 }
 
 /// Iterations, newest first; in each the attempts, newest first, with their checkpoints below them.
-fn of_run(state: &State, run: &Run, (key, latest): (&Rc<RunKey>, u32), rows: &mut Vec<Row>) {
+fn of_run(state: &State, run: &Run, key: &Rc<RunKey>, rows: &mut Vec<Row>) {
     /// Since when, and what stands below each other.
     type Block = (Timestamp, Vec<(Node, usize)>);
     let mut iterations: BTreeMap<u32, (BTreeMap<u32, Block>, Vec<Block>)> = BTreeMap::new();
-    let first = run
-        .iterations
-        .last_number()
-        .unwrap_or(0)
-        .saturating_sub(latest);
-    for iteration in run.iterations.since(first) {
+    for iteration in run.iterations.since(0) {
         for attempt in &iteration.attempts {
             let node = Node::Attempt(iteration.number, attempt.number);
             let (attempts, _) = iterations.entry(iteration.number).or_default();
             attempts.insert(attempt.number, (attempt.started_at, vec![(node, 2)]));
         }
     }
-    for checkpoint in state
-        .checkpoints_of(&run.key)
-        .rev()
-        .take_while(|one| one.after_iteration >= first)
-    {
+    for checkpoint in state.checkpoints_of(&run.key).rev() {
         let (attempts, others) = iterations.entry(checkpoint.after_iteration).or_default();
         let node = Node::Checkpoint(checkpoint.seq);
         match checkpoint
