@@ -269,7 +269,7 @@ impl Usage {
 }
 
 /// Cost and tokens in documents, each `null` where no record says any.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct UsageFields {
     pub cost_usd: Option<f64>,
     pub tokens: Option<Tokens>,

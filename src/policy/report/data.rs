@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::night::Night;
 use super::words;
-use crate::model::agent_record::{Tokens, Usage};
+use crate::model::agent_record::{Tokens, UsageFields};
 use crate::model::decision::{Budget, BudgetScope};
 use crate::model::failure::{Evidence, Severity, SuggestedAction};
 use crate::model::tasks::TaskLine;
@@ -151,7 +151,7 @@ pub(crate) struct Summary {
     /// Tokens by the agents' records; `None` where they say none.
     pub tokens: Option<Tokens>,
     /// What all runs of its session used up.
-    pub session_usage: SessionUsage,
+    pub session_usage: UsageFields,
     /// Its budgets.
     pub budgets: Vec<Budget>,
     /// The budget that stopped it.
@@ -160,25 +160,6 @@ pub(crate) struct Summary {
     pub failure: Option<FailureLine>,
     /// What was decided last.
     pub decision: Option<DecisionLine>,
-}
-
-/// What the runs of a session used up, by the agents' records.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "report_session_usage")]
-pub(crate) struct SessionUsage {
-    /// Dollars.
-    pub cost_usd: Option<f64>,
-    /// Tokens.
-    pub tokens: Option<Tokens>,
-}
-
-impl From<Usage> for SessionUsage {
-    fn from(usage: Usage) -> Self {
-        Self {
-            cost_usd: usage.cost_usd(),
-            tokens: usage.tokens,
-        }
-    }
 }
 
 /// A run's identity and position.
