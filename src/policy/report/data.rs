@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use strum::IntoStaticStr;
 
 use super::night::Night;
 use super::words;
@@ -459,8 +460,9 @@ impl CheckpointLine {
 }
 
 /// What kind of moment it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[schemars(rename = "report_moment_kind")]
 pub(crate) enum MomentKind {
     /// The run began, was resumed, stands elsewhere.
@@ -483,24 +485,6 @@ pub(crate) enum MomentKind {
     ManualFix,
     /// A named step ended, or its effect was taken back.
     Step,
-}
-
-impl MomentKind {
-    /// Its name in the style sheet.
-    pub(super) fn class(self) -> &'static str {
-        match self {
-            Self::Run => "run",
-            Self::Iteration => "iteration",
-            Self::Attempt => "attempt",
-            Self::Decision => "decision",
-            Self::Park => "park",
-            Self::Checkpoint => "checkpoint",
-            Self::Step => "step",
-            Self::Rollback => "rollback",
-            Self::Undo => "undo",
-            Self::ManualFix => "fix",
-        }
-    }
 }
 
 /// Something that happened.

@@ -433,7 +433,7 @@ impl Page<'_> {
     }
 
     fn moment(&self, moment: &Moment) -> Markup {
-        let kind = moment.kind.class();
+        let kind: &str = moment.kind.into();
         let tone = match moment.kind {
             MomentKind::Attempt => tone(moment.outcome),
             _ => kind,
