@@ -427,22 +427,27 @@ impl Reader<'_> {
     }
 
     fn unknown_key(&self, context: &Context, name: &Name<'_>) -> ConfigError {
+        let message = format!("unknown key '{}{}'", context.prefix, name.get_ref());
+        let takes = format!("{} takes", context.title());
+        let near = (context.prefix.as_str(), takes.as_str());
+        self.unknown(name, message, near, &self.allowed(context))
+    }
+
+    /// A name that is none of `known`, with the nearest of them below `prefix`, or where it belongs.
+    fn unknown(
+        &self,
+        name: &Name<'_>,
+        message: String,
+        (prefix, takes): (&str, &str),
+        known: &[&str],
+    ) -> ConfigError {
         let word: &str = name.get_ref();
-        let own = self.allowed(context);
         let elsewhere = key_elsewhere(word).filter(|path| may_set(self.owner, path));
-        let near = elsewhere.or_else(|| {
-            let near = nearest(word, own.iter().copied())?;
-            Some(format!("{}{near}", context.prefix))
-        });
-        let near = near
-            .map(|near| format!("did you mean '{near}'? "))
-            .unwrap_or_default();
-        let hint = format!("{near}{} takes {}", context.title(), own.join(", "));
-        self.error(
-            &name.span(),
-            format!("unknown key '{}{word}'", context.prefix),
-            Some(hint),
-        )
+        let nearest = nearest(word, known.iter().copied());
+        let near = elsewhere.or_else(|| Some(format!("{prefix}{}", nearest?)));
+        let near = near.map(|near| format!("did you mean '{near}'? "));
+        let hint = format!("{}{takes} {}", near.unwrap_or_default(), known.join(", "));
+        self.error(&name.span(), message, Some(hint))
     }
 
     /// What a table of this file takes.
@@ -486,34 +491,16 @@ impl Reader<'_> {
     }
 
     fn not_wrapped(&self, name: &Name<'_>) -> ConfigError {
-        let word: &str = name.get_ref();
-        let near =
-            nearest(word, WRAPPED.iter().copied()).map(|near| format!("did you mean '{near}'? "));
-        let hint = format!(
-            "{}[{WRAPPER}] takes {}",
-            near.unwrap_or_default(),
-            WRAPPED.join(", ")
-        );
-        self.error(
-            &name.span(),
-            format!("unknown section '{WRAPPER}.{word}'"),
-            Some(hint),
-        )
+        let message = format!("unknown section '{WRAPPER}.{}'", name.get_ref());
+        let takes = format!("[{WRAPPER}] takes");
+        self.unknown(name, message, ("", &takes), &WRAPPED)
     }
 
     fn unknown_section(&self, name: &Name<'_>) -> ConfigError {
-        let word: &str = name.get_ref();
-        let names = top_names()
-            .into_iter()
-            .filter(|name| *name != "task" && may_set(self.owner, name));
-        let names: Vec<&str> = names.collect();
-        let elsewhere = key_elsewhere(word).filter(|path| may_set(self.owner, path));
-        let near = elsewhere.or_else(|| nearest(word, names.iter().copied()).map(str::to_owned));
-        let near = near
-            .map(|near| format!("did you mean '{near}'? "))
-            .unwrap_or_default();
-        let hint = format!("{near}A task overrides {}", names.join(", "));
-        self.error(&name.span(), format!("a task has no '{word}'"), Some(hint))
+        let mut names = top_names();
+        names.retain(|name| *name != "task" && may_set(self.owner, name));
+        let message = format!("a task has no '{}'", name.get_ref());
+        self.unknown(name, message, ("", "A task overrides"), &names)
     }
 
     fn table_of<'v, 'i>(

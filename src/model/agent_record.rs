@@ -12,10 +12,11 @@ use super::Timestamp;
 use super::failure::EvidenceSource;
 
 /// An agent program whose records are understood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum AgentKind {
     /// Claude Code.
+    #[default]
     Claude,
     /// Codex.
     Codex,
@@ -105,7 +106,7 @@ pub struct AgentError {
 }
 
 /// What an agent's program recorded of one run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct AgentRecord {
     /// Whose record it is.
@@ -153,24 +154,7 @@ impl AgentRecord {
     pub fn new(kind: AgentKind) -> Self {
         Self {
             kind,
-            structured: false,
-            is_success: false,
-            answered: false,
-            interrupted: false,
-            final_error: None,
-            session_id: None,
-            cost_usd: None,
-            tokens: None,
-            is_estimated: false,
-            is_of_session: false,
-            own_tokens: None,
-            turns: None,
-            retry_after_seconds: None,
-            resets_at: None,
-            limit_left: None,
-            permission_denials: Vec::new(),
-            final_text: None,
-            tool_error: None,
+            ..Self::default()
         }
     }
 
@@ -285,7 +269,7 @@ impl Usage {
 }
 
 /// Cost and tokens in documents, each `null` where no record says any.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct UsageFields {
     pub cost_usd: Option<f64>,
     pub tokens: Option<Tokens>,

@@ -14,7 +14,6 @@ pub(crate) mod id;
 pub(crate) mod import;
 pub(crate) mod lane;
 pub(crate) mod lazy_compressed;
-pub(crate) mod limit;
 pub(crate) mod manifest;
 pub(crate) mod operation;
 pub(crate) mod path;

@@ -1,10 +1,54 @@
-//! Which runs a limit of an account holds, until when, and in which order they begin after it.
+//! A limit or an outage of an agent's provider: which runs it holds, until when, and in which order they begin again.
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::model::Timestamp;
 use crate::model::failure::{Failure, Weather};
-use crate::model::limit::{Limit, LimitScope, RunPlace};
+
+/// The version of the files' form.
+pub(crate) const LIMIT_SCHEMA: u32 = 1;
+
+/// A limit that was met, as its file has it. Nothing in it is a secret: the account is a keyed checksum.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Limit {
+    pub schema: u32,
+    pub scope: LimitScope,
+    pub reason: Weather,
+    /// What it was in a word or two: `usage limit`, `529`.
+    pub what: String,
+    pub met_at: Timestamp,
+    pub met_by: RunPlace,
+    /// No attempt begins before this.
+    pub until: Timestamp,
+    /// When an attempt after that first had an answer of the model.
+    pub through_at: Option<Timestamp>,
+    /// The run that began last of those that waited, and when.
+    pub last: Option<(Timestamp, RunPlace)>,
+}
+
+/// What a limit is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LimitScope {
+    pub agent: String,
+    /// A keyed checksum of what the agent logs in with.
+    pub account: String,
+    /// The family of models that it is about; `None`: all.
+    pub model: Option<String>,
+    /// The run that met it named no model, so that it holds those that name none either.
+    pub is_default_model: bool,
+}
+
+/// A run, and where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "run_place")]
+pub(crate) struct RunPlace {
+    pub run: String,
+    /// Absolute path of its work tree.
+    pub worktree: String,
+}
 
 /// A limit that lasts longer is not believed: the longest limits are weekly.
 const LONGEST: Duration = Duration::from_secs(8 * 24 * 3600);
@@ -126,7 +170,6 @@ pub(crate) fn over_at(failure: &Failure) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::limit::LIMIT_SCHEMA;
 
     const GAP: Duration = Duration::from_secs(20);
 

@@ -18,9 +18,8 @@ use crate::durable::{FileLock, LockError, Root, Sync};
 use crate::engine::base::{Context, Error, ErrorKind, Result, UserFiles};
 use crate::model::agent_record::AgentKind;
 use crate::model::failure::Weather;
-use crate::model::limit::{LIMIT_SCHEMA, Limit, LimitScope, RunPlace};
 use crate::model::{Failure, Hint, Run, Timestamp};
-use crate::policy::limits::{Held, family_of, model_of};
+use crate::policy::limits::{Held, LIMIT_SCHEMA, Limit, LimitScope, RunPlace, family_of, model_of};
 use crate::policy::settings::AUTO;
 use crate::store::new_id;
 

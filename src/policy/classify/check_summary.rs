@@ -4,7 +4,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use regex::bytes::{Captures, Regex};
 
-use crate::policy::patterns::{Matches, Patterns};
+use crate::policy::patterns::Patterns;
 use crate::policy::text::Text;
 
 /// How runners write their counts, the most telling first: in groups named `passed` and `failed`, else as every `N word` of
@@ -113,10 +113,9 @@ pub(super) fn count<'a>(streams: impl IntoIterator<Item = &'a Text>) -> Counts {
     let mut found = vec![Counts::default(); FORMATS.len()];
     let mut counted = [0_u64; COUNTED.len()];
     let mut ran = None;
-    let mut room = Matches::default();
     for line in streams.into_iter().flat_map(Text::lines) {
         for index in PATTERNS
-            .matches(line.bytes, &mut room)
+            .matches(line.bytes)
             .iter()
             .map(|number| usize::from(*number))
         {

@@ -141,7 +141,7 @@ fn answer<'a>(
     judge: impl Fn(Word<'_>, Said, &str) -> Option<(&'static str, Verdict)>,
 ) -> Option<Answer<'a>> {
     let words = words(command);
-    let mut quotes = Quoted::new(false);
+    let quotes = Quoted::new(false);
     let mut speaks = text
         .lines()
         .rev()

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::rules::Quote;
 use super::scan::{Quoted, is_wrapper};
-use crate::policy::patterns::{Matches, Patterns, Single};
+use crate::policy::patterns::{Patterns, Single};
 use crate::policy::text::{Line, Text, places};
 
 /// How many lines may be between a message and its place.
@@ -31,17 +31,16 @@ static RAN_PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns::new(RAN.ite
 
 /// The head of the first message that a compiler draws with the place in its source on a line of its own.
 pub(super) fn diagnostic(text: &Text) -> Option<Line<'_>> {
-    let mut room = Matches::default();
     let mut head: Option<(usize, Line<'_>)> = None;
     for (index, line) in text.lines().enumerate() {
-        let matched = PATTERNS.matches(line.bytes, &mut room);
+        let matched = PATTERNS.matches(line.bytes);
         if matched.contains(&3) && !matched.contains(&2) {
             return Some(line);
         }
         if matched.contains(&1) {
             let near = head.filter(|(at, _)| index - at <= NEAR_LINES);
             if let Some((_, line)) =
-                near.filter(|(_, line)| !PATTERNS.matches(line.bytes, &mut room).contains(&2))
+                near.filter(|(_, line)| !PATTERNS.matches(line.bytes).contains(&2))
             {
                 return Some(line);
             }
@@ -54,9 +53,7 @@ pub(super) fn diagnostic(text: &Text) -> Option<Line<'_>> {
 
 /// Whether any test seems to have run.
 pub(super) fn tests_ran(text: &Text) -> bool {
-    let mut room = Matches::default();
-    text.lines()
-        .any(|line| RAN_PATTERNS.is_match(line.bytes, &mut room))
+    text.lines().any(|line| RAN_PATTERNS.is_match(line.bytes))
 }
 
 /// The last line, where it says something that is neither success nor progress: what a program ends with when it fails.

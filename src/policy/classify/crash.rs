@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::model::failure::{EvidenceSource, Location};
-use crate::policy::patterns::{Matches, Patterns, Single};
+use crate::policy::patterns::{Patterns, Single};
 use crate::policy::text::{Line, Text, places};
 
 /// Where the line that names the error is.
@@ -174,9 +174,8 @@ pub(super) fn raised_in(
 /// The last error of a stream that a runtime reports in its own form.
 fn raised(text: &Text) -> Option<Raised<'_>> {
     let lines: Vec<Line<'_>> = text.lines().collect();
-    let mut room = Matches::default();
     (0..lines.len()).rev().find_map(|at| {
-        let matched = PATTERNS.matches(lines[at].bytes, &mut room);
+        let matched = PATTERNS.matches(lines[at].bytes);
         let found = |number: &u16| {
             let (form, named) = &FORMS[usize::from(*number)];
             let matched = form.first_in(lines[at].bytes)?;

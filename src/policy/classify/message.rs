@@ -7,7 +7,7 @@ use super::inputs::{Inputs, complained};
 use super::scan::{Quoted, is_log};
 use crate::model::failure::{Cause, EvidenceSource};
 use crate::model::feedback::CheckKind;
-use crate::policy::patterns::{Matches, Patterns, Single};
+use crate::policy::patterns::{Patterns, Single};
 use crate::policy::text::{Line, Text, places};
 
 /// How many lines below a heading say what it is about.
@@ -272,12 +272,11 @@ fn is_numbered(word: &str) -> bool {
 
 /// The first finding of a text from a line on that is not `known`: an error (0), else what is none, else a warning (2).
 fn finding(text: &Text, from: u64, known: &str) -> Option<(usize, String)> {
-    let mut room = Matches::default();
     let mut best: [Option<String>; 3] = [None, None, None];
     let mut before: Option<Line<'_>> = None;
     for line in text.lines().filter(|line| line.number >= from) {
         let said = line.to_text();
-        let matched = FINDING_PATTERNS.matches(line.bytes, &mut room);
+        let matched = FINDING_PATTERNS.matches(line.bytes);
         let found = matched.iter().find_map(|number| {
             let found = FINDINGS[usize::from(*number)].first_in(line.bytes)?;
             let text = String::from_utf8_lossy(&line.bytes[found.first_group()?]).into_owned();
@@ -422,7 +421,6 @@ fn with_next(said: String, next: Option<&Line<'_>>) -> String {
 }
 
 fn reason_in(text: &Text) -> Option<String> {
-    let mut room = Matches::default();
     let mut quotes = Quoted::new(true);
     let mut named = None;
     let lines: Vec<Line<'_>> = text.lines().collect();
@@ -431,7 +429,7 @@ fn reason_in(text: &Text) -> Option<String> {
         if quotes.is_captured() {
             continue;
         }
-        let matched = REASON_PATTERNS.matches(line.bytes, &mut room);
+        let matched = REASON_PATTERNS.matches(line.bytes);
         // A heading of a kind of failure is none.
         let is_head = line.bytes.ends_with(b") Error:") || line.bytes.ends_with(b") Failure:");
         let Some(&number) = matched.iter().find(|_| !is_head && !is_log(line.bytes)) else {

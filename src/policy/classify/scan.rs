@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use super::rules::{FAMILIES, Family, Quote, Rule, StageRules};
 use crate::model::failure::{Evidence, EvidenceSource};
-use crate::policy::patterns::{Matches, Patterns, Single};
+use crate::policy::patterns::{Patterns, Single};
 use crate::policy::text::{Line, Text};
 
 /// Where one rule matched in one stream.
@@ -74,7 +74,6 @@ impl<'a> Scan<'a> {
             .iter()
             .map(|family| vec![[Hits::default(); 2]; family.rules.len()])
             .collect();
-        let mut room = Matches::default();
         for (stream, text) in [stderr, stdout].into_iter().enumerate() {
             let mut quotes = Quoted::new(tests_run);
             for (index, line) in text.lines().enumerate() {
@@ -82,7 +81,7 @@ impl<'a> Scan<'a> {
                 if quotes.section == Section::Warned {
                     continue;
                 }
-                let matched = rules.patterns.matches(line.bytes, &mut room);
+                let matched = rules.patterns.matches(line.bytes);
                 if matched.is_empty() {
                     continue;
                 }
@@ -294,8 +293,6 @@ static SETS: LazyLock<[Patterns; 10]> =
 pub(super) struct Quoted {
     section: Section,
     tests_run: bool,
-    /// For each of the sets.
-    room: [Matches; 10],
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -320,8 +317,8 @@ impl Quoted {
     }
 
     /// What `line` quotes, after [`Self::follow`] has seen it.
-    pub(super) fn kind(&mut self, line: &[u8]) -> Quote {
-        if self.is_in(1, line) || self.tests_run && self.is_in(4, line) {
+    pub(super) fn kind(&self, line: &[u8]) -> Quote {
+        if is_in(1, line) || self.tests_run && is_in(4, line) {
             return Quote::Name;
         }
         let inside = match self.section {
@@ -336,14 +333,11 @@ impl Quoted {
             || line.starts_with(b"WARNING: fetching http");
         // Nor is a warning that it goes no further without force.
         let last_retry = last_retry || contains(line, b"--force to continue");
-        if inside || !last_retry && (self.is_in(0, line) || self.is_log(line)) {
+        if inside || !last_retry && (is_in(0, line) || self.is_log(line)) {
             Quote::Source
-        } else if self.is_in(2, line)
-            && !own_trouble(line)
-            && (self.tests_run || !self.is_in(7, line))
-        {
+        } else if is_in(2, line) && !own_trouble(line) && (self.tests_run || !is_in(7, line)) {
             Quote::Location
-        } else if self.is_in(3, line) || self.is_in(9, line) {
+        } else if is_in(3, line) || is_in(9, line) {
             Quote::Success
         } else {
             Quote::No
@@ -355,12 +349,8 @@ impl Quoted {
         self.section == Section::Captured
     }
 
-    fn is_log(&mut self, line: &[u8]) -> bool {
-        self.is_in(8, line) || self.is_in(5, line) && (self.tests_run || !self.is_in(6, line))
-    }
-
-    fn is_in(&mut self, set: usize, line: &[u8]) -> bool {
-        SETS[set].is_match(line, &mut self.room[set])
+    fn is_log(&self, line: &[u8]) -> bool {
+        is_in(8, line) || is_in(5, line) && (self.tests_run || !is_in(6, line))
     }
 
     /// Takes the next line.
@@ -389,15 +379,19 @@ impl Quoted {
     }
 }
 
+/// Whether a line is in the set at this place of [`PATTERNS`].
+fn is_in(set: usize, line: &[u8]) -> bool {
+    SETS[set].is_match(line)
+}
+
 /// Whether a line only repeats the status of what it ran.
 pub(super) fn is_wrapper(line: &[u8]) -> bool {
-    SETS[9].is_match(line, &mut Matches::default())
+    is_in(9, line)
 }
 
 /// Whether a line is one of a log: it begins with a time or a level.
 pub(super) fn is_log(line: &[u8]) -> bool {
-    let mut room = Matches::default();
-    SETS[5].is_match(line, &mut room) || SETS[8].is_match(line, &mut room)
+    is_in(5, line) || is_in(8, line)
 }
 
 /// A place where the compiler itself, or the running program, came to grief, as against what is wrong in the source.

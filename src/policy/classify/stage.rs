@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::RegexSet;
 
 use crate::model::feedback::CheckKind;
-use crate::policy::patterns::{Matches, Patterns, Single};
+use crate::policy::patterns::{Patterns, Single};
 use crate::policy::program;
 use crate::policy::program::is_own;
 
@@ -160,7 +160,7 @@ fn guess_part(line: &str) -> Option<CheckKind> {
     // `npm test`, `make lint`: what is asked for beats who is asked, which is why builds come last.
     let first = if line.is_ascii() {
         ASCII
-            .matches(line.as_bytes(), &mut Matches::default())
+            .matches(line.as_bytes())
             .first()
             .map(|number| usize::from(*number))
     } else {

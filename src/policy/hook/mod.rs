@@ -8,7 +8,7 @@ pub(crate) mod settings;
 
 use std::sync::LazyLock;
 
-use super::patterns::{Matches, Patterns};
+use super::patterns::Patterns;
 use crate::model::checkpoint::trigger;
 use crate::model::hook::ToolCall;
 
@@ -132,15 +132,10 @@ pub fn occasion(call: &ToolCall) -> ToolCallRisk {
 
 fn of_command(command: &str) -> ToolCallRisk {
     let joined = command.replace("\\\n", " ");
-    let mut room = Matches::default();
     let mut found = ToolCallRisk::Operation;
     for line in joined.lines() {
         // The lists are in the order of what is worse.
-        let first = RULES
-            .patterns
-            .matches(line.as_bytes(), &mut room)
-            .first()
-            .copied();
+        let first = RULES.patterns.matches(line.as_bytes()).first().copied();
         match first.map(|number| RULES.occasions[usize::from(number)]) {
             Some(ToolCallRisk::Risky) => return ToolCallRisk::Risky,
             Some(ToolCallRisk::External) => found = ToolCallRisk::External,

@@ -30,10 +30,6 @@ pub(crate) struct Patterns {
     without_literals: Vec<u16>,
 }
 
-/// The matches of one line, reused for the next.
-#[derive(Debug, Default)]
-pub(crate) struct Matches(Vec<u16>);
-
 impl Patterns {
     /// The patterns, numbered in their order. One that is not in the table of literals is matched against every line: the
     /// test of the table lists where patterns are.
@@ -81,21 +77,16 @@ impl Patterns {
     }
 
     /// The patterns that match `line`, by number, in order.
-    pub(crate) fn matches<'m>(&self, line: &[u8], matches: &'m mut Matches) -> &'m [u16] {
-        self.candidates(line, &mut matches.0);
+    pub(crate) fn matches(&self, line: &[u8]) -> Vec<u16> {
+        let mut matches = self.candidates(line);
+        matches.retain(|number| self.regexes[usize::from(*number)].is_match(line));
         matches
-            .0
-            .retain(|number| self.regexes[usize::from(*number)].is_match(line));
-        &matches.0
     }
 
     /// Whether any pattern matches `line`.
-    pub(crate) fn is_match(&self, line: &[u8], matches: &mut Matches) -> bool {
-        self.candidates(line, &mut matches.0);
-        matches
-            .0
-            .iter()
-            .any(|number| self.regexes[usize::from(*number)].is_match(line))
+    pub(crate) fn is_match(&self, line: &[u8]) -> bool {
+        let mut candidates = self.candidates(line).into_iter();
+        candidates.any(|number| self.regexes[usize::from(number)].is_match(line))
     }
 
     /// The patterns that may match `text`, by number, in order; also those that match only when compiled with Unicode.
@@ -103,40 +94,25 @@ impl Patterns {
         if folds_into_ascii(text) {
             return (0..).take(self.regexes.len()).collect();
         }
-        let mut possible = Vec::new();
-        self.candidates(text, &mut possible);
-        possible
-    }
-
-    /// Whether [`Self::possible`] finds any in `text` or in a part of it.
-    pub(super) fn any_possible(&self, text: &[u8]) -> bool {
-        !self.without_literals.is_empty()
-            || folds_into_ascii(text)
-            || self
-                .with_literal_in(&text.to_ascii_lowercase())
-                .next()
-                .is_some()
+        self.candidates(text)
     }
 
     /// Those with a literal in `text`, and those without literals, in order.
-    fn candidates(&self, text: &[u8], candidates: &mut Vec<u16>) {
-        candidates.clear();
-        candidates.extend_from_slice(&self.without_literals);
-        candidates.extend(self.with_literal_in(&text.to_ascii_lowercase()));
-        candidates.sort_unstable();
-        candidates.dedup();
-    }
-
-    /// Those with a literal in a text in lower case, once for each place.
-    fn with_literal_in<'t>(&'t self, folded: &'t [u8]) -> impl Iterator<Item = u16> + 't {
+    fn candidates(&self, text: &[u8]) -> Vec<u16> {
+        let folded = text.to_ascii_lowercase();
         let is_in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         let automaton = self.automaton.iter();
-        let found = automaton.flat_map(move |automaton| automaton.find_overlapping_iter(folded));
-        found.filter_map(move |found| {
+        let found = automaton.flat_map(|automaton| automaton.find_overlapping_iter(&folded));
+        let with_literal = found.filter_map(|found| {
             let (number, begins_word) = self.owners[found.pattern().as_usize()];
             let is_inside = begins_word && folded[..found.start()].last().is_some_and(is_in_word);
             (!is_inside).then_some(number)
-        })
+        });
+        let mut candidates = self.without_literals.clone();
+        candidates.extend(with_literal);
+        candidates.sort_unstable();
+        candidates.dedup();
+        candidates
     }
 }
 

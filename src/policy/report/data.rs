@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use strum::IntoStaticStr;
 
 use super::night::Night;
 use super::words;
-use crate::model::agent_record::{Tokens, Usage};
+use crate::model::agent_record::{Tokens, UsageFields};
 use crate::model::decision::{Budget, BudgetScope};
 use crate::model::failure::{Evidence, Severity, SuggestedAction};
 use crate::model::tasks::TaskLine;
@@ -151,7 +152,7 @@ pub(crate) struct Summary {
     /// Tokens by the agents' records; `None` where they say none.
     pub tokens: Option<Tokens>,
     /// What all runs of its session used up.
-    pub session_usage: SessionUsage,
+    pub session_usage: UsageFields,
     /// Its budgets.
     pub budgets: Vec<Budget>,
     /// The budget that stopped it.
@@ -160,25 +161,6 @@ pub(crate) struct Summary {
     pub failure: Option<FailureLine>,
     /// What was decided last.
     pub decision: Option<DecisionLine>,
-}
-
-/// What the runs of a session used up, by the agents' records.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "report_session_usage")]
-pub(crate) struct SessionUsage {
-    /// Dollars.
-    pub cost_usd: Option<f64>,
-    /// Tokens.
-    pub tokens: Option<Tokens>,
-}
-
-impl From<Usage> for SessionUsage {
-    fn from(usage: Usage) -> Self {
-        Self {
-            cost_usd: usage.cost_usd(),
-            tokens: usage.tokens,
-        }
-    }
 }
 
 /// A run's identity and position.
@@ -478,8 +460,9 @@ impl CheckpointLine {
 }
 
 /// What kind of moment it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[schemars(rename = "report_moment_kind")]
 pub(crate) enum MomentKind {
     /// The run began, was resumed, stands elsewhere.
@@ -502,24 +485,6 @@ pub(crate) enum MomentKind {
     ManualFix,
     /// A named step ended, or its effect was taken back.
     Step,
-}
-
-impl MomentKind {
-    /// Its name in the style sheet.
-    pub(super) fn class(self) -> &'static str {
-        match self {
-            Self::Run => "run",
-            Self::Iteration => "iteration",
-            Self::Attempt => "attempt",
-            Self::Decision => "decision",
-            Self::Park => "park",
-            Self::Checkpoint => "checkpoint",
-            Self::Step => "step",
-            Self::Rollback => "rollback",
-            Self::Undo => "undo",
-            Self::ManualFix => "fix",
-        }
-    }
 }
 
 /// Something that happened.

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use strum::IntoStaticStr;
 
-use crate::model::agent_record::{Tokens, short_count};
+use crate::model::agent_record::{Tokens, usage_text};
 use crate::model::{Attempt, AttemptOutcome, Hint, IterationStatus, Run, RunStatus, Timestamp};
 use crate::policy::changes::in_short;
 use crate::policy::retry::{Outlook, ToAccept, next_command, resume_command};
@@ -367,15 +367,10 @@ impl Night {
         self.commands = commands(run, outlook, can_keep, command);
     }
 
-    /// What it took: `7 h 12 min, $14.20, 1.9 M tokens`.
+    /// What it took: `7 h 12 min, $14.20, 1.9M tokens`.
     pub(crate) fn took(&self) -> String {
-        let mut took = vec![words::span(self.duration_ms)];
-        took.extend(self.cost_usd.map(|cost| format!("${cost:.2}")));
-        took.extend(
-            self.tokens
-                .map(|tokens| format!("{} tokens", apart(&short_count(tokens.total)))),
-        );
-        took.join(", ")
+        let used = usage_text(self.cost_usd, self.tokens).unwrap_or_default();
+        words::span(self.duration_ms) + &words::between(", ", &used, "")
     }
 
     /// What came of its iterations: `12 iterations: 9 passed, 2 given up, 1 to look at`.
@@ -383,7 +378,7 @@ impl Night {
         self.counts(&[], 0)
     }
 
-    /// `12 iterations: 9 passed, 2 given up, 1 to look at (tests removed); 7 h 12 min, $14.20, 1.9 M tokens; 84 files …`.
+    /// `12 iterations: 9 passed, 2 given up, 1 to look at (tests removed); 7 h 12 min, $14.20, 1.9M tokens; 84 files …`.
     fn told(&self, why: &[&str], outside: usize) -> String {
         let files = self.files.map(ChangedFiles::told).unwrap_or_default();
         let files = words::between("; ", &files, "");
@@ -447,14 +442,6 @@ impl ChangedFiles {
     }
 }
 
-/// `1.9 M` for `1.9M`.
-fn apart(count: &str) -> String {
-    match count.find(|c: char| c.is_ascii_alphabetic()) {
-        Some(unit) => format!("{} {}", &count[..unit], &count[unit..]),
-        None => count.to_owned(),
-    }
-}
-
 /// `1,204`.
 fn grouped(count: u64) -> String {
     let digits = count.to_string();
@@ -503,7 +490,7 @@ mod tests {
         let night = Night { summary, ..night };
         assert_eq!(
             night.line(Some("recover accept")),
-            "complete, 2 given up; 12 iterations: 9 passed, 2 given up, 1 to look at (tests removed); 7 h 12 min, $14.20, 1.9 M tokens; \
+            "complete, 2 given up; 12 iterations: 9 passed, 2 given up, 1 to look at (tests removed); 7 h 12 min, $14.20, 1.9M tokens; \
              84 files +1,204 −300. Next: recover accept"
         );
         let iterations = NightIterations {
@@ -548,10 +535,6 @@ mod tests {
         assert_eq!(
             [0, 999, 1_000, 1_234_567].map(grouped),
             ["0", "999", "1,000", "1,234,567"]
-        );
-        assert_eq!(
-            [950, 12_345, 1_900_000].map(|count| apart(&short_count(count))),
-            ["950", "12.3 k", "1.9 M"]
         );
         let files = |changed, added| {
             ChangedFiles {

@@ -16,7 +16,7 @@ use crate::model::{
     Attempt, AttemptOutcome, ChangeTotals, ChangeType, CheckpointId, Decision, Event, Failure,
     Iteration, IterationStatus, ManualFixStatus, Payload, RepoPath, Run, RunStatus, State,
 };
-use crate::policy::text::{MAX_EXCERPT_BYTES, Text, cut, excerpt};
+use crate::policy::text::{MAX_EXCERPT_BYTES, Text, beginning, cut, excerpt};
 
 /// How much of an error's message goes into the headline, in characters.
 const MAX_HEADLINE: usize = 160;
@@ -202,7 +202,7 @@ fn headline(run: &Run, attempts: AttemptCounts, stuck: &[Stuck]) -> String {
             .iteration
             .map(|number| format!(" in iteration {number}"))
             .unwrap_or_default();
-        let message = words::short(&words::line(&failure.message), MAX_HEADLINE);
+        let message = beginning(&words::line(&failure.message), MAX_HEADLINE);
         format!("{}{iteration}: {message}", failure.cause.as_str())
     });
     let what = what.map(|what| format!(" {what}")).unwrap_or_default();

@@ -11,6 +11,7 @@ use crate::model::{
     Failure, Hint, IterationStatus, ObjectId, PathReason, RepoPath, Run, RunKey, RunStatus,
 };
 use crate::policy::changes::tampering_text;
+use crate::policy::text::{beginning, first_few};
 
 use super::words;
 
@@ -165,19 +166,14 @@ impl ToLookAt {
 
 /// The first of some names, and how many more there are.
 fn first_of(all: impl ExactSizeIterator<Item: AsRef<str>>) -> String {
-    let more = all.len().saturating_sub(NAMED);
-    let names: Vec<String> = all
-        .take(NAMED)
-        .map(|name| words::line(name.as_ref()))
-        .collect();
-    let more = (more > 0).then(|| format!(" and {more} more"));
-    names.join(", ") + &more.unwrap_or_default()
+    let names = all.map(|name| words::line(name.as_ref()));
+    first_few(names, NAMED, |more| format!("{more} more"))
 }
 
 /// What failed: the tests, by their names, else what the failure says.
 fn what_failed(failure: &Failure) -> String {
     if failure.failing.is_empty() {
-        words::short(&words::line(&failure.message), LONGEST_FAILURE)
+        beginning(&words::line(&failure.message), LONGEST_FAILURE)
     } else {
         first_of(failure.failing.iter())
     }
@@ -201,7 +197,7 @@ pub(super) fn given_up(run: &Run, iteration: u32) -> String {
 /// `iteration 4`, with its task where the run works through a list.
 fn named(run: &Run, iteration: u32) -> String {
     let task = run.spec.task(iteration);
-    let id = task.map(|task| words::short(&words::line(&task.id), LONGEST_ID));
+    let id = task.map(|task| beginning(&words::line(&task.id), LONGEST_ID));
     format!(
         "iteration {iteration}{}",
         words::between(" (", &id.unwrap_or_default(), ")")

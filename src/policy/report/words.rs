@@ -9,7 +9,7 @@ use crate::model::{
 };
 use crate::policy::secrets::redact;
 pub(super) use crate::policy::text::count;
-use crate::policy::text::{Text, escape, escape_lines};
+use crate::policy::text::{Text, beginning, escape, escape_lines};
 
 /// What every written report holds, so that a file can be recognised as one.
 pub(crate) const MARK: &str = "recover report";
@@ -27,15 +27,7 @@ pub(super) fn line(text: &str) -> String {
     let plain = plain.join("\n");
     let redacted = redact(&plain);
     let words: Vec<&str> = redacted.split_whitespace().collect();
-    short(&escape(&words.join(" ")), MAX_LINE)
-}
-
-/// The beginning of a text, if it is longer than so many characters.
-pub(super) fn short(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    beginning(&escape(&words.join(" ")), MAX_LINE)
 }
 
 /// A text between two others; nothing where it is empty.
@@ -70,7 +62,7 @@ fn task_state(status: TaskStatus) -> &'static str {
 /// A task in a line: where it stands, its name, and why.
 pub(crate) fn task(task: &TaskLine) -> String {
     let why = match (&task.reason, task.status) {
-        (Some(reason), _) => format!(": {}", short(&line(reason), 100)),
+        (Some(reason), _) => format!(": {}", beginning(&line(reason), 100)),
         (None, TaskStatus::Waiting) => format!(" (needs {})", line(&task.waits_for.join(", "))),
         (None, TaskStatus::ToReview) => {
             " (added during an attempt; recover resume --tasks FILE runs it)".to_owned()
@@ -291,7 +283,7 @@ mod tests {
         assert_eq!(line("a\n  b\tpassword=hunter22"), "a b password=[redacted]");
         assert_eq!(line("\u{1b}[31mred\u{202e}\u{7}"), "red\\u{202e}");
         assert_eq!(line("pass\u{1b}[0mword=hunter22"), "password=[redacted]");
-        assert_eq!(line(&"é".repeat(500)).chars().count(), MAX_LINE + 1);
+        assert_eq!(line(&"é".repeat(500)).chars().count(), MAX_LINE);
         assert_eq!(lines("a\r\n\u{7}b"), "a\n\\u{7}b");
     }
 

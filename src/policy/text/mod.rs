@@ -75,7 +75,10 @@ pub(crate) fn beginning(text: &str, most: usize) -> String {
     let mark = text[..end].char_indices().next_back();
     let cut = &text[..mark.map_or(0, |(at, _)| at)];
     // One word that is too long cannot be kept whole.
-    let whole = cut.rsplit_once(' ').map_or(cut, |(before, _)| before);
+    let whole = cut
+        .rsplit_once(' ')
+        .filter(|(before, _)| before.len() > cut.len() / 2)
+        .map_or(cut, |(before, _)| before);
     let whole = whole.trim_end_matches([' ', ',', ';', ':', '-']);
     format!("{whole}…")
 }
@@ -132,16 +135,7 @@ pub(crate) fn headline(text: &str) -> Option<String> {
     let line = lines
         .map(|line| line.replace(['*', '`'], ""))
         .find(|line| line.chars().any(char::is_alphanumeric))?;
-    let line = redact(&line).into_owned();
-    if line.chars().count() <= LONGEST {
-        return Some(line);
-    }
-    let cut: String = line.chars().take(LONGEST - 1).collect();
-    let whole = cut
-        .rfind(' ')
-        .filter(|at| *at > LONGEST / 2)
-        .map_or(cut.as_str(), |at| &cut[..at]);
-    Some(format!("{whole}…"))
+    Some(beginning(&redact(&line), LONGEST))
 }
 
 /// How much of the start is kept whole.

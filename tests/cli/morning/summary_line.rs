@@ -83,7 +83,7 @@ fn the_night_is_told_in_one_line_before_all_else() {
         "{status}"
     );
     assert!(
-        lines[5].starts_with("Took:       ") && lines[5].ends_with(", $2.50, 7.5 k tokens"),
+        lines[5].starts_with("Took:       ") && lines[5].ends_with(", $2.50, 7.5k tokens"),
         "{status}"
     );
     assert_eq!(

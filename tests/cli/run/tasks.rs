@@ -300,7 +300,7 @@ fn what_is_no_list_is_refused_with_its_line() {
     let circle = "[[task]]\nid = \"a\"\nneeds = [\"b\"]\n[[task]]\nid = \"b\"\nneeds = [\"a\"]\n";
     assert_eq!(
         refused("l.toml", circle),
-        "l.toml:2: tasks need each other in a circle: a -> b -> a"
+        "l.toml:2: tasks need each other in a circle: a, b"
     );
     assert_eq!(
         refused(

@@ -16,7 +16,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use crate::model::failure::{Cause, CauseDetail, Condition, FailureType, SuggestedAction};
 use crate::model::feedback::CheckKind;
-use crate::policy::patterns::{Matches, Patterns};
+use crate::policy::patterns::Patterns;
 
 /// What a line quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -282,9 +282,8 @@ impl FamilyTable {
         let patterns = self
             .patterns
             .get_or_init(|| Patterns::new(self.rules.iter().map(|rule| rule.pattern)));
-        let mut room = Matches::default();
         patterns
-            .matches(text, &mut room)
+            .matches(text)
             .iter()
             .map(|number| &self.rules[usize::from(*number)])
             .collect()

@@ -236,7 +236,7 @@ impl Page<'_> {
                 summary {
                     span.name { "Iteration " (number) } " "
                     (badge(tone, word)) " "
-                    @if let Some(what) = what { span.what { (Line(&words::short(what, 200))) } " " }
+                    @if let Some(what) = what { span.what { (Line(&beginning(what, 200))) } " " }
                     small { (more.join(" · ")) }
                 }
                 @for one in attempts { (self.attempt(one, attempts.len() > 1)) }
@@ -433,7 +433,7 @@ impl Page<'_> {
     }
 
     fn moment(&self, moment: &Moment) -> Markup {
-        let kind = moment.kind.class();
+        let kind: &str = moment.kind.into();
         let tone = match moment.kind {
             MomentKind::Attempt => tone(moment.outcome),
             _ => kind,
