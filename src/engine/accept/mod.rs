@@ -160,7 +160,7 @@ pub(crate) struct AcceptResult {
     #[schemars(extend("enum" = ["fast_forward", "merge", "rebase"]))]
     pub merge: Option<&'static str>,
     /// As before in a dry run.
-    pub head: AcceptedHead,
+    pub head: HeadMove,
     /// The reference that retains commits of the run that were folded.
     pub kept_ref: Option<String>,
     /// What a person must look at.
@@ -168,14 +168,6 @@ pub(crate) struct AcceptResult {
     /// The tasks that were ticked in the run's list, which is left uncommitted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ticked: Vec<String>,
-}
-
-/// HEAD before and after.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-#[schemars(inline)]
-pub(crate) struct AcceptedHead {
-    before: Option<ObjectId>,
-    after: Option<ObjectId>,
 }
 
 impl Accepted {
@@ -203,7 +195,7 @@ impl AcceptResult {
     fn nothing(head: Head) -> Self {
         Self {
             branch: head.branch,
-            head: AcceptedHead {
+            head: HeadMove {
                 before: head.commit.clone(),
                 after: head.commit,
             },
