@@ -2,7 +2,7 @@
 //!
 //! They are written and read as raw bytes: a name may hold any bytes, and nothing is checked out or filtered.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -136,14 +136,9 @@ impl<'a> TreeEntry<'a> {
 #[derive(Debug, Default)]
 pub(in crate::git) struct Tree {
     bytes: Vec<u8>,
-    /// How often an entry was asked for by its name.
-    asked: Cell<u32>,
-    /// Where the entries begin, by name: made for a tree that is asked again and again.
+    /// Where the entries begin, by name: made for a tree that is searched for one.
     by_name: OnceCell<Vec<usize>>,
 }
-
-/// So often a tree is read from its beginning for one name.
-const SELDOM: u32 = 4;
 
 impl Tree {
     /// Reads a tree; a missing or damaged one is [`Error::Corrupt`].
@@ -228,10 +223,6 @@ impl Tree {
 
     /// The entry of a name.
     pub(crate) fn find(&self, name: &[u8]) -> Option<TreeEntry<'_>> {
-        self.asked.set(self.asked.get().saturating_add(1));
-        if self.asked.get() <= SELDOM {
-            return self.entries().find(|entry| entry.name == name);
-        }
         let by_name = self.by_name.get_or_init(|| {
             let mut all: Vec<(usize, &[u8])> = self
                 .placed()
