@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flate2::read::ZlibDecoder;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps, statat};
 use rustix::io::Errno;
 use sha1::{Digest as _, Sha1};
 
@@ -357,12 +357,15 @@ fn copy_file(from: &OwnedFd, to: &OwnedFd, name: &[u8], found: &FileStat) -> io:
     })
 }
 
-/// Whether the copy of a folder of objects has the folder's time: no name was added since.
+/// Whether the copy of a folder of objects has the folder's time: no name was added since. What is added to a folder within,
+/// as git LFS has them, does not show in it.
 fn is_followed(from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> io::Result<bool> {
     let (Some(found), Some(copy)) = (openat::stat(from, name)?, openat::stat(to, name)?) else {
         return Ok(false);
     };
-    Ok(is_same_time(&found, &copy) && name != b"info")
+    // A folder without folders has two names. Where they are not counted, each is read.
+    let is_flat = || statat(from, name, AtFlags::SYMLINK_NOFOLLOW).map(|found| found.st_nlink == 2);
+    Ok(is_same_time(&found, &copy) && name != b"info" && is_flat()?)
 }
 
 /// Whether a folder has had no other name since its copy was made.

@@ -742,3 +742,20 @@ fn checkpoints_of_no_run_leave_no_merged_packs_behind() {
     env.json(0, &["doctor", "--repair", "--yes"]);
     assert_whole(&env, &before, &tree);
 }
+
+/// An object of git LFS comes two folders deep: only the inner one's time says that it came.
+#[test]
+fn large_files_of_git_are_copied_wherever_they_come() {
+    let (env, _) = repository();
+    let run = || env.recover(&["run", "--", "true"]).expect(0);
+    let object = |end: &str| format!(".git/lfs/objects/ab/cd/abcd{end:0>60}");
+    env.write(&object("1"), "one");
+    env.sh("find .git/lfs -type d -exec touch -d '1 hour ago' {} +")
+        .expect(0);
+    run();
+    env.write(&object("2"), "two");
+    run();
+    env.sh("rm -rf .git").expect(0);
+    env.json(0, &["doctor", "--repair", "--yes"]);
+    assert_eq!(env.read(&object("1")) + &env.read(&object("2")), "onetwo");
+}
