@@ -52,7 +52,7 @@ pub use output::Keep;
 pub(crate) use output::{Captured, Watch, Watcher};
 pub(crate) use pty::{HELPER, exec_on_terminal};
 pub use signals::Interrupts;
-pub(crate) use signals::{Heeding, Signal, survive_file_size_limit};
+pub(crate) use signals::{Signal, SignalGuard, survive_file_size_limit};
 pub(crate) use spawn::{CONFINED, exec_confined, page};
 pub(crate) use suspend::{Registered, Suspension, on_suspend};
 pub(crate) use terminal::{Terminal, Typing};

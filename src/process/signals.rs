@@ -159,8 +159,8 @@ impl Interrupts {
 
     /// The same for as long as a question is asked. After that a signal ends the process as it would have without this,
     /// unless a user installed it.
-    pub fn while_asking() -> io::Result<Heeding> {
-        Ok(Self::started(true)?.heeding(|state| &mut state.asking))
+    pub fn while_asking() -> io::Result<SignalGuard> {
+        Ok(Self::started(true)?.guard(|state| &mut state.asking))
     }
 
     fn started(only_asked_for: bool) -> io::Result<Self> {
@@ -262,13 +262,13 @@ impl Interrupts {
     }
 
     /// Keeps the process alive for something that must come to an end.
-    pub fn shield(&self) -> Heeding {
-        self.heeding(|state| &mut state.shields)
+    pub fn shield(&self) -> SignalGuard {
+        self.guard(|state| &mut state.shields)
     }
 
-    fn heeding(&self, count: fn(&mut State) -> &mut u32) -> Heeding {
+    fn guard(&self, count: fn(&mut State) -> &mut u32) -> SignalGuard {
         *count(&mut self.state()) += 1;
-        Heeding {
+        SignalGuard {
             interrupts: self.clone(),
             count,
         }
@@ -317,21 +317,21 @@ impl Interrupts {
     }
 }
 
-/// While it is there, somebody acts on a signal: [`Interrupts::shield`], [`Interrupts::while_asking`].
+/// While it exists, a signal does not end the process: [`Interrupts::shield`], [`Interrupts::while_asking`].
 #[derive(Debug)]
-pub struct Heeding {
+pub struct SignalGuard {
     interrupts: Interrupts,
     count: fn(&mut State) -> &mut u32,
 }
 
-impl Heeding {
+impl SignalGuard {
     /// The first request that was not taken yet.
     pub fn pending(&self) -> Option<Signal> {
         self.interrupts.pending()
     }
 }
 
-impl Drop for Heeding {
+impl Drop for SignalGuard {
     fn drop(&mut self) {
         *(self.count)(&mut self.interrupts.state()) -= 1;
     }

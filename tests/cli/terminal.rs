@@ -162,11 +162,12 @@ impl Terminal {
         let begun = Instant::now();
         loop {
             let shown = self.shows(size);
-            if shown.contains(text) {
+            std::thread::sleep(Duration::from_millis(10));
+            // A screen may come in parts.
+            if shown.contains(text) && shown == self.shows(size) {
                 return shown;
             }
             assert!(begun.elapsed() < PATIENCE, "never: {text}\n{shown}");
-            std::thread::sleep(Duration::from_millis(10));
         }
     }
 

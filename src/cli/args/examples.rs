@@ -32,6 +32,7 @@ const ALL: &[(&str, &[Example])] = examples! {
     }
     "resume" {
         "recover resume" => "choose how to go on (without a terminal: as the policy says)",
+        "recover resume --strategy retry_with_context" => "try again with the error in the prompt",
         "recover resume --instructions \"Leave the tests alone.\""
             => "say what to do differently",
         "recover resume --strategy continue_next"

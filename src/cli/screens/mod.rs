@@ -20,7 +20,7 @@ use rustix::termios::tcgetwinsize;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 use crate::policy::secrets::redact;
-use crate::process::{Heeding, Interrupts};
+use crate::process::{Interrupts, SignalGuard};
 
 use super::keys::{Key, Keys};
 use super::live::{cut, cut_at_word};
@@ -41,7 +41,7 @@ struct Talk<'a> {
     keys: Receiver<Key>,
     _taken: Keys,
     /// While the terminal is taken no signal may end the process at once, whatever the command does with them otherwise.
-    asking: Heeding,
+    asking: SignalGuard,
 }
 
 impl<'a> Talk<'a> {

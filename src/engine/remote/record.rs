@@ -454,7 +454,7 @@ impl<'a> RunThere<'a> {
     /// Another machine holds it (11).
     pub(super) fn held(self, claim: Claim, free_in: Duration) -> Miss {
         let message = format!(
-            "run {} is claimed by {} on {} (claim {}) until it finishes or its lease expires; --steal takes the claim now",
+            "run {} is held by {} on {} (claim {}) until it finishes or its lease expires; --steal takes the claim now",
             self.key,
             claim.host,
             self.name(),

@@ -26,7 +26,7 @@ use crate::model::{
 };
 use crate::policy::restore::Baseline;
 use crate::policy::text::escape;
-use crate::process::{Heeding, Interrupts};
+use crate::process::{Interrupts, SignalGuard};
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
@@ -414,7 +414,7 @@ pub(super) fn restore_state_only(
 /// What a restore does about a request to stop.
 #[derive(Debug)]
 struct Interruption {
-    shield: Heeding,
+    shield: SignalGuard,
     takes_back: bool,
 }
 

@@ -312,7 +312,7 @@ fn it_asks_once_on_a_terminal() {
     let Some(mut terminal) = Terminal::of(&env, &["discard"]) else {
         return;
     };
-    terminal.expect("Run night is closed");
+    terminal.expect("Run night would be closed");
     terminal.expect("y yes");
     terminal.press("q");
     assert_eq!(terminal.end().0, 130);

@@ -20,6 +20,7 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier};
 use rustix::termios::tcgetwinsize;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::super::keys::{Key, Keys};
 use super::super::ui::Ui;
@@ -182,10 +183,21 @@ impl Screen {
             codes.push_str("\x1b[0m\x1b[2J");
             self.shown = Buffer::empty(next.area);
         }
+        let (mut at, mut looks) = (None, None);
         for (x, y, cell) in self.shown.diff(&next) {
-            let style = style(cell.fg, cell.modifier);
-            let (row, column, text) = (y + 1, x + 1, cell.symbol());
-            codes.push_str(&format!("\x1b[{row};{column}H{style}{text}"));
+            if at != Some((x, y)) {
+                codes.push_str(&format!("\x1b[{};{}H", y + 1, x + 1));
+            }
+            // A wide character takes the cell after it, too.
+            at = (cell.symbol().width() == 1).then_some((x + 1, y));
+            let wanted = (cell.fg, cell.modifier);
+            if looks.replace(wanted) != Some(wanted) {
+                codes.push_str(&style(cell.fg, cell.modifier));
+            }
+            codes.push_str(cell.symbol());
+        }
+        if looks.is_some() {
+            codes.push_str("\x1b[0m");
         }
         self.shown = next;
         // Where nothing changed nothing is written.
