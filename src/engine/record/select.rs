@@ -250,20 +250,22 @@ pub(crate) fn ends<'a>(
 
 /// A checkpoint of another system is a record: what it holds, if anything, is git's to bring back.
 fn is_foreign(known: &KnownCheckpoint) -> Error {
-    let checkpoint = &known.checkpoint;
-    let (commit, hint) = match &checkpoint.commit {
-        Some(commit) if known.in_repository == Some(true) => {
-            (commit.as_str(), Hint::git(["show", "--stat", commit]))
-        }
-        commit => {
-            let list = Hint::recover(["checkpoint", "list", "--all-runs"]);
-            (commit.as_deref().unwrap_or("none"), list)
-        }
+    let id = &known.checkpoint.id;
+    let list = Hint::recover(["checkpoint", "list", "--all-runs"]);
+    let (why, hint) = match (&known.checkpoint.commit, known.in_repository) {
+        (Some(commit), Some(true)) => (
+            format!(
+                "its commit {commit} is in this repository: git restore --source restores it, after a checkpoint"
+            ),
+            Hint::git(["show", "--stat", commit]),
+        ),
+        (Some(commit), _) => (
+            format!("its commit {commit} is not in this repository: it has to be fetched first"),
+            list,
+        ),
+        (None, _) => ("it names no commit".to_owned(), list),
     };
-    let message = format!(
-        "No checkpoint available: {} was imported as a record; its commit, {commit}, is git's to restore",
-        checkpoint.id
-    );
+    let message = format!("No checkpoint available: {id} was imported as a record, and {why}");
     Error::new(ErrorKind::NoCheckpoint, message).hint(hint)
 }
 

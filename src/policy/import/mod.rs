@@ -11,7 +11,7 @@ pub use read::{ImportInput, Part, Problem};
 
 use serde_json::Value;
 
-use crate::model::{Attempt, AttemptOutcome, ImportKind, Run, State};
+use crate::model::{Attempt, AttemptOutcome, ImportKind, Iteration, IterationStatus, Run, State};
 use read::{MAX_DEPTH, Place};
 
 /// Which system's document it is, by what only it has.
@@ -51,27 +51,88 @@ pub fn read(
     }
 }
 
-/// Whether the ledger holds all attempts that a history tells of, each with its time, what it tried and how it ended.
-/// Subtasks that were imported are known as they were written.
+/// Whether the ledger holds all that a history of attempts tells: each attempt with its time, what it tried and how it
+/// ended, and why a subtask was given up. Subtasks that were imported are known as they were written.
+///
+/// Whatever cannot be known surely is not known.
 pub fn is_known_history(document: &Value, state: &State) -> bool {
-    let is_import = |run: &&Run| {
-        let mut kinds = run.imported.iter().map(|one| one.imported.kind);
-        kinds.any(|kind| kind == ImportKind::AttemptHistory)
+    let Some(subtasks) = document["subtasks"]
+        .as_object()
+        .filter(|subtasks| !subtasks.is_empty())
+    else {
+        return false;
     };
-    let (imports, own): (Vec<&Run>, Vec<&Run>) = state.runs.iter().partition(is_import);
-    let is_known = |(id, subtask): (&String, &Value)| {
-        let mut written = imports.iter().flat_map(|run| &run.imported);
-        let was_made = |told: &Value| {
-            let mut attempts = own.iter().flat_map(|run| run.attempts());
-            attempts.any(|(_, attempt)| attempt.subtask == *id && is_told(attempt, told))
+    let imported: Vec<&Value> = state
+        .runs
+        .iter()
+        .flat_map(|run| &run.imported)
+        .filter(|one| one.imported.kind == ImportKind::AttemptHistory)
+        .map(|one| &one.imported.document)
+        .collect();
+    let stuck = document["stuck_subtasks"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let known_subtask = |id: &String, subtask: &Value| {
+        let as_written = imported
+            .iter()
+            .any(|document| document["subtasks"].get(id) == Some(subtask));
+        as_written || is_own(id, subtask, stuck, state)
+    };
+    let known_stuck = |entry: &Value| {
+        let as_written = |document: &&Value| {
+            document["stuck_subtasks"]
+                .as_array()
+                .is_some_and(|all| all.contains(entry))
         };
-        let told = subtask["attempts"].as_array();
-        let told = told.filter(|told| !told.is_empty());
-        written.any(|one| one.imported.document["subtasks"].get(id) == Some(subtask))
-            || told.is_some_and(|told| told.iter().all(was_made))
+        imported.iter().any(as_written) || gives_up(entry, state)
     };
-    let subtasks = document["subtasks"].as_object();
-    subtasks.is_some_and(|all| !all.is_empty() && all.iter().all(is_known))
+    subtasks
+        .iter()
+        .all(|(id, subtask)| known_subtask(id, subtask))
+        && stuck.iter().all(known_stuck)
+}
+
+/// The attempts that were made under our own eyes.
+fn attempts_of<'a>(
+    state: &'a State,
+    subtask: &'a str,
+) -> impl Iterator<Item = (&'a Iteration, &'a Attempt)> {
+    let seen = |run: &&Run| {
+        run.imported
+            .iter()
+            .all(|one| one.imported.kind != ImportKind::AttemptHistory)
+    };
+    state
+        .runs
+        .iter()
+        .filter(seen)
+        .flat_map(Run::attempts)
+        .filter(move |(_, attempt)| attempt.subtask == subtask)
+}
+
+fn is_own(id: &str, subtask: &Value, stuck: &[Value], state: &State) -> bool {
+    let Some(told) = subtask["attempts"]
+        .as_array()
+        .filter(|told| !told.is_empty())
+    else {
+        return false;
+    };
+    let all_known = told
+        .iter()
+        .all(|told| attempts_of(state, id).any(|(_, attempt)| is_told(attempt, told)));
+    all_known
+        && match subtask["status"].as_str() {
+            Some("completed") => {
+                let passed = told.iter().any(|told| told["success"] == true);
+                passed
+                    || attempts_of(state, id)
+                        .any(|(iteration, _)| iteration.status == IterationStatus::Completed)
+            }
+            Some("stuck") => stuck.iter().any(|entry| entry["subtask_id"] == id),
+            Some("failed" | "in_progress" | "pending") => true,
+            _ => false,
+        }
 }
 
 /// Whether `told` is this attempt as its view has it, or had it while it was under way.
@@ -97,5 +158,20 @@ fn is_told(attempt: &Attempt, told: &Value) -> bool {
 }
 
 /// Whether a subtask was given up for this reason.
+fn gives_up(entry: &Value, state: &State) -> bool {
+    let (Some(id), Some(reason)) = (entry["subtask_id"].as_str(), entry["reason"].as_str()) else {
+        return false;
+    };
+    attempts_of(state, id).any(|(iteration, attempt)| {
+        let decided = attempt
+            .decision
+            .as_ref()
+            .map(|decision| decision.reason.as_str());
+        iteration.reason.as_deref() == Some(reason)
+            || decided == Some(reason)
+            || reason == "given up"
+    })
+}
+
 #[cfg(test)]
 mod tests;
