@@ -168,7 +168,7 @@ fn a_server_that_was_set_back_makes_nobody_forget_an_attempt() {
         refused["message"]
             .as_str()
             .unwrap()
-            .contains("changed by force"),
+            .contains("rewritten state"),
         "{refused:#}"
     );
     // It is not there for the taking, held or not, as what was seen is not in it.
@@ -185,7 +185,7 @@ fn a_server_that_was_set_back_makes_nobody_forget_an_attempt() {
         refused["message"]
             .as_str()
             .unwrap()
-            .contains("went on elsewhere"),
+            .contains("continued elsewhere"),
         "{refused:#}"
     );
     let words = refused["hint"]

@@ -278,7 +278,7 @@ fn a_lazy_run_goes_on_while_its_server_is_away() {
     wait_for("the end", || run.try_wait().unwrap().is_some());
     let log = fs::read_to_string(env.root().join("log")).unwrap();
     assert!(
-        log.contains("may make an attempt more than its budget"),
+        log.contains("may exceed the budget by one attempt"),
         "it says so: {log}"
     );
     let (claim, kinds) = there(&server, "night");

@@ -345,7 +345,7 @@ fn claim_missing(locked: &mut Locked<'_>) -> Reach<Claimed> {
     let is_own = locked.record.nonce.as_deref() == Some(before.claim.nonce.as_str());
     if !is_own && !before.claim.released {
         let message = format!(
-            "{remote} has an older state of run {key}. The next push of the machine that holds it fixes that"
+            "{remote} was set back to an older state of run {key}. The next push of the machine that holds it fixes that"
         );
         return Err(Error::new(ErrorKind::Corrupt, message)
             .hint(there.hint("push"))

@@ -228,7 +228,7 @@ fn see(there: RunThere<'_>, tip: &ObjectId) -> Result<Seen> {
 /// The server has an older state of a run than was seen there, or another one in its place.
 fn gone_back(there: RunThere<'_>) -> Error {
     let message = format!(
-        "{} has an older or rewritten state of run {}. The next push of the machine that holds it fixes that; recover remote \
+        "{} was set back: its state of run {} is older or rewritten. The next push of the machine that holds it fixes that; recover remote \
          claim restores the missing states",
         there.name(),
         there.key
