@@ -178,10 +178,10 @@ impl Remote {
     /// Removes what no run needs any longer where nobody else does: objects that nothing names in a store. A git server has a
     /// collection of its own.
     pub fn sweep(&self, limits: &Limits<'_>) -> Answer<()> {
-        match &self.backend {
-            Backend::Git(_) => Ok(()),
+        match (&self.backend, limits) {
+            (Backend::Git(_), _) => Ok(()),
             #[cfg(feature = "store")]
-            Backend::Store(store) => store.sweep(limits),
+            (Backend::Store(store), limits) => store.sweep(limits),
         }
     }
 
