@@ -212,11 +212,15 @@ pub(crate) fn checkpoint_beside<'a>(
         return Err(is_foreign(&foreign));
     }
     found.map_err(|error| {
+        let number = selector.to_string().parse().map(Selector::Seq);
+        let is_numbered = number.is_ok_and(|number| state.select(&number, None).is_ok());
         let mut error = Error::from(error);
         let run = state.runs.iter().find(
             |run| matches!(selector, Selector::Id(id) if id.as_str() == run.key.run_id.as_str()),
         );
-        if let Some(run) = run {
+        if is_numbered {
+            error.hint(context.rerun_numbered())
+        } else if let Some(run) = run {
             error.message.push_str("; a run has that name");
             error.hint(Hint::recover(["checkpoint", "list"]).run(&run.key))
         } else {

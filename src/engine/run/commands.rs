@@ -27,24 +27,23 @@ pub(crate) fn require_command(context: &Context, argv: &[String], dir: &FolderId
     let Some(problem) = problem_of(context, argv, &folder) else {
         return Ok(());
     };
-    let message = format!("cannot start the command: {}", problem.text());
-    let by_shell = line_of(context, argv, &folder);
-    let message = match &by_shell {
-        Some(_) => format!("{message}; a line for a shell is run by sh -c"),
-        None => message,
-    };
-    let hint = match problem.near.zip(argv.first()) {
-        _ if by_shell.is_some() => context.rerun_with(&by_shell.unwrap_or_default()),
+    let mut message = format!("cannot start the command: {}", problem.text());
+    let instead = meant(context, argv, &folder);
+    if let Some((why, _)) = &instead {
+        message.push_str(&format!("; {why}"));
+    }
+    let error = Error::new(ErrorKind::Usage, message);
+    Err(match problem.near.zip(argv.first()) {
+        _ if instead.is_some() => error.hint(context.rerun_with(&instead.unwrap_or_default().1)),
         Some((near, program)) if *program == problem.program => {
             let argv: Vec<String> = [near].into_iter().chain(argv[1..].to_vec()).collect();
-            context.rerun_with(&argv)
+            error.hint(context.rerun_with(&argv))
         }
         _ if agent::detect(Some(&problem.program), None, b"").is_some() => {
-            Hint::recover(["agents"])
+            error.hint(Hint::recover(["agents"]))
         }
-        _ => Hint::recover(["run", "--help"]),
-    };
-    Err(Error::new(ErrorKind::Usage, message).hint(hint))
+        _ => error.hint(Hint::recover(["run", "--help"])),
+    })
 }
 
 /// What a shell does itself, without a program of that name.
@@ -53,19 +52,50 @@ const BUILTINS: [&str; 21] = [
     "export", "alias", "unset", "set", "eval", "umask", "ulimit", "pushd", "popd",
 ];
 
-/// The command that runs a line for a shell which was given as a command: a whole line as one word, or a part of a shell.
-fn line_of(context: &Context, argv: &[String], folder: &Path) -> Option<Vec<String>> {
-    let name = argv.first()?.split_whitespace().next()?;
-    let line = match argv {
-        [line] => line.clone(),
-        words => hint::join(words),
-    };
-    let is_line = || {
-        let program = first_program(&line).filter(|_| line.contains(' '));
-        program.is_some_and(|program| problem_of(context, &[program], folder).is_none())
-    };
-    let is_meant = BUILTINS.contains(&name) || argv.len() == 1 && is_line();
-    is_meant.then(|| vec!["sh".to_owned(), "-c".to_owned(), line])
+/// How many of them, the first, need no command after them.
+const WHOLE: usize = 9;
+
+/// What was probably meant by a command that cannot be started: a part of a shell, or a whole line as one word. Why, and the
+/// command.
+fn meant(context: &Context, argv: &[String], folder: &Path) -> Option<(&'static str, Vec<String>)> {
+    let by_shell = |line: String| vec!["sh".to_owned(), "-c".to_owned(), line];
+    let first = argv.first()?;
+    // A whole line may be one word.
+    let name = first.split_whitespace().next()?;
+    if BUILTINS.contains(&name) {
+        let is_whole = BUILTINS[..WHOLE].contains(&name) || first.contains([';', '&', '|']);
+        let line = match argv {
+            [line] => line.clone(),
+            words => hint::join(words),
+        };
+        let line = if is_whole {
+            line
+        } else {
+            format!("{line} && CMD")
+        };
+        return Some((
+            "that is a shell builtin, not a program: sh -c runs a line",
+            by_shell(line),
+        ));
+    }
+    if argv.len() > 1 || !first.contains(' ') {
+        return None;
+    }
+    let program = first_program(first)?;
+    if problem_of(context, &[program], folder).is_some() {
+        return None;
+    }
+    if first.contains(['|', '&', ';', '<', '>', '$', '`', '*', '?', '(', '=']) {
+        return Some((
+            "that is shell syntax: sh -c runs it",
+            by_shell(first.clone()),
+        ));
+    }
+    let words = shlex::split(first)?;
+    Some((
+        "the whole command is one quoted word: leave out the quotes",
+        words,
+    ))
 }
 
 /// Refuses (2) a bound on cost or tokens that the command's records can never reach: it would look like one and be none.

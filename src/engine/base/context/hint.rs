@@ -90,6 +90,24 @@ impl Context {
         self.again(&words, &[])
     }
 
+    /// The command that was given once more, with numbers of checkpoints as they are written.
+    pub(crate) fn rerun_numbered(&self) -> Hint {
+        let mut words = self.setup.asked.clone().unwrap_or_default();
+        let is_value =
+            |before: &str| before.starts_with('-') && !before.contains('=') && before != "--to";
+        for at in 0..words.len() {
+            let is_number = words[at].bytes().all(|byte| byte.is_ascii_digit());
+            if is_number
+                && !at
+                    .checked_sub(1)
+                    .is_some_and(|before| is_value(&words[before]))
+            {
+                words[at].insert(0, '@');
+            }
+        }
+        self.again(&words, &[])
+    }
+
     /// The command that was given once more, from any folder: with these flags, each in the place of the same one where it
     /// was given. A word after a flag that is none itself is its value.
     pub(crate) fn rerun(&self, flags: &[&str]) -> Hint {
