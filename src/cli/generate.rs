@@ -4,6 +4,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use anyhow::Context as _;
+use clap::builder::StyledStr;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
@@ -288,9 +289,11 @@ fn page(command: &clap::Command, parent: Option<&clap::Command>) -> io::Result<V
             let help = command.get_after_long_help().or(command.get_after_help());
             help.map(ToString::to_string)
         }
-        None => Some(help::daily()),
+        None => Some(StyledStr::from(help::daily()).to_string()),
     };
-    own.map_or(Ok(()), |text_of| examples(&text_of).to_writer(&mut text))?;
+    own.map_or(Ok(()), |own| {
+        examples(&own.replace(help::UNBROKEN, " ")).to_writer(&mut text)
+    })?;
     if parent.is_none() {
         listed(
             "EXIT STATUS",
@@ -429,6 +432,7 @@ mod tests {
             "examples are kept line by line"
         );
         let root = read("recover.1");
+        assert!(!root.contains('\u{1b}'), "colours are for terminals");
         for part in [
             ".SH EXAMPLES\n.nf",
             ".SH \"EXIT STATUS\"",

@@ -246,7 +246,7 @@ impl Ui {
         let wanted = |terminal| match self.color_asked.unwrap_or(configured) {
             ColorWhen::Always => true,
             ColorWhen::Never => false,
-            ColorWhen::Auto => terminal && !wants_no_color() && terminal_is_known(),
+            ColorWhen::Auto => colors(terminal),
         };
         let (color, stderr_color) = (
             wanted(io::stdout().is_terminal()) && !self.json,
@@ -565,6 +565,11 @@ fn is_unattended() -> bool {
     ["CI", "RECOVER_ATTEMPT"]
         .iter()
         .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+}
+
+/// Whether what is printed has colours, unless a flag or the configuration says otherwise.
+pub(super) fn colors(terminal: bool) -> bool {
+    terminal && !wants_no_color() && terminal_is_known()
 }
 
 fn wants_no_color() -> bool {

@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::args::VALUE_FLAGS;
+use super::args::help::UNBROKEN;
 use super::generate;
 use super::replies::{Document, ExitCode};
-use super::ui::write_document;
+use super::ui::{colors, write_document};
 use crate::engine::answers;
 use crate::model::hint::join;
 use crate::policy::secrets::redact;
@@ -199,7 +200,12 @@ const FLAGS_OF_ROLLBACK: [&str; 3] = ["--to", "--iteration", "--full"];
 pub(super) fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
     if !error.use_stderr() {
         // Help and version are answers. A closed pipe ends quietly.
-        let _ = error.print();
+        let mut stdout = std::io::stdout();
+        let text = match error.render() {
+            text if colors(stdout.is_terminal()) => text.ansi().to_string(),
+            text => text.to_string(),
+        };
+        let _ = stdout.write_all(text.replace(UNBROKEN, " ").as_bytes());
         return ExitCode::DONE;
     }
     // A flag that is not known is hardly ever meant as a value.
