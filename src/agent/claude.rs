@@ -73,7 +73,6 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
 
 /// About what an answer of a model cost, by its list prices for a million tokens read and written. What comes from the cache
 /// costs a tenth, what goes into it a quarter more.
-#[allow(clippy::cast_precision_loss, reason = "money that is estimated")]
 fn dollars(model: &str, used: Tokens) -> f64 {
     // Of the end of 2026.
     const PRICES: [(&str, f64, f64); 3] = [

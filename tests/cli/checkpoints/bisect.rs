@@ -210,7 +210,7 @@ fn the_good_end_has_to_pass() {
         let error = bisect(&env, 13, args, line)["error"].take();
         error["message"].as_str().expect("a message").to_owned()
     };
-    assert!(said(&[], "exit 125").contains("exit 125"));
+    assert!(said(&[], "exit 125").contains("the command ends (exit 125)"));
     assert!(said(&["--prepare", "exit 7"], "true").contains("--prepare fails (exit 7)"));
     assert_eq!(temporary(&env), [""; 0]);
 }

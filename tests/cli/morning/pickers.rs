@@ -68,6 +68,7 @@ fn a_rollback_is_chosen_seen_and_confirmed() {
     terminal.press("\u{1b}[B\u{1b}[A\r");
     terminal.expect("What will happen:");
     terminal.expect("The run continues from iteration 3; its history stays.");
+    terminal.expect("- would delete file3");
     terminal.expect("- would delete file4");
     terminal.expect("recover undo restores it");
     assert!(env.exists("file3"), "nothing has happened yet");
@@ -377,6 +378,7 @@ fn a_checkpoint_is_chosen_with_a_look_at_what_changed() {
     };
     terminal.expect(HELP);
     terminal.press("jj\r");
+    terminal.expect("- would delete file3");
     terminal.expect("- would delete file4");
     terminal.press("y");
     let (code, said) = terminal.end();
@@ -450,6 +452,7 @@ fn a_given_target_is_shown_and_asked_about_b11() {
         return;
     };
     terminal.expect("What will happen:");
+    terminal.expect("- would delete file3");
     terminal.expect("- would delete file4");
     terminal.expect("Continue? Enter or y yes, q leaves everything as it is");
     terminal.press("n");
