@@ -427,7 +427,7 @@ fn a_restore_without_room_is_refused_before_anything_is_written() {
         write: (0..count).map(write).collect(),
         ..RestorePlan::default()
     };
-    let error = repo.check_restore(&plan).unwrap_err();
+    let error = repo.check_restore(&plan, &[]).unwrap_err();
     assert!(
         matches!(
             error,

@@ -232,7 +232,7 @@ pub(super) fn give_back(context: &Context, before: &Checkpoint) -> Result<()> {
             edits: Edits::Keep,
         })
     };
-    repo.check_restore(&plan)?;
+    repo.check_restore(&plan, &[])?;
     let (lock, _nested) = prepared.into_locks();
     let restored = repo.execute_restore(&lock, &plan, Expect::Captured, &|| false)?;
     repo.set_last_modes(&lock, &restored)?;

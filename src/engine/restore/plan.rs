@@ -284,7 +284,7 @@ fn file_plan(
     wanted: &Wanted<'_>,
 ) -> Result<(Planned, Left)> {
     let repo = context.repo()?;
-    let (prepared, compared, hidden) = capture_both(context, lock, request, wanted)?;
+    let (prepared, compared, hidden) = capture_both(context, state, lock, request, wanted)?;
     let Compared {
         stored,
         now,
@@ -367,9 +367,10 @@ fn file_plan(
     let blocked = repo.leave_blocked(&mut files, prepared.loan.as_ref())?;
     files.kept.extend(blocked.iter().cloned());
     let left = left_of(request, (&files, &nested), blocked);
-    repo.check_restore(&files).map_err(refused)?;
-    refuse_unlike(request, &left)?;
     let removed = nested.remove.iter().map(|file| file.path.join(b".git"));
+    let removed: Vec<RepoPath> = removed.collect();
+    repo.check_restore(&files, &removed).map_err(refused)?;
+    refuse_unlike(request, &left)?;
     repo.keep_nonempty_dirs(&mut files, removed)?;
     files.kept.sort();
     let whole = layers.into_iter().rfind(|layer| layer.paths.is_all());
@@ -499,10 +500,12 @@ struct Compared {
     nested: Grafts,
 }
 
-/// Captures what is there, and says where it and the checkpoint differ; with what the checkpoint has and an ordinary capture
-/// does not take, as git ignores it by now: it would be overwritten, so it is captured too.
+/// Captures what is there, and says where it and the checkpoint differ; with what the checkpoint has, or the operation that is
+/// taken back has made, and an ordinary capture does not take, as git ignores it by now: it would be overwritten, or stay
+/// without a word, so it is captured too.
 fn capture_both(
     context: &Context,
+    state: &State,
     lock: WorktreeLock,
     request: &RestoreRequest,
     wanted: &Wanted<'_>,
@@ -511,14 +514,23 @@ fn capture_both(
     let prepared = prepare_under(context, lock, &rules, &BTreeSet::new(), false)?;
     let compared = compare(context, request, wanted, &prepared)?;
     let Compared { now, target, .. } = &compared;
-    let missing = target.entries.iter().filter(|(path, entry)| {
-        entry.kind != EntryKind::Gitlink
-            && !now.entries.contains_key(path)
-            && !now.dirs.contains_key(path)
-            && wanted.selection.matches(path)
-            && path.below(context.worktree()).symlink_metadata().is_ok()
-    });
-    let hidden: BTreeSet<RepoPath> = missing.map(|(path, _)| path.clone()).collect();
+    let missing = |then: &Snapshot| -> BTreeSet<RepoPath> {
+        let missing = then.entries.iter().filter(|(path, entry)| {
+            entry.kind != EntryKind::Gitlink
+                && !now.entries.contains_key(path)
+                && !now.dirs.contains_key(path)
+                && wanted.selection.matches(path)
+                && path.below(context.worktree()).symlink_metadata().is_ok()
+        });
+        missing.map(|(path, _)| path.clone()).collect()
+    };
+    let mut hidden = missing(target);
+    if let Some(undone) = undone(context, state, request)? {
+        let objects = prepared.capture.objects();
+        let lookup = TreeLookup::new(&objects)?;
+        let (_, then) = lookup.diff(prepared.capture.view(), undone.view())?;
+        hidden.extend(missing(&then));
+    }
     if hidden.is_empty() {
         return Ok((prepared, compared, hidden));
     }
@@ -527,6 +539,23 @@ fn capture_both(
     let prepared = prepare_under(context, lock, &rules, &hidden, false)?;
     let compared = compare(context, request, wanted, &prepared)?;
     Ok((prepared, compared, hidden))
+}
+
+/// What the operation that is taken back had restored, where that can be read.
+fn undone(
+    context: &Context,
+    state: &State,
+    request: &RestoreRequest,
+) -> Result<Option<StoredCheckpoint>> {
+    let restored = request.undoes.as_ref().and_then(|of| of.restored.as_ref());
+    let Some(checkpoint) = restored.and_then(|id| state.checkpoint(id)) else {
+        return Ok(None);
+    };
+    match context.repo()?.load_checkpoint(&checkpoint.commit) {
+        Ok(stored) => Ok(Some(stored)),
+        Err(GitError::Corrupt(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn compare(

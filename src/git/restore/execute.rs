@@ -82,13 +82,14 @@ impl Repo {
         Ok(blocked)
     }
 
-    /// Checks everything that can be checked before the first write: names, what is in the way, free space.
+    /// Checks everything that can be checked before the first write: names, what is in the way, free space. `beside` are files
+    /// that are deleted before it.
     ///
     /// Nothing is changed.
-    pub fn check_restore(&self, plan: &RestorePlan) -> Result<()> {
+    pub fn check_restore(&self, plan: &RestorePlan, beside: &[RepoPath]) -> Result<()> {
         refuse(plan)?;
         let root = openat::open_root(self.workdir())?;
-        preflight::check_conflicts(&root, plan)?;
+        preflight::check_conflicts(&root, plan, beside)?;
         preflight::check_free_space(self, plan)
     }
 

@@ -269,7 +269,7 @@ impl Repo {
     pub(crate) fn keep_nonempty_dirs(
         &self,
         plan: &mut RestorePlan,
-        files: impl Iterator<Item = RepoPath>,
+        files: Vec<RepoPath>,
     ) -> Result<()> {
         let root = openat::open_root(self.workdir())?;
         let mut going: BTreeSet<RepoPath> = plan

@@ -15,9 +15,14 @@ use crate::git::worktree::reading;
 use crate::model::{Entry, EntryKind, PathReason, RepoPath};
 use crate::policy::restore::RestorePlan;
 
-/// Refuses a plan when something that is not to be deleted stands where it writes.
-pub(super) fn check_conflicts(root: &OwnedFd, plan: &RestorePlan) -> Result<()> {
-    let gone: BTreeSet<&RepoPath> = plan.delete.iter().map(|delete| &delete.path).collect();
+/// Refuses a plan when something that is not to be deleted stands where it writes. `beside` are files that are deleted before.
+pub(super) fn check_conflicts(
+    root: &OwnedFd,
+    plan: &RestorePlan,
+    beside: &[RepoPath],
+) -> Result<()> {
+    let deleted = plan.delete.iter().map(|delete| &delete.path);
+    let gone: BTreeSet<&RepoPath> = deleted.chain(beside).collect();
     let gone_dirs: BTreeSet<&RepoPath> = plan.remove_dirs.iter().map(|dir| &dir.path).collect();
     let mut conflicts = Vec::new();
     let mut conflict = |path: &RepoPath, reason: &str| {

@@ -218,6 +218,10 @@ impl Planner<'_> {
             Baseline::Unknown => false,
             Baseline::Another => true,
             Baseline::Absent => now.is_some(),
+            // The files of a nested repository take its place, each with a baseline of its own.
+            Baseline::Present(entry) if entry.kind == EntryKind::Gitlink && now.is_none() => {
+                !self.input.now.dirs.contains_key(path)
+            }
             Baseline::Present(entry) => now != Some(&entry),
         }
     }

@@ -281,6 +281,47 @@ fn what_a_checkpoint_excluded_stays_whatever_is_excluded_now() {
     );
 }
 
+// Rules that no checkpoint has, as they ignore themselves, hide from an undo nothing that the rollback has made.
+#[test]
+fn undo_removes_what_the_rollback_has_made_under_rules_that_hide_themselves() {
+    let env = TestEnv::repo();
+    env.write("run.sh", "run\n");
+    env.write("deep/one.sh", "one\n");
+    checkpoint(&env);
+    env.sh("rm -r run.sh deep; printf '*\\n!*.txt\\n' > .gitignore; echo mine > mine.sh")
+        .expect(0);
+    let list =
+        || env.sh("find . -path ./.git -prune -o -path ./.ultraplan -prune -o -print | sort");
+    let before = list().stdout;
+    env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
+    assert_eq!(env.read("deep/one.sh"), "one\n");
+    env.json(0, &["undo"]);
+    assert_eq!(list().stdout, before);
+    env.json(0, &["redo"]);
+    // What was edited since is an edit, and comes back with redo.
+    env.write("run.sh", "edited\n");
+    let refused = env.json(13, &["undo"]);
+    assert_eq!(refused["error"]["paths"][0]["path"], "run.sh", "{refused}");
+    env.json(0, &["undo", "--edits", "discard"]);
+    assert_eq!(list().stdout, before);
+    env.json(0, &["redo"]);
+    assert_eq!(env.read("run.sh"), "edited\n");
+}
+
+// What was there before a rollback and is ignored is not the rollback's to remove.
+#[test]
+fn undo_leaves_ignored_files_that_were_there_before() {
+    let env = TestEnv::repo();
+    env.write("run.sh", "run\n");
+    checkpoint(&env);
+    env.write(".gitignore", "*\n!*.txt\n");
+    env.write("a.txt", "a\n");
+    env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
+    env.json(0, &["undo"]);
+    assert_eq!(env.read("run.sh"), "run\n");
+    assert_eq!(env.read("a.txt"), "a\n");
+}
+
 /// A project with files that git ignores: some that a developer cannot make again, and some that a tool makes.
 fn with_ignored() -> TestEnv {
     let env = TestEnv::repo();

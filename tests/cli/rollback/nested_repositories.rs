@@ -182,6 +182,45 @@ fn a_submodule_whose_folder_is_gone_belongs_to_its_repository_again() {
     assert!(!env.exists("module"));
 }
 
+// The submodule's folder came from the rollback: its undo puts the file back without a question, but over no edit since.
+#[test]
+fn a_file_in_the_place_of_a_submodule_comes_back_with_undo() {
+    let env = TestEnv::repo();
+    submodules(&env, &["module"]);
+    checkpoint(&env);
+    env.sh("git rm -q --cached module; rm -rf module; echo file > module")
+        .expect(0);
+    let status = || env.sh("git status --short; ls -A module").stdout;
+    let before = status();
+    back_to(&env, "@1");
+    let back = status();
+    assert!(env.exists("module/lib.c"));
+    for _ in 0..2 {
+        env.json(0, &["undo"]);
+        assert_eq!(
+            (status(), env.read("module")),
+            (before.clone(), "file\n".to_owned())
+        );
+        env.json(0, &["redo"]);
+        assert_eq!(status(), back);
+    }
+    for (edit, was) in [
+        ("echo mine >> module/lib.c", "file\n"),
+        ("rm -rf module; echo mine > module", "file\n"),
+        ("rm -rf module", "mine\n"),
+    ] {
+        env.sh(edit).expect(0);
+        let edited = content(&env, ".");
+        env.json(13, &["undo"]);
+        assert_eq!(content(&env, "."), edited, "{edit}");
+        env.json(0, &["undo", "--edits", "discard"]);
+        assert_eq!(env.read("module"), was, "{edit}");
+        env.json(0, &["redo"]);
+        assert_eq!(content(&env, "."), edited, "{edit}");
+        back_to(&env, "@1");
+    }
+}
+
 fn submodules(env: &TestEnv, paths: &[&str]) {
     env.sh(
         "git init -q ../library; cd ../library; echo lib > lib.c; git add .; git commit -qm lib",

@@ -51,7 +51,7 @@ fn what_is_ignored_by_now_is_no_hand_edit() {
     assert_eq!(env.read("d/f"), "kept\n");
     // What the rules of now ignore stays where it is, and is said.
     let undone = env.json(0, &["undo"])["result"].clone();
-    assert_eq!(undone["kept"][0]["path"], "d", "{undone}");
+    assert_eq!(undone["kept"][0]["path"], "d/f", "{undone}");
     assert_eq!(env.read("d/f"), "kept\n");
 }
 
