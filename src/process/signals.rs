@@ -118,6 +118,8 @@ struct State {
     shields: u32,
     /// How many wait for an answer on the terminal.
     asking: u32,
+    /// How many read standard input to its end: nothing has begun then that would have to come to an end.
+    reading: u32,
     /// Nobody but those acts on a signal.
     only_asked_for: bool,
     /// Who is to be woken through a byte.
@@ -161,6 +163,11 @@ impl Interrupts {
     /// unless a user installed it.
     pub fn while_asking() -> io::Result<SignalGuard> {
         Ok(Self::started(true)?.guard(|state| &mut state.asking))
+    }
+
+    /// For as long as standard input is read to its end, a signal ends the process as it would have without this.
+    pub fn while_reading() -> io::Result<SignalGuard> {
+        Ok(Self::started(true)?.guard(|state| &mut state.reading))
     }
 
     fn started(only_asked_for: bool) -> io::Result<Self> {
@@ -300,7 +307,7 @@ impl Interrupts {
         if !state.listeners.is_empty() || state.shields > 0 {
             return Delivery::Heard;
         }
-        if state.only_asked_for && state.asking == 0 {
+        if state.reading > 0 || state.only_asked_for && state.asking == 0 {
             return Delivery::Unheard;
         }
         state.unheard += 1;
@@ -317,7 +324,8 @@ impl Interrupts {
     }
 }
 
-/// While it exists, a signal does not end the process: [`Interrupts::shield`], [`Interrupts::while_asking`].
+/// While it exists, a signal does another thing: [`Interrupts::shield`], [`Interrupts::while_asking`],
+/// [`Interrupts::while_reading`].
 #[derive(Debug)]
 pub struct SignalGuard {
     interrupts: Interrupts,

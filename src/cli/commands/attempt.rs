@@ -22,6 +22,7 @@ use crate::model::failure::FailureEvidence;
 use crate::model::{AttemptEnd, CheckKind, Decision, Failure};
 use crate::policy::classify::{classify as judge, guess_stage};
 use crate::policy::text::condensed;
+use crate::process::Interrupts;
 use crate::store::views::attempt_history;
 
 /// Dispatches.
@@ -273,12 +274,15 @@ pub(super) fn read_file<T>(
     path: &Path,
     read: impl FnOnce(Box<dyn Read>) -> io::Result<T>,
 ) -> Result<T> {
-    let opened: io::Result<Box<dyn Read>> = if path == Path::new("-") {
-        Ok(Box::new(io::stdin()))
-    } else {
-        File::open(path).map(|file| Box::new(file) as Box<dyn Read>)
+    let read = || {
+        if path == Path::new("-") {
+            let _signals = Interrupts::while_reading()?;
+            read(Box::new(io::stdin()))
+        } else {
+            read(Box::new(File::open(path)?))
+        }
     };
-    opened.and_then(read).map_err(|error| {
+    read().map_err(|error| {
         let path = path.display();
         let message = format!("cannot read {path}: {error}; - is standard input");
         Error::new(ErrorKind::Usage, message)
