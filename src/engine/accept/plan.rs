@@ -5,13 +5,13 @@ use std::path::Path;
 
 use super::choice::{Choice, Chooser, IGNORED, OUTPUT, UNCOMMITTED};
 use super::{AcceptResult, EMPTY_TREE, Request, Uncommitted, reasons};
-use crate::engine::attempt::of_runs::{left_before, left_since, oldest_to_accept};
+use crate::engine::attempt::of_runs::{first_to_accept, left_before, left_since};
 use crate::engine::attempt::run_summary::{changed_work, outside_of, taken_back};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::engine::record::git_state::abort_of;
 use crate::engine::record::lane::OwnCommits;
-use crate::engine::record::stored::{own_work_back, words_back};
+use crate::engine::record::stored::{self, own_work_back, words_back};
 use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::program::CommitJournal;
@@ -154,7 +154,8 @@ pub(super) fn plan<'a>(
     let work = repo.unlike_stored(between.0, base.as_ref(), &work, context.dry_run())?;
     let changed_work = repo.unlike_on_disk(between.0, &work)?;
     let earlier = left_before((context, state), run, between.0, &changed_work)?;
-    refuse_unaccepted(oldest_to_accept(state, run), &earlier, request)?;
+    let first = first_to_accept((context, state), &earlier)?;
+    refuse_unaccepted(first, &earlier, request)?;
     refuse_undecided(run, &changed_work, request)?;
     for path in work
         .into_iter()
@@ -170,7 +171,8 @@ pub(super) fn plan<'a>(
     let newest = folded.first();
     planned.kept = newest.map(|newest| CheckpointRef::kept(&run.key.run_id, newest).name);
     planned.result.left_out = left_out;
-    let (_, good) = ends(state, run)?;
+    let (first, good) = ends(state, run)?;
+    note_edits((context, state), (first, good), &taken)?;
     planned.result.of_runs = left_since((context, state), (run, good), &by_hand)?;
     planned.result.hand_edits = by_hand;
     planned.result.changed_work = changed_work;
@@ -181,6 +183,26 @@ pub(super) fn plan<'a>(
         taken,
         ..planned
     })
+}
+
+/// Says what is committed that was not the run's.
+fn note_edits(
+    (context, state): (&Context, &State),
+    (first, good): (&Checkpoint, &Checkpoint),
+    taken: &BTreeSet<RepoPath>,
+) -> Result<()> {
+    let edits = stored::since(context, state, first)?.into_iter();
+    for mut edits in edits.filter(|edits| edits.checkpoint.seq <= good.seq) {
+        edits.paths = &edits.paths & taken;
+        if !edits.paths.is_empty() {
+            context.note(format!(
+                "{} is committed too, though it was changed from outside during the run (checkpoint @{})",
+                edits.names(),
+                edits.checkpoint.seq
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Plans what accepting a run left out: its new files that are in no commit and stand as the run left them, on top of HEAD.

@@ -78,17 +78,35 @@ pub(in crate::engine) fn left_since(
     Ok(found)
 }
 
-/// The oldest other run of the work tree whose work a person can accept and has not decided on.
-pub(in crate::engine) fn oldest_to_accept<'s>(state: &'s State, run: &Run) -> Option<&'s Run> {
-    let can_be_accepted = |other: &&Run| {
-        let good = state.last_good(&other.key);
-        other.key != run.key
-            && is_undecided(other)
-            && span(state, other).is_some_and(|(began, _)| {
-                good.is_some_and(|good| good.id != began.id && good.tree != began.tree)
-            })
-    };
-    state.runs_of(&run.worktree).find(can_be_accepted)
+/// The run to accept first of those that [`left_before`] found: the oldest whose work a person can accept, or what that built
+/// upon.
+pub(in crate::engine) fn first_to_accept<'s>(
+    (context, state): (&Context, &'s State),
+    of_runs: &[(&'s Run, BTreeSet<RepoPath>)],
+) -> Result<Option<&'s Run>> {
+    let repo = context.repo()?;
+    let mut found = oldest_to_accept(state, of_runs);
+    while let Some((run, began, good)) = found {
+        let initial = repo.load_checkpoint(&began.commit)?;
+        let work = unlike(repo, &initial, &repo.load_checkpoint(&good.commit)?)?;
+        let below = left_before((context, state), run, &initial, &work)?;
+        found = oldest_to_accept(state, &below);
+        if found.is_none() {
+            return Ok(Some(run));
+        }
+    }
+    Ok(None)
+}
+
+/// With its first checkpoint and its last good one.
+fn oldest_to_accept<'s>(
+    state: &'s State,
+    of_runs: &[(&'s Run, BTreeSet<RepoPath>)],
+) -> Option<(&'s Run, &'s Checkpoint, &'s Checkpoint)> {
+    of_runs.iter().rev().find_map(|(run, _)| {
+        let (began, good) = (span(state, run)?.0, state.last_good(&run.key)?);
+        (good.id != began.id && good.tree != began.tree).then_some((*run, began, good))
+    })
 }
 
 /// The checkpoint that a run began with, and its latest one.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::of_runs::{left_before, oldest_to_accept};
+use super::of_runs::{first_to_accept, left_before};
 use super::preconditions::reconsider;
 use crate::engine::base::runs::{self, driver};
 use crate::engine::base::{Context, Result};
@@ -284,13 +284,22 @@ fn lost_work<'s>(context: &Context, state: &'s State, run: &Run) -> Result<LostW
         });
     }
     let (initial, good) = load_both(context, first, good)?;
-    let work = changed_work(context, &initial, &good, true)?;
-    let mut lost = context.repo()?.unlike_on_disk(&initial, &work)?;
+    let repo = context.repo()?;
+    let mut work = changed_work(context, &initial, &good, true)?;
+    let head = repo.head()?.commit;
+    if head
+        .as_ref()
+        .is_none_or(|head| !run.own_commits.contains(head))
+    {
+        // What was committed since is as the run found it.
+        work = repo.unlike_stored(&initial, head.as_ref(), &work, true)?;
+    }
+    let mut lost = repo.unlike_on_disk(&initial, &work)?;
     let of_runs = left_before((context, state), run, &initial, &lost)?;
     for (_, paths) in &of_runs {
         lost = &lost - paths;
     }
-    let accept_first = oldest_to_accept(state, run).filter(|_| !of_runs.is_empty());
+    let accept_first = first_to_accept((context, state), &of_runs)?;
     let back = context.placed(own_work_back(&run.key, &lost));
     let own = ToLookAt::uncommitted(&lost, back);
     let of_run = |(other, paths): &(&Run, BTreeSet<RepoPath>)| {

@@ -184,9 +184,10 @@ fn ended_badly(series: &str, run: &Run) -> Error {
     let (key, status) = (&run.key, run_state(run));
     let message = format!(
         "the latest run of series {series}, {key}, did not end well ({status}); decide about it before the next one \
-        begins: recover resume {id} continues it, recover discard {id} reverts it, recover close {id} leaves the \
+        begins: recover resume {id} --strategy retry_with_context continues it, recover discard {id} reverts it, recover close {id} leaves the \
         files as they are",
         id = key.run_id
     );
-    Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["resume"]).run(key))
+    let again = ["resume", "--strategy", "retry_with_context"];
+    Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(again).run(key))
 }
