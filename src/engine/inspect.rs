@@ -16,11 +16,11 @@ use crate::engine::accept;
 use crate::engine::attempt::run_summary::{changes_of, make_report};
 use crate::engine::base::runs::{named, run_of};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
-use crate::engine::record::{checkpoint, memory, nested, select};
+use crate::engine::record::{checkpoint, memory, nested, select, stored};
 use crate::engine::recovery;
 use crate::git::Repo;
 use crate::git::checkpoint::MemoryFile;
-use crate::git::tree::Objects;
+use crate::git::tree::{Objects, TreeLookup};
 use crate::model::failure::Location as SourceLocation;
 use crate::model::{
     Change, ChangeType, Checkpoint, CheckpointId, Entry, EntryKind, Event, EventSource, Failure,
@@ -29,7 +29,7 @@ use crate::model::{
 };
 use crate::policy::report::{AttemptRef, MARK, Report, Span, Work, otlp, pull_request, spans};
 use crate::policy::restore::Selection;
-use crate::policy::text::places;
+use crate::policy::text::{places, without_controls};
 
 pub(crate) use crate::engine::record::select::{KnownCheckpoint, found_unnamed};
 pub(crate) use crate::engine::recovery::load_recovered;
@@ -202,10 +202,11 @@ pub(crate) fn diff(
     patch: bool,
 ) -> Result<Difference> {
     let repo = context.repo()?;
-    let selection = Selection::globs(paths)
-        .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
+    let selection = stored::selection(paths)?;
     let before = repo.load_checkpoint(&from.commit)?;
     let difference = |objects: Objects<'_>, after, tree, now, new_memory: &[_]| {
+        let lookup = TreeLookup::new(&objects)?;
+        stored::note_unmatched(context, paths, &lookup, [before.view(), after])?;
         let mut changes = objects.changes(before.view(), after, &selection)?;
         let then = &before.manifest.nested;
         nested::changed(context, repo, then, now, &selection, &mut changes);
@@ -451,7 +452,7 @@ pub(crate) fn log_end(context: &Context, path: &Path) -> Result<String> {
     let mut records = agent::Stream::new(None);
     let mut text = records.take(&bytes);
     text.extend(records.end());
-    Ok(String::from_utf8_lossy(&text).into_owned())
+    Ok(without_controls(&String::from_utf8_lossy(&text)))
 }
 
 /// Between which checkpoints an iteration of a run did its work, where both are known.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use base64::Engine as _;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -297,6 +297,19 @@ fn unescaped(text: &str) -> Vec<u8> {
         let byte = byte.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
         out.push(byte.unwrap_or(first));
         rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    out
+}
+
+/// A path without `.` and `..`, which need not be there; a link counts as the folder that it is named for.
+pub(crate) fn normalized(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(out.pop()),
+            other => out.push(other),
+        }
     }
     out
 }

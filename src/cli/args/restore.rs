@@ -3,7 +3,7 @@
 use clap::{ArgGroup, Args};
 
 use super::{RunName, number, word_of};
-use crate::engine::rollback;
+use crate::engine::{Context, Result, rollback};
 use crate::model::operation::Scope;
 use crate::model::selector::Selector;
 use crate::policy::restore::Edits;
@@ -40,7 +40,7 @@ pub(crate) struct RollbackArgs {
 // No doc comments: they would be the help of the commands that take these alone.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PutBackArgs {
-    /// Restore only these paths (globs)
+    /// Restore only these paths (globs, from the current folder)
     #[arg(long, value_name = "GLOB", num_args = 1..)]
     pub path: Vec<String>,
 
@@ -68,10 +68,18 @@ pub(crate) struct PutBackArgs {
 
 impl PutBackArgs {
     /// What is restored of `scope`; `commits` where no flag says what to do about them.
-    pub(crate) fn options(&self, scope: Scope, commits: rollback::Commits) -> rollback::Options {
-        rollback::Options {
+    ///
+    /// # Errors
+    /// A path is not in the work tree (2).
+    pub(crate) fn options(
+        &self,
+        context: &Context,
+        scope: Scope,
+        commits: rollback::Commits,
+    ) -> Result<rollback::Options> {
+        Ok(rollback::Options {
             scope,
-            paths: self.path.clone(),
+            paths: context.globs_in_work_tree(&self.path)?,
             commits: self.how.commits.unwrap_or(commits),
             edits: self.how.edits,
             restore_index: self.restore_index,
@@ -79,7 +87,7 @@ impl PutBackArgs {
             precious: self.precious,
             best_effort: self.how.best_effort,
             here: false,
-        }
+        })
     }
 
     /// The flags that no screen asks about, as they were given.

@@ -502,7 +502,7 @@ pub(crate) struct StepArgs {
     #[arg(long, value_name = "T", requires = "atomic")]
     pub intent: Option<String>,
 
-    /// Files covered by --atomic (globs) [default: all]
+    /// Files covered by --atomic (globs, from the current folder) [default: all]
     #[arg(long, value_name = "GLOB", num_args = 1.., requires = "atomic")]
     pub path: Vec<String>,
 

@@ -1,8 +1,5 @@
 //! Runs `accept`.
 
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Component, Path, PathBuf};
-
 use super::super::args::AcceptArgs;
 use super::super::replies::ExitCode;
 use super::super::screens::{agrees, nothing_changed, require_yes};
@@ -39,7 +36,7 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
         include: args
             .include
             .iter()
-            .map(|path| below(context, path))
+            .map(|path| context.in_work_tree("--include", path))
             .collect::<Result<_>>()?,
         all: args.all,
         checks: !args.no_checks,
@@ -121,33 +118,6 @@ fn ask_uncommitted(
         return Ok(accept::Uncommitted::Replace);
     }
     Err(nothing_changed(130))
-}
-
-/// A path of the work tree, as it was given from the folder that the command was called in.
-fn below(context: &Context, path: &Path) -> Result<RepoPath> {
-    let mut whole = PathBuf::new();
-    for part in context.cwd().join(path).components() {
-        match part {
-            Component::ParentDir => drop(whole.pop()),
-            Component::CurDir => {}
-            other => whole.push(other),
-        }
-    }
-    let outside = |_| {
-        let message = format!(
-            "--include {}: not in the work tree {}",
-            path.display(),
-            context.worktree().display()
-        );
-        Error::new(ErrorKind::Usage, message)
-    };
-    Ok(RepoPath::new(
-        whole
-            .strip_prefix(context.worktree())
-            .map_err(outside)?
-            .as_os_str()
-            .as_bytes(),
-    ))
 }
 
 /// The command that shows what was committed.

@@ -194,7 +194,8 @@ fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
     };
     let latest = whole.then_some(Selector::Latest(0));
     let both = (&from, args.to.as_ref().or(latest.as_ref()));
-    let difference = inspect::diff_named(context, both, &args.path, args.patch)?;
+    let paths = context.globs_in_work_tree(&args.path)?;
+    let difference = inspect::diff_named(context, both, &paths, args.patch)?;
     if let Some(patch) = &difference.patch {
         return Ok(Reply::new(&difference, shown_patch(patch, ui))
             .content()
@@ -231,7 +232,9 @@ fn restore(context: &mut Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> 
     let scope = if args.here { Scope::Files } else { Scope::All };
     let given = rollback::Options {
         here: args.here,
-        ..args.files.options(scope, rollback::Commits::Keep)
+        ..args
+            .files
+            .options(context, scope, rollback::Commits::Keep)?
     };
     let put_back = |context: &Context, selector: &Selector, how: How| {
         rollback::restore_files(context, selector, how.options(&given))

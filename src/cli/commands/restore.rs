@@ -47,7 +47,7 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> R
     context.require_something()?;
     let files = &args.files;
     let mut how = files.how;
-    let options = files.options(args.scope, rollback::Commits::default());
+    let options = files.options(context, args.scope, rollback::Commits::default())?;
     let mut is_confirmed = context.dry_run();
     let target = match (args.iteration, &args.to, args.full) {
         (Some(number), _, _) => rollback::Target::Iteration(number),

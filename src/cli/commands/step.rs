@@ -19,7 +19,7 @@ pub(super) fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply>
         target_branch: args.target_branch.clone(),
         atomic: args.atomic,
         intent: args.intent.clone(),
-        paths: args.path.clone(),
+        paths: context.globs_in_work_tree(&args.path)?,
         compensate: args.compensate.clone(),
         // With --json our stdout belongs to the document.
         show: if ui.json {

@@ -13,8 +13,8 @@ use crate::model::import::ForeignCheckpoint;
 use crate::model::run::NONE;
 use crate::model::state::SelectionError;
 use crate::model::{
-    Checkpoint, Hint, ObjectId, OperationKind, Payload, Run, RunId, RunKey, RunSpec, RunStatus,
-    Selector, State,
+    Checkpoint, Hint, Named, ObjectId, OperationKind, Payload, Run, RunId, RunKey, RunSpec,
+    RunStatus, Selector, State,
 };
 use crate::store::NewEvent;
 
@@ -247,6 +247,15 @@ pub(crate) fn ends<'a>(
     };
     let end = |selector: &Selector| match selector {
         Selector::Id(_) | Selector::Seq(_) => checkpoint(context, state, selector),
+        Selector::Initial if matches!(state.initial(run), Some(Named::Removed)) => {
+            let oldest = state.standing(run).next();
+            let oldest = oldest.ok_or_else(|| nothing_captured(state))?;
+            context.note(format!(
+                "the first checkpoint of run {run} was removed: @{} is the oldest that is left",
+                oldest.seq
+            ));
+            Ok(oldest)
+        }
         _ => Ok(state.select(selector, Some(run))?),
     };
     Ok((end(from)?, end(to)?))

@@ -7,17 +7,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::path::Path;
 
 use anyhow::Context as _;
 
-use crate::engine::base::{Context, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::tree::TreeLookup;
+use crate::git::tree::{TreeLookup, TreeView};
 use crate::git::{Error as GitError, Repo};
 use crate::model::checkpoint::trigger;
 use crate::model::operation::BaselineLayer;
-use crate::model::{Checkpoint, Hint, ObjectId, RepoPath, RunKey, State};
-use crate::policy::restore::glob_of;
+use crate::model::{Checkpoint, Entry, EntryKind, Hint, ObjectId, RepoPath, RunKey, State};
+use crate::policy::restore::{Selection, glob_of};
 
 /// The trailer that holds the whole record, for those who rebuild the ledger from the references.
 pub(super) const RECORD: &str = "Record";
@@ -165,6 +166,50 @@ pub(in crate::engine) fn own_work_back(run: &RunKey, paths: &BTreeSet<RepoPath>)
         words_back("initial", paths)
     };
     Hint::recover(words).run(run)
+}
+
+/// Says which of the globs that a user gave select nothing on either side.
+///
+/// # Errors
+/// A tree cannot be read, or a glob is none.
+pub(in crate::engine) fn note_unmatched(
+    context: &Context,
+    globs: &[String],
+    lookup: &TreeLookup<'_>,
+    sides: [TreeView<'_>; 2],
+) -> Result<()> {
+    if globs.is_empty() {
+        return Ok(());
+    }
+    let sides = [sides[0].snapshot(lookup)?, sides[1].snapshot(lookup)?];
+    for glob in globs {
+        let selection = selection(std::slice::from_ref(glob))?;
+        // A folder that is a repository of its own is all that these know of it.
+        let selects = |path: &RepoPath, entry: &Entry| {
+            selection.matches(path)
+                || entry.kind == EntryKind::Gitlink
+                    && Path::new(glob).starts_with(path.below(Path::new("")))
+        };
+        if !sides.iter().any(|side| {
+            side.entries
+                .iter()
+                .any(|(path, entry)| selects(path, entry))
+        }) {
+            context.note(format!(
+                "--path {glob} selects no file, neither of the checkpoint nor of the work tree"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The paths that `--path` selects.
+///
+/// # Errors
+/// A glob is none (2).
+pub(in crate::engine) fn selection(globs: &[String]) -> Result<Selection> {
+    Selection::globs(globs)
+        .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))
 }
 
 /// The words of the command that brings files, and nothing else, back to a checkpoint.

@@ -12,7 +12,7 @@ use crate::engine::record::checkpoint::prepare_under;
 use crate::engine::record::lane::OwnCommits;
 use crate::engine::record::memory::{self, MemoryPlan};
 use crate::engine::record::storage::Prepared;
-use crate::engine::record::stored;
+use crate::engine::record::stored::{self, note_unmatched};
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::restore::IndexPlan;
 use crate::git::tree::{TreeIgnores, TreeLookup};
@@ -150,8 +150,7 @@ pub(crate) fn plan(
     let run = request.run.as_ref().and_then(|key| state.run(key));
     head::refuse_elsewhere(context, request, run)?;
     let captured = repo.load_checkpoint(&target.commit)?;
-    let selection = Selection::globs(&request.options.paths)
-        .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
+    let selection = stored::selection(&request.options.paths)?;
     if scope == Scope::State && !selection.is_all() {
         return Err(Error::new(
             ErrorKind::Usage,
@@ -512,6 +511,14 @@ fn capture_both(
 ) -> Result<(Prepared, Compared, BTreeSet<RepoPath>)> {
     let rules = context.capture_rules();
     let prepared = prepare_under(context, lock, &rules, &BTreeSet::new(), false)?;
+    let objects = prepared.capture.objects();
+    let sides = [prepared.capture.view(), wanted.captured.view()];
+    note_unmatched(
+        context,
+        &request.options.paths,
+        &TreeLookup::new(&objects)?,
+        sides,
+    )?;
     let compared = compare(context, request, wanted, &prepared)?;
     let Compared { now, target, .. } = &compared;
     let missing = |then: &Snapshot| -> BTreeSet<RepoPath> {

@@ -19,7 +19,7 @@ use crate::git::base::{At as _, Error, Result, openat};
 use crate::git::repo::nested::module_folder;
 use crate::git::repo::repository::Repo;
 use crate::model::operation::GitFile;
-use crate::model::path::RepoPath;
+use crate::model::path::{RepoPath, normalized};
 use crate::os::sync_file;
 
 const NAME: &[u8] = b".git";
@@ -121,7 +121,7 @@ fn module(base: &Path, folder: &Path, depth: usize) -> Option<PathBuf> {
                 // A name with slashes.
                 return module(&found, folder, depth + 1);
             }
-            let is_it = module_folder(&found).is_some_and(|back| plain(&back) == folder);
+            let is_it = module_folder(&found).is_some_and(|back| normalized(&back) == folder);
             if is_it {
                 Some(found)
             } else {
@@ -137,19 +137,6 @@ fn folders(base: &Path) -> Vec<PathBuf> {
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .map(|entry| entry.path())
         .collect()
-}
-
-/// A path without `.` and `..`, which need not be there.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => drop(plain.pop()),
-            other => plain.push(other),
-        }
-    }
-    plain
 }
 
 /// The way from one folder to another, both absolute.
@@ -209,7 +196,7 @@ mod tests {
             assert_eq!(relative(Path::new(from), Path::new(to)), Path::new(way));
         }
         assert_eq!(
-            plain(Path::new("/w/.git/modules/a/../../../a")),
+            normalized(Path::new("/w/.git/modules/a/../../../a")),
             Path::new("/w/a")
         );
     }

@@ -266,6 +266,8 @@ const MAX_ATTEMPTS: usize = 200;
 const MAX_ERRORS: usize = 5;
 /// How much of the output of all but the first.
 const LESS_BYTES: usize = 2 << 10;
+/// How many lines of an attempt's output an error shows.
+const MAX_ERROR_LINES: usize = 40;
 
 /// The attempts, oldest first, and how many older ones are left out.
 pub(super) fn attempts(source: &Source<'_>) -> (Vec<AttemptLine>, usize) {
@@ -403,13 +405,23 @@ fn details(iteration: &Iteration, attempt: &Attempt, size: usize) -> Option<Erro
 
 /// The details were made of the first error and the last lines; what is too long now loses its middle.
 fn shown_excerpt(details: &str, size: usize) -> String {
-    if details.len() <= size {
-        return words::lines(details);
+    const GAP: &str = "[...]";
+    let mut shown = words::lines(details);
+    if details.len() > size {
+        let text = Text::new(details.as_bytes());
+        shown = words::lines(&excerpt(&text, Some(1), size));
+        cut(&mut shown, size);
     }
-    let text = Text::new(details.as_bytes());
-    let mut shown = words::lines(&excerpt(&text, Some(1), size));
-    cut(&mut shown, size);
-    shown
+    let lines: Vec<&str> = shown.lines().collect();
+    if lines.len() <= MAX_ERROR_LINES {
+        return shown;
+    }
+    let first = lines.iter().position(|line| *line == GAP).unwrap_or(0);
+    let first = first.min(MAX_ERROR_LINES / 2);
+    let last = lines.len() - (MAX_ERROR_LINES - first - 1);
+    [&lines[..first], &[GAP], &lines[last..]]
+        .concat()
+        .join("\n")
 }
 
 fn evidence(failure: &Failure) -> Vec<Evidence> {

@@ -148,11 +148,13 @@ pub(crate) fn plain_text(output: &[u8]) -> String {
         .collect()
 }
 
-/// A text of many lines without escape sequences and control characters; blank lines stay.
+/// A text of many lines without escape sequences and control characters; blank lines stay. Of a line that was overwritten
+/// (`\r`) it is what it said last.
 pub(crate) fn without_controls(text: &str) -> String {
     let mut clean = Vec::with_capacity(text.len());
     for line in text.lines() {
-        strip(line.as_bytes(), &mut clean);
+        let last = line.rsplit('\r').find(|part| !part.trim().is_empty());
+        strip(last.unwrap_or_default().as_bytes(), &mut clean);
         clean.push(b'\n');
     }
     clean.pop();
@@ -397,6 +399,12 @@ mod tests {
         assert!(excerpt.len() <= MAX_EXCERPT_BYTES);
         assert!(excerpt.starts_with("start\nerror: the reason\n"));
         assert!(excerpt.contains("[...]") && excerpt.ends_with("[redacted] end"));
+    }
+
+    #[test]
+    fn colours_and_progress_are_left_out_of_text() {
+        let text = "\u{1b}[32mdone\u{1b}[0m\r\n\nprogress 10%\rprogress 100%\r\n";
+        assert_eq!(without_controls(text), "done\n\nprogress 100%");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 mod lines;
 
-pub(super) use lines::{Line, MAX_EXCERPT_BYTES, Text, cut, excerpt, without_controls};
-pub(crate) use lines::{places, plain_text};
+pub(super) use lines::{Line, MAX_EXCERPT_BYTES, Text, cut, excerpt};
+pub(crate) use lines::{places, plain_text, without_controls};
 
 use std::fmt::Display;
 use std::io;

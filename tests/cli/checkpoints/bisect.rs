@@ -379,3 +379,45 @@ fn an_accepted_run_is_looked_through_and_gaps_are_said() {
         .stdout;
     assert!(text.starts_with("The change lies between "), "{text}");
 }
+
+// A removed beginning is no end of the search: it begins at the oldest checkpoint that is left.
+#[test]
+fn a_run_whose_first_checkpoint_was_removed_is_searched() {
+    let env = TestEnv::repo();
+    let line = "echo $RECOVER_ITERATION >> log; [ $RECOVER_ITERATION != 4 ] || rm good.txt";
+    env.write("good.txt", "good\n");
+    env.json(
+        0,
+        &[
+            "run",
+            "--run",
+            "r",
+            "--iterations",
+            "5",
+            "--",
+            "sh",
+            "-c",
+            line,
+        ],
+    );
+    let all = env.json(0, &["checkpoint", "list", "--run", "r"]);
+    for one in &all["checkpoints"].as_array().expect("a list")[2..] {
+        env.json(
+            0,
+            &["checkpoint", "pin", one["id"].as_str().expect("an id")],
+        );
+    }
+    env.json(
+        0,
+        &["checkpoint", "prune", "--keep-last", "1", "--run", "r"],
+    );
+    let found = env
+        .recover(&["bisect", "--run", "r", "--", "test", "-e", "good.txt"])
+        .expect(0);
+    assert!(found.stdout.contains("iteration 4"), "{}", found.stdout);
+    assert!(
+        found.stderr.contains("is the oldest that is left"),
+        "{}",
+        found.stderr
+    );
+}

@@ -905,6 +905,9 @@ fn two_nights_on_one_file_are_accepted_in_turn() {
     );
     let done = env.json(0, &["accept", "mon"]);
     assert_eq!(paths(&done["hand_edits"]), ["a.txt"]);
+    // What is committed by now is no uncommitted work that the second one changed.
+    let status = env.recover(&["status"]).expect(0).stdout;
+    assert!(!status.contains("To look at"), "{status}");
     // The commit of the first is the program's own, and no one's from outside.
     env.json(0, &["accept", "tue"]);
     assert_eq!(
@@ -915,6 +918,72 @@ fn two_nights_on_one_file_are_accepted_in_turn() {
     );
     assert_eq!(env.git(&["show", "HEAD^:a.txt"]), "one\n1\n");
     assert_eq!(env.git(&["status", "--porcelain", "-uno"]), "");
+}
+
+// The run to accept first is the one that was built upon, or what that was built upon.
+#[test]
+fn the_run_that_was_built_upon_comes_first() {
+    let env = TestEnv::repo();
+    for (night, file) in [
+        ("a", "a.txt"),
+        ("b", "b.txt"),
+        ("c", "b.txt"),
+        ("d", "b.txt"),
+    ] {
+        env.json(
+            0,
+            &[
+                "run",
+                "--run",
+                night,
+                "--",
+                "sh",
+                "-c",
+                &format!("echo {night} >> {file}"),
+            ],
+        );
+    }
+    let error = env.error(13, &["accept", "d"]);
+    let hint = error["hint"].as_str().expect("a hint");
+    assert!(
+        hint.contains("accept") && hint.ends_with("--run b"),
+        "{error}"
+    );
+    let status = env.recover(&["status", "d"]).expect(0).stdout;
+    assert!(status.contains("recover accept b"), "{status}");
+    for night in ["b", "c", "d", "a"] {
+        env.json(0, &["accept", night]);
+    }
+    assert_eq!(env.git(&["log", "--format=%an"]).lines().count(), 5);
+}
+
+// What a person writes while a run waits is committed with it, but not without a word.
+#[test]
+fn edits_from_outside_are_named_when_they_are_committed() {
+    let env = TestEnv::repo();
+    let check = "t=test -e ok";
+    env.recover(&[
+        "run",
+        "--run",
+        "r",
+        "--no-wait",
+        "--feedback",
+        check,
+        "--",
+        "sh",
+        "-c",
+        "[ $RECOVER_ATTEMPT = 1 ] || touch ok",
+    ]);
+    env.write("mine.txt", "my own\n");
+    env.json(0, &["resume", "r", "--wait=30s"]);
+    let shown = env.recover(&["accept", "r"]).expect(0);
+    assert!(
+        shown
+            .stderr
+            .contains("mine.txt is committed too, though it was changed from outside"),
+        "{}",
+        shown.stderr
+    );
 }
 
 // The first night's own commit, which the second one began at, is folded where the first is accepted.

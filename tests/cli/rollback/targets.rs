@@ -1,6 +1,6 @@
 //! `rollback` and `checkpoint restore`.
 
-use crate::env::TestEnv;
+use crate::env::{Ran, TestEnv};
 use crate::seen::{assert_clean, checkpoint, paths, seen, text};
 
 /// A run of three iterations that each write their number, with every one passed.
@@ -149,6 +149,50 @@ fn a_dry_run_is_the_very_plan() {
         .expect(0)
         .stdout;
     assert!(text.contains("state"), "{text}");
+}
+
+// Paths are of the folder that the command is called in, as git's are, and one that selects nothing is named.
+#[test]
+fn paths_are_of_the_current_folder() {
+    let env = TestEnv::repo();
+    env.write("sub/f.txt", "1\n");
+    env.write("f.txt", "1\n");
+    checkpoint(&env);
+    let from_sub = |args: &[&str]| {
+        let mut command = env.recover_command(args);
+        command.current_dir(env.work().join("sub"));
+        Ran::of(&command.output().expect("recover starts"))
+    };
+    let absolute = env.work().join("sub/f.txt");
+    let absolute = absolute.to_str().expect("UTF-8");
+    for path in ["f.txt", "*.txt", ".", "../sub/./f.txt", absolute] {
+        env.write("sub/f.txt", "2\n");
+        env.write("f.txt", "2\n");
+        let shown = from_sub(&["diff", "@1", "--path", path]).expect(0);
+        assert!(
+            shown.stdout.contains("sub/f.txt"),
+            "{path}: {}",
+            shown.stdout
+        );
+        let edits = ["--edits", "discard", "--path", path];
+        from_sub(&[&["rollback", "--to", "@1"][..], &edits].concat()).expect(0);
+        assert_eq!(
+            (env.read("sub/f.txt"), env.read("f.txt")),
+            ("1\n".into(), "2\n".into()),
+            "{path}"
+        );
+        from_sub(&["undo"]).expect(0);
+        assert_eq!(env.read("sub/f.txt"), "2\n", "{path}");
+    }
+    let nothing = from_sub(&["checkpoint", "restore", "@1", "--path", "typo.txt"]).expect(0);
+    assert!(
+        nothing
+            .stderr
+            .contains("--path sub/typo.txt selects no file"),
+        "{}",
+        nothing.stderr
+    );
+    from_sub(&["rollback", "--to", "@1", "--path", "../../f.txt"]).expect(2);
 }
 
 // B11: only some paths; the bookkeeping stays.

@@ -1,5 +1,10 @@
 //! Signals to `recover`: the group ends, nothing is charged, the run can be resumed.
 
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
+
 use crate::env::TestEnv;
 use crate::run::attempts::quick;
 use crate::run::supervision::{ended, kill, lives, until};
@@ -211,4 +216,23 @@ fn a_run_that_is_interrupted_in_its_wait_says_so() {
         }
         assert_eq!(env.json(0, &["status"])["run"]["status"], "paused");
     }
+}
+
+// Nothing has begun while the prompt is read, so that the first signal ends it.
+#[test]
+fn a_signal_ends_the_reading_of_a_prompt() {
+    let env = TestEnv::repo();
+    let mut child = env
+        .recover_command(&["run", "--agent", "claude", "--prompt-file", "-"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("recover starts");
+    let stdin = child.stdin.take();
+    // Before the signals are taken over, it ends by itself too.
+    sleep(Duration::from_millis(500));
+    kill("-INT", child.id());
+    until("it ends", || child.try_wait().expect("a child").is_some());
+    assert_eq!(child.wait().expect("a child").signal(), Some(2));
+    drop(stdin);
+    assert!(!env.exists(".ultraplan/state/events.jsonl"));
 }

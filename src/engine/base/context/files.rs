@@ -1,15 +1,18 @@
 //! What a capture takes of a work tree, and the files of ours outside of it: notes, logs and vaults.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{Context, plain_path};
 use crate::durable::{Root, Sync};
-use crate::engine::base::error::{Error, Result};
+use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::Repo;
 use crate::git::vault::Vault;
-use crate::model::CaptureRules;
+use crate::model::path::normalized;
+use crate::model::{CaptureRules, RepoPath};
 use crate::os::passing_file_system;
+use crate::policy::restore::glob_of;
 use crate::store::Origin;
 
 /// Where in the user's state folder the work trees are that were made for runs.
@@ -191,5 +194,51 @@ impl Context {
         self.all_vaults()
             .map(|home| plain_path(&home))
             .filter(|home| home.starts_with(worktree))
+    }
+}
+
+impl Context {
+    /// A path of the work tree, as `option` gives it from the folder that the command was called in.
+    ///
+    /// # Errors
+    /// It is not in the work tree (2).
+    pub(crate) fn in_work_tree(&self, option: &str, path: &Path) -> Result<RepoPath> {
+        let whole = normalized(&self.cwd().join(path));
+        let inside = whole.strip_prefix(self.worktree()).map_err(|_| {
+            let (path, worktree) = (path.display(), self.worktree().display());
+            let message = format!("{option} {path}: not in the work tree {worktree}");
+            Error::new(ErrorKind::Usage, message)
+        })?;
+        Ok(RepoPath::new(inside.as_os_str().as_bytes()))
+    }
+
+    /// Globs of the work tree, as `--path` gives them from the folder that the command was called in.
+    ///
+    /// # Errors
+    /// One is not in the work tree (2).
+    pub(crate) fn globs_in_work_tree(&self, globs: &[String]) -> Result<Vec<String>> {
+        // Where the command is about another work tree, they are of that one.
+        let Ok(below) = self.cwd().strip_prefix(self.worktree()) else {
+            return Ok(globs.to_vec());
+        };
+        let below = glob_of(&RepoPath::new(below.as_os_str().as_bytes()));
+        let here = self.worktree().join(below);
+        let inside = |glob: &String| {
+            let whole = normalized(&here.join(glob));
+            let inside = whole.strip_prefix(self.worktree()).map_err(|_| {
+                let message = format!(
+                    "--path {glob}: not in the work tree {}",
+                    self.worktree().display()
+                );
+                Error::new(ErrorKind::Usage, message)
+            })?;
+            let inside = inside.to_string_lossy().into_owned();
+            Ok(if inside.is_empty() {
+                ".".to_owned()
+            } else {
+                inside
+            })
+        };
+        globs.iter().map(inside).collect()
     }
 }
