@@ -22,7 +22,7 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::process::ExitCode as ProcessExitCode;
 
-use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases, help};
+use args::{Cli, Command, ForgetArgs, GlobalArgs, HookArgs, HookCommand, expand_aliases, help};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, error::ErrorKind};
 use replies::{ExitCode, NothingReply};
 use setup::{context, setup};
@@ -163,8 +163,18 @@ fn given(at: &ArgMatches, id: &str) -> Vec<String> {
     given.into_iter().flatten().cloned().collect()
 }
 
-/// Refuses a run that is named twice, and not the same.
+/// Refuses a run that is named twice, and not the same, or beside all.
 fn refuse_two_runs(cli: &Cli) -> clap::error::Result<()> {
+    let is_named = cli.global.run.is_some() || cli.global.series.is_some();
+    if is_named
+        && matches!(
+            &cli.command,
+            Some(Command::Forget(ForgetArgs { all: true, .. }))
+        )
+    {
+        let message = "forget --all removes every run: leave out --run and --series";
+        return Err(Cli::command().error(ErrorKind::ArgumentConflict, message));
+    }
     let named = &cli.global.named_runs;
     let Some(first) = named.first() else {
         return Ok(());

@@ -1,5 +1,7 @@
 //! What clap has to say: help and version, and wrong arguments (exit 2).
 
+mod tips;
+
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal as _, Write as _};
@@ -14,187 +16,8 @@ use super::ui::{colors, write_document};
 use crate::engine::answers;
 use crate::model::hint::join;
 use crate::policy::secrets::redact;
+use crate::policy::text::misspelt;
 use crate::process::{Program, Stderr};
-
-/// Words that other tools have for what is called otherwise here: the command, and what it does.
-const OTHER_WORDS: [(&[&str], &str, &str); 21] = [
-    (
-        &["abort", "cancel", "stop", "end", "kill", "pause"],
-        "close",
-        "closes a run that you are done with; Ctrl-C stops one at work",
-    ),
-    (
-        &["history", "events", "logs", "blame"],
-        "log",
-        "shows what happened",
-    ),
-    (
-        &["watch", "attach", "tail", "follow"],
-        "status --watch",
-        "shows a run at work, 'recover log --follow' what happens as lines",
-    ),
-    (
-        &["reset", "revert", "back"],
-        "rollback",
-        "goes back to a checkpoint, 'recover discard' takes a whole run back",
-    ),
-    (
-        &["restore", "checkout"],
-        "checkpoint restore SEL --path FILE",
-        "restores files of a checkpoint",
-    ),
-    (
-        &["drop", "trash", "reject"],
-        "discard",
-        "takes a whole run back; recover undo brings it back",
-    ),
-    (
-        &["commit", "merge", "apply", "keep", "add"],
-        "accept",
-        "commits what a run did",
-    ),
-    (
-        &["branch", "switch"],
-        "accept --branch B",
-        "commits what a run did on a branch of its own",
-    ),
-    (
-        &["rm", "remove", "delete"],
-        "forget",
-        "removes runs for good, with their checkpoints",
-    ),
-    (&["ls", "ps", "top"], "runs", "lists the runs"),
-    (&["version"], "--version", "prints the version"),
-    (
-        &["save", "snapshot", "stash", "tag"],
-        "checkpoint create",
-        "records the work tree as it is, 'recover checkpoint restore' brings it back",
-    ),
-    (
-        &["continue", "retry", "rebase"],
-        "resume",
-        "takes a failed or interrupted run up again",
-    ),
-    (
-        &["clean", "gc", "prune"],
-        "checkpoint prune",
-        "removes old checkpoints",
-    ),
-    (
-        &["start", "exec"],
-        "run -- CMD",
-        "runs a command under supervision",
-    ),
-    (&["fix"], "manual-fix", "hands a failed run over to you"),
-    (
-        &["push", "pull", "fetch", "clone"],
-        "remote",
-        "shares runs through a git server",
-    ),
-    (
-        &["ui", "tui", "gui", "dashboard"],
-        "browse",
-        "shows runs with their diffs and logs",
-    ),
-    (&["web", "html"], "report -o report.html", "writes a page"),
-    (
-        &["what", "why", "explain", "cost", "usage", "info"],
-        "status -v",
-        "says what became of a run, why, and what it cost",
-    ),
-    (
-        &["install", "setup", "configure"],
-        "init",
-        "writes the project's configuration",
-    ),
-];
-
-/// What people call `--feedback`.
-const OTHER_FLAGS: [&str; 5] = ["--check", "--checks", "--test", "--verify", "--validate"];
-
-/// Flags that other tools have for what is called otherwise here, of which commands (none for all), and what to give instead.
-const OTHER_NAMES: [(&[&str], &[&str], &str); 12] = [
-    (
-        &["-n"],
-        &[],
-        "'--dry-run' shows what would be done, '--limit N' the newest N",
-    ),
-    (
-        &["-f", "--force"],
-        &[],
-        "'--yes' answers every question; where edits or commits are in the way, the refusal names the flag",
-    ),
-    (
-        &["-l", "--list"],
-        &[],
-        "'recover runs' lists the runs, 'recover list' the checkpoints",
-    ),
-    (
-        &["-p", "--patch", "--stat", "--oneline"],
-        &["log", "status", "show", "report"],
-        "'recover diff A B' lists what changed between two checkpoints, with --patch line by line",
-    ),
-    (
-        &["-p", "--model"],
-        &["run", "resume"],
-        "'--prompt TEXT' is for --agent; flags of an agent go after --, behind its name",
-    ),
-    (
-        &["-i", "--loop", "--loops", "--repeat", "--times"],
-        &["run", "resume"],
-        "'--iterations N' makes N rounds of work, '--attempts N' tries each until it passes",
-    ),
-    (
-        &["--fix"],
-        &["doctor"],
-        "'--repair' mends what is safe to mend",
-    ),
-    (
-        &["--since", "--until", "--after", "--before"],
-        &["log", "runs"],
-        "'--limit N' shows the newest N",
-    ),
-    (&["--name", "--id"], &[], "'--run ID' names a run"),
-    (&["--dir", "--cwd"], &[], "'-C DIR' works in another folder"),
-    (
-        &["--background", "--detach", "-d"],
-        &["run", "resume"],
-        "a shell does that: nohup recover run … &",
-    ),
-    (
-        &["--hard", "--soft", "--mixed"],
-        &[],
-        "leave it out: files, index and the run's own commits are restored together, and recover undo reverts that",
-    ),
-];
-
-/// Commands that take no such word, and how it is given.
-const OTHER_PLACES: [(&[&str], &str); 4] = [
-    (
-        &["config"],
-        "'recover config' lists every setting with its value; one is set in .ultraplan/recover.toml",
-    ),
-    (
-        &["classify"],
-        "it reads what a command printed: recover classify < FILE",
-    ),
-    (
-        &[
-            "remote fetch",
-            "remote push",
-            "remote status",
-            "remote claim",
-            "remote release",
-            "remote prune",
-            "remote check",
-        ],
-        "a remote is named with --remote NAME, a run with --run RUN",
-    ),
-    (&["accept", "discard"], "it is about one run at a time"),
-];
-
-/// Flags that some give without the command.
-const FLAGS_OF_ROLLBACK: [&str; 3] = ["--to", "--iteration", "--full"];
 
 /// Prints it; with `--json` a usage error is a document too.
 pub(super) fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
@@ -208,6 +31,10 @@ pub(super) fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
         let _ = stdout.write_all(text.replace(UNBROKEN, " ").as_bytes());
         return ExitCode::DONE;
     }
+    let (command, mut called) = called(args);
+    if let Some(named) = bytes_named(args, error, &mut called) {
+        *error = named;
+    }
     // A flag that is not known is hardly ever meant as a value.
     if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
         tips.retain(|tip| !tip.to_string().contains("as a value"));
@@ -215,7 +42,13 @@ pub(super) fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
         }
     }
-    if let Some(meant) = meant(args, error) {
+    drop_far_guesses(error, &called);
+    // That of clap shows an option that it guesses as if it were required.
+    if error.get(ContextKind::Usage).is_some() {
+        let usage = ContextValue::StyledStr(called.render_usage());
+        error.insert(ContextKind::Usage, usage);
+    }
+    if let Some(meant) = meant(args, error, &command) {
         error.insert(
             ContextKind::Suggested,
             ContextValue::StyledStrs(vec![meant.into()]),
@@ -223,7 +56,9 @@ pub(super) fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
         for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand] {
             error.remove(kind);
         }
-    } else if let Some(line) = line_of_program(args, error) {
+    } else if command.is_empty()
+        && let Some(line) = line_of_program(args, error)
+    {
         // Beside a command that resembles it.
         error.insert(
             ContextKind::Suggested,
@@ -235,7 +70,6 @@ pub(super) fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
         .take_while(|arg| *arg != "--")
         .any(|arg| arg == "--json")
     {
-        let command = command_of(args);
         let help = if command.is_empty() {
             "recover --help".to_owned()
         } else {
@@ -267,139 +101,250 @@ pub(super) fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
     ExitCode::USAGE
 }
 
-/// What was probably meant: a command that stands after no `--`, or that is called otherwise elsewhere.
-fn meant(args: &[OsString], error: &clap::Error) -> Option<String> {
+/// The error with the argument that is not UTF-8, where that is what is wrong.
+fn bytes_named(
+    args: &[OsString],
+    error: &clap::Error,
+    called: &mut clap::Command,
+) -> Option<clap::Error> {
+    let is_bytes = |arg: &&OsString| arg.to_str().is_none();
+    let arg = args
+        .iter()
+        .find(is_bytes)
+        .filter(|_| error.kind() == ErrorKind::InvalidUtf8)?;
+    let message = format!(
+        "the argument '{}' is not UTF-8",
+        arg.as_encoded_bytes().escape_ascii()
+    );
+    Some(called.error(ErrorKind::InvalidUtf8, message))
+}
+
+/// Drops those of clap's guesses that are no slip of the pen and do not begin with what was typed.
+fn drop_far_guesses(error: &mut clap::Error, called: &clap::Command) {
+    let is_slip = |typed: &str, guess: &str| misspelt(typed, std::iter::once(guess)).is_some();
+    let begins = |typed: &str, guess: &str| typed.len() > 2 && guess.starts_with(typed);
+    if let (Some(ContextValue::String(typed)), Some(ContextValue::String(guess))) = (
+        error.get(ContextKind::InvalidArg),
+        error.get(ContextKind::SuggestedArg),
+    ) {
+        let long = guess.strip_prefix("--");
+        let mut all = called.get_arguments();
+        // `--all` is hardly ever the beginning of `--allow-home`.
+        let is_rare = all.any(|arg| {
+            arg.get_long() == long && arg.is_global_set() && arg.is_hide_short_help_set()
+        });
+        if !is_slip(typed, guess) && (is_rare || !begins(typed, guess)) {
+            error.remove(ContextKind::SuggestedArg);
+        }
+    }
+    if let (Some(ContextValue::String(typed)), Some(ContextValue::Strings(guesses))) = (
+        error.get(ContextKind::InvalidSubcommand),
+        error.get(ContextKind::SuggestedSubcommand),
+    ) {
+        let is_near = |guess: &&String| is_slip(typed, guess) || begins(typed, guess);
+        let near: Vec<String> = guesses.iter().filter(is_near).cloned().collect();
+        error.remove(ContextKind::SuggestedSubcommand);
+        if !near.is_empty() {
+            error.insert(
+                ContextKind::SuggestedSubcommand,
+                ContextValue::Strings(near),
+            );
+        }
+    }
+}
+
+/// What was probably meant, where that can be known.
+fn meant(args: &[OsString], error: &clap::Error, command: &str) -> Option<String> {
     let named = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
     };
     if let Some(word) = named(ContextKind::InvalidSubcommand) {
-        if command_of(args) == "checkpoint" && ["rm", "remove", "delete"].contains(&word) {
-            return Some("'recover checkpoint prune' removes old checkpoints".to_owned());
+        return tips::of(tips::COMMANDS, command, word);
+    }
+    let arg = named(ContextKind::InvalidArg);
+    let word = match error.kind() {
+        ErrorKind::MissingRequiredArgument => return meant_by_missing(args, command),
+        // A checkpoint that is none.
+        ErrorKind::ValueValidation if arg?.starts_with('[') => named(ContextKind::InvalidValue)?,
+        ErrorKind::UnknownArgument if arg?.starts_with('-') => {
+            return meant_by_option(args, command, arg?);
         }
-        let known = OTHER_WORDS.iter().find(|(words, ..)| words.contains(&word));
-        return known.map(|(_, command, does)| format!("'recover {command}' {does}"));
+        ErrorKind::UnknownArgument => arg?,
+        _ => return None,
+    };
+    // Behind the command's own name.
+    let last = command.rsplit(' ').next()?;
+    let begin = args
+        .iter()
+        .position(|arg| arg == last)
+        .map_or(1, |at| at + 1);
+    let at = begin + args[begin..].iter().position(|arg| arg == word)?;
+    if ["checkpoint diff", "checkpoint restore"].contains(&command) {
+        // git's dashes before files are none of ours.
+        let is_own = |arg: &&OsString| *arg != "--";
+        let own = args[1..at].iter().filter(is_own).map(OsString::as_os_str);
+        let files = args[at..].iter().filter(is_own).map(OsString::as_os_str);
+        let line = join(own.chain([OsStr::new("--path")]).chain(files));
+        return Some(format!("a file is named with --path: recover {line}"));
     }
-    let takes_checks = ["run", "resume"].contains(&command_of(args).as_str());
-    if takes_checks
-        && error.kind() == ErrorKind::UnknownArgument
-        && named(ContextKind::InvalidArg).is_some_and(|word| OTHER_FLAGS.contains(&word))
-    {
-        return Some(
-            "a check is given with '--feedback NAME=CMD', such as --feedback test='cargo test'"
-                .to_owned(),
-        );
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
     }
-    let word =
-        named(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
-    let command = command_of(args);
-    if word.starts_with('-') && !(command.is_empty() && FLAGS_OF_ROLLBACK.contains(&word)) {
-        let is_meant = |of: &[&str]| of.is_empty() || of.contains(&command.as_str());
-        let mut known = OTHER_NAMES.iter().filter(|(_, of, _)| is_meant(of));
-        let known = known.find(|(names, ..)| names.contains(&word));
-        return known.map(|(.., instead)| (*instead).to_owned());
+    tips::of(tips::WORDS, command, word).or_else(|| match command {
+        "rollback" => Some(meant_by_rollback(args, at, word)),
+        "run" | "resume" | "step" | "bisect" => Some(meant_by_command(args, at, command)),
+        _ => None,
+    })
+}
+
+/// Where what is missing was typed.
+fn meant_by_missing(args: &[OsString], command: &str) -> Option<String> {
+    let is_option = |arg: &OsString| arg.to_string_lossy().starts_with('-');
+    let is_run = |arg: &OsString| arg.to_string_lossy().split('=').next() == Some("--run");
+    let (last, before) = args.split_last()?;
+    let word = last.to_string_lossy();
+    match command {
+        "forget" if args.iter().any(is_run) => {
+            Some("a run to forget is named without --run: recover forget RUN".to_owned())
+        }
+        "bisect"
+            if !args.iter().any(|arg| arg == "--")
+                && !is_option(last)
+                && !before.last().is_some_and(is_option)
+                && (word.contains('/') || program_of(&word).is_some()) =>
+        {
+            Some(after_dashes(&before[1..], &args[before.len()..]))
+        }
+        _ => None,
     }
-    let at = args.iter().position(|arg| arg == word)?;
-    if word.starts_with('-') {
-        return Some(format!(
+}
+
+/// An option that the command does not have.
+fn meant_by_option(args: &[OsString], command: &str, typed: &str) -> Option<String> {
+    let root = generate::command();
+    let takes = |name: &&str| {
+        let long = typed.strip_prefix("--");
+        let own = root.find_subcommand(name).into_iter();
+        own.flat_map(clap::Command::get_arguments)
+            .any(|arg| !arg.is_global_set() && long.is_some() && arg.get_long() == long)
+    };
+    // Some give those of a command without it.
+    let mut without = ["rollback", "run"]
+        .into_iter()
+        .filter(|_| command.is_empty());
+    let own = &args[1..];
+    match without.find(takes) {
+        Some("rollback") => Some(format!(
             "that is a flag of rollback: {}",
-            rollback_line(&args[1..])
-        ));
+            rollback_line(own)
+        )),
+        Some(other) => {
+            let words = own.iter().map(OsString::as_os_str);
+            let line = join([OsStr::new(other)].into_iter().chain(words));
+            Some(format!("that is a flag of {other}: recover {line}"))
+        }
+        None => {
+            let digits = typed.trim_start_matches('-');
+            let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+            let typed = if is_number { "--tail" } else { typed };
+            tips::of(tips::OPTIONS, command, typed)
+        }
     }
+}
+
+/// A word where a rollback takes none: a checkpoint or a run.
+fn meant_by_rollback(args: &[OsString], at: usize, word: &str) -> String {
     let line = |before: &[OsString], more: &[&str]| {
         let words = before.iter().map(OsString::as_os_str);
         format!("recover {}", join(words.chain(more.iter().map(OsStr::new))))
     };
     let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
-    if ["undo", "redo"].contains(&command.as_str()) {
-        return Some(format!(
-            "'recover {command}' is about the last operation here; 'recover rollback --to @N' goes to a checkpoint, \
-             'recover discard RUN' reverts a whole run"
-        ));
-    }
-    if command == "rollback" && is_number && args[at - 1] == "iteration" {
+    if is_number && args[at - 1] == "iteration" {
         let own = &args[1..at - 1];
-        return Some(format!(
+        return format!(
             "to after iteration {word}: {}; '--iteration {word}' restores the state before it",
             line(own, &[&format!("iteration:{word}")])
-        ));
+        );
     }
-    if command == "rollback" && word == "iteration" {
+    if word == "iteration" {
         let own: Vec<OsString> = args[1..]
             .iter()
             .filter(|arg| *arg != "rollback")
             .cloned()
             .collect();
-        return Some(format!(
-            "a checkpoint is named with --to: {}",
-            rollback_line(&own)
-        ));
-    }
-    if command == "runs" {
-        return Some(format!("of one run: recover status {word}"));
-    }
-    if let Some((.., instead)) = OTHER_PLACES
-        .iter()
-        .find(|(of, _)| of.contains(&command.as_str()))
-    {
-        return Some((*instead).to_owned());
+        return format!("a checkpoint is named with --to: {}", rollback_line(&own));
     }
     let is_checkpoint = is_number
         || ["latest", "good", "initial"].contains(&word)
         || ["@", "ckpt_", "iteration:"]
             .iter()
             .any(|begin| word.starts_with(begin));
-    if command == "rollback" && !is_checkpoint {
-        return Some(format!(
+    if !is_checkpoint {
+        return format!(
             "a run is named with --run, a checkpoint with --to: {}",
             line(&args[1..at], &["--run", word])
-        ));
+        );
     }
-    if command == "rollback" {
-        let number = if is_number { "@" } else { "" };
-        let to = format!("{number}{word}");
-        let before = args[1..at].iter().map(OsString::as_os_str);
-        let line = before.chain([OsStr::new("--to"), OsStr::new(&to)]);
-        let line = line.chain(args[at + 1..].iter().map(OsString::as_os_str));
-        return Some(format!(
-            "a checkpoint is named with --to, a run with --run: recover {}",
-            join(line)
-        ));
-    }
-    if !["run", "resume", "step"].contains(&command.as_str()) {
-        return None;
-    }
+    let number = if is_number { "@" } else { "" };
+    let to = format!("{number}{word}");
+    let before = args[1..at].iter().map(OsString::as_os_str);
+    let words = before.chain([OsStr::new("--to"), OsStr::new(&to)]);
+    let words = words.chain(args[at + 1..].iter().map(OsString::as_os_str));
+    format!(
+        "a checkpoint is named with --to, a run with --run: recover {}",
+        join(words)
+    )
+}
+
+/// A word where only a command after its dashes comes next.
+fn meant_by_command(args: &[OsString], at: usize, command: &str) -> String {
+    let word = args[at].to_string_lossy();
     if args[at..].iter().any(|arg| arg == "--") {
         let why = "the command begins after --, and a value of several words is one in quotes (a duration: 5m)";
-        return Some(format!("leave out '{word}': {why}"));
+        return format!("leave out '{word}': {why}");
     }
     let has = |flag: &str| args[1..at].iter().any(|arg| arg == flag);
     if has("--agent") && !has("--prompt") {
         let words = args[at..].iter().map(|word| word.to_string_lossy());
         let prompt = words.collect::<Vec<_>>().join(" ");
-        return Some(format!(
-            "a prompt is given with --prompt: {}",
-            line(&args[1..at], &["--prompt", &prompt])
-        ));
+        let own = args[1..at].iter().map(OsString::as_os_str);
+        let line = join(own.chain(["--prompt", &prompt].map(OsStr::new)));
+        return format!("a prompt is given with --prompt: recover {line}");
     }
-    let own = args[1..at].iter().map(OsString::as_os_str);
-    // A single word with blanks is a line for a shell.
-    let shell = if at + 1 == args.len() && word.contains(' ') {
+    let before = args[at - 1].to_string_lossy();
+    let further = args[..at].iter().rev().nth(1);
+    let is_value = further.is_some_and(|arg| arg.to_string_lossy().starts_with('-'));
+    match command {
+        // git's own word for it.
+        "bisect" if before == "run" => after_dashes(&args[1..at - 1], &args[at..]),
+        // The program was taken for the run.
+        "bisect" if !is_value && program_of(&before).is_some() => {
+            after_dashes(&args[1..at - 1], &args[at - 1..])
+        }
+        _ => after_dashes(&args[1..at], &args[at..]),
+    }
+}
+
+/// The line with the command after its dashes; a single word with blanks is a line for a shell.
+fn after_dashes(own: &[OsString], command: &[OsString]) -> String {
+    let first = command[0].to_string_lossy();
+    let dashes = if command.len() == 1 && first.contains(' ') {
         &["--", "sh", "-c"][..]
     } else {
         &["--"]
     };
-    let program = program_of(word).unwrap_or_else(|| word.to_owned());
-    let line = own
-        .chain(
-            shell
-                .iter()
-                .copied()
-                .chain([program.as_str()])
-                .map(OsStr::new),
-        )
-        .chain(args[at + 1..].iter().map(OsString::as_os_str));
-    Some(format!("put the command after --: recover {}", join(line)))
+    let program = program_of(&first).unwrap_or_else(|| first.into_owned());
+    let words = own.iter().map(OsString::as_os_str);
+    let words = words.chain(
+        dashes
+            .iter()
+            .copied()
+            .chain([program.as_str()])
+            .map(OsStr::new),
+    );
+    let words = words.chain(command[1..].iter().map(OsString::as_os_str));
+    format!("put the command after --: recover {}", join(words))
 }
 
 /// The words as those of a rollback: `iteration 3` is a checkpoint.
@@ -447,6 +392,11 @@ fn line_of_program(args: &[OsString], error: &clap::Error) -> Option<String> {
 
 /// The subcommands that the arguments name.
 pub(super) fn command_of(args: &[OsString]) -> String {
+    called(args).0
+}
+
+/// The same, and the last of them.
+fn called(args: &[OsString]) -> (String, clap::Command) {
     let mut at = generate::command();
     let mut names = Vec::new();
     let mut words = args.iter().skip(1).map(|arg| arg.to_string_lossy());
@@ -463,7 +413,7 @@ pub(super) fn command_of(args: &[OsString]) -> String {
             at = found.clone();
         }
     }
-    names.join(" ")
+    (names.join(" "), at)
 }
 
 /// The message without the usage below it, with the tip where clap has one.

@@ -245,7 +245,8 @@ fn the_commands_of_the_guide_work() {
         assert!(said.contains(part), "{part}\n{said}");
     }
     assert_eq!(env.read("app.txt"), "works\n", "{said}");
-    let document: serde_json::Value = serde_json::from_str(&env.read("retry.json")).expect("JSON");
+    let document: serde_json::Value =
+        serde_json::from_str(&env.read("../retry.json")).expect("JSON");
     assert!(
         document["retry_after"].is_string() && document["wait_ms"].is_u64(),
         "{document}"

@@ -78,6 +78,9 @@ const EXIT_CODES: &str = "\
     13 refused; 14 no space; 15 newer state; 16 an operation was interrupted; 70 a bug; 100 checks failed; \
     129/130/143 interrupted.";
 
+/// Where all the rest is.
+const GUIDE: &str = "The guide: man recover-guide; recover man DIR writes the man pages into DIR.";
+
 /// How the top level is laid out: its commands by their groups stand in `before-help`.
 const ROOT: &str =
     "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}";
@@ -93,13 +96,15 @@ pub(crate) fn command(name: &str) -> Command {
 pub(in crate::cli) fn for_people(name: &str) -> Command {
     let root = command(name);
     let (short, long) = (groups_in_short(), groups_in_full(&root));
-    let footer = format!("{}\n\n{EXIT_CODES}", daily());
+    let footer = format!("{}\n\n{GUIDE}\n\n{EXIT_CODES}", daily());
     // They stand in groups.
     root.mut_subcommands(|sub| sub.hide(true))
         .override_usage(format!("{name} [OPTIONS] [COMMAND]"))
         .help_template(ROOT)
         .before_help(short)
-        .after_help("recover COMMAND -h explains one command; --help has examples of it.")
+        .after_help(format!(
+            "recover COMMAND -h explains one command; --help has examples of it.\n{GUIDE}"
+        ))
         .before_long_help(long)
         .after_long_help(footer)
 }

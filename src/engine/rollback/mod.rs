@@ -145,9 +145,16 @@ pub(crate) fn discard(context: &Context, options: &Options) -> Result<Restore> {
                 count(result.deleted.len(), "path"),
                 head_moves(&result)
             );
+            let naming = context.naming();
+            let is_named = naming.run_id.is_some()
+                || naming.series.is_some()
+                || naming.phase.is_some()
+                || naming.lane.is_some();
+            // Without a name it would be about another run once one has begun.
+            let hint = context.rerun(&["--yes"]);
             return Err(Error::new(ErrorKind::ConfirmationNeeded, message)
                 .paths(result.edited)
-                .hint(context.rerun(&["--yes"])));
+                .hint(hint.run((!is_named).then_some(&run.key))));
         }
     }
     let done = rollback(context, &target, options)?;

@@ -23,16 +23,26 @@ use crate::process::{Program, SpawnError};
 /// Refuses (2) to begin with a command that cannot be started, with the nearest name that could be; `argv` is the command
 /// and starts in `dir`.
 pub(crate) fn require_command(context: &Context, argv: &[String], dir: &FolderId) -> Result<()> {
+    if argv
+        .first()
+        .is_some_and(|program| program.trim().is_empty())
+    {
+        let message = "the command is empty: its first word names no program";
+        return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"])));
+    }
     let folder = folder_of(context, dir);
     let Some(problem) = problem_of(context, argv, &folder) else {
         return Ok(());
     };
-    let mut message = format!("cannot start the command: {}", problem.text());
     let instead = meant(context, argv, &folder);
-    if let Some((why, _)) = &instead {
-        message.push_str(&format!("; {why}"));
-    }
-    let error = Error::new(ErrorKind::Usage, message);
+    let what = match &instead {
+        Some((why, _)) => format!("{}; {why}", problem.error.message),
+        None => problem.text(),
+    };
+    let error = Error::new(
+        ErrorKind::Usage,
+        format!("cannot start the command: {what}"),
+    );
     Err(match problem.near.zip(argv.first()) {
         _ if instead.is_some() => error.hint(context.rerun_with(&instead.unwrap_or_default().1)),
         Some((near, program)) if *program == problem.program => {
@@ -78,10 +88,25 @@ fn meant(context: &Context, argv: &[String], folder: &Path) -> Option<(&'static 
             by_shell(line),
         ));
     }
+    let is_variable = |name: &str| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    if argv.len() > 1
+        && first
+            .split_once('=')
+            .is_some_and(|(name, _)| is_variable(name))
+    {
+        let words = ["env".to_owned()].into_iter().chain(argv.iter().cloned());
+        return Some(("that sets a variable, as env does", words.collect()));
+    }
     if argv.len() > 1 || !first.contains(' ') {
         return None;
     }
-    let program = first_program(first)?;
+    // `echo` and the like are programs as well as a shell's own words.
+    let program = first_program(first).unwrap_or_else(|| name.to_owned());
     if problem_of(context, &[program], folder).is_some() {
         return None;
     }

@@ -127,6 +127,11 @@ fn short_names_and_help_of_a_command() {
         (&["help"], &["--help"]),
     ] {
         let (short, long) = (env.recover(short).expect(0), env.recover(long).expect(0));
+        assert!(
+            !long.stdout.contains("[COMMAND]") || long.stdout.contains("man recover-guide"),
+            "{}",
+            long.stdout
+        );
         assert_eq!(short.stdout, long.stdout);
         assert!(!short.stdout.is_empty());
     }
@@ -210,6 +215,10 @@ fn a_command_that_is_a_line_is_said_how_to_write() {
             &["if true; then ls; fi"],
             "run -- sh -c 'if true; then ls; fi'\n",
         ),
+        (&["echo $HOME"], "run -- sh -c 'echo $HOME'\n"),
+        (&["printf hi"], "run -- printf hi\n"),
+        (&["MODE=fast", "ls", "-l"], "run -- env "),
+        (&[""], "the command is empty"),
     ] {
         let ran = env.recover(&[&["run", "--"], command].concat()).expect(2);
         assert!(ran.stderr.contains(meant), "{command:?}: {}", ran.stderr);
@@ -314,6 +323,13 @@ fn first_mistakes_lead_to_what_is_there() {
         (2, &["discard", "--force"], "'--yes'"),
         (2, &["--list"], "'recover runs'"),
         (2, &["undo", "3"], "recover rollback --to @N"),
+        (2, &["forget", "--run", "a"], "recover forget RUN"),
+        (2, &["--run=a", "forget", "--yes"], "recover forget RUN"),
+        (
+            2,
+            &["--run", "a", "forget", "--all", "--yes"],
+            "leave out --run",
+        ),
     ] {
         let ran = env.recover(typed).expect(code);
         assert!(ran.stderr.contains(meant), "{typed:?}: {}", ran.stderr);
@@ -333,4 +349,114 @@ fn first_mistakes_lead_to_what_is_there() {
     );
     let ran = env.recover(&["run", "--", "tr", "|", "a.txt"]);
     assert!(!ran.stderr.contains("sh -c"), "{}", ran.stderr);
+}
+
+/// A tip is about the command that it was typed in, and nothing that is only guessed is shown as if it were required.
+#[test]
+fn a_tip_is_about_the_command_that_was_typed() {
+    let env = TestEnv::repo();
+    env.script("check.sh", "true");
+    for (typed, meant) in [
+        (&["log", "-f"][..], "'--follow'"),
+        (&["log", "-3"], "'--limit N'"),
+        (&["log", "--tail", "3"], "'--limit N'"),
+        (&["hook", "add", "claude"], "'recover hook install AGENT'"),
+        (&["hook", "claude"], "'recover hook install claude'"),
+        (&["remote", "add", "a", "b"], "'git remote add NAME URL'"),
+        (&["remote", "list"], "'recover runs --remote NAME'"),
+        (&["checkpoint", "add"], "'recover checkpoint create'"),
+        (&["checkpoint", "new"], "'recover checkpoint create'"),
+        (&["create"], "'recover checkpoint create'"),
+        (&["checkpoint", "ls"], "'recover checkpoint list'"),
+        (&["config", "--list"], "'recover config'"),
+        (&["service", "start"], "'recover service install'"),
+        (&["undo", "--list"], "'recover log'"),
+        (&["status", "--output", "json"], "'--json'"),
+        (&["status", "--format", "json"], "'--json'"),
+        (&["run", "--max-cost", "5"], "max_cost_usd"),
+        (&["run", "--budget", "5"], "max_cost_usd"),
+        (&["run", "--no-retry", "--", "true"], "'--attempts 1'"),
+        (&["run", "--jobs", "4"], "'--lanes N'"),
+        (&["run", "--parallel", "4"], "'--lanes N'"),
+        (&["run", "--worktree"], "'--isolated'"),
+        (&["diff", "--stat"], "without --patch"),
+        (&["diff", "-p"], "'--patch'"),
+        (&["rollback", "--all"], "'--full'"),
+        (&["checkpoint", "prune", "--all"], "'--keep-last 0'"),
+        (&["report", "--html"], "'--format'"),
+        (&["report", "--pr"], "'--format'"),
+        (&["claude"], "'recover run --agent claude --prompt TEXT'"),
+        (&["--agent", "claude"], "recover run --agent claude\n"),
+        (&["worktree"], "'recover run --isolated'"),
+        (&["pr"], "'recover report --format pr'"),
+        (&["approve"], "'recover accept'"),
+        (&["edit"], "'recover manual-fix'"),
+        (&["guide"], "'man recover-guide'"),
+        (&["help", "guide"], "'man recover-guide'"),
+        (&["upgrade"], "README.md"),
+        (&["uninstall"], "README.md"),
+        (&["bisect", "./check.sh"], "recover bisect -- ./check.sh\n"),
+        (
+            &["bisect", "run", "./check.sh", "x"],
+            "recover bisect -- ./check.sh x\n",
+        ),
+        (&["bisect", "ls", "a.txt"], "recover bisect -- ls a.txt\n"),
+        (
+            &["bisect", "night", "ls", "a.txt"],
+            "recover bisect night -- ls a.txt\n",
+        ),
+        (
+            &["checkpoint", "create", "some", "words"],
+            "recover checkpoint create -m",
+        ),
+        (
+            &["checkpoint", "restore", "latest", "a.txt"],
+            "recover checkpoint restore latest --path a.txt\n",
+        ),
+        (&["diff", "a.txt"], "recover checkpoint diff --path a.txt\n"),
+        (
+            &["diff", "latest", "--", "a.txt"],
+            "recover checkpoint diff latest --path a.txt\n",
+        ),
+        (&["run", "run"], "recover run -- run\n"),
+        (&["run", "--iteration", "2"], "'--iterations'"),
+    ] {
+        let ran = env.recover(typed).expect(2);
+        assert!(ran.stderr.contains(meant), "{typed:?}: {}", ran.stderr);
+        let usage = ran.stderr.lines().find(|line| line.starts_with("Usage:"));
+        assert!(
+            usage.is_none_or(|usage| !usage.contains(" --") || usage.contains("-- <CMD>...")),
+            "{typed:?}: {}",
+            ran.stderr
+        );
+    }
+    // What resembles nothing is nothing's slip.
+    for typed in [
+        &["status", "--all"][..],
+        &["run", "--no-plan"],
+        &["closed-by"],
+    ] {
+        let ran = env.recover(typed).expect(2);
+        assert!(!ran.stderr.contains("tip:"), "{typed:?}: {}", ran.stderr);
+    }
+    assert_eq!(
+        env.error(4, &["status"])["code"],
+        "run_not_found",
+        "only tips"
+    );
+}
+
+#[test]
+fn an_argument_that_is_no_text_is_named() {
+    let env = TestEnv::repo();
+    let line = format!(
+        "'{}' run -- printf \"$(printf '\\377')\"",
+        env!("CARGO_BIN_EXE_recover")
+    );
+    let ran = env.sh(&line).expect(2);
+    assert!(
+        ran.stderr.contains(r"the argument '\xff' is not UTF-8"),
+        "{}",
+        ran.stderr
+    );
 }

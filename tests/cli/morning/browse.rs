@@ -466,6 +466,12 @@ fn tiny_terminals_and_endless_lines() {
 #[test]
 fn without_a_terminal_there_is_a_way_on() {
     let env = night();
+    let dumb = [("TERM", "dumb"), ("NO_COLOR", "1")];
+    if let Some(terminal) = Terminal::with(&env, &["browse"], (100, 24), &dumb) {
+        let (code, said) = terminal.end();
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains("TERM is 'dumb'"), "{said}");
+    }
     for words in [
         &["browse"][..],
         &["--json", "browse"],

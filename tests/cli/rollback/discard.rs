@@ -56,6 +56,9 @@ fn files_index_and_branch_go_back_and_the_run_is_closed() {
     let error = env.error(13, &["discard"]);
     assert_eq!(error["code"], "confirmation_needed", "{error}");
     assert!(error["hint"].to_string().contains("--yes"), "{error}");
+    assert!(error["hint"].to_string().contains("--run night"), "{error}");
+    let named = env.error(13, &["discard", "night"]);
+    assert!(!named["hint"].to_string().contains("--run"), "{named}");
     let plan = env.json(0, &["discard", "--dry-run"]);
     assert_eq!(plan["changed"], false);
     assert_eq!(place(&env), after);

@@ -42,7 +42,12 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// There is nobody to show it to (2).
 pub(crate) fn browse(context: &Context, ui: &Ui) -> Result<()> {
     if !ui.interactive || !ui.redraws {
-        let message = "recover browse needs a terminal to show runs and to take keys";
+        let message = match std::env::var("TERM").unwrap_or_default() {
+            term if ui.interactive && ui.width.is_some() => format!(
+                "recover browse needs a terminal whose cursor can be moved: TERM is '{term}'"
+            ),
+            _ => "recover browse needs a terminal to show runs and to take keys".to_owned(),
+        };
         return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["status"])));
     }
     let mut app = App::new(inspect::recorded(context)?, context.clock.now());
