@@ -15,7 +15,6 @@ use crate::model::{Hint, Run, RunKey, RunStatus, Timestamp};
 
 /// What runs on a remote came to.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "team_report")]
 pub(crate) struct TeamReport {
     pub remote: String,
     pub generated_at: Timestamp,
@@ -30,7 +29,6 @@ pub(crate) struct TeamReport {
 
 /// All runs of a report together.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "team_totals")]
 pub(crate) struct TeamTotals {
     pub runs: usize,
     /// How many came to what: `complete`, `needs you`, `waiting`, `running`, …
@@ -47,7 +45,6 @@ pub(crate) struct TeamTotals {
 
 /// One of the runs.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "team_run")]
 pub(crate) struct TeamRun {
     #[serde(flatten)]
     pub key: RunKey,
