@@ -23,17 +23,11 @@ pub(crate) const PROMPT: u64 = 3;
 pub(crate) struct ToolCall {
     #[serde(rename = "toolCallId")]
     pub id: String,
-    #[serde(default)]
     pub title: Option<String>,
-    #[serde(default)]
     pub kind: Option<String>,
-    #[serde(default)]
     pub status: Option<String>,
-    #[serde(default)]
     locations: Option<Vec<Place>>,
-    #[serde(default)]
     content: Option<Vec<Value>>,
-    #[serde(default)]
     raw_input: Option<Value>,
 }
 

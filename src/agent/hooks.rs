@@ -1,6 +1,7 @@
 //! What agents' hooks get on stdin, read by one reader for all.
 //! They have settled on much the same fields; what is not known is passed over.
 
+use itertools::Itertools as _;
 use serde_json::Value;
 
 use crate::model::hook::{HookEvent, Moment, ToolCall, TurnFailure};
@@ -48,13 +49,7 @@ fn tool_call(value: &Value) -> ToolCall {
     let command = match &input["command"] {
         Value::String(line) => Some(line.clone()),
         // A program and its arguments; the last word of `bash -lc …` is a line itself.
-        Value::Array(words) => Some(
-            words
-                .iter()
-                .filter_map(Value::as_str)
-                .collect::<Vec<_>>()
-                .join(" "),
-        ),
+        Value::Array(words) => Some(words.iter().filter_map(Value::as_str).join(" ")),
         _ => None,
     };
     ToolCall {

@@ -8,13 +8,14 @@ mod github;
 mod status_line;
 
 use std::io::{self, Write as _};
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use clap::builder::styling::{AnsiColor, Style};
+use parking_lot::Mutex;
 use status_line::{Doing, View, What};
 
 use crate::engine::base::{clock, progress};
@@ -122,8 +123,8 @@ impl Display {
         });
         if ui.keys {
             let pressed = Arc::clone(&shared);
-            *lock(&shared.keys) = Some(Keys::listen(move |key| pressed.pressed(key))?);
-            lock(&shared.view).keys = true;
+            *shared.keys.lock() = Some(Keys::listen(move |key| pressed.pressed(key))?);
+            shared.view.lock().keys = true;
         }
         let suspended = Arc::clone(&shared);
         let registered = on_suspend(move |what| suspended.suspended(what))?;
@@ -156,9 +157,9 @@ impl Drop for Display {
             // It only fails if it panicked, and that was reported.
             let _ = ticker.join();
         }
-        let keys = lock(&self.shared.keys).take();
+        let keys = self.shared.keys.lock().take();
         drop(keys);
-        let footer = lock(&self.shared.footer).take();
+        let footer = self.shared.footer.lock().take();
         drop(footer);
     }
 }
@@ -169,7 +170,7 @@ struct Told(Arc<Shared>);
 impl progress::Observer for Told {
     fn on_event(&self, now: Timestamp, event: progress::ProgressEvent<'_>) {
         let shared = &self.0;
-        let lines = lock(&shared.view).take(&event, |at| moment(at, now));
+        let lines = shared.view.lock().take(&event, |at| moment(at, now));
         let told = !(shared.sparing && is_usual(&event));
         if told {
             for line in &lines {
@@ -209,10 +210,13 @@ fn is_usual(progress: &progress::ProgressEvent<'_>) -> bool {
 
 impl Shared {
     fn draw(&self) {
-        if let Some(footer) = &*lock(&self.footer) {
+        if let Some(footer) = &*self.footer.lock() {
             let width = footer.width();
             let shown = |line: String| cut(&self.ui.shown(&line), width);
-            let line = lock(&self.view).line(width, Instant::now(), Timestamp::new(Utc::now()));
+            let line = self
+                .view
+                .lock()
+                .line(width, Instant::now(), Timestamp::new(Utc::now()));
             footer.draw(line.filter(|_| !footer.is_others()).map(shown));
         }
     }
@@ -240,7 +244,9 @@ impl Shared {
 
     /// With stderr closed there is nobody left to report to.
     fn print(&self, line: &str) {
-        let width = lock(&self.footer)
+        let width = self
+            .footer
+            .lock()
             .as_ref()
             .map(Footer::width)
             .or(self.ui.stderr_width.map(usize::from));
@@ -256,20 +262,20 @@ impl Shared {
 
     /// Leaves the terminal to the command, or takes it again.
     fn leave(&self, left: bool) {
-        lock(&self.view).left = left;
-        if let Some(keys) = &*lock(&self.keys) {
+        self.view.lock().left = left;
+        if let Some(keys) = &*self.keys.lock() {
             keys.pause(left);
         }
     }
 
     fn pressed(&self, key: Key) -> bool {
         match key {
-            Key::Char('r' | 'R') if lock(&self.view).is_waiting() => self.progress.retry_now(),
+            Key::Char('r' | 'R') if self.view.lock().is_waiting() => self.progress.retry_now(),
             Key::Char('s' | 'S') => {
                 let stops = self.progress.toggle_stop();
-                lock(&self.view).stops = stops;
+                self.view.lock().stops = stops;
             }
-            Key::Gone => lock(&self.view).keys = false,
+            Key::Gone => self.view.lock().keys = false,
             _ => return true,
         }
         self.draw();
@@ -277,7 +283,9 @@ impl Shared {
     }
 
     fn suspended(&self, what: Suspension) {
-        lock(&self.view).suspended(what == Suspension::Begins, Instant::now());
+        self.view
+            .lock()
+            .suspended(what == Suspension::Begins, Instant::now());
         self.draw();
     }
 }
@@ -292,10 +300,6 @@ fn with_offset(at: Timestamp) -> String {
     local(at)
         .fixed_offset()
         .to_rfc3339_opts(SecondsFormat::Millis, true)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Doing {
@@ -481,7 +485,7 @@ impl Story {
 
 impl progress::Observer for StoryLines {
     fn on_event(&self, now: Timestamp, progress: progress::ProgressEvent<'_>) {
-        let mut lines = lock(&self.view).take(&progress, with_offset);
+        let mut lines = self.view.lock().take(&progress, with_offset);
         if let progress::ProgressEvent::LoopEnded { name, result } = progress {
             let verdict = if result.passed { "passed" } else { "FAILED" };
             lines.push(format!(

@@ -61,7 +61,6 @@ impl<T> PlanReply<T> {
 
 /// The repository that holds the checkpoints, in the documents of commands that read what is recorded without it.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "repository")]
 pub(super) struct Repository {
     /// Whether it can be used.
     pub state: RepositoryState,

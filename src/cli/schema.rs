@@ -3,6 +3,7 @@
 //! The tests hold every document that they see against it, both ways: what is required is there, and what is there is
 //! known.
 
+use itertools::Itertools as _;
 use schemars::generate::SchemaSettings;
 use schemars::{
     JsonSchema, Schema, SchemaGenerator,
@@ -196,7 +197,6 @@ fn type_text(schema: &Value, known: &Value) -> String {
                 word.as_str()
                     .map_or_else(|| word.to_string(), str::to_owned)
             })
-            .collect::<Vec<_>>()
             .join(", ");
     }
     if schema.get("anyOf").is_some() {
@@ -205,16 +205,12 @@ fn type_text(schema: &Value, known: &Value) -> String {
             .into_iter()
             .flatten()
             .map(text)
-            .collect::<Vec<_>>()
             .join(" or ");
     }
     let one = |name: &str| match name {
         "array" => format!("list of {}", text(&schema["items"])),
         "object" => match schema["properties"].as_object() {
-            Some(fields) => format!(
-                "{{{}}}",
-                fields.keys().cloned().collect::<Vec<_>>().join(", ")
-            ),
+            Some(fields) => format!("{{{}}}", fields.keys().join(", ")),
             None => "object".to_owned(),
         },
         _ if schema["format"] == "date-time" && name == "string" => "time".to_owned(),
@@ -222,12 +218,7 @@ fn type_text(schema: &Value, known: &Value) -> String {
     };
     match &schema["type"] {
         Value::String(name) => one(name),
-        Value::Array(names) => names
-            .iter()
-            .filter_map(Value::as_str)
-            .map(one)
-            .collect::<Vec<_>>()
-            .join(" or "),
+        Value::Array(names) => names.iter().filter_map(Value::as_str).map(one).join(" or "),
         _ => "any".to_owned(),
     }
 }

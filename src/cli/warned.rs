@@ -1,8 +1,8 @@
 //! What is warned of anywhere in the program: as a line on stderr, and for the `warnings` of the answer's document.
 
 use std::fmt::{self, Debug, Write as _};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::FmtContext;
@@ -74,15 +74,12 @@ where
 
 /// Notes what is said on stderr in another way.
 pub(super) fn note(text: String) {
-    add(
-        &mut WARNED.lock().unwrap_or_else(PoisonError::into_inner),
-        text,
-    );
+    add(&mut WARNED.lock(), text);
 }
 
 /// What a command noted, and then what was warned of beside it.
 pub(super) fn with_others(mut noted: Vec<String>) -> Vec<String> {
-    for text in WARNED.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+    for text in WARNED.lock().iter() {
         add(&mut noted, text.clone());
     }
     noted

@@ -3,6 +3,7 @@
 use std::path::{Component, Path};
 use std::time::Duration as StdDuration;
 
+use itertools::Itertools as _;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use serde_json::json;
@@ -418,15 +419,14 @@ impl Kind {
             }
             (_, Json::String(text)) => toml::Value::String(text.clone()).to_string(),
             (_, Json::Array(items)) => {
-                let items: Vec<String> = items.iter().map(|item| self.to_toml(item)).collect();
-                format!("[{}]", items.join(", "))
+                let items = items.iter().map(|item| self.to_toml(item));
+                format!("[{}]", items.format(", "))
             }
             (Self::ExitCodes, Json::Object(codes)) => {
-                let codes: Vec<String> = codes
+                let codes = codes
                     .iter()
-                    .map(|(code, cause)| format!("{code} = {cause}"))
-                    .collect();
-                format!("{{ {} }}", codes.join(", "))
+                    .map(|(code, cause)| format!("{code} = {cause}"));
+                format!("{{ {} }}", codes.format(", "))
             }
             (_, other) => other.to_string(),
         }
@@ -517,8 +517,7 @@ pub(super) fn cause_named(text: &str) -> Option<Cause> {
 }
 
 fn quoted<'a>(words: impl Iterator<Item = &'a str>) -> String {
-    let words: Vec<String> = words.map(|word| format!("\"{word}\"")).collect();
-    words.join(", ")
+    words.map(|word| format!("\"{word}\"")).join(", ")
 }
 
 /// Why a text is not a size.

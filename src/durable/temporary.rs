@@ -5,8 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::Once;
 
+use parking_lot::Mutex;
 use rustix::fs::FileType;
 use tempfile::TempDir;
 
@@ -65,11 +66,7 @@ impl Root {
     /// looks. What cannot be removed now is tried again another time.
     pub fn reap(&self, folder: &Path) {
         static LOOKED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-        if LOOKED
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(self.full(folder))
-        {
+        if LOOKED.lock().insert(self.full(folder)) {
             self.remove_left_over(folder, false);
         }
     }

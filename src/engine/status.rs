@@ -263,7 +263,6 @@ impl<'a> StatusDocument<'a> {
 
 /// What a run that is at work does now.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "activity")]
 pub(crate) struct Activity {
     /// `agent`, `check`, `waiting`, or `recover` for what comes between these.
     #[schemars(extend("enum" = ["agent", "check", "waiting", "recover"]))]
@@ -458,7 +457,6 @@ fn look(context: &Context, with_size: bool) -> Result<Status> {
 
 /// A run that has a work tree of its own.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "isolated_run")]
 pub(crate) struct IsolatedRun {
     #[serde(flatten)]
     pub key: RunKey,
@@ -490,7 +488,6 @@ fn isolated_runs(context: &Context, state: &State, shown: &Run) -> Vec<IsolatedR
 
 /// A run that came to a stop, and that nobody decided on yet.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "ended_run")]
 pub(crate) struct EndedRun {
     #[serde(serialize_with = "run_line", flatten)]
     #[schemars(with = "RunLine")]

@@ -177,7 +177,6 @@ impl AgentRecord {
 
 /// Tokens of a model's API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "tokens")]
 pub struct Tokens {
     /// Read, without those that came from the provider's cache or went into it.
     pub input: u64,

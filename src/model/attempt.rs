@@ -285,7 +285,6 @@ pub struct LiveAttempt {
     #[serde(default)]
     pub after_checkpoint: u64,
     /// The checkpoint that the work tree was known by when it began.
-    #[serde(default)]
     pub baseline: Option<CheckpointId>,
 }
 
@@ -300,7 +299,6 @@ pub struct ProcessId {
     /// The number of its session, which a process group cannot leave; 0 if unknown.
     pub session: u32,
     /// Names the time since the machine's last start; `None` where start times are comparable without.
-    #[serde(default)]
     pub boot_id: Option<String>,
     /// The PID namespace that the number belongs to, by its inode; `None` where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -230,7 +230,6 @@ pub struct Checkpoint {
     /// The branch HEAD was on; `None` when detached.
     pub head_ref: Option<String>,
     /// The commit that it made on the branch (storage `commit`); `None` where HEAD held the same content already.
-    #[serde(default)]
     pub branch_commit: Option<ObjectId>,
     /// Where the patch file is (storage `patch`).
     pub patch_path: Option<String>,

@@ -274,7 +274,6 @@ pub struct Evidence {
     /// Where the text was.
     pub source: EvidenceSource,
     /// 1-based line in that source, where it has lines.
-    #[serde(default)]
     pub line: Option<u64>,
     /// The text itself, redacted and cut to a few hundred characters.
     pub text: String,
@@ -302,7 +301,6 @@ pub struct Failure {
     /// One line for people.
     pub message: String,
     /// The first error and the last lines, redacted, at most 8 KiB.
-    #[serde(default)]
     pub details: Option<String>,
     /// The first place in a source file that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -311,7 +309,6 @@ pub struct Failure {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failing: Vec<String>,
     /// The earliest time that the failure itself names (usage limit reset, retry-after).
-    #[serde(default)]
     pub retry_after: Option<Timestamp>,
     /// How the failure is recognised again: message without paths, numbers, times and addresses, hashed.
     pub signature: String,

@@ -7,6 +7,7 @@ use std::fmt::{self, Display, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
+use itertools::Itertools as _;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 
@@ -140,8 +141,7 @@ impl Hint {
 
     /// The commands as this reader needs them.
     pub fn for_reader(&self, reader: &Reader) -> String {
-        let commands: Vec<String> = self.0.iter().map(|one| one.for_reader(reader)).collect();
-        commands.join(" && ")
+        self.0.iter().map(|one| one.for_reader(reader)).join(" && ")
     }
 
     /// The words of the last command behind its program, for a process.
@@ -279,11 +279,8 @@ texts!(Hint Advice);
 
 /// The words as a line for a shell.
 pub(crate) fn join(words: impl IntoIterator<Item: AsRef<OsStr>>) -> String {
-    words
-        .into_iter()
-        .map(|word| quote(word.as_ref()))
-        .collect::<Vec<_>>()
-        .join(" ")
+    let mut words = words.into_iter().map(|word| quote(word.as_ref()));
+    words.join(" ")
 }
 
 /// A word for a shell; where it is not UTF-8 for one that knows `$'…'`.

@@ -231,7 +231,6 @@ pub struct Manifest {
     /// Where HEAD was.
     pub head: Head,
     /// `merge`, `rebase`, `cherry-pick`, `revert`, `bisect` or `am`, when one was in progress.
-    #[serde(default)]
     pub operation: Option<String>,
     /// Whether there was an index; without one the checkpoint has no index commit.
     pub has_index: bool,
@@ -384,7 +383,6 @@ pub struct Change {
     #[serde(rename = "type")]
     pub kind: ChangeType,
     /// Where it was before a rename.
-    #[serde(default)]
     pub old_path: Option<String>,
     /// Lines added; `None` for binary content.
     pub added: Option<u64>,

@@ -200,7 +200,6 @@ pub struct Operation {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<PathReason>,
     /// How the run's bookkeeping follows; `None` where it stays.
-    #[serde(default)]
     pub reposition: Option<Reposition>,
     /// Whether the index was restored too.
     #[serde(default)]

@@ -48,7 +48,6 @@ pub(crate) struct Meta {
     /// The budgets in force.
     pub policy: serde_json::Value,
     /// The commit that the run began on.
-    #[serde(default)]
     pub base_commit: Option<ObjectId>,
     /// The program that wrote it.
     pub creator: String,

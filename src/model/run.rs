@@ -218,10 +218,8 @@ pub struct RunDetails {
     /// The agent's own session id, from its records.
     pub agent_session: Option<String>,
     /// The latest of its sessions in which the model gave an answer, where attempts may go on, and what was used up there.
-    #[serde(default)]
     pub answered_session: Option<(String, Usage)>,
     /// What was restored in its work tree since the agent last worked there: the next prompt begins with it.
-    #[serde(default)]
     pub restored: Option<RestoredFiles>,
     /// What its rollbacks could not remove or replace: work of attempts that were rolled back, and none of the run's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -264,7 +262,6 @@ pub struct RunDetails {
 
 /// Other terms that a run got when it was resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "term_change")]
 pub struct TermChange {
     /// When.
     pub at: Timestamp,

@@ -23,7 +23,6 @@ pub struct RunSpec {
     /// How many iterations; `None` without a bound (with `until`).
     pub iterations_total: Option<u32>,
     /// The base prompt.
-    #[serde(default)]
     pub prompt: Option<String>,
     /// The tasks that are its iterations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,7 +31,6 @@ pub struct RunSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserve: Option<u8>,
     /// A shell command that ends the run when it passes.
-    #[serde(default)]
     pub until: Option<String>,
     /// Where that starts, relative to the work tree.
     #[serde(default, skip_serializing_if = "FolderId::is_empty")]
@@ -45,7 +43,6 @@ pub struct RunSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configured: Option<ConfiguredChecks>,
     /// Deadline of one attempt.
-    #[serde(default)]
     pub timeout_ms: Option<u64>,
     /// Whether that was typed, rather than configured.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -57,13 +54,11 @@ pub struct RunSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_repeats: Option<u32>,
     /// `--attempts` / `--retries`: overrides every configured limit of this run.
-    #[serde(default)]
     pub attempts: Option<u32>,
     /// `--kind`: what the command is, where its programs do not show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<CheckKind>,
     /// `--agent`.
-    #[serde(default)]
     pub agent: Option<String>,
     /// The profile that starts the command; `None` where the command was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,7 +70,6 @@ pub struct RunSpec {
     #[serde(default, skip_serializing_if = "SessionMode::is_auto")]
     pub session: SessionMode,
     /// What the loop says it tries.
-    #[serde(default)]
     pub approach: Option<String>,
     /// What is run once in place of the command when no retry is allowed any more (S9); empty for none.
     #[serde(default)]
@@ -175,7 +169,6 @@ impl RunSpec {
 
 /// The tasks of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "task_list")]
 pub struct TaskList {
     /// The file that has them: relative to the work tree where it is in it, else absolute.
     pub file: FolderId,
@@ -191,7 +184,6 @@ pub struct TaskList {
 
 /// A task, with the terms in which it differs from its run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "task")]
 pub struct Task {
     /// Its name, one line; of an item of a Markdown list its text.
     pub id: String,
@@ -204,10 +196,8 @@ pub struct Task {
     #[serde(default)]
     pub feedback: Vec<FeedbackLoop>,
     /// Its attempts, the first included.
-    #[serde(default)]
     pub attempts: Option<u32>,
     /// The time limit of each attempt.
-    #[serde(default)]
     pub timeout_ms: Option<u64>,
 }
 
@@ -264,7 +254,6 @@ impl RunSpec {
 
 /// Where a run comes from that has a work tree of its own, which is the run's as long as it is there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "isolated")]
 pub struct Isolated {
     /// The work tree in which it was begun.
     pub home: FolderId,
@@ -383,7 +372,6 @@ pub enum PromptMode {
 
 /// What a profile has to do with a run's command, as it was when the run began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "launch")]
 pub struct Launch {
     /// The profile's name.
     pub agent: String,

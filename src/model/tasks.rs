@@ -10,7 +10,6 @@ use super::{Iteration, IterationStatus, Run, RunSpec, Task, TaskList};
 /// Where a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(rename = "task_status")]
 pub(crate) enum TaskStatus {
     /// It passed.
     Done,
@@ -32,7 +31,6 @@ pub(crate) enum TaskStatus {
 
 /// A task as documents show it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "task_line")]
 pub(crate) struct TaskLine {
     pub id: String,
     /// `null` for one that is not run.

@@ -43,7 +43,6 @@ pub(crate) struct LimitScope {
 
 /// A run, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "run_place")]
 pub(crate) struct RunPlace {
     pub run: String,
     /// Absolute path of its work tree.

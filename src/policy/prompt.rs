@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use itertools::Itertools as _;
+
 use super::changes::tampering_text;
 use super::refused::REFUSED;
 use super::secrets::redact;
@@ -173,10 +175,10 @@ fn failing_checks(parts: &PromptParts<'_>, failure: &Failure) -> Option<String> 
         .iter()
         .filter(|(_, result)| !result.passed)
         .filter_map(|(name, _)| terms.feedback.iter().find(|check| check.name == *name));
-    let lines: Vec<String> = failed
+    let lines = failed
         .map(|check| format!("- {}: {}", check.name, check.command))
-        .collect();
-    (!lines.is_empty()).then(|| format!("Failing checks:\n{}\n\n", lines.join("\n")))
+        .join("\n");
+    (!lines.is_empty()).then(|| format!("Failing checks:\n{lines}\n\n"))
 }
 
 /// What was left right before this iteration: an agent that meets traces of it, or needs it, knows what became of it.
@@ -263,12 +265,8 @@ pub(crate) fn restored_text(restored: &RestoredFiles) -> String {
 
 /// What of an attempt that was rolled back is still there.
 fn left_text(restored: &RestoredFiles) -> Option<String> {
-    let names: Vec<String> = restored
-        .kept
-        .iter()
-        .take(LEFT)
-        .map(|kept| format!("- {}", kept.path))
-        .collect();
+    let names = restored.kept.iter().take(LEFT);
+    let names = names.map(|kept| format!("- {}", kept.path)).join("\n");
     let more = restored.kept.len().saturating_sub(LEFT);
     let more = match more {
         0 => String::new(),
@@ -277,8 +275,7 @@ fn left_text(restored: &RestoredFiles) -> Option<String> {
     (!names.is_empty()).then(|| {
         let text = format!(
             "## Files Of An Earlier Attempt\n\nThese paths are left of an attempt that was rolled back, and could not be \
-             removed or replaced. Do not build on them:\n{}{more}",
-            names.join("\n")
+             removed or replaced. Do not build on them:\n{names}{more}"
         );
         redact(&text).into_owned()
     })

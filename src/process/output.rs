@@ -1,7 +1,9 @@
 //! What is kept of a stream of any length: its first and its last bytes.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// How many bytes of a stream are kept in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,14 +172,11 @@ impl Watcher {
     }
 
     pub(super) fn take(&self, bytes: &[u8]) -> Option<Vec<u8>> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take(bytes)
+        self.0.lock().take(bytes)
     }
 
     pub(super) fn end(&self) -> Vec<u8> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).end()
+        self.0.lock().end()
     }
 }
 

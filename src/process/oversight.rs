@@ -3,7 +3,9 @@
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
 
 use super::table;
 
@@ -29,7 +31,7 @@ impl Oversight {
     /// Has the child's group ended as a time limit ends it.
     pub(crate) fn end_child(&self) {
         self.0.is_to_end.store(true, Ordering::Release);
-        if let Some(wake) = &mut *self.wake() {
+        if let Some(wake) = &mut *self.0.wake.lock() {
             // A full pipe wakes, too, and without one the supervisor notices within a second.
             let _ = wake.write(&[0]);
         }
@@ -45,7 +47,7 @@ impl Oversight {
     }
 
     pub(super) fn wake_by(&self, wake: UnixStream) {
-        *self.wake() = Some(wake);
+        *self.0.wake.lock() = Some(wake);
     }
 
     pub(super) fn begin(&self, child: u32) {
@@ -71,9 +73,5 @@ impl Oversight {
             family.extend(found.iter().map(|entry| entry.pid));
             left = others;
         }
-    }
-
-    fn wake(&self) -> MutexGuard<'_, Option<UnixStream>> {
-        self.0.wake.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,10 +11,11 @@
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use rustix::process::{Pid, Signal as Kill, kill_process};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{
@@ -155,7 +156,7 @@ impl Interrupts {
     /// as it would have without this: the way out if something takes too long.
     pub fn install() -> io::Result<Self> {
         let installed = Self::started(false)?;
-        installed.state().only_asked_for = false;
+        installed.shared.state.lock().only_asked_for = false;
         Ok(installed)
     }
 
@@ -173,12 +174,12 @@ impl Interrupts {
     fn started(only_asked_for: bool) -> io::Result<Self> {
         static INSTALLED: OnceLock<Interrupts> = OnceLock::new();
         static INSTALLING: Mutex<()> = Mutex::new(());
-        let _guard = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = INSTALLING.lock();
         if let Some(installed) = INSTALLED.get() {
             return Ok(installed.clone());
         }
         let interrupts = Self::disconnected();
-        interrupts.state().only_asked_for = only_asked_for;
+        interrupts.shared.state.lock().only_asked_for = only_asked_for;
         let nohup = ignored_signals() >> (SIGHUP - 1) & 1 == 1;
         let wanted = Signal::ALL
             .into_iter()
@@ -217,19 +218,19 @@ impl Interrupts {
 
     /// The first request that was not taken yet.
     pub fn pending(&self) -> Option<Signal> {
-        self.state().pending
+        self.shared.state.lock().pending
     }
 
     /// Takes the request: from now on nothing is pending.
     pub fn take(&self) -> Option<Signal> {
-        let mut state = self.state();
+        let mut state = self.shared.state.lock();
         state.unheard = 0;
         state.pending.take()
     }
 
     /// Takes the request if it is `signal`. Another one that came after it is pending from now on.
     pub fn take_only(&self, signal: Signal) -> bool {
-        let mut state = self.state();
+        let mut state = self.shared.state.lock();
         if state.pending != Some(signal) {
             return false;
         }
@@ -244,7 +245,7 @@ impl Interrupts {
         /// So soon after the machine woke up it is noticed that the time is over.
         const SLICE: Duration = Duration::from_secs(2);
         let start = since_boot();
-        let mut state = self.state();
+        let mut state = self.shared.state.lock();
         loop {
             if let Some(signal) = state.pending {
                 return Err(signal);
@@ -253,18 +254,13 @@ impl Interrupts {
             if left.is_zero() {
                 return Ok(());
             }
-            state = self
-                .shared
-                .changed
-                .wait_timeout(state, left.min(SLICE))
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            self.shared.changed.wait_for(&mut state, left.min(SLICE));
         }
     }
 
     /// How many signals came so far, and the latest.
     pub fn received(&self) -> (u64, Option<Signal>) {
-        let state = self.state();
+        let state = self.shared.state.lock();
         (state.count, state.latest)
     }
 
@@ -274,7 +270,7 @@ impl Interrupts {
     }
 
     fn guard(&self, count: fn(&mut State) -> &mut u32) -> SignalGuard {
-        *count(&mut self.state()) += 1;
+        *count(&mut self.shared.state.lock()) += 1;
         SignalGuard {
             interrupts: self.clone(),
             count,
@@ -283,7 +279,7 @@ impl Interrupts {
 
     /// Has a byte written to `wake` at each signal, until the answer is dropped. `wake` must not block.
     pub(super) fn listen(&self, wake: UnixStream) -> Listener {
-        let mut state = self.state();
+        let mut state = self.shared.state.lock();
         let id = state.next_listener;
         state.next_listener += 1;
         state.listeners.push((id, wake));
@@ -295,7 +291,7 @@ impl Interrupts {
 
     /// Records that a signal came and wakes who listens.
     pub(super) fn deliver(&self, signal: Signal) -> Delivery {
-        let mut state = self.state();
+        let mut state = self.shared.state.lock();
         state.count += 1;
         state.latest = Some(signal);
         state.pending.get_or_insert(signal);
@@ -317,11 +313,6 @@ impl Interrupts {
             Delivery::Unheard
         }
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        let state = self.shared.state.lock();
-        state.unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// While it exists, a signal does another thing: [`Interrupts::shield`], [`Interrupts::while_asking`],
@@ -341,7 +332,7 @@ impl SignalGuard {
 
 impl Drop for SignalGuard {
     fn drop(&mut self) {
-        *(self.count)(&mut self.interrupts.state()) -= 1;
+        *(self.count)(&mut self.interrupts.shared.state.lock()) -= 1;
     }
 }
 
@@ -363,7 +354,7 @@ pub(super) struct Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let mut state = self.interrupts.state();
+        let mut state = self.interrupts.shared.state.lock();
         state.listeners.retain(|(id, _)| *id != self.id);
     }
 }

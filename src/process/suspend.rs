@@ -5,10 +5,11 @@
 //! time in between counts against no deadline. The same way back is taken before a signal ends the process at once.
 
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Pid, Signal, getpgid, getpgrp, getppid, getsid, kill_process_group};
 use signal_hook::consts::{SIGCONT, SIGTSTP};
 use signal_hook::iterator::Signals;
@@ -55,8 +56,7 @@ impl State {
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 
 fn with<R>(act: impl FnOnce(&mut State) -> R) -> R {
-    let mut state: MutexGuard<'_, Option<State>> =
-        STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state: MutexGuard<'_, Option<State>> = STATE.lock();
     act(state.get_or_insert_default())
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Registered(u64);
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        let _guard = TELLING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = TELLING.lock();
         with(|state| state.hooks.retain(|(id, _)| *id != self.0));
     }
 }
@@ -150,7 +150,7 @@ impl Supervised {
 }
 
 fn tell(what: Suspension) {
-    let _guard = TELLING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = TELLING.lock();
     let hooks: Vec<Hook> = with(|state| {
         if state.ends && what == Suspension::Ends {
             return Vec::new();
@@ -170,7 +170,7 @@ fn tell(what: Suspension) {
 fn listen() -> io::Result<()> {
     static LISTENING: OnceLock<()> = OnceLock::new();
     static STARTING: Mutex<()> = Mutex::new(());
-    let _guard = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = STARTING.lock();
     if LISTENING.get().is_some() {
         return Ok(());
     }

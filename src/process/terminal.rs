@@ -7,9 +7,10 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::{fd::OwnedFd, unix::net::UnixStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, ioctl_fionread};
@@ -93,15 +94,15 @@ impl Terminal {
         }));
         let hooked = Arc::clone(&modes);
         let registered = on_suspend(move |what| match what {
-            Suspension::Begins => lock(&hooked).give_back(),
+            Suspension::Begins => hooked.lock().give_back(),
             Suspension::Ends => {
-                let mut modes = lock(&hooked);
+                let mut modes = hooked.lock();
                 // Whoever had the terminal meanwhile may have left it in other modes.
                 modes.ours = false;
                 modes.take();
             }
         })?;
-        lock(&modes).take();
+        modes.lock().take();
         let (stop, stopped) = UnixStream::pair()?;
         let shared = Arc::clone(&modes);
         let own = own_handle();
@@ -123,7 +124,7 @@ impl Terminal {
 
     /// Leaves the terminal alone for a while, or takes it again.
     pub(crate) fn pause(&self, paused: bool) {
-        let mut modes = lock(&self.modes);
+        let mut modes = self.modes.lock();
         modes.paused = paused;
         if paused {
             modes.give_back();
@@ -144,12 +145,8 @@ impl Drop for Terminal {
         }
         // Nobody takes it again after it is given back.
         drop(self.registered.take());
-        lock(&self.modes).give_back();
+        self.modes.lock().give_back();
     }
-}
-
-fn lock(modes: &Mutex<Modes>) -> MutexGuard<'_, Modes> {
-    modes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether the terminal is this process's to read from.
@@ -178,7 +175,7 @@ fn read_typed(own: Option<&OwnedFd>, bytes: &mut [u8]) -> rustix::io::Result<usi
 fn next(modes: &Mutex<Modes>, stopped: &UnixStream, own: Option<&OwnedFd>) -> Option<Vec<u8>> {
     loop {
         let ours = {
-            let mut modes = lock(modes);
+            let mut modes = modes.lock();
             modes.take();
             modes.ours && is_in_front()
         };
@@ -196,7 +193,7 @@ fn next(modes: &Mutex<Modes>, stopped: &UnixStream, own: Option<&OwnedFd>) -> Op
             return None;
         }
         let seen = fds.get(1).map_or(PollFlags::empty(), PollFd::revents);
-        if ready.is_err() || seen.is_empty() || !lock(modes).ours || !is_in_front() {
+        if ready.is_err() || seen.is_empty() || !modes.lock().ours || !is_in_front() {
             continue;
         }
         let mut bytes = [0; 256];

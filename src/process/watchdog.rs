@@ -7,10 +7,10 @@ use std::ffi::OsString;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::process::setsid;
 
 use super::orphan::end_started_by;
@@ -74,7 +74,7 @@ impl Watchdog {
     }
 
     fn tell(&self, line: &str) -> io::Result<()> {
-        let mut helper = self.helper.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut helper = self.helper.lock();
         match &mut helper.tells {
             Some(tells) => tells.write_all(format!("{line}\n").as_bytes()),
             None => Err(io::ErrorKind::BrokenPipe.into()),
@@ -84,10 +84,7 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        let helper = self
-            .helper
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
+        let helper = self.helper.get_mut();
         if let Some(mut tells) = helper.tells.take() {
             // It may be gone already.
             let _ = tells.write_all(b"release\n");

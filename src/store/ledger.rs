@@ -10,8 +10,10 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::durable::{FileLock, Root, Sync};
 use crate::model::path::short_part;
@@ -473,7 +475,7 @@ impl Store {
     /// Folds the ledger without a lock. An append that is just being made is not seen yet. Where the ledger was truncated, set
     /// back or damaged and its second copy is whole, that is folded, with a warning.
     pub fn load(&self) -> Result<Loaded, StoreError> {
-        let recent = self.last().take();
+        let recent = self.recent.lock().take();
         // Before the ledger is looked for and its length is read: it came to be before the marker, and only grows.
         let at_least = self.at_least()?;
         let was_created = self.root.has(&self.created_marker());
@@ -503,7 +505,7 @@ impl Store {
             return Err(self.corrupt(loaded.lines + 1, reason));
         }
         loaded.standing = standing;
-        *self.last() = Some(loaded.clone());
+        *self.recent.lock() = Some(loaded.clone());
         Ok(loaded)
     }
 
@@ -541,13 +543,9 @@ impl Store {
         Ok(Some(loaded))
     }
 
-    fn last(&self) -> MutexGuard<'_, Option<Loaded>> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// For a process that is about to end: what it read is left to the system rather than freed piece by piece.
     pub fn leave(&self) {
-        std::mem::forget(self.last().take());
+        std::mem::forget(self.recent.lock().take());
     }
 
     /// What the cache says, where it is about this file; nothing otherwise.

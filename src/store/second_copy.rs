@@ -10,8 +10,9 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::ledger_line::{decompress_all, salvage, whole};
 use crate::durable::{Kind, Root, Sync, present};
@@ -279,7 +280,7 @@ impl Default for Unsynced {
 impl Unsynced {
     /// Something was written to the copy.
     pub(super) fn add(&self, file: File) {
-        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.0.lock();
         pending.file = Some(file);
         if pending.synced.elapsed() >= LONGEST {
             pending.sync();
@@ -300,9 +301,6 @@ impl Pending {
 
 impl Drop for Unsynced {
     fn drop(&mut self) {
-        self.0
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
-            .sync();
+        self.0.get_mut().sync();
     }
 }

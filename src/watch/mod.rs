@@ -10,9 +10,10 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use notify::event::{ModifyKind, RemoveKind};
+use parking_lot::Mutex;
 
 use crate::os::network_file_system;
 use notify::{
@@ -66,7 +67,7 @@ impl Watcher {
         let Some(system) = &mut self.system else {
             return false;
         };
-        let gone = std::mem::take(&mut *self.gone.lock().unwrap_or_else(PoisonError::into_inner));
+        let gone = std::mem::take(&mut *self.gone.lock());
         let still = |path: &PathBuf| !path.ancestors().any(|folder| gone.contains(folder));
         for old in self
             .watched
@@ -111,9 +112,7 @@ fn handler(
                 EventKind::Access(_) => return,
                 EventKind::Remove(RemoveKind::Folder | RemoveKind::Any | RemoveKind::Other)
                 | EventKind::Modify(ModifyKind::Name(_)) => {
-                    gone.lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .extend(event.paths.iter().cloned());
+                    gone.lock().extend(event.paths.iter().cloned());
                 }
                 _ => {}
             }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use itertools::Itertools as _;
 
 use super::{RunName, duration, number};
 use crate::engine::base::clock;
@@ -459,14 +460,11 @@ fn strategy(text: &str) -> Result<Strategy, String> {
         .into_iter()
         .find(|strategy| strategy.as_str() == text.replace('-', "_"));
     known.ok_or_else(|| {
-        let names: Vec<_> = Strategy::ALL
+        let names = Strategy::ALL
             .iter()
             .map(|strategy| strategy.as_str())
-            .collect();
-        format!(
-            "unknown resume strategy '{text}' (one of {})",
-            names.join(", ")
-        )
+            .join(", ");
+        format!("unknown resume strategy '{text}' (one of {names})")
     })
 }
 

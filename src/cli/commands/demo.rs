@@ -70,7 +70,6 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// Where the playground is, and what to do there.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "demo")]
 pub(crate) struct Demo {
     /// Its folder.
     path: PathBuf,

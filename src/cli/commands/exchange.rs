@@ -1,5 +1,7 @@
 //! Runs `import` and `sync`.
 
+use itertools::Itertools as _;
+
 use super::super::args::{ImportArgs, SyncArgs};
 use super::super::replies::PlanReply;
 use super::super::ui::{Reply, Ui, escape, verb};
@@ -26,12 +28,8 @@ fn told(file: &exchange::ImportedFile, dry_run: bool, ui: &Ui) -> String {
     let kind = file.kind;
     let mut text = if file.changed {
         let verb = if dry_run { "Would import" } else { "Imported" };
-        let runs: Vec<String> = file
-            .runs
-            .iter()
-            .map(|run| escape(&run.to_string()))
-            .collect();
-        let mut parts = vec![format!("runs: {}", runs.join(", "))];
+        let runs = file.runs.iter().map(|run| escape(&run.to_string()));
+        let mut parts = vec![format!("runs: {}", runs.format(", "))];
         for (count, what) in [(file.attempts, "attempts"), (file.records, "records")] {
             if count > 0 {
                 parts.push(format!("{count} {what}"));
@@ -41,8 +39,8 @@ fn told(file: &exchange::ImportedFile, dry_run: bool, ui: &Ui) -> String {
             parts.push(count(file.checkpoints.len(), "checkpoint record"));
         }
         if !file.returned.is_empty() {
-            let all: Vec<String> = file.returned.iter().map(|id| escape(&ui.id(id))).collect();
-            parts.push(format!("back: {}", all.join(", ")));
+            let all = file.returned.iter().map(|id| escape(&ui.id(id)));
+            parts.push(format!("back: {}", all.format(", ")));
         }
         format!("{verb} {name} ({kind}; {})\n", parts.join("; "))
     } else {

@@ -1,5 +1,7 @@
 //! Runs the commands that go back: `rollback`, `undo`, `redo`, and `bisect`, which finds out where to.
 
+use itertools::Itertools as _;
+
 use super::super::args::{BisectArgs, DiscardArgs, How, RollbackArgs, UndoArgs, word_of};
 use super::super::render;
 use super::super::replies::ExitCode;
@@ -217,11 +219,8 @@ fn text_of(context: &Context, found: &bisect::Found, ui: &Ui) -> String {
         );
     }
     let Some(bad) = &found.first_bad else {
-        let all: Vec<String> = found.candidates.iter().map(|id| ui.id(id)).collect();
-        return format!(
-            "Some could not be tested. The first bad one is one of: {}\n",
-            all.join(", ")
-        );
+        let all = found.candidates.iter().map(|id| ui.id(id)).join(", ");
+        return format!("Some could not be tested. The first bad one is one of: {all}\n");
     };
     let mut text = format!(
         "First bad: {} ({})\n",

@@ -5,15 +5,14 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+
+use parking_lot::Mutex;
 
 use crate::engine::base::progress;
 use crate::engine::{Context, inspect, run};
 use crate::model::failure::Location;
 use crate::model::{Decision, Failure};
 use crate::policy::secrets::{Redactor, redact};
-
-use super::lock;
 
 /// A job's summary may have so many bytes in a step; more is refused whole.
 const SUMMARY_LIMIT: u64 = 1 << 20;
@@ -36,7 +35,7 @@ pub(super) struct Github {
 impl Github {
     /// Closes the group that is open, if one is.
     pub(super) fn end_group(&self) -> &'static str {
-        if std::mem::take(&mut *lock(&self.is_grouping)) {
+        if std::mem::take(&mut *self.is_grouping.lock()) {
             "::endgroup::\n"
         } else {
             ""
@@ -46,7 +45,7 @@ impl Github {
     /// Opens a group in the place of the one that is open.
     fn group(&self, title: &str) -> String {
         let end = self.end_group();
-        *lock(&self.is_grouping) = true;
+        *self.is_grouping.lock() = true;
         format!("{end}::group::{}\n", data(title))
     }
 
@@ -97,7 +96,7 @@ impl Github {
                 let dirs = std::iter::once(&run.spec.dir)
                     .chain(run.spec.feedback.iter().map(|one| &one.dir));
                 let own = dirs.map(|dir| self.worktree.join(dir.path()));
-                let mut folders = lock(&self.folders);
+                let mut folders = self.folders.lock();
                 for folder in own {
                     if !folders.contains(&folder) {
                         folders.insert(0, folder);
@@ -151,7 +150,7 @@ impl Github {
     /// The first place that the failure names in a file of the work tree.
     fn place(&self, failure: &Failure) -> Option<(String, Location)> {
         let texts = inspect::texts_of(failure);
-        let place = inspect::place_in(&self.worktree, &lock(&self.folders), texts)?;
+        let place = inspect::place_in(&self.worktree, &self.folders.lock(), texts)?;
         let path = Path::new(&place.path).strip_prefix(&self.workspace).ok()?;
         Some((path.to_string_lossy().into_owned(), place))
     }

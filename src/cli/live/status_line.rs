@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use itertools::Itertools as _;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::model::time::Timestamp;
@@ -113,12 +114,11 @@ impl View {
             format!("{} #{}", self.iteration, self.attempt)
         };
         let what = doing.text(now, clock);
-        let results: Vec<String> = self
+        let results = self
             .results
             .iter()
             .map(|(name, passed)| format!("{name} {}", if *passed { "ok" } else { "FAILED" }))
-            .collect();
-        let results = results.join(", ");
+            .join(", ");
         let reason = if self.is_waiting() {
             self.reason.as_str()
         } else {
@@ -134,14 +134,7 @@ impl View {
             &self.usage,
             keys,
         ];
-        let line = |parts: &[&str]| {
-            let shown: Vec<&str> = parts
-                .iter()
-                .copied()
-                .filter(|one| !one.is_empty())
-                .collect();
-            shown.join(" | ")
-        };
+        let line = |parts: &[&str]| parts.iter().filter(|one| !one.is_empty()).join(" | ");
         // What matters least is left out, or shortened, first.
         for (at, shorter) in [
             (0, ""),

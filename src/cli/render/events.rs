@@ -1,5 +1,6 @@
 //! Events of the ledger, a line each.
 
+use itertools::Itertools as _;
 use serde_json::Value;
 
 use super::super::ui::{Ui, escape};
@@ -28,15 +29,12 @@ fn said(ui: &Ui, event: &Event, line: &str, run: &str) -> String {
     let kind = value["type"].as_str().unwrap_or_default();
     let what = about(ui, &value["payload"]);
     let run = escape(&redact(run));
-    let parts: Vec<&str> = [&*run, &what]
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .collect();
+    let parts = [&*run, &what].into_iter().filter(|part| !part.is_empty());
     let text = format!(
         "{:>5} {} {kind:<22} {}",
         event.seq,
         date_time(event.at),
-        parts.join("  ")
+        parts.format("  ")
     );
     format!("{}\n", text.trim_end())
 }

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use itertools::Itertools as _;
+
 use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
 use super::night::{in_short, look_at_text, named, tasks_text};
@@ -185,13 +187,13 @@ pub(crate) fn whole_text(ui: &Ui, status: &status::Status, now: Timestamp) -> St
         .status
         .as_ref()
         .map_or(&[][..], |status| &status.budgets);
-    let used: Vec<String> = budgets
+    let used = budgets
         .iter()
         .filter(|budget| matters(run, budget, budgets))
         .map(used)
-        .collect();
+        .join(", ");
     if !used.is_empty() {
-        let _ = writeln!(text, "Used:        {}", used.join(", "));
+        let _ = writeln!(text, "Used:        {used}");
     }
     text.push_str(&usage_text(status));
     text.push_str(&failure_text(ui, status, now));
@@ -500,11 +502,7 @@ pub(in crate::cli) fn manual_steps_text(steps: &[String]) -> String {
 
 /// The actions of a decision as words.
 pub(crate) fn actions(decision: &Decision) -> String {
-    let words: Vec<&str> = decision
-        .actions
-        .iter()
-        .map(|action| action.as_str())
-        .collect();
+    let mut words = decision.actions.iter().map(|action| action.as_str());
     words.join(", ")
 }
 

@@ -1,8 +1,10 @@
 //! Progress of a run for an observer, and the observer's interactive requests.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::model::agent_record::Usage;
 use crate::model::{CheckpointId, Decision, Failure, FeedbackResult, Run, Timestamp};
@@ -114,24 +116,20 @@ struct Shared {
 }
 
 impl Progress {
-    fn shared(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Reports everything to `observer` from now on, and to nobody else.
     pub(crate) fn observe(&self, observer: Arc<dyn Observer>) {
-        self.shared().observer = Some(observer);
+        self.shared.lock().observer = Some(observer);
     }
 
     /// Whether anybody watches.
     pub(crate) fn is_observed(&self) -> bool {
-        self.shared().observer.is_some()
+        self.shared.lock().observer.is_some()
     }
 
     /// Reports to the observer what happens at `now`.
     pub(in crate::engine) fn emit(&self, now: Timestamp, event: ProgressEvent<'_>) {
         // Not under the lock: it may answer with a request.
-        let observer = self.shared().observer.clone();
+        let observer = self.shared.lock().observer.clone();
         if let Some(observer) = observer {
             observer.on_event(now, event);
         }
@@ -139,29 +137,29 @@ impl Progress {
 
     /// Asks for the next attempt now: the wait under way is cut short. Budgets hold.
     pub(crate) fn retry_now(&self) {
-        self.shared().now = true;
+        self.shared.lock().now = true;
     }
 
     /// Asks to stop after the attempt under way, or not any more; answers what holds now.
     pub(crate) fn toggle_stop(&self) -> bool {
-        let mut shared = self.shared();
+        let mut shared = self.shared.lock();
         shared.stop = !shared.stop;
         shared.stop
     }
 
     /// Whether it was asked to stop after the attempt under way.
     pub(crate) fn is_to_stop(&self) -> bool {
-        self.shared().stop
+        self.shared.lock().stop
     }
 
     /// Begins a wait: what was asked before was not about it.
     pub(in crate::engine) fn begin_wait(&self) {
-        self.shared().now = false;
+        self.shared.lock().now = false;
     }
 
     /// What was asked during a wait until `until`. That wait is waited for no more.
     pub(in crate::engine) fn take_request(&self, until: Timestamp) -> Option<WakeReason> {
-        let mut shared = self.shared();
+        let mut shared = self.shared.lock();
         if shared.stop {
             return Some(WakeReason::Stop);
         }
@@ -173,18 +171,18 @@ impl Progress {
 
     /// The wait until `until` need not be taken any more.
     pub(in crate::engine) fn waive(&self, until: Timestamp) {
-        self.shared().waived = Some(until);
+        self.shared.lock().waived = Some(until);
     }
 
     /// Whether a user said that this very wait need not be taken. A later attempt's own wait is another, also where it
     /// is over sooner.
     pub(in crate::engine) fn skips_wait(&self, until: Timestamp) -> bool {
-        self.shared().waived == Some(until)
+        self.shared.lock().waived == Some(until)
     }
 
     /// Says a warning and remembers it for the answer's document, unless it was said before.
     pub(super) fn say_once(&self, warning: String, say: impl FnOnce(&str)) {
-        let warnings = &mut self.shared().warnings;
+        let warnings = &mut self.shared.lock().warnings;
         if !warnings.contains(&warning) {
             say(&warning);
             warnings.push(warning);
@@ -193,17 +191,17 @@ impl Progress {
 
     /// What was warned of so far.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        self.shared().warnings.clone()
+        self.shared.lock().warnings.clone()
     }
 
     /// Remembers a request to stop that came when a restore was nearly done.
     pub(in crate::engine) fn stop_late(&self, signal: Signal) {
-        self.shared().stopped_late = Some(signal);
+        self.shared.lock().stopped_late = Some(signal);
     }
 
     /// That request: the program ends with its code.
     pub(crate) fn stopped_late(&self) -> Option<Signal> {
-        self.shared().stopped_late
+        self.shared.lock().stopped_late
     }
 }
 

@@ -1,5 +1,7 @@
 //! Selects the run that a command is about, among those of a state.
 
+use itertools::Itertools as _;
+
 use crate::model::{
     FolderId, Hint, ProcessId, Run, RunId, RunKey, RunStatus, State, TaskId, Timestamp,
 };
@@ -212,13 +214,12 @@ pub(crate) fn named<'a>(
 }
 
 fn ambiguous(runs: &[&Run]) -> Error {
-    let list: Vec<String> = runs
+    let list = runs
         .iter()
-        .map(|run| format!("{} [{}]", run.key, run.status.as_str()))
-        .collect();
+        .map(|run| format!("{} [{}]", run.key, run.status.as_str()));
     let message = format!(
         "several lanes share this id, choose one with --lane or --phase: {}",
-        list.join(", ")
+        list.format(", ")
     );
     let error = Error::new(ErrorKind::Ambiguous, message);
     match runs.last() {

@@ -14,7 +14,6 @@ use crate::policy::program::first_program;
 
 /// What is installed of an agent's plugin at one place.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "plugin_status")]
 pub(crate) struct PluginStatus {
     pub agent: &'static str,
     /// `project` or `user`.

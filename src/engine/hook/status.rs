@@ -24,7 +24,6 @@ use crate::process::{Interrupts, Program, Show, Supervised};
 
 /// One agent's hook.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "hook_status")]
 pub(crate) struct HookStatus {
     /// Who calls it.
     pub agent: &'static str,
@@ -48,7 +47,6 @@ pub(crate) struct HookStatus {
 #[derive(Debug, Serialize, Deserialize)]
 struct Call {
     at: Timestamp,
-    #[serde(default)]
     version: Option<String>,
 }
 
@@ -275,7 +273,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A profile and its program.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "agent")]
 pub(crate) struct Agent {
     /// The profile's name.
     pub name: String,

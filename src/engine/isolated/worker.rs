@@ -74,7 +74,6 @@ pub(crate) struct Work {
 
 /// A run of a list.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "work_run")]
 pub(crate) struct WorkRun {
     pub run_id: RunId,
     /// In words: `complete`, `running`, `needs you`, …

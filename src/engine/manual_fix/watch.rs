@@ -9,9 +9,11 @@
 //! When a watch looks at the work tree and when it runs the loops: soon after a change, and never most of the time.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::{Judged, judge};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
@@ -291,7 +293,7 @@ impl<'a> Watch<'a> {
             return Ok(Some(Step::Verifying(self.loops.clone())));
         }
         self.announced = false;
-        self.asker.judging().runs = true;
+        self.asker.judging.lock().runs = true;
         let judged = judge(self.context, &self.key, self.show);
         let now = Instant::now();
         if self.asker.judging_ended() {
@@ -391,7 +393,7 @@ impl Asker {
     /// Asks, and ends the feedback loops where they run: what is asked leaves them behind.
     pub(crate) fn insist(&self, what: char) -> bool {
         let asked = self.ask(what);
-        let mut judging = self.judging();
+        let mut judging = self.judging.lock();
         if judging.runs {
             judging.cut_short = true;
             self.interrupts.request(Signal::Int);
@@ -401,11 +403,7 @@ impl Asker {
 
     /// They ran; answers whether a user did not want to wait for them.
     fn judging_ended(&self) -> bool {
-        std::mem::take(&mut *self.judging()).cut_short
-    }
-
-    fn judging(&self) -> MutexGuard<'_, Judging> {
-        self.judging.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut *self.judging.lock()).cut_short
     }
 }
 

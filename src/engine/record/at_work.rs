@@ -38,7 +38,6 @@ pub(crate) struct AtWork {
     /// See [`progress`].
     pub progress: u64,
     /// The `PATH` that it began with: what resumes it may have another one.
-    #[serde(default)]
     pub path: Option<String>,
 }
 

@@ -29,7 +29,6 @@ use crate::policy::report::{Around, Night, TeamReport, TeamRun};
 
 /// A run that lies on a remote.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "remote_run")]
 pub(crate) struct RemoteRun {
     #[serde(flatten)]
     pub key: RunKey,
@@ -51,7 +50,6 @@ pub(crate) struct RemoteRun {
 
 /// How a run stands with a remote, by what is known here.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "run_remote")]
 pub(crate) struct RunRemote {
     /// The remote.
     pub remote: String,

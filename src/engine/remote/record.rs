@@ -70,7 +70,6 @@ pub(crate) struct Pending {
     /// When it was sent.
     pub at: Moment,
     /// The checkpoint that was sent last.
-    #[serde(default)]
     pub sent_checkpoint: Option<ObjectId>,
     /// Files that stayed here so far.
     #[serde(default)]

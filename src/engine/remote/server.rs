@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use itertools::Itertools as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -295,12 +296,9 @@ impl<'a> Server<'a> {
             Ok(()) => Ok(true),
             Err(Miss::Moved) => Ok(false),
             Err(Miss::Failed(mut error)) if error.kind == ErrorKind::Corrupt => {
-                let names: Vec<&str> = refs.iter().map(|(name, _)| name.as_str()).collect();
-                error.message = format!(
-                    "{} has what git does not take in {}: {error}",
-                    self.name(),
-                    names.join(", ")
-                );
+                let names = refs.iter().map(|(name, _)| name).join(", ");
+                let name = self.name();
+                error.message = format!("{name} has what git does not take in {names}: {error}");
                 Err(error.hint(self.hint("status")).into())
             }
             Err(missed) => Err(missed),
@@ -465,9 +463,7 @@ pub(super) fn require_guarantees(server: &Server<'_>) -> Reach<()> {
         .findings
         .iter()
         .filter(|finding| finding.required && finding.holds != Some(true));
-    let missing: Vec<String> = missing
-        .map(|finding| format!("{} ({})", finding.name, finding.detail))
-        .collect();
+    let mut missing = missing.map(|finding| format!("{} ({})", finding.name, finding.detail));
     let message = format!(
         "the server of remote '{}' ({}) lacks what a run needs there: {}",
         remote.name,

@@ -3,11 +3,13 @@
 use std::ffi::OsString;
 use std::io;
 use std::sync::{
-    Arc, Condvar, Mutex, MutexGuard, PoisonError,
+    Arc,
     atomic::{AtomicBool, Ordering},
 };
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
 
 use super::claim::{TakeOver, Wish, claim};
 use super::push::{leave_aside, sync};
@@ -172,7 +174,7 @@ impl<'a> Session<'a> {
                 .and_then(|()| keeper.watchdog.begin())
                 .map_err(watchdog_gone)?;
         }
-        let mut state = keeper.state();
+        let mut state = keeper.state.lock();
         (state.overdue, state.at_work) = (false, true);
         Ok(())
     }
@@ -195,7 +197,7 @@ impl<'a> Session<'a> {
         let alive = keeper.alive(self.context).ok().flatten();
         let age = alive.and_then(|alive| alive.age());
         let is_too_old = age.is_some_and(|age| age >= stop_after(keeper.lease));
-        let mut state = keeper.state();
+        let mut state = keeper.state.lock();
         state.at_work = false;
         let is_overdue = state.overdue || is_too_old;
         let why = match &state.lost {
@@ -268,14 +270,14 @@ impl<'a> Session<'a> {
 
     /// Ends here when another machine has the run.
     pub(crate) fn check(&self) -> Result<()> {
-        let lost = self.keeper.state().lost.clone();
+        let lost = self.keeper.state.lock().lost.clone();
         lost.map_or(Ok(()), |claim| self.lose(&claim))
     }
 
     /// What this clone did that nobody else has seen is kept aside on the server, and the run ends here.
     fn lose(&self, claim: &Claim) -> Result<()> {
         let (context, Keeper { key, remote, .. }) = (self.context, &*self.keeper);
-        self.keeper.state().lost = Some(claim.clone());
+        self.keeper.state.lock().lost = Some(claim.clone());
         context.interrupts.take_only(Signal::Term);
         let reason = format!("{} holds it on {remote}", claim.host);
         context.record_status(key, RunStatus::Paused, reason)?;
@@ -304,7 +306,7 @@ impl<'a> Session<'a> {
 impl Drop for Session<'_> {
     fn drop(&mut self) {
         self.keeper.is_over.store(true, Ordering::Relaxed);
-        let state = self.keeper.state();
+        let state = self.keeper.state.lock();
         self.keeper.changed.notify_all();
         drop(state);
         if let Some(thread) = self.thread.take() {
@@ -362,10 +364,9 @@ impl Keeper {
         let mut told = None;
         loop {
             {
-                let state = self.state();
+                let mut state = self.state.lock();
                 let goes_on = |_: &mut State| !self.is_over();
-                let waited = self.changed.wait_timeout_while(state, TICK, goes_on);
-                let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                self.changed.wait_while_for(&mut state, goes_on, TICK);
                 if self.is_over() || state.lost.is_some() {
                     return;
                 }
@@ -382,7 +383,7 @@ impl Keeper {
             // After another start of the machine this process would not be there.
             let age = alive.age().unwrap_or_default();
             if age >= stop_after(self.lease) {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 // An attempt that has begun meanwhile began with a sign of life.
                 let now = self.alive(context).ok().flatten();
                 let now = now.and_then(|alive| alive.age()).unwrap_or_default();
@@ -401,7 +402,7 @@ impl Keeper {
             spread = fastrand::f64();
             match self.renew(context) {
                 Err(Miss::Held(held)) => {
-                    let mut state = self.state();
+                    let mut state = self.state.lock();
                     state.lost = Some(held.claim);
                     self.stop();
                     return;
@@ -424,10 +425,6 @@ impl Keeper {
 
     fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stops what runs.

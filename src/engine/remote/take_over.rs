@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use itertools::Itertools as _;
+
 use super::claim::{TakeOver, Waiting, Wish, claim, to_be_claimed};
 use super::fetched::fetched_from;
 use super::incoming::{at_home, gives_way, planned};
@@ -231,12 +233,8 @@ fn there(server: &Server<'_>, id: Option<&RunId>, how: TakeOver) -> Result<RunKe
             .hint(hint()))
         }
         several => {
-            let list: Vec<String> = several.iter().map(ToString::to_string).collect();
-            let message = format!(
-                "several runs lie on {}, choose one with --run: {}",
-                server.name(),
-                list.join(", ")
-            );
+            let (name, list) = (server.name(), several.iter().join(", "));
+            let message = format!("several runs lie on {name}, choose one with --run: {list}");
             Err(Error::new(ErrorKind::Ambiguous, message).hint(hint()))
         }
     }
@@ -388,12 +386,7 @@ fn settle_here(there: RunThere<'_>, is_known: bool) -> Result<()> {
         fetch_base(&there, latest.base_commit.as_ref())?;
         there.backfill(&latest.commit).map_err(Miss::error)?;
         if latest.partial {
-            let paths: Vec<String> = latest
-                .skipped
-                .iter()
-                .take(10)
-                .map(|one| one.path.to_string())
-                .collect();
+            let mut paths = latest.skipped.iter().take(10).map(|one| &one.path);
             context.warn(format!(
                 "checkpoint {} is partial: {} files stayed where it was taken or were not captured: {}",
                 latest.id,

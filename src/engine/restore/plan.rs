@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use itertools::Itertools as _;
+
 use super::head::{HeadPlan, Left};
 use super::last_written::{Hidden, LastWritten, recorded_outputs};
 use super::nested::{Grafts, InnerRules, grafts};
@@ -469,10 +471,9 @@ fn refuse_edits(
         paths
             .iter()
             .map(|one| one.reason.as_str())
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .collect::<Vec<_>>()
-            .join(" or "),
+            .sorted()
+            .dedup()
+            .format(" or "),
         listed(&paths)
     );
     let again = request.command(&["--edits", "keep"]);

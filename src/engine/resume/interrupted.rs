@@ -22,7 +22,6 @@ pub(crate) struct Interrupted {
 
 /// A run that ended with the machine.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "interrupted_run")]
 pub(crate) struct InterruptedRun {
     #[serde(flatten)]
     pub key: RunKey,

@@ -1,8 +1,10 @@
 //! What is checked before each attempt: whether a limit holds it that some run on this machine met.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+
+use parking_lot::Mutex;
 
 use super::retry::Awaited;
 use crate::agent::Stream;
@@ -152,8 +154,7 @@ fn met(end: &AttemptEnd) -> Option<(&Failure, Timestamp)> {
 
 impl Passed {
     fn through(&self, now: Timestamp) {
-        let probes = self.probes.lock();
-        let probes = std::mem::take(&mut *probes.unwrap_or_else(PoisonError::into_inner));
+        let probes = std::mem::take(&mut *self.probes.lock());
         if let Err(error) = self.limits.through(now, probes) {
             tracing::warn!(%error, "that the limit is over was not written down");
         }

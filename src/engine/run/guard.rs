@@ -4,11 +4,12 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::agent::Tally;
@@ -80,7 +81,7 @@ impl<'a> Guard<'a> {
     /// Counts records as they come.
     pub(super) fn observer(&self) -> impl FnMut(AgentKind, &Value) + Send + 'static {
         let tally = Arc::clone(&self.tally);
-        move |kind, record| lock(&tally).take(kind, record, Instant::now())
+        move |kind, record| tally.lock().take(kind, record, Instant::now())
     }
 
     /// Does `work`, which supervises the attempt as `supervised` says, and watches over it.
@@ -100,7 +101,7 @@ impl<'a> Guard<'a> {
 
     /// Why it ended the attempt, which used up at least what it counted: that is noted in `end`.
     pub(super) fn failure(&self, end: &mut AttemptEnd) -> Option<Failure> {
-        let found = lock(&self.found);
+        let found = self.found.lock();
         end.cost_micros = end.cost_micros.max(found.used.cost_micros);
         if found.used.tokens.map(|one| one.total) > end.tokens.map(|one| one.total) {
             end.tokens = found.used.tokens;
@@ -128,7 +129,7 @@ impl<'a> Guard<'a> {
                 .or_else(|| self.repeats())
                 .or_else(|| idle.and_then(|idle| self.stalled(&mut quiet, idle, supervised)));
             if let Some(failure) = failure {
-                lock(&self.found).failure = Some(failure);
+                self.found.lock().failure = Some(failure);
                 supervised.oversight.end_child();
                 return;
             }
@@ -141,16 +142,16 @@ impl<'a> Guard<'a> {
     /// How long the attempt may stall; `None`: as long as it likes.
     fn idle(&self) -> Option<Duration> {
         let typed = self.before.spec.idle_ms.map(Duration::from_millis);
-        let is_agent = self.is_agent || lock(&self.tally).kind.is_some();
+        let is_agent = self.is_agent || self.tally.lock().kind.is_some();
         let given = typed.or(self.settings.idle).or(is_agent.then_some(IDLE));
         given.filter(|idle| !idle.is_zero())
     }
 
     /// What is used up, once that is a bound on cost or tokens. An agent that is done need not be ended any more.
     fn spent(&self) -> Option<Failure> {
-        let record = lock(&self.tally).used()?;
+        let record = self.tally.lock().used()?;
         let used = usage_of(&record, self.before);
-        lock(&self.found).used = used;
+        self.found.lock().used = used;
         let spent = bound_reached(&self.retry, self.before.usage() + used)?;
         (!record.is_success)
             .then(|| classify::budget_spent(format!("Ended in the middle of its work: {spent}")))
@@ -162,7 +163,7 @@ impl<'a> Guard<'a> {
             .spec
             .max_repeats
             .unwrap_or(self.settings.max_repeats);
-        let tally = lock(&self.tally);
+        let tally = self.tally.lock();
         let (call, times) = tally
             .repeated()
             .filter(|(_, times)| most > 0 && *times >= most)?;
@@ -178,7 +179,7 @@ impl<'a> Guard<'a> {
         idle: Duration,
         supervised: &Supervised,
     ) -> Option<Failure> {
-        let is_calling = lock(&self.tally).is_calling();
+        let is_calling = self.tally.lock().is_calling();
         let is_changed = |since| is_changed(self.worktree, self.own, since);
         quiet
             .is_over(idle, supervised, is_calling, is_changed)
@@ -189,10 +190,6 @@ impl<'a> Guard<'a> {
                 ))
             })
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Since when nothing happens.

@@ -23,7 +23,6 @@ struct TakenIn {
     /// The remote.
     remote: String,
     /// What of it was agreed to.
-    #[serde(default)]
     trusted: Option<String>,
 }
 

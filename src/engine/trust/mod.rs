@@ -55,7 +55,6 @@ pub(crate) enum Change {
 
 /// A value that starts a program or widens rights.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "guarded_value")]
 pub(crate) struct GuardedValue {
     /// Its key; a check is `feedback.NAME`, what is set for one task begins with `task.NAME.`.
     pub key: String,

@@ -1,8 +1,10 @@
 //! A small pool of threads that share a queue of tasks; a task may add more.
 
 use std::num::NonZero;
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::thread;
+
+use parking_lot::{Condvar, Mutex};
 
 use super::error::Result;
 
@@ -66,20 +68,15 @@ struct Tasks<T> {
 }
 
 impl<T> Shared<T> {
-    fn lock(&self) -> MutexGuard<'_, Tasks<T>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Ends a task, with those that it added, and waits for another; `None` when there is none and no thread can add one.
     fn next(&self, added: &mut Vec<T>) -> Option<T> {
-        let mut tasks = self.lock();
+        let mut tasks = self.tasks.lock();
         tasks.busy -= 1;
         tasks.waiting.append(added);
         self.changed.notify_all();
         let may_come =
             |tasks: &mut Tasks<T>| !tasks.stopped && tasks.waiting.is_empty() && tasks.busy > 0;
-        let waited = self.changed.wait_while(tasks, may_come);
-        let mut tasks = waited.unwrap_or_else(PoisonError::into_inner);
+        self.changed.wait_while(&mut tasks, may_come);
         let task = tasks.waiting.pop().filter(|_| !tasks.stopped)?;
         tasks.busy += 1;
         Some(task)
@@ -91,7 +88,7 @@ struct StopOnDrop<'c, T>(&'c Shared<T>);
 
 impl<T> Drop for StopOnDrop<'_, T> {
     fn drop(&mut self) {
-        self.0.lock().stopped = true;
+        self.0.tasks.lock().stopped = true;
         self.0.changed.notify_all();
     }
 }
@@ -125,7 +122,7 @@ pub(in crate::git) fn run<T: Send, O: Default + Send>(
         // Where there can be no more threads, there are fewer at work.
         let begin = |_| {
             let begun = thread::Builder::new().spawn_scoped(scope, one);
-            begun.map_err(|_| shared.lock().busy -= 1).ok()
+            begun.map_err(|_| shared.tasks.lock().busy -= 1).ok()
         };
         let others: Vec<_> = (1..threads).filter_map(begin).collect();
         let own = one();

@@ -15,10 +15,11 @@ use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use flate2::read::ZlibDecoder;
 use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
+use parking_lot::Mutex;
 use sha1::{Digest as _, Sha1};
 
 use super::format::{Inflated, loose_path, read_head, whole_blob};
@@ -214,7 +215,7 @@ impl<'r> Database<'r> {
         is_large: bool,
         out: &mut dyn Write,
     ) -> io::Result<Result<u64>> {
-        let _alone = is_large.then(|| ONE_LARGE.lock().unwrap_or_else(PoisonError::into_inner));
+        let _alone = is_large.then(|| ONE_LARGE.lock());
         if let Ok(object) = self.odb.read(oid)
             && object.kind() == ObjectType::Blob
         {

@@ -18,11 +18,12 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use git2::{ObjectType, Odb, Oid};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::database::{self, Database};
 use super::pack::{self, IN_MEMORY, PackWriter, UNPACK_LIMIT};
@@ -548,24 +549,17 @@ impl ObjectWriter {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn with_tools<T>(&self, work: impl FnOnce(&mut Tools) -> Result<T>) -> Result<T> {
-        let pooled = self
-            .tools
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
+        let pooled = self.tools.lock().pop();
         let mut tools = match pooled {
             Some(tools) => tools,
             None => Tools::new(&self.target)?,
         };
         let result = work(&mut tools);
-        self.tools
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(tools);
+        self.tools.lock().push(tools);
         result
     }
 }

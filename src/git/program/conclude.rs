@@ -230,13 +230,11 @@ pub(crate) struct CommitJournal {
     pub index_tree: Option<ObjectId>,
     /// Trees that hold what the run had in the index, and what is committed before hooks change it: what is staged otherwise
     /// a user staged since. `None` where that is not known.
-    #[serde(default)]
     pub seen: Option<Vec<ObjectId>>,
     /// Whether new files of the run are left out, which can be asked for still.
     #[serde(default)]
     pub left_out: bool,
     /// How it is taken back.
-    #[serde(default)]
     pub operation: Option<Box<Operation>>,
     /// For the logs of the references.
     pub message: String,

@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use itertools::Itertools as _;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::NamedTempFile;
 
@@ -217,12 +218,7 @@ fn allowed_protocols() -> String {
             .as_ref()
             .is_none_or(|users| users.split(':').any(|one| one == *name))
     };
-    PROTOCOLS
-        .iter()
-        .copied()
-        .filter(is_allowed)
-        .collect::<Vec<_>>()
-        .join(":")
+    PROTOCOLS.iter().copied().filter(is_allowed).join(":")
 }
 
 /// The command line of `ssh` that asks nothing; `None` where the user has another program, which has to know by itself.
@@ -430,11 +426,10 @@ fn without_progress(stderr: &[u8]) -> String {
         let line = line.strip_prefix("remote: ").unwrap_or(line).trim_start();
         PROGRESS.iter().any(|begin| line.starts_with(begin))
     };
-    let kept: Vec<&str> = lines
+    lines
         .map(str::trim_end)
         .filter(|line| !line.is_empty() && !is_progress(line))
-        .collect();
-    kept.join("\n")
+        .join("\n")
 }
 
 /// The headers of the last answer in git's trace of a connection.

@@ -207,7 +207,6 @@ pub struct RestoreJournal {
     /// HEAD before.
     pub head_before: Head,
     /// HEAD afterwards, when it is moved.
-    #[serde(default)]
     pub head_after: Option<Head>,
     /// Whether the target's index is restored as a whole: only of a journal of an older version.
     #[serde(default)]

@@ -9,9 +9,10 @@ mod entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use git2::Oid;
+use parking_lot::Mutex;
 use rustix::fs::FileType;
 
 use super::cache::{Cache, CachedFolder, Other, flag, walk_order};
@@ -447,10 +448,7 @@ impl<'a> Walk<'a> {
 
     fn count(&self, folder: &RepoPath, here: &mut DirContext<'_>) -> Result<()> {
         let (files, bytes) = std::mem::take(&mut here.untracked);
-        self.untracked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .add(folder, files, bytes)
+        self.untracked.lock().add(folder, files, bytes)
     }
 }
 
@@ -492,16 +490,10 @@ pub(in crate::git) fn scan(scope: Scope<'_>) -> Result<Scan> {
 /// folders without a tracked file, and without one of `before`, until the rest is within the limits.
 pub(in crate::git) fn scan_since(scope: Scope<'_>, before: &ObjectId) -> Result<Scan> {
     let mut walk = Walk::new(scope)?;
-    let limit = walk
-        .untracked
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
+    let limit = walk.untracked.into_inner();
     walk.untracked = Mutex::new(limit.counting_all());
     let scan = scan_by(scope, &walk)?;
-    let untracked = walk
-        .untracked
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
+    let untracked = walk.untracked.into_inner();
     let Err(flood) = untracked.check() else {
         return Ok(scan);
     };

@@ -6,6 +6,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use itertools::Itertools as _;
+
 use crate::os::ProcessEntry;
 
 /// One of a process's files. They say that they are empty: what would be read in small pieces is read at once.
@@ -78,10 +80,7 @@ pub(crate) fn variable(pid: u32, name: &str) -> Option<String> {
 /// The words that a process was started with, or its program's name where it keeps none.
 pub(crate) fn command(pid: u32) -> Option<String> {
     let words = read(pid, "cmdline")?;
-    let words: Vec<_> = words
-        .split(|&byte| byte == 0)
-        .map(String::from_utf8_lossy)
-        .collect();
+    let mut words = words.split(|&byte| byte == 0).map(String::from_utf8_lossy);
     let line = words.join(" ").trim().to_owned();
     if line.is_empty() {
         name(pid)

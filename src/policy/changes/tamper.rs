@@ -11,6 +11,8 @@ pub(crate) use commands::{Loop, is_of_checks};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use itertools::Itertools as _;
+
 use super::ChangedFile;
 use crate::policy::patterns::Single;
 use crate::policy::text::count;
@@ -44,10 +46,7 @@ pub(crate) fn of_tampering(notes: &[String]) -> impl Iterator<Item = &String> {
 
 /// These in one text.
 pub(crate) fn tampering_text(notes: &[String], between: &str) -> String {
-    of_tampering(notes)
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .join(between)
+    of_tampering(notes).join(between)
 }
 
 /// What an attempt's notes of [`tampering`] are about, in two words each.

@@ -1,5 +1,7 @@
 //! What to do now: concrete steps, each with a command to copy where there is one.
 
+use itertools::Itertools as _;
+
 use super::summary::{failures, files};
 use super::{Source, words};
 use crate::model::Hint;
@@ -183,15 +185,10 @@ impl Steps<'_, '_> {
         };
         self.push(advice, None);
         let changed = files(self.source).dependencies;
-        let names: Vec<_> = changed
-            .iter()
-            .map(|path| words::line(&path.to_lossy()))
-            .collect();
+        let mut names = changed.iter().map(|path| words::line(&path.to_lossy()));
+        let names = names.join(", ");
         if !names.is_empty() {
-            let what = format!(
-                "Check external dependencies: attempts changed {}",
-                names.join(", ")
-            );
+            let what = format!("Check external dependencies: attempts changed {names}");
             self.push(&what, None);
         }
     }

@@ -4,6 +4,8 @@
 
 use std::fmt::Write;
 
+use itertools::Itertools as _;
+
 use super::data::{
     AttemptCounts, AttemptLine, AttemptRef, CheckpointLine, ErrorDetails, FailureLine,
     IterationCounts, Report, Stuck,
@@ -304,13 +306,9 @@ fn files(out: &mut String, report: &Report) {
     }
     out.push('\n');
     let dependencies = files.dependencies.iter().map(|path| code(&path.to_lossy()));
-    let dependencies: Vec<String> = dependencies.collect();
-    if !dependencies.is_empty() {
-        line!(
-            out,
-            "### Dependencies\n\nChanged: {}\n",
-            dependencies.join(", ")
-        );
+    if !files.dependencies.is_empty() {
+        let changed = dependencies.format(", ");
+        line!(out, "### Dependencies\n\nChanged: {changed}\n");
     }
 }
 
@@ -367,7 +365,7 @@ fn when(day: &mut Option<String>, at: Timestamp) -> String {
 
 /// Text within a paragraph, a list or a table.
 pub(crate) fn text(text: &str) -> String {
-    let visible = escape(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let visible = escape(&text.split_whitespace().join(" "));
     let chars: Vec<char> = visible.chars().collect();
     let mut out = String::with_capacity(visible.len() + 8);
     for (at, c) in chars.iter().enumerate() {

@@ -19,7 +19,6 @@ use super::words;
 
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "night")]
 pub(crate) struct Night {
     /// What became of it: `complete`, `complete, 2 given up`, `needs you`, `waiting`, `running`, …
     pub state: String,
@@ -53,7 +52,6 @@ pub(crate) struct Night {
 
 /// What an iteration did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "iteration_summary")]
 pub(crate) struct IterationSummary {
     /// Which.
     pub iteration: u32,
@@ -81,7 +79,6 @@ pub(crate) enum Purpose {
 
 /// A command that a person may want next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "next_command")]
 pub(crate) struct NextCommand {
     /// What for.
     pub purpose: Purpose,
@@ -93,7 +90,6 @@ pub(crate) struct NextCommand {
 
 /// Iterations by what came of them; each is counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "night_iterations")]
 pub(crate) struct NightIterations {
     /// All of them.
     pub total: usize,
@@ -113,7 +109,6 @@ pub(crate) struct NightIterations {
 
 /// What failed attempts left in the work tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "left_in_tree")]
 pub(crate) struct LeftInTree {
     /// The last iteration that left something.
     pub iteration: u32,
@@ -123,7 +118,6 @@ pub(crate) struct LeftInTree {
 
 /// Paths and lines; binary content has no lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "changed_files")]
 pub(crate) struct ChangedFiles {
     /// Paths.
     pub changed: usize,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use itertools::Itertools as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -15,7 +16,6 @@ use crate::model::{Hint, Run, RunKey, RunStatus, Timestamp};
 
 /// What runs on a remote came to.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "team_report")]
 pub(crate) struct TeamReport {
     pub remote: String,
     pub generated_at: Timestamp,
@@ -30,7 +30,6 @@ pub(crate) struct TeamReport {
 
 /// All runs of a report together.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "team_totals")]
 pub(crate) struct TeamTotals {
     pub runs: usize,
     /// How many came to what: `complete`, `needs you`, `waiting`, `running`, …
@@ -47,7 +46,6 @@ pub(crate) struct TeamTotals {
 
 /// One of the runs.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "team_run")]
 pub(crate) struct TeamRun {
     #[serde(flatten)]
     pub key: RunKey,
@@ -191,13 +189,13 @@ impl TeamReport {
             let next = run.night.next.as_ref();
             let next = next.map(|next| format!(". Next: {}", code(&next.to_string())));
             let lines = run.to_look_at();
-            let lines: Vec<String> = lines.iter().map(|line| text(line)).collect();
+            let lines = lines.iter().map(|line| text(line));
             // Writing to a String cannot fail.
             let _ = writeln!(
                 out,
                 "- **{}** {}{}",
                 code(&run.key.to_string()),
-                lines.join("; "),
+                lines.format("; "),
                 next.unwrap_or_default()
             );
         }
@@ -262,9 +260,7 @@ impl TeamTotals {
     /// `12 runs: 9 complete, 2 needs you; 31 attempts; 52 h 3 min, $14.20, 1.9M tokens`.
     fn told(&self) -> String {
         let states = self.states.iter();
-        let states: Vec<String> = states
-            .map(|(state, count)| format!("{count} {state}"))
-            .collect();
+        let mut states = states.map(|(state, count)| format!("{count} {state}"));
         let given_up = match self.given_up {
             0 => String::new(),
             count => format!(", {} given up", words::count(count, "iteration")),

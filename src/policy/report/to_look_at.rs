@@ -34,7 +34,6 @@ pub(crate) struct Outside {
 /// Why a person must look at something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(rename = "look_at_kind")]
 pub(crate) enum LookAtKind {
     /// Changes that were uncommitted before the run are not as they were.
     Uncommitted,
@@ -58,7 +57,6 @@ pub(crate) enum LookAtKind {
 
 /// What a person must look at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "to_look_at")]
 pub(crate) struct ToLookAt {
     /// Why.
     pub kind: LookAtKind,

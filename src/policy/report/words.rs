@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use itertools::Itertools as _;
+
 use crate::model::tasks::{TaskLine, TaskStatus};
 use crate::model::{
     Action, Attempt, AttemptOutcome, ChangeTotals, Condition, IterationStatus, Run, RunStatus,
@@ -9,7 +11,7 @@ use crate::model::{
 };
 use crate::policy::secrets::redact;
 pub(super) use crate::policy::text::count;
-use crate::policy::text::{Text, beginning, escape, escape_lines};
+use crate::policy::text::{Line, Text, beginning, escape, escape_lines};
 
 /// What every written report holds, so that a file can be recognised as one.
 pub(crate) const MARK: &str = "recover report";
@@ -20,14 +22,10 @@ const MAX_LINE: usize = 400;
 /// A user's text as one line: redacted, bounded, nothing in it that could steer a terminal.
 pub(super) fn line(text: &str) -> String {
     // Without colours first: they could hide a secret from the patterns.
-    let plain: Vec<String> = Text::new(text.as_bytes())
-        .lines()
-        .map(crate::policy::text::Line::to_text)
-        .collect();
-    let plain = plain.join("\n");
+    let text = Text::new(text.as_bytes());
+    let plain = text.lines().map(Line::to_text).join("\n");
     let redacted = redact(&plain);
-    let words: Vec<&str> = redacted.split_whitespace().collect();
-    beginning(&escape(&words.join(" ")), MAX_LINE)
+    beginning(&escape(&redacted.split_whitespace().join(" ")), MAX_LINE)
 }
 
 /// A text between two others; nothing where it is empty.
@@ -81,10 +79,9 @@ pub(crate) fn tasks_counted(tasks: &[TaskLine]) -> String {
             None => counts.push((state, 1)),
         }
     }
-    let parts: Vec<String> = counts
+    let mut parts = counts
         .iter()
-        .map(|(state, count)| format!("{count} {state}"))
-        .collect();
+        .map(|(state, count)| format!("{count} {state}"));
     parts.join(", ")
 }
 
@@ -227,8 +224,7 @@ pub(crate) fn outcome(outcome: Option<AttemptOutcome>) -> &'static str {
 
 /// A decision's actions, in order.
 pub(super) fn actions(actions: &[Action]) -> String {
-    let words: Vec<&str> = actions.iter().map(|action| action.as_str()).collect();
-    words.join(" + ")
+    actions.iter().map(|action| action.as_str()).join(" + ")
 }
 
 /// What is true beside a cause.
@@ -250,9 +246,9 @@ pub(super) fn conditions(conditions: &[Condition], notes: &[String]) -> String {
     if conditions.is_empty() {
         return notes.join("; ");
     }
-    let named: Vec<String> = conditions.iter().map(|one| condition(*one)).collect();
+    let named = conditions.iter().map(|one| condition(*one)).join(", ");
     let about = between(" (", &notes.join("; "), ")");
-    between("", &named.join(", "), &about)
+    between("", &named, &about)
 }
 
 /// How the command of an attempt ended: `exit 1`, `SIGKILL`, `deadline`.

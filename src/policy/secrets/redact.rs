@@ -5,8 +5,9 @@
 //! its environment is none of one of its parts alone.
 
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock};
 
+use parking_lot::RwLock;
 use regex::Regex;
 use serde::{Deserialize as _, Serialize};
 use serde_json::{Map, Value};
@@ -151,12 +152,12 @@ impl Redactor {
 
     /// Has [`redact`] mask this too, from now on.
     pub(crate) fn install(self) {
-        *REDACTOR.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(self);
+        *REDACTOR.write() = Arc::new(self);
     }
 
     /// The one that holds.
     pub(crate) fn current() -> Arc<Self> {
-        Arc::clone(&REDACTOR.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&REDACTOR.read())
     }
 
     /// The values that are masked, longest first.

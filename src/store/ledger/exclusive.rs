@@ -177,7 +177,7 @@ impl Exclusive {
             "recorded since the ledger's lock was asked for"
         );
         // Given up while the state changes, so that it is not copied for it.
-        *self.store.last() = None;
+        *self.store.recent.lock() = None;
         let state = Arc::make_mut(&mut self.loaded.state);
         for event in &made {
             self.loaded.beyond_cache.add(event.run.as_ref());
@@ -187,7 +187,7 @@ impl Exclusive {
         self.loaded.extend(text.as_bytes());
         self.store.note(self.loaded.lines);
         self.look_after_files();
-        *self.store.last() = Some(self.loaded.clone());
+        *self.store.recent.lock() = Some(self.loaded.clone());
         Ok(())
     }
 

@@ -226,7 +226,7 @@ impl Store {
         if !flaws.is_empty() {
             // Behind it nothing is examined.
             present(self.root.remove_file(&self.cache_path())).map_err(self.io("repair"))?;
-            *self.last() = None;
+            *self.recent.lock() = None;
             self.lock()?.check_copy(SecondCopy::is_same);
         }
         Ok(flaws)
@@ -251,7 +251,7 @@ impl Store {
             );
         }
         self.root.write(&path, &lines, Sync::All).map_err(&failed)?;
-        *self.last() = None;
+        *self.recent.lock() = None;
         tracing::warn!("{} is repaired from its second copy", path.display());
         Ok(())
     }

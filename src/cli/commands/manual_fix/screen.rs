@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use itertools::Itertools as _;
 
 use super::super::super::keys::{Key, Keys};
 use super::super::super::replies::ExitCode;
@@ -172,9 +173,7 @@ fn introduce(fix: &manual_fix::Fix, ui: &Ui) {
         ui.note(&format!("Issue: {}", issue.message));
         // What was said just now need not be said again.
         let lines = issue.details.as_deref().unwrap_or_default().lines();
-        let more: Vec<&str> = lines
-            .filter(|line| !issue.message.contains(line.trim()))
-            .collect();
+        let mut more = lines.filter(|line| !issue.message.contains(line.trim()));
         excerpt(&more.join("\n"), ui);
     }
     ui.note("Fix it in your editor and save: changes appear here.");
@@ -202,10 +201,7 @@ fn excerpt(text: &str, ui: &Ui) {
         .lines()
         .filter(|line| !line.trim().is_empty())
         .map(|line| escape(&line.replace('\t', "    ")));
-    let lines = lines
-        .map(|line| wrapped(&line, width))
-        .collect::<Vec<_>>()
-        .join("\n");
+    let lines = lines.map(|line| wrapped(&line, width)).join("\n");
     for line in lines.lines().take(LINES) {
         ui.note(&format!("  {line}"));
     }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use itertools::Itertools as _;
+
 use super::super::super::render;
 use super::super::super::ui::{Ui, escape};
 use super::app::{Page, Subject};
@@ -162,10 +164,7 @@ fn about_attempt(ui: &Ui, attempt: &Attempt, now: Timestamp) -> String {
         text += &format!("  checkpoint  {}\n", ui.id(id));
     }
     if let Some(approach) = &attempt.approach {
-        text += &format!(
-            "  {}\n",
-            approach.split_whitespace().collect::<Vec<_>>().join(" ")
-        );
+        text += &format!("  {}\n", approach.split_whitespace().format(" "));
     }
     for (name, result) in &attempt.feedback_results {
         let verdict = if result.passed { "passed" } else { "failed" };
@@ -267,13 +266,10 @@ fn evidence(state: &State, run: &Run, node: &Node) -> String {
             match failed.as_slice() {
                 [] => NONE.to_owned(),
                 [(_, failure)] if attempts.len() == 1 => why(failure),
-                several => {
-                    let parts: Vec<String> = several
-                        .iter()
-                        .map(|(number, failure)| format!("Attempt {number}: {}", why(failure)))
-                        .collect();
-                    parts.join("\n")
-                }
+                several => several
+                    .iter()
+                    .map(|(number, failure)| format!("Attempt {number}: {}", why(failure)))
+                    .join("\n"),
             }
         }
         Node::Attempt(..) | Node::Checkpoint(_) => {

@@ -16,10 +16,10 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use git2::{ObjectType, Oid};
+use parking_lot::MutexGuard;
 
 use super::streaming::Tools;
 use super::{FRESH, ObjectWriter, State};
@@ -126,10 +126,7 @@ impl ObjectWriter {
     /// Makes staged files durable and part of the real database.
     fn place(&self, staged: &[Staged], draft: Option<&Path>) -> Result<Published> {
         let published = publish::publish(&self.objects(), &self.target, staged, draft)?;
-        self.others
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .wrote(staged);
+        self.others.lock().wrote(staged);
         Ok(published)
     }
 
@@ -360,18 +357,12 @@ impl ObjectWriter {
 
     /// Makes what other programs wrote durable, so that what was captured may rely on it.
     pub(crate) fn sync_others(&self) -> Result<()> {
-        self.others
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .sync()
+        self.others.lock().sync()
     }
 
     /// Whether other programs had written anything that need not be durable.
     pub(crate) fn has_unsynced(&self) -> bool {
-        self.others
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_any_new
+        self.others.lock().is_any_new
     }
 
     /// Ends that, when everything of a capture was written or read.

@@ -5,11 +5,11 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
 use std::path::Path;
-use std::sync::{Condvar, Mutex, PoisonError};
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
+use parking_lot::{Condvar, Mutex};
 use sha1_checked::Digest as _;
 
 use super::ObjectWriter;
@@ -212,11 +212,8 @@ impl Permits {
     }
 
     pub(super) fn take(&self) -> Permit<'_> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut free = self
-            .given_back
-            .wait_while(free, |free| *free == 0)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free.lock();
+        self.given_back.wait_while(&mut free, |free| *free == 0);
         *free -= 1;
         Permit(self)
     }
@@ -224,7 +221,7 @@ impl Permits {
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *self.0.free.lock() += 1;
         self.0.given_back.notify_one();
     }
 }

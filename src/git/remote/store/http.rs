@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, FixedOffset};
+use itertools::Itertools as _;
 use rusty_s3::actions::{DeleteObject, GetObject, PutObject};
 use rusty_s3::{Credentials, S3Action};
 use ureq::Agent;
@@ -385,10 +386,7 @@ impl Client {
             ),
             _ => String::new(),
         };
-        let said: Vec<&str> = [code, message]
-            .into_iter()
-            .filter(|word| !word.is_empty())
-            .collect();
+        let mut said = [code, message].into_iter().filter(|word| !word.is_empty());
         let said: String = said.join(": ").chars().take(500).collect();
         format!("HTTP {status} {}{what}", escape(&redact(&said))).replace(" ;", ";")
     }

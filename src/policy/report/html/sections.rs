@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use itertools::Itertools as _;
 use maud::{Markup, html};
 
 use super::{Line, Lines, Page, badge, command, fact, folded, mono, none, section, tone};
-use crate::model::IterationStatus;
 use crate::model::agent_record::usage_text;
 use crate::model::decision::Budget;
+use crate::model::{IterationStatus, RepoPath};
 use crate::policy::report::data::{
     AttemptLine, AttemptRef, CheckpointLine, ErrorDetails, FailureLine, FileLine, Moment,
     MomentKind, Recommended, Report, Stuck, Work,
@@ -297,13 +298,9 @@ impl Page<'_> {
         if files.entries.is_empty() {
             return Markup::default();
         }
-        let dependencies: Vec<_> = files
-            .dependencies
-            .iter()
-            .map(|path| path.to_lossy())
-            .collect();
+        let mut dependencies = files.dependencies.iter().map(RepoPath::to_lossy);
         let list = html! {
-            @if !dependencies.is_empty() {
+            @if !files.dependencies.is_empty() {
                 p { "Dependencies: " (dependencies.join(", ")) }
             }
             ul.files {
