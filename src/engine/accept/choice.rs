@@ -287,7 +287,7 @@ impl<'a> Chooser<'a> {
     fn why_not_new(&self, path: &RepoPath) -> Result<Option<&'static str>> {
         Ok(match () {
             // The run's first checkpoint does not have it: git ignored it then.
-            () if self.is_unchanged_since(path, self.began) => Some(OLDER),
+            () if is_unchanged_since(self.context, path, self.began) => Some(OLDER),
             () if self.is_configured_out(path)? => Some(LEAVE_OUT),
             () if self.request.all || self.is_included(path) => None,
             () if self.is_large(path)? => Some(LARGE),
@@ -334,16 +334,8 @@ impl<'a> Chooser<'a> {
         };
         // What the rollback went back to is the run's own.
         let is_left = !is_as_in(&left.target)?
-            && (is_as_in(&left.before)? || self.is_unchanged_since(path, left.at));
+            && (is_as_in(&left.before)? || is_unchanged_since(self.context, path, left.at));
         Ok(is_left.then_some(&left.path))
-    }
-
-    /// Whether a file was not changed since then, by its inode's time, which nobody sets back.
-    fn is_unchanged_since(&self, path: &RepoPath, then: Timestamp) -> bool {
-        let found = path.below(self.context.worktree()).symlink_metadata();
-        found.is_ok_and(|found| {
-            found.ctime() * 1000 + found.ctime_nsec() / 1_000_000 < then.millis()
-        })
     }
 
     /// Whether `[accept] leave_out` names a file.
@@ -379,4 +371,10 @@ impl<'a> Chooser<'a> {
         let entry = self.good.view().entry(&self.lookup, path)?;
         Ok(entry.filter(|entry| entry.kind == EntryKind::File))
     }
+}
+
+/// Whether a file was not changed since then, by its inode's time, which nobody sets back.
+pub(super) fn is_unchanged_since(context: &Context, path: &RepoPath, then: Timestamp) -> bool {
+    let found = path.below(context.worktree()).symlink_metadata();
+    found.is_ok_and(|found| found.ctime() * 1000 + found.ctime_nsec() / 1_000_000 < then.millis())
 }

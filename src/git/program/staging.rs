@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use git2::{AttrCheckFlags, ConfigLevel, Odb, Oid};
 use tempfile::TempDir;
 
+use super::held::Held;
 use super::{Call, Saved, place, write_entry};
 use crate::durable::{TemporaryFolder, temporary_prefix};
 use crate::git::base::openat::{self, inspect};
@@ -29,27 +30,6 @@ use crate::model::{Entry, EntryKind, ObjectId, RepoPath};
 pub(crate) struct Staging<'r> {
     pub(super) repo: &'r Repo,
     folder: Folder,
-}
-
-/// What an index held.
-#[derive(Debug)]
-pub(crate) struct Held(Flat);
-
-impl Held {
-    /// Whether it has this path.
-    pub(crate) fn has(&self, path: &RepoPath) -> bool {
-        self.0.contains_key(path)
-    }
-
-    /// Whether another index has the same of this path.
-    pub(crate) fn is_same(&self, other: &Self, path: &RepoPath) -> bool {
-        self.0.get(path) == other.0.get(path)
-    }
-
-    /// The paths that another index has otherwise.
-    pub(crate) fn unlike(&self, other: &Self) -> BTreeSet<RepoPath> {
-        differing(&self.0, &other.0)
-    }
 }
 
 /// Where it lies.
@@ -82,7 +62,7 @@ impl<'r> Staging<'r> {
             Folder::Own(folder.at(&parent)?)
         };
         let staging = Self { repo, folder };
-        for part in ["objects/info", "objects/pack", "git", "tree", "saved"] {
+        for part in ["objects/info", "objects/pack", "git", "tree"] {
             let path = staging.part(part);
             fs::create_dir_all(&path).at(&path)?;
         }
@@ -241,9 +221,11 @@ impl<'r> Staging<'r> {
         self.entries().map(Held)
     }
 
-    /// Copies of files of the work tree, for as long as this is there.
-    pub(crate) fn save(&self, paths: &BTreeSet<RepoPath>) -> Result<Saved> {
-        Saved::new(self.part("saved"), self.repo.workdir(), paths)
+    /// Copies of files of the work tree, by this name and for as long as this is there.
+    pub(crate) fn save(&self, name: &str, paths: &BTreeSet<RepoPath>) -> Result<Saved> {
+        let folder = self.part(name);
+        fs::create_dir(&folder).at(&folder)?;
+        Saved::new(folder, self.repo.workdir(), paths)
     }
 
     /// Writes paths of the index into the work tree.
