@@ -11,8 +11,8 @@ use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::TreeLookup;
 use crate::model::{
-    Checkpoint, CheckpointId, Entry, EntryKind, Head, Hint, PathReason, RepoPath, Run, State,
-    Timestamp,
+    Checkpoint, CheckpointId, Entry, EntryKind, Head, Hint, ObjectId, PathReason, RepoPath, Run,
+    State, Timestamp,
 };
 use crate::policy::restore::Selection;
 use crate::policy::secrets::{has_secret, is_secret_path};
@@ -104,6 +104,16 @@ impl Choice {
     }
 }
 
+/// What a run did to files.
+#[derive(Debug, Default)]
+struct Changes {
+    /// Deleted ones too.
+    changed: BTreeSet<RepoPath>,
+    new: BTreeSet<RepoPath>,
+    /// What the first had: the content that is no more in its place.
+    gone: BTreeSet<ObjectId>,
+}
+
 /// What the files of a run are chosen from.
 pub(super) struct Chooser<'a> {
     context: &'a Context,
@@ -152,7 +162,11 @@ impl<'a> Chooser<'a> {
     /// What of the run's changes is committed.
     pub(super) fn changes(&self, head: &Head, notes: &mut Vec<String>) -> Result<Choice> {
         let (repo, request) = (self.repo, self.request);
-        let (mut changed, new) = self.changed_and_new()?;
+        let Changes {
+            mut changed,
+            new,
+            gone,
+        } = self.files()?;
         let known = repo.known_to_git(head.commit.as_ref(), &new)?;
         for asked in &request.include {
             let is_there = new.iter().any(|path| path.starts_with(asked));
@@ -195,7 +209,7 @@ impl<'a> Chooser<'a> {
                     Some(SECRET)
                 }
                 () if known.contains(&path) => None,
-                () => self.why_not_new(&path)?,
+                () => self.why_not_new(&path, &gone)?,
             };
             choice.add(path, reason);
         }
@@ -225,7 +239,7 @@ impl<'a> Chooser<'a> {
         let include = &self.request.include;
         let (mut choice, mut left_behind) = (Choice::default(), BTreeSet::new());
         let (mut found, mut changed) = (Vec::new(), BTreeSet::new());
-        let (_, new) = self.changed_and_new()?;
+        let Changes { new, gone, .. } = self.files()?;
         for path in new {
             if committed.contains(&path)
                 || self.is_output(&path)
@@ -247,8 +261,10 @@ impl<'a> Chooser<'a> {
                 }
                 () if self.is_named(&path) => None,
                 () if self.is_secret(&path)? => Some(SECRET),
-                () if self.is_included(&path) || self.request.all => self.why_not_new(&path)?,
-                () => Some(self.why_not_new(&path)?.unwrap_or(NEW)),
+                () if self.is_included(&path) || self.request.all => {
+                    self.why_not_new(&path, &gone)?
+                }
+                () => Some(self.why_not_new(&path, &gone)?.unwrap_or(NEW)),
             };
             choice.add(path, reason);
         }
@@ -269,25 +285,37 @@ impl<'a> Chooser<'a> {
         Ok(choice)
     }
 
-    /// The files that the run changed or deleted, and those that it made.
-    fn changed_and_new(&self) -> Result<(BTreeSet<RepoPath>, BTreeSet<RepoPath>)> {
+    /// The files that the run changed, deleted and made.
+    fn files(&self) -> Result<Changes> {
         let (before, after) = self.lookup.diff(self.initial.view(), self.good.view())?;
-        let is_file =
-            |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
-        let files = before
-            .unlike(&after)
-            .filter(|(_, was, is)| is_file(*was) || is_file(*is));
-        let (changed, new): (Vec<_>, Vec<_>) = files.partition(|(_, was, _)| is_file(*was));
-        let paths =
-            |all: Vec<(&RepoPath, _, _)>| all.into_iter().map(|(path, ..)| path.clone()).collect();
-        Ok((paths(changed), paths(new)))
+        let is_file = |entry: &&Entry| entry.kind != EntryKind::EmptyDir;
+        let mut changes = Changes::default();
+        for (path, was, is) in before.unlike(&after) {
+            if let Some(was) = was.filter(is_file) {
+                changes.gone.insert(was.oid.clone());
+                changes.changed.insert(path.clone());
+            } else if is.filter(is_file).is_some() {
+                changes.new.insert(path.clone());
+            }
+        }
+        Ok(changes)
     }
 
     /// Why a new file is left out for what it is, unless it is asked for.
-    fn why_not_new(&self, path: &RepoPath) -> Result<Option<&'static str>> {
+    fn why_not_new(
+        &self,
+        path: &RepoPath,
+        gone: &BTreeSet<ObjectId>,
+    ) -> Result<Option<&'static str>> {
+        // Files keep their times where the folder around them is moved.
+        let is_moved = || -> Result<bool> {
+            let entry = self.good.view().entry(&self.lookup, path)?;
+            Ok(entry.is_some_and(|entry| gone.contains(&entry.oid)))
+        };
+        let is_older = is_unchanged_since(self.context, path, self.began);
         Ok(match () {
             // The run's first checkpoint does not have it: git ignored it then.
-            () if is_unchanged_since(self.context, path, self.began) => Some(OLDER),
+            () if is_older && !is_moved()? => Some(OLDER),
             () if self.is_configured_out(path)? => Some(LEAVE_OUT),
             () if self.request.all || self.is_included(path) => None,
             () if self.is_large(path)? => Some(LARGE),

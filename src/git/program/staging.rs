@@ -123,14 +123,15 @@ impl<'r> Staging<'r> {
         let is_there = |path: &&RepoPath| {
             known.contains_key(*path) || path.below(workdir).symlink_metadata().is_ok()
         };
-        // Where a folder stands now the file is gone; what lies in it was not asked for.
-        let is_folder = |path: &&RepoPath| {
+        // Where a folder stands now the file is gone; what lies in it was not asked for. So it is where a link leads elsewhere.
+        let is_gone = |path: &&RepoPath| {
             let place = path.below(workdir);
-            place.symlink_metadata().is_ok_and(|found| found.is_dir())
-                && place.join(".git").symlink_metadata().is_err()
+            let is_folder = place.symlink_metadata().is_ok_and(|found| found.is_dir());
+            let is_beyond = |folder: RepoPath| folder.below(workdir).is_symlink();
+            is_folder && place.join(".git").symlink_metadata().is_err()
+                || path.ancestors().any(is_beyond)
         };
-        let (gone, there): (Vec<_>, Vec<_>) =
-            paths.into_iter().filter(is_there).partition(is_folder);
+        let (gone, there): (Vec<_>, Vec<_>) = paths.into_iter().filter(is_there).partition(is_gone);
         let gone = nul_separated(gone.into_iter());
         if !gone.is_empty() {
             self.git(&["update-index", "--force-remove", "-z", "--stdin"], &gone)?;

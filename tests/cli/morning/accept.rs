@@ -1773,6 +1773,41 @@ fn odd_names_modes_and_links_are_committed() {
     );
 }
 
+// Files keep their times where the folder around them is moved: they are the run's all the same, and so is a link in its place.
+#[test]
+fn moved_folders_are_committed() {
+    for (agent, check, committed) in [
+        ("mv d e", "test -f e/f", "D\td/f\nA\te/f\n"),
+        ("mv d e; ln -s e d", "test -f d/f", "A\td\nD\td/f\nA\te/f\n"),
+        ("rm to; mv d to", "test -f to/f", "D\td/f\nD\tto\nA\tto/f\n"),
+    ] {
+        let env = TestEnv::repo();
+        env.write("d/f", "1\n");
+        env.sh("ln -s d to; git add .; git commit -qm d").expect(0);
+        let check = format!("test={check}");
+        let args = [
+            "run",
+            "--run",
+            "night",
+            "--feedback",
+            &check,
+            "--",
+            "sh",
+            "-c",
+            agent,
+        ];
+        env.json(0, &args);
+        let done = env.json(0, &["accept"]);
+        let shown = env.git(&["show", "--format=", "--name-status", "--no-renames"]);
+        assert_eq!(shown, committed, "{agent}: {done}");
+        assert_eq!(
+            env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
+            "",
+            "{agent}"
+        );
+    }
+}
+
 #[test]
 fn a_history_begins_with_it() {
     let env = TestEnv::plain();
