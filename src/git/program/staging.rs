@@ -87,8 +87,17 @@ impl<'r> Staging<'r> {
             real = OsString::from_vec([b"\"".to_vec(), quoted.collect(), b"\"".to_vec()].concat());
         }
         env.push(("GIT_ALTERNATE_OBJECT_DIRECTORIES".into(), real));
+        // What is committed does not depend on what of it is checked out.
+        let mut settings = vec![("core.sparseCheckout".to_owned(), "false")];
         if matches!(self.folder, Folder::Outside(_)) {
-            env.extend(without_programs(self.repo));
+            settings.extend(without_programs(self.repo));
+            // A partial clone would connect with whatever is configured.
+            env.push(("GIT_NO_LAZY_FETCH".into(), "1".into()));
+        }
+        env.push(("GIT_CONFIG_COUNT".into(), settings.len().to_string().into()));
+        for (at, (key, value)) in settings.into_iter().enumerate() {
+            env.push((format!("GIT_CONFIG_KEY_{at}").into(), key.into()));
+            env.push((format!("GIT_CONFIG_VALUE_{at}").into(), value.into()));
         }
         env
     }
@@ -359,8 +368,8 @@ fn own_filters(repo: &Repo) -> BTreeSet<String> {
     names
 }
 
-/// The variables with which git starts no program that the repository names: a rehearsal changes nothing and starts nothing.
-fn without_programs(repo: &Repo) -> Vec<(OsString, OsString)> {
+/// The settings with which git starts no program that the repository names: a rehearsal changes nothing and starts nothing.
+fn without_programs(repo: &Repo) -> Vec<(String, &'static str)> {
     let mut settings = vec![("core.hooksPath".to_owned(), "/dev/null")];
     for name in own_filters(repo) {
         settings.extend(
@@ -368,16 +377,7 @@ fn without_programs(repo: &Repo) -> Vec<(OsString, OsString)> {
         );
         settings.push((format!("filter.{name}.required"), "false"));
     }
-    let mut env = vec![
-        ("GIT_CONFIG_COUNT".into(), settings.len().to_string().into()),
-        // A partial clone would connect with whatever is configured.
-        ("GIT_NO_LAZY_FETCH".into(), "1".into()),
-    ];
-    for (at, (key, value)) in settings.into_iter().enumerate() {
-        env.push((format!("GIT_CONFIG_KEY_{at}").into(), key.into()));
-        env.push((format!("GIT_CONFIG_VALUE_{at}").into(), value.into()));
-    }
-    env
+    settings
 }
 
 /// Those of `paths` that can be compared: in a rehearsal none that a filter of the repository's own would change.

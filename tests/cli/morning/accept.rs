@@ -1808,6 +1808,30 @@ fn moved_folders_are_committed() {
     }
 }
 
+// What a run made outside of what is checked out is committed as anything else.
+#[test]
+fn a_sparse_checkout_is_no_hindrance() {
+    let env = TestEnv::repo();
+    env.write("x/a", "1\n");
+    env.write("y/b", "2\n");
+    env.git(&["add", "."]);
+    env.git(&["commit", "-qm", "b"]);
+    env.git(&["sparse-checkout", "set", "x"]);
+    run(&env, 1, "echo n >> x/a; mkdir -p y; echo z > y/z");
+    let before = state(&env);
+    env.json(0, &["accept"]);
+    assert_eq!(
+        env.git(&["show", "--format=", "--name-status"]),
+        "M\tx/a\nA\ty/z\n"
+    );
+    assert_eq!(
+        env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
+        ""
+    );
+    env.json(0, &["undo"]);
+    assert_eq!(state(&env), before);
+}
+
 #[test]
 fn a_history_begins_with_it() {
     let env = TestEnv::plain();
