@@ -544,6 +544,7 @@ fn rehearse(state: &State, planned: &Plan<'_>, onto: Option<&Onto<'_>>) -> Resul
     let staging = Staging::new(repo, context.dry_run())?;
     staging.read(planned.base.as_ref())?;
     let (mut commits, mut trees) = (Vec::new(), Vec::new());
+    let mut embedded = BTreeSet::new();
     let (mut last, mut before) = (planned.tree_before()?, staging.held()?);
     for step in &planned.steps {
         step_into(&staging, planned, step)?;
@@ -551,6 +552,7 @@ fn rehearse(state: &State, planned: &Plan<'_>, onto: Option<&Onto<'_>>) -> Resul
         if tree != last {
             let text = planned.text_of(step);
             let held = staging.held()?;
+            embedded.extend(staging.embedded(&before, &held));
             commits.push(AcceptedCommit::new(None, &text, step, before.unlike(&held)));
             (last, before) = (tree.clone(), held);
         }
@@ -562,6 +564,12 @@ fn rehearse(state: &State, planned: &Plan<'_>, onto: Option<&Onto<'_>>) -> Resul
         return Err(Error::new(ErrorKind::UnsafePath, message).hint(context.rerun(&["--dry-run"])));
     }
     planned.refuse_uncommitted()?;
+    for path in embedded {
+        context.note(format!(
+            "{path} is a repository of its own: the commit has only its revision, and clones will have none of its files; \
+             git submodule add --force URL {path} says where they get them"
+        ));
+    }
     let mut journal = planned.journal();
     // What one of the run's latest checkpoints has of the index is not lost.
     let mut others = state.checkpoints_of(&planned.run.key).rev().take(LOOKED_AT);

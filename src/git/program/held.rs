@@ -42,6 +42,11 @@ impl Held {
         Ok(own.is_some() && own == letters(other)?)
     }
 
+    /// Whether it has a repository of its own there, by its commit alone.
+    fn has_link(&self, path: &RepoPath) -> bool {
+        self.0.get(path).is_some_and(|(mode, _)| *mode == GITLINK)
+    }
+
     /// The paths that another index has otherwise.
     pub(crate) fn unlike(&self, other: &Self) -> BTreeSet<RepoPath> {
         differing(&self.0, &other.0)
@@ -49,6 +54,18 @@ impl Held {
 }
 
 impl Staging<'_> {
+    /// The repositories inside that one index has and another had not, and that `.gitmodules` does not name: a clone has none of
+    /// their files.
+    pub(crate) fn embedded(&self, had: &Held, has: &Held) -> BTreeSet<RepoPath> {
+        let is_named = |path: &RepoPath| {
+            let found = self.repo.inner.find_submodule(&path.to_lossy());
+            found.is_ok_and(|found| found.opt_url_bytes().is_some())
+        };
+        let mut new = had.unlike(has);
+        new.retain(|path| has.has_link(path) && !had.has_link(path) && !is_named(path));
+        new
+    }
+
     /// What an index would hold of `paths` on top of a commit, as the work tree has them.
     pub(crate) fn as_in_work_tree(
         &self,

@@ -1832,6 +1832,22 @@ fn a_sparse_checkout_is_no_hindrance() {
     assert_eq!(state(&env), before);
 }
 
+// A repository that a run made inside is committed as git add does it, which says what a clone lacks.
+#[test]
+fn a_repository_inside_is_said() {
+    let env = TestEnv::repo();
+    let inner = "git init -q lib; cd lib; echo 1 > f; git add f; git commit -qm f";
+    run(&env, 1, inner);
+    let done = env.recover(&["accept"]).expect(0);
+    assert!(
+        done.stderr.contains("lib is a repository of its own")
+            && done.stderr.contains("git submodule add"),
+        "{}",
+        done.stderr
+    );
+    assert!(env.git(&["ls-files", "-s", "lib"]).starts_with("160000"));
+}
+
 #[test]
 fn a_history_begins_with_it() {
     let env = TestEnv::plain();
