@@ -65,7 +65,7 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
         }
         let undecided: Vec<RepoPath> = planned
             .result
-            .undecided()
+            .includable()
             .map(|one| one.path.clone())
             .collect();
         if !undecided.is_empty()
@@ -289,7 +289,7 @@ fn left_out(accepted: &accept::AcceptResult) -> String {
         format!(
             "    {}  ({})\n",
             escape(&one.path.to_lossy()),
-            accept::explained(&one.reason)
+            accept::explained(one)
         )
     };
     if all.is_empty() {

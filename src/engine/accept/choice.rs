@@ -66,12 +66,19 @@ const REASONS: [(&str, &str); 10] = [
     ),
 ];
 
-/// What a code of `left_out` says in a sentence.
-pub(crate) fn explained(code: &str) -> &str {
-    REASONS
-        .iter()
-        .find(|(known, _)| *known == code)
-        .map_or(code, |(_, text)| text)
+/// What the code of a path in `left_out` says in a sentence.
+pub(crate) fn explained(one: &PathReason) -> &str {
+    if !is_captured(one) {
+        return "new and over [checkpoint] max_file_size, or excluded there; git add takes it";
+    }
+    let known = REASONS.iter().find(|(known, _)| *known == one.reason);
+    known.map_or(&one.reason, |(_, text)| text)
+}
+
+/// Whether a file that is left out is in the checkpoint, so that it can be included. The others have the size that the
+/// checkpoint noted.
+pub(super) fn is_captured(one: &PathReason) -> bool {
+    one.size.is_none()
 }
 
 /// Whether a person has to decide about a file that is left out for this reason.
@@ -171,8 +178,10 @@ impl<'a> Chooser<'a> {
         for asked in &request.include {
             let is_there = new.iter().any(|path| path.starts_with(asked));
             if !is_there && !changed.contains(asked) {
-                let message = format!("--include {asked}: the run made no new file there");
-                let plan = self.context.rerun(&["--dry-run"]);
+                let message = format!(
+                    "--include {asked}: the run made no new file there; git commit commits one of your own"
+                );
+                let plan = Hint::recover(["accept", "--dry-run"]).run(&self.run.key);
                 return Err(Error::new(ErrorKind::Usage, message).hint(plan));
             }
         }
@@ -214,11 +223,19 @@ impl<'a> Chooser<'a> {
             choice.add(path, reason);
         }
         choice.add_left_behind(left_behind);
-        // What a checkpoint leaves out for its size is in no commit made from it.
+        // What a checkpoint leaves out for its size is in no commit made from it; what is no file is in none of git's.
         let skipped = &self.initial.manifest.skipped;
         let was_skipped = |path: &RepoPath| skipped.iter().any(|one| one.path == *path);
-        let large = self.good.manifest.skipped.iter();
-        let large = large.filter(|one| one.size.is_some() && !was_skipped(&one.path));
+        let is_file = |path: &RepoPath| {
+            let found = path.below(self.context.worktree()).symlink_metadata();
+            found.is_ok_and(|found| found.is_file())
+        };
+        let large = self
+            .good
+            .manifest
+            .skipped
+            .iter()
+            .filter(|one| one.size.is_some() && !was_skipped(&one.path) && is_file(&one.path));
         choice.left_out.extend(large.map(|one| PathReason {
             reason: LARGE.to_owned(),
             ..one.clone()

@@ -211,6 +211,11 @@ impl AcceptResult {
             .iter()
             .filter(|one| choice::needs_decision(&one.reason))
     }
+
+    /// Those of them that `--include` takes.
+    pub(crate) fn includable(&self) -> impl Iterator<Item = &PathReason> {
+        self.undecided().filter(|one| choice::is_captured(one))
+    }
 }
 
 /// The files of a run that accepting it leaves out.

@@ -1848,6 +1848,34 @@ fn a_repository_inside_is_said() {
     assert!(env.git(&["ls-files", "-s", "lib"]).starts_with("160000"));
 }
 
+// What can be in no commit is not offered for one, and the hint works as it is.
+#[test]
+fn what_cannot_be_included_is_not_offered() {
+    let env = TestEnv::repo();
+    env.write(
+        ".ultraplan/recover.toml",
+        "[checkpoint]\nmax_file_size = \"1 KiB\"\n",
+    );
+    env.write("helper.py", "mine\n");
+    run(
+        &env,
+        1,
+        "echo x >> a.txt; mkfifo pipe; head -c 2000 /dev/zero > big.bin",
+    );
+    let done = env.json(3, &["accept", "--dry-run"]);
+    assert_eq!(paths(&done["left_out"]), ["big.bin"], "{done}");
+    let text = env.recover(&["accept", "--dry-run"]).expect(3).stdout;
+    assert!(
+        text.contains("max_file_size") && !text.contains("--include"),
+        "{text}"
+    );
+    let error = env.error(2, &["accept", "--include", "helper.py", "--dry-run"]);
+    let hint = error["hint"].as_str().expect("a hint");
+    assert!(!hint.contains("helper.py"), "{hint}");
+    let again = hint.replacen("recover", env!("CARGO_BIN_EXE_recover"), 1);
+    env.sh(&again).expect(3);
+}
+
 #[test]
 fn a_history_begins_with_it() {
     let env = TestEnv::plain();
