@@ -117,7 +117,8 @@ struct Changes {
     /// Deleted ones too.
     changed: BTreeSet<RepoPath>,
     new: BTreeSet<RepoPath>,
-    /// What the first had: the content that is no more in its place.
+    /// What was committed of the first, where files are to be told from those that were there before: the content that is no
+    /// more in its place.
     gone: BTreeSet<ObjectId>,
 }
 
@@ -306,14 +307,24 @@ impl<'a> Chooser<'a> {
     fn files(&self) -> Result<Changes> {
         let (before, after) = self.lookup.diff(self.initial.view(), self.good.view())?;
         let is_file = |entry: &&Entry| entry.kind != EntryKind::EmptyDir;
-        let mut changes = Changes::default();
+        let (mut changes, mut was_there) = (Changes::default(), BTreeMap::new());
         for (path, was, is) in before.unlike(&after) {
             if let Some(was) = was.filter(is_file) {
-                changes.gone.insert(was.oid.clone());
+                was_there.insert(path, was.oid.clone());
                 changes.changed.insert(path.clone());
             } else if is.filter(is_file).is_some() {
                 changes.new.insert(path.clone());
             }
+        }
+        let is_older = |path: &RepoPath| is_unchanged_since(self.context, path, self.began);
+        if changes.new.iter().any(is_older) {
+            let (head, all) = (&self.initial.manifest.head.commit, &changes.changed);
+            let is_rehearsal = self.context.dry_run();
+            let own = self
+                .repo
+                .unlike_stored(self.initial, head.as_ref(), all, is_rehearsal)?;
+            was_there.retain(|path, _| !own.contains(*path));
+            changes.gone = was_there.into_values().collect();
         }
         Ok(changes)
     }

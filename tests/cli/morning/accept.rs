@@ -1808,6 +1808,23 @@ fn moved_folders_are_committed() {
     }
 }
 
+// What was uncommitted before the run stays so, also where it went along with its folder.
+#[test]
+fn uncommitted_files_of_a_moved_folder_stay_so() {
+    let env = TestEnv::repo();
+    env.write("d/f", "1\n");
+    env.git(&["add", "d"]);
+    env.git(&["commit", "-qm", "d"]);
+    env.write("d/mine.txt", "mine\n");
+    run(&env, 1, "mv d e");
+    env.json(0, &["accept", "--uncommitted", "keep"]);
+    assert_eq!(
+        env.git(&["show", "--format=", "--name-status", "--no-renames"]),
+        "D\td/f\nA\te/f\n"
+    );
+    assert_eq!(env.read("d/mine.txt"), "mine\n");
+}
+
 // What a run made outside of what is checked out is committed as anything else.
 #[test]
 fn a_sparse_checkout_is_no_hindrance() {
