@@ -13,11 +13,12 @@ use super::choice::is_unchanged_since;
 use super::reasons;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
+use crate::engine::record::stored::words_back;
 use crate::git::Repo;
 use crate::git::program::{Held, Saved, Staging};
 use crate::git::restore::Expect;
 use crate::git::tree::TreeLookup;
-use crate::model::{Checkpoint, ObjectId, RepoPath};
+use crate::model::{Checkpoint, Hint, ObjectId, RepoPath, RunKey};
 use crate::policy::restore::{Baseline, Edits, PlanInput, Selection, plan};
 use crate::process::{Program, Show, Supervised};
 
@@ -34,6 +35,7 @@ pub(super) fn are_there(context: &Context) -> Result<bool> {
 /// A commit that is about to be made.
 pub(super) struct Commit<'a, 'r> {
     pub context: &'a Context,
+    pub key: &'a RunKey,
     /// What is staged for it.
     pub staging: &'a Staging<'r>,
     /// The files of the work tree before any hook ran, where they are what is committed.
@@ -121,24 +123,33 @@ impl Commit<'_, '_> {
     fn refuse_other(&self, hook: &str, meant: &Held) -> Result<()> {
         let held = self.staging.held()?;
         let (out, added) = (self.taken_out(meant, &held)?, self.added_to(meant, &held)?);
-        let refused = |message: String, paths, reason: String| {
-            Err(Error::new(ErrorKind::NotVerified, message).paths(reasons(paths, &reason)))
+        let refused = |message: String, paths, reason: &str| {
+            let reason = format!("{reason} the commit by the hook {hook}");
+            Error::new(ErrorKind::NotVerified, message).paths(reasons(paths, &reason))
         };
         if !out.is_empty() {
-            return refused(
-                format!("the hook {hook} takes changes out of the commit; nothing was changed"),
-                out,
-                format!("taken out of the commit by the hook {hook}"),
-            );
+            let message =
+                format!("the hook {hook} takes changes out of the commit; nothing was changed");
+            return Err(refused(message, out, "taken out of"));
         }
-        if !added.is_empty() {
+        if added.is_empty() {
+            return Ok(());
+        }
+        if !added.iter().all(|path| self.edits.has(path)) {
             let message = format!(
-                "the hook {hook} adds files to the commit that are left out of it, or uncommitted work; nothing was changed"
+                "the hook {hook} adds to the commit what is left out of it or uncommitted; nothing was changed: commit, ignore \
+                 or move these files first"
             );
-            let reason = format!("added to the commit by the hook {hook}");
-            return refused(message, added, reason);
+            return Err(refused(message, added, "added to"));
         }
-        Ok(())
+        let back = Hint::recover(words_back("good", &added))
+            .args(["--edits", "discard"])
+            .run(self.key);
+        let message = format!(
+            "the hook {hook} adds to the commit what was edited since the run; nothing was changed: restore these files to the \
+             last good checkpoint, accept, then restore your edits from the checkpoint that the first restore names"
+        );
+        Err(refused(message, added, "added to").hint(back))
     }
 
     /// What a hook left out of what the commit was to hold: what is again as the parent has it. Only a formatter may undo what

@@ -84,6 +84,7 @@ pub(super) fn make(
         let text = if let Some(around) = around {
             let commit = Commit {
                 context,
+                key: &planned.run.key,
                 staging,
                 // What is formatted in the work tree belongs to the last commit.
                 saved: Some(&around.saved).filter(|_| step.stored.is_none()),
