@@ -2,7 +2,7 @@
 
 use super::super::args::AcceptArgs;
 use super::super::replies::ExitCode;
-use super::super::screens::{agrees, nothing_changed, require_yes};
+use super::super::screens::{answer, require_yes};
 use super::super::ui::{Reply, Ui};
 use super::manual_fix::show;
 use crate::engine::{Context, Error, ErrorKind, Result, accept, isolated};
@@ -60,20 +60,20 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
             let shown = told(&planned.result, false);
             require_yes(context, ui, &shown, "Commit it all the same?")?;
         }
-        let undecided: Vec<RepoPath> = planned
-            .result
-            .undecided()
-            .map(|one| one.path.clone())
-            .collect();
-        if !undecided.is_empty()
-            && agrees(
+        let includable: Vec<&PathReason> = planned.result.includable().collect();
+        let question = "Commit these files too? y yes, n commit without them, q cancel";
+        if !includable.is_empty()
+            && answer(
                 context,
                 ui,
-                &left_out(&planned.result),
-                "Commit these files too?",
-            )?
+                &listed(&includable),
+                question,
+                &['y', 'n', 'q'],
+            )? == 'y'
         {
-            request.include.extend(undecided);
+            request
+                .include
+                .extend(includable.iter().map(|one| one.path.clone()));
         }
     }
     let accepted = accept::accept(context, &request)?;
@@ -101,23 +101,14 @@ fn ask_uncommitted(
 ) -> Result<accept::Uncommitted> {
     let patch = accept::changed_work_patch(context, planned)?;
     let shown = format!("The run changed files that had uncommitted changes before it:\n{patch}");
-    if agrees(
-        context,
-        ui,
-        &shown,
-        "Put your changes back, uncommitted (the run's version is left as FILE.run)?",
-    )? {
-        return Ok(accept::Uncommitted::Keep);
-    }
-    if agrees(
-        context,
-        ui,
-        "",
-        "Commit the run's version instead (yours stay in its first checkpoint)?",
-    )? {
-        return Ok(accept::Uncommitted::Replace);
-    }
-    Err(nothing_changed(130))
+    let question = "Which version counts? k yours: it is put back, uncommitted, and the run's is left as FILE.run; r the run's: \
+                    it is committed, and yours stays in the run's first checkpoint; q cancel";
+    Ok(
+        match answer(context, ui, &shown, question, &['k', 'r', 'q'])? {
+            'k' => accept::Uncommitted::Keep,
+            _ => accept::Uncommitted::Replace,
+        },
+    )
 }
 
 /// The command that shows what was committed.
@@ -255,15 +246,23 @@ fn told(accepted: &accept::AcceptResult, all: bool) -> String {
 fn left_out(accepted: &accept::AcceptResult) -> String {
     let mut all: Vec<&PathReason> = accepted.left_out.iter().collect();
     all.sort_by_key(|one| !accepted.undecided().any(|other| other == *one));
+    if all.is_empty() {
+        return String::new();
+    }
+    listed(&all)
+}
+
+/// Paths that are left out, each with the reason.
+fn listed(paths: &[&PathReason]) -> String {
     let line = |one: &&PathReason| {
         format!(
             "    {}  ({})\n",
             escape(&one.path.to_lossy()),
-            accept::explained(&one.reason)
+            accept::explained(one)
         )
     };
-    if all.is_empty() {
-        return String::new();
-    }
-    format!("  left out:\n{}", all.iter().map(line).collect::<String>())
+    format!(
+        "  left out:\n{}",
+        paths.iter().map(line).collect::<String>()
+    )
 }

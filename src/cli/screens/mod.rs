@@ -135,6 +135,20 @@ pub(super) fn agrees(context: &Context, ui: &Ui, shown: &str, question: &str) ->
     Ok(asked(context, ui, shown, &question, ('\0', &['y', 'n', 'q']))? == 'y')
 }
 
+/// Shows what is there and waits for one of the keys, of which `q` is the last: that, and Escape, is the end (130).
+pub(super) fn answer(
+    context: &Context,
+    ui: &Ui,
+    shown: &str,
+    question: &str,
+    keys: &[char],
+) -> Result<char> {
+    match asked(context, ui, shown, question, ('\0', keys))? {
+        'q' => Err(nothing_changed(130)),
+        key => Ok(key),
+    }
+}
+
 /// Shows what is there and waits for one of the keys; Enter is the first of the pair.
 fn asked(
     context: &Context,
@@ -225,7 +239,7 @@ fn size() -> (usize, usize) {
     })
 }
 
-pub(super) fn nothing_changed(code: i32) -> Error {
+fn nothing_changed(code: i32) -> Error {
     Error::new(
         ErrorKind::Interrupted(code),
         "cancelled; nothing was changed",

@@ -11,8 +11,8 @@ use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::TreeLookup;
 use crate::model::{
-    Checkpoint, CheckpointId, Entry, EntryKind, Head, Hint, PathReason, RepoPath, Run, State,
-    Timestamp,
+    Checkpoint, CheckpointId, Entry, EntryKind, Head, Hint, ObjectId, PathReason, RepoPath, Run,
+    State, Timestamp,
 };
 use crate::policy::restore::Selection;
 use crate::policy::secrets::{has_secret, is_secret_path};
@@ -66,12 +66,19 @@ const REASONS: [(&str, &str); 10] = [
     ),
 ];
 
-/// What a code of `left_out` says in a sentence.
-pub(crate) fn explained(code: &str) -> &str {
-    REASONS
-        .iter()
-        .find(|(known, _)| *known == code)
-        .map_or(code, |(_, text)| text)
+/// What the code of a path in `left_out` says in a sentence.
+pub(crate) fn explained(one: &PathReason) -> &str {
+    if !is_captured(one) {
+        return "new and over [checkpoint] max_file_size, or excluded there; git add takes it";
+    }
+    let known = REASONS.iter().find(|(known, _)| *known == one.reason);
+    known.map_or(&one.reason, |(_, text)| text)
+}
+
+/// Whether a file that is left out is in the checkpoint, so that it can be included. The others have the size that the
+/// checkpoint noted.
+pub(super) fn is_captured(one: &PathReason) -> bool {
+    one.size.is_none()
 }
 
 /// Whether a person has to decide about a file that is left out for this reason.
@@ -102,6 +109,17 @@ impl Choice {
             self.add(path.clone(), Some(LEFT_BEHIND));
         }
     }
+}
+
+/// What a run did to files.
+#[derive(Debug, Default)]
+struct Changes {
+    /// Deleted ones too.
+    changed: BTreeSet<RepoPath>,
+    new: BTreeSet<RepoPath>,
+    /// What was committed of the first, where files are to be told from those that were there before: the content that is no
+    /// more in its place.
+    gone: BTreeSet<ObjectId>,
 }
 
 /// What the files of a run are chosen from.
@@ -152,13 +170,19 @@ impl<'a> Chooser<'a> {
     /// What of the run's changes is committed.
     pub(super) fn changes(&self, head: &Head, notes: &mut Vec<String>) -> Result<Choice> {
         let (repo, request) = (self.repo, self.request);
-        let (mut changed, new) = self.changed_and_new()?;
+        let Changes {
+            mut changed,
+            new,
+            gone,
+        } = self.files()?;
         let known = repo.known_to_git(head.commit.as_ref(), &new)?;
         for asked in &request.include {
             let is_there = new.iter().any(|path| path.starts_with(asked));
             if !is_there && !changed.contains(asked) {
-                let message = format!("--include {asked}: the run made no new file there");
-                let plan = self.context.rerun(&["--dry-run"]);
+                let message = format!(
+                    "--include {asked}: the run made no new file there; git commit commits one of your own"
+                );
+                let plan = Hint::recover(["accept", "--dry-run"]).run(&self.run.key);
                 return Err(Error::new(ErrorKind::Usage, message).hint(plan));
             }
         }
@@ -195,16 +219,24 @@ impl<'a> Chooser<'a> {
                     Some(SECRET)
                 }
                 () if known.contains(&path) => None,
-                () => self.why_not_new(&path)?,
+                () => self.why_not_new(&path, &gone)?,
             };
             choice.add(path, reason);
         }
         choice.add_left_behind(left_behind);
-        // What a checkpoint leaves out for its size is in no commit made from it.
+        // What a checkpoint leaves out for its size is in no commit made from it; what is no file is in none of git's.
         let skipped = &self.initial.manifest.skipped;
         let was_skipped = |path: &RepoPath| skipped.iter().any(|one| one.path == *path);
-        let large = self.good.manifest.skipped.iter();
-        let large = large.filter(|one| one.size.is_some() && !was_skipped(&one.path));
+        let is_file = |path: &RepoPath| {
+            let found = path.below(self.context.worktree()).symlink_metadata();
+            found.is_ok_and(|found| found.is_file())
+        };
+        let large = self
+            .good
+            .manifest
+            .skipped
+            .iter()
+            .filter(|one| one.size.is_some() && !was_skipped(&one.path) && is_file(&one.path));
         choice.left_out.extend(large.map(|one| PathReason {
             reason: LARGE.to_owned(),
             ..one.clone()
@@ -225,7 +257,7 @@ impl<'a> Chooser<'a> {
         let include = &self.request.include;
         let (mut choice, mut left_behind) = (Choice::default(), BTreeSet::new());
         let (mut found, mut changed) = (Vec::new(), BTreeSet::new());
-        let (_, new) = self.changed_and_new()?;
+        let Changes { new, gone, .. } = self.files()?;
         for path in new {
             if committed.contains(&path)
                 || self.is_output(&path)
@@ -247,8 +279,10 @@ impl<'a> Chooser<'a> {
                 }
                 () if self.is_named(&path) => None,
                 () if self.is_secret(&path)? => Some(SECRET),
-                () if self.is_included(&path) || self.request.all => self.why_not_new(&path)?,
-                () => Some(self.why_not_new(&path)?.unwrap_or(NEW)),
+                () if self.is_included(&path) || self.request.all => {
+                    self.why_not_new(&path, &gone)?
+                }
+                () => Some(self.why_not_new(&path, &gone)?.unwrap_or(NEW)),
             };
             choice.add(path, reason);
         }
@@ -269,25 +303,47 @@ impl<'a> Chooser<'a> {
         Ok(choice)
     }
 
-    /// The files that the run changed or deleted, and those that it made.
-    fn changed_and_new(&self) -> Result<(BTreeSet<RepoPath>, BTreeSet<RepoPath>)> {
+    /// The files that the run changed, deleted and made.
+    fn files(&self) -> Result<Changes> {
         let (before, after) = self.lookup.diff(self.initial.view(), self.good.view())?;
-        let is_file =
-            |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
-        let files = before
-            .unlike(&after)
-            .filter(|(_, was, is)| is_file(*was) || is_file(*is));
-        let (changed, new): (Vec<_>, Vec<_>) = files.partition(|(_, was, _)| is_file(*was));
-        let paths =
-            |all: Vec<(&RepoPath, _, _)>| all.into_iter().map(|(path, ..)| path.clone()).collect();
-        Ok((paths(changed), paths(new)))
+        let is_file = |entry: &&Entry| entry.kind != EntryKind::EmptyDir;
+        let (mut changes, mut was_there) = (Changes::default(), BTreeMap::new());
+        for (path, was, is) in before.unlike(&after) {
+            if let Some(was) = was.filter(is_file) {
+                was_there.insert(path, was.oid.clone());
+                changes.changed.insert(path.clone());
+            } else if is.filter(is_file).is_some() {
+                changes.new.insert(path.clone());
+            }
+        }
+        let is_older = |path: &RepoPath| is_unchanged_since(self.context, path, self.began);
+        if changes.new.iter().any(is_older) {
+            let (head, all) = (&self.initial.manifest.head.commit, &changes.changed);
+            let is_rehearsal = self.context.dry_run();
+            let own = self
+                .repo
+                .unlike_stored(self.initial, head.as_ref(), all, is_rehearsal)?;
+            was_there.retain(|path, _| !own.contains(*path));
+            changes.gone = was_there.into_values().collect();
+        }
+        Ok(changes)
     }
 
     /// Why a new file is left out for what it is, unless it is asked for.
-    fn why_not_new(&self, path: &RepoPath) -> Result<Option<&'static str>> {
+    fn why_not_new(
+        &self,
+        path: &RepoPath,
+        gone: &BTreeSet<ObjectId>,
+    ) -> Result<Option<&'static str>> {
+        // Files keep their times where the folder around them is moved.
+        let is_moved = || -> Result<bool> {
+            let entry = self.good.view().entry(&self.lookup, path)?;
+            Ok(entry.is_some_and(|entry| gone.contains(&entry.oid)))
+        };
+        let is_older = is_unchanged_since(self.context, path, self.began);
         Ok(match () {
             // The run's first checkpoint does not have it: git ignored it then.
-            () if self.is_unchanged_since(path, self.began) => Some(OLDER),
+            () if is_older && !is_moved()? => Some(OLDER),
             () if self.is_configured_out(path)? => Some(LEAVE_OUT),
             () if self.request.all || self.is_included(path) => None,
             () if self.is_large(path)? => Some(LARGE),
@@ -334,16 +390,8 @@ impl<'a> Chooser<'a> {
         };
         // What the rollback went back to is the run's own.
         let is_left = !is_as_in(&left.target)?
-            && (is_as_in(&left.before)? || self.is_unchanged_since(path, left.at));
+            && (is_as_in(&left.before)? || is_unchanged_since(self.context, path, left.at));
         Ok(is_left.then_some(&left.path))
-    }
-
-    /// Whether a file was not changed since then, by its inode's time, which nobody sets back.
-    fn is_unchanged_since(&self, path: &RepoPath, then: Timestamp) -> bool {
-        let found = path.below(self.context.worktree()).symlink_metadata();
-        found.is_ok_and(|found| {
-            found.ctime() * 1000 + found.ctime_nsec() / 1_000_000 < then.millis()
-        })
     }
 
     /// Whether `[accept] leave_out` names a file.
@@ -379,4 +427,10 @@ impl<'a> Chooser<'a> {
         let entry = self.good.view().entry(&self.lookup, path)?;
         Ok(entry.filter(|entry| entry.kind == EntryKind::File))
     }
+}
+
+/// Whether a file was not changed since then, by its inode's time, which nobody sets back.
+pub(super) fn is_unchanged_since(context: &Context, path: &RepoPath, then: Timestamp) -> bool {
+    let found = path.below(context.worktree()).symlink_metadata();
+    found.is_ok_and(|found| found.ctime() * 1000 + found.ctime_nsec() / 1_000_000 < then.millis())
 }

@@ -9,14 +9,16 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 
+use super::choice::is_unchanged_since;
 use super::reasons;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
+use crate::engine::record::stored::words_back;
 use crate::git::Repo;
 use crate::git::program::{Held, Saved, Staging};
 use crate::git::restore::Expect;
 use crate::git::tree::TreeLookup;
-use crate::model::{Checkpoint, ObjectId, RepoPath};
+use crate::model::{Checkpoint, Hint, ObjectId, RepoPath, RunKey};
 use crate::policy::restore::{Baseline, Edits, PlanInput, Selection, plan};
 use crate::process::{Program, Show, Supervised};
 
@@ -33,10 +35,19 @@ pub(super) fn are_there(context: &Context) -> Result<bool> {
 /// A commit that is about to be made.
 pub(super) struct Commit<'a, 'r> {
     pub context: &'a Context,
+    pub key: &'a RunKey,
     /// What is staged for it.
     pub staging: &'a Staging<'r>,
     /// The files of the work tree before any hook ran, where they are what is committed.
     pub saved: Option<&'a Saved>,
+    /// Those that were edited since, of which the work tree has something else than what is committed.
+    pub edits: &'a Saved,
+    /// The paths that are committed as the run left them, or as a hook formats that.
+    pub taken: &'a BTreeSet<RepoPath>,
+    /// The work tree before any hook ran.
+    pub as_is: &'a Checkpoint,
+    /// The commit that the first of the new ones comes on top of.
+    pub base: Option<&'a ObjectId>,
     /// What its parent holds.
     pub before: &'a Held,
     pub parent: Option<&'a ObjectId>,
@@ -47,8 +58,17 @@ impl Commit<'_, '_> {
     /// tree afterwards.
     ///
     /// # Errors
-    /// One refuses also what it changed, or takes out of the commit what it was to hold (13).
+    /// One refuses also what it changed, takes out of the commit what it was to hold, or adds what it was not to (13). Edits
+    /// that it changed are as before then.
     pub(super) fn run(&self, message: &str) -> Result<String> {
+        let done = self.run_all(message);
+        if done.is_err() {
+            self.edits.put_back()?;
+        }
+        done
+    }
+
+    fn run_all(&self, message: &str) -> Result<String> {
         let Self {
             context, staging, ..
         } = *self;
@@ -63,7 +83,7 @@ impl Commit<'_, '_> {
             run(context, pre_commit, &[], &environment)?;
         }
         self.stage_changed()?;
-        self.refuse_taken_out(pre_commit, &meant)?;
+        self.refuse_other(pre_commit, &meant)?;
         let text = staging.clean(message)?;
         staging.write_message(&text)?;
         let file = staging.message_file().into_os_string();
@@ -72,7 +92,7 @@ impl Commit<'_, '_> {
             (check_message, vec![file.clone()]),
         ] {
             run(context, name, &arguments, &environment)?;
-            self.refuse_taken_out(name, &meant)?;
+            self.refuse_other(name, &meant)?;
         }
         // What a hook formatted in the index alone.
         if let Some(saved) = self.saved {
@@ -99,35 +119,87 @@ impl Commit<'_, '_> {
         Ok(changed)
     }
 
-    /// Refuses where a hook left out of the commit what it was to hold: what is again as the parent has it. Only a
-    /// formatter may undo what was no more than formatting, as long as something is left to commit.
-    fn refuse_taken_out(&self, hook: &str, meant: &Held) -> Result<()> {
+    /// Refuses where a hook made another commit of it than one of what was meant and of what the hook itself formatted or made.
+    fn refuse_other(&self, hook: &str, meant: &Held) -> Result<()> {
         let held = self.staging.held()?;
-        let changed = changed(self.saved)?;
-        let is_empty = self.before.unlike(&held).is_empty();
-        let is_formatted = |path: &RepoPath| {
-            let is_modified = meant.has(path) && self.before.has(path);
-            is_modified && changed.contains(path) && !is_empty
+        let (out, added) = (self.taken_out(meant, &held)?, self.added_to(meant, &held)?);
+        let refused = |message: String, paths, reason: &str| {
+            let reason = format!("{reason} the commit by the hook {hook}");
+            Error::new(ErrorKind::NotVerified, message).paths(reasons(paths, &reason))
         };
-        let is_out = |path: &RepoPath| {
-            let place = path.below(self.context.worktree());
-            let is_there = || place.symlink_metadata().is_ok();
-            let is_gone = meant.has(path) && !held.has(path) && is_there();
-            is_gone || (held.is_same(self.before, path) && !is_formatted(path))
-        };
-        let out: BTreeSet<RepoPath> = meant.unlike(&held).into_iter().filter(is_out).collect();
-        if out.is_empty() {
+        if !out.is_empty() {
+            let message =
+                format!("the hook {hook} takes changes out of the commit; nothing was changed");
+            return Err(refused(message, out, "taken out of"));
+        }
+        if added.is_empty() {
             return Ok(());
         }
-        let message =
-            format!("the hook {hook} takes changes out of the commit; nothing was changed");
-        let reason = format!("taken out of the commit by the hook {hook}");
-        Err(Error::new(ErrorKind::NotVerified, message).paths(reasons(out, &reason)))
+        if !added.iter().all(|path| self.edits.has(path)) {
+            let message = format!(
+                "the hook {hook} adds to the commit what is left out of it or uncommitted; nothing was changed: commit, ignore \
+                 or move these files first"
+            );
+            return Err(refused(message, added, "added to"));
+        }
+        let back = Hint::recover(words_back("good", &added))
+            .args(["--edits", "discard"])
+            .run(self.key);
+        let message = format!(
+            "the hook {hook} adds to the commit what was edited since the run; nothing was changed: restore these files to the \
+             last good checkpoint, accept, then restore your edits from the checkpoint that the first restore names"
+        );
+        Err(refused(message, added, "added to").hint(back))
+    }
+
+    /// What a hook left out of what the commit was to hold: what is again as the parent has it. Only a formatter may undo what
+    /// was no more than blanks and line ends, as long as something is left to commit.
+    fn taken_out(&self, meant: &Held, held: &Held) -> Result<BTreeSet<RepoPath>> {
+        let changed = changed(self.saved)?;
+        let is_empty = self.before.unlike(held).is_empty();
+        let repo = self.context.repo()?;
+        let mut out = BTreeSet::new();
+        for path in meant.unlike(held) {
+            let place = path.below(self.context.worktree());
+            let is_there = || place.symlink_metadata().is_ok();
+            let is_gone = meant.has(&path) && !held.has(&path) && is_there();
+            let is_as_before = held.is_same(self.before, &path);
+            let is_formatted = || {
+                let may_be = changed.contains(&path) && !is_empty;
+                Ok::<_, Error>(may_be && meant.is_formatting(self.before, repo, &path)?)
+            };
+            if is_gone || is_as_before && !is_formatted()? {
+                out.insert(path);
+            }
+        }
+        Ok(out)
+    }
+
+    /// What a hook added that was there before it, and is none of the commit: files that are left out, and uncommitted work. Of
+    /// a file that was edited since, that is the file as it is, not what the hook made of the committed version alone.
+    fn added_to(&self, meant: &Held, held: &Held) -> Result<BTreeSet<RepoPath>> {
+        let others = &meant.unlike(held) - self.taken;
+        if others.is_empty() {
+            return Ok(others);
+        }
+        let repo = self.context.repo()?;
+        let stored = repo.load_checkpoint(&self.as_is.commit)?;
+        let mut added = repo.unlike_stored(&stored, self.base, &others, false)?;
+        let skipped = &stored.manifest.skipped;
+        added.retain(|path| !skipped.iter().any(|one| path.starts_with(&one.path)));
+        // What is ignored, or left out of checkpoints, shows by its time that no hook made it.
+        let is_older = |path: &&RepoPath| {
+            !self.before.has(path) && is_unchanged_since(self.context, path, self.as_is.created_at)
+        };
+        added.extend(others.iter().filter(is_older).cloned());
+        let there = self.staging.as_in_work_tree(self.base, &added)?;
+        added.retain(|path| !self.edits.has(path) || held.is_same(&there, path));
+        Ok(added)
     }
 }
 
 /// What hooks changed in the work tree.
-pub(super) fn changed(saved: Option<&Saved>) -> Result<BTreeSet<RepoPath>> {
+fn changed(saved: Option<&Saved>) -> Result<BTreeSet<RepoPath>> {
     Ok(saved.map_or_else(|| Ok(BTreeSet::new()), Saved::changed)?)
 }
 

@@ -6,11 +6,13 @@
 mod check;
 mod choice;
 mod hooks;
+mod make;
 mod merge;
 mod plan;
 
 use std::collections::BTreeSet;
 
+use make::{Around, Made, make};
 use merge::{Onto, Way};
 use plan::{Plan, Step};
 use schemars::JsonSchema;
@@ -24,7 +26,7 @@ use crate::engine::record::storage::Request as Captured;
 use crate::engine::recovery;
 use crate::engine::run::tasks;
 use crate::engine::runs::{Chosen, prune, refuse_driven};
-use crate::git::program::{CommitJournal, Saved, Staging};
+use crate::git::program::{CommitJournal, Staging};
 use crate::git::tree::Objects;
 use crate::model::checkpoint::trigger;
 use crate::model::run_line::run_line;
@@ -209,6 +211,11 @@ impl AcceptResult {
             .iter()
             .filter(|one| choice::needs_decision(&one.reason))
     }
+
+    /// Those of them that `--include` takes.
+    pub(crate) fn includable(&self) -> impl Iterator<Item = &PathReason> {
+        self.undecided().filter(|one| choice::is_captured(one))
+    }
 }
 
 /// The files of a run that accepting it leaves out.
@@ -383,13 +390,13 @@ fn conclude(
     let (context, key) = (planned.context, &planned.run.key);
     let repo = context.repo()?;
     let staging = Staging::new(repo, false)?;
-    let saved = if hooks::are_there(context)? {
-        Some(staging.save(&(&planned.taken - &planned.result.hand_edits))?)
-    } else {
-        None
-    };
+    let around = Around::of(planned, &staging, as_is)?;
     let mut put = || {
-        let (mut commits, staged) = make(planned, trees, &staging, saved.as_ref())?;
+        let Made {
+            mut commits,
+            without_hooks,
+            is_as_planned,
+        } = make(planned, trees, &staging, around.as_ref())?;
         journal.commits = commits
             .iter()
             .filter_map(|made| made.commit.clone())
@@ -403,7 +410,7 @@ fn conclude(
             journal.commits.clone_from(&way.commits);
             commits = merged(context, way, commits)?;
         }
-        journal.seen.get_or_insert_default().extend(staged);
+        journal.seen.get_or_insert_default().extend(without_hooks);
         // The rest was checked with what was committed first.
         if planned.request.checks
             && !planned.run.was_accepted()
@@ -419,8 +426,9 @@ fn conclude(
                 "interrupted; nothing was changed",
             ));
         }
-        // What hooks changed is not a person's edit.
-        if !hooks::changed(saved.as_ref())?.is_empty() {
+        // What hooks changed or made is not a person's edit.
+        let changed = around.as_ref().map(Around::changed).transpose()?;
+        if !is_as_planned || changed == Some(true) {
             let description = "Accepted, as the commit hooks left it";
             take(context, key, description, trigger::OPERATION)?;
         }
@@ -443,9 +451,9 @@ fn conclude(
     // What has begun to move is finished by the next command.
     if concluded.is_err()
         && !repo.has_commit_journal()
-        && let Some(saved) = &saved
+        && let Some(around) = &around
     {
-        saved.put_back()?;
+        around.saved.put_back()?;
         hooks::give_back(context, as_is)?;
     }
     concluded
@@ -541,6 +549,7 @@ fn rehearse(state: &State, planned: &Plan<'_>, onto: Option<&Onto<'_>>) -> Resul
     let staging = Staging::new(repo, context.dry_run())?;
     staging.read(planned.base.as_ref())?;
     let (mut commits, mut trees) = (Vec::new(), Vec::new());
+    let mut embedded = BTreeSet::new();
     let (mut last, mut before) = (planned.tree_before()?, staging.held()?);
     for step in &planned.steps {
         step_into(&staging, planned, step)?;
@@ -548,6 +557,7 @@ fn rehearse(state: &State, planned: &Plan<'_>, onto: Option<&Onto<'_>>) -> Resul
         if tree != last {
             let text = planned.text_of(step);
             let held = staging.held()?;
+            embedded.extend(staging.embedded(&before, &held));
             commits.push(AcceptedCommit::new(None, &text, step, before.unlike(&held)));
             (last, before) = (tree.clone(), held);
         }
@@ -559,6 +569,12 @@ fn rehearse(state: &State, planned: &Plan<'_>, onto: Option<&Onto<'_>>) -> Resul
         return Err(Error::new(ErrorKind::UnsafePath, message).hint(context.rerun(&["--dry-run"])));
     }
     planned.refuse_uncommitted()?;
+    for path in embedded {
+        context.note(format!(
+            "{path} is a repository of its own: the commit has only its revision, and clones will have none of its files; \
+             git submodule add --force URL {path} says where they get them"
+        ));
+    }
     let mut journal = planned.journal();
     // What one of the run's latest checkpoints has of the index is not lost.
     let mut others = state.checkpoints_of(&planned.run.key).rev().take(LOOKED_AT);
@@ -595,53 +611,6 @@ fn step_into(staging: &Staging<'_>, planned: &Plan<'_>, step: &Step) -> Result<(
         step.stored.as_ref().unwrap_or(&planned.good),
         &planned.taken,
     )?)
-}
-
-/// Makes the commits, with the hooks; no reference moves. `trees` are those of the rehearsal: what is committed is what was
-/// planned, but for what hooks change. Also returns what was staged for the last one before them.
-fn make(
-    planned: &Plan<'_>,
-    trees: &[ObjectId],
-    staging: &Staging<'_>,
-    saved: Option<&Saved>,
-) -> Result<(Vec<AcceptedCommit>, Option<ObjectId>)> {
-    let context = planned.context;
-    staging.read(planned.base.as_ref())?;
-    let (mut made, mut parent, mut without_hooks) = (Vec::new(), planned.base.clone(), None);
-    let (mut last, mut before) = (planned.tree_before()?, staging.held()?);
-    let mut is_as_planned = true;
-    for (step, planned_tree) in planned.steps.iter().zip(trees) {
-        step_into(staging, planned, step)?;
-        let staged = staging.write_tree()?;
-        if is_as_planned && staged != *planned_tree {
-            let message = "files changed while they were being committed; nothing was changed";
-            return Err(Error::new(ErrorKind::NotVerified, message).hint(context.rerun(&[])));
-        }
-        if staged == last {
-            continue;
-        }
-        // Hooks read and write the real objects.
-        publish(context, staging)?;
-        // What is formatted in the work tree belongs to the last commit.
-        let saved = saved.filter(|_| step.stored.is_none());
-        let commit = hooks::Commit {
-            context,
-            staging,
-            saved,
-            before: &before,
-            parent: parent.as_ref(),
-        };
-        let text = commit.run(&planned.text_of(step))?;
-        let tree = staging.write_tree()?;
-        is_as_planned &= tree == staged;
-        without_hooks = Some(staged);
-        let commit = staging.commit(&tree, parent.as_ref(), &text)?;
-        publish(context, staging)?;
-        let (held, id) = (staging.held()?, Some(commit.clone()));
-        made.push(AcceptedCommit::new(id, &text, step, before.unlike(&held)));
-        (parent, last, before) = (Some(commit), tree, held);
-    }
-    Ok((made, without_hooks))
 }
 
 /// Refuses where git does not know who commits, before checks are run for it.

@@ -7,6 +7,7 @@
 //! This room and [`remote`](super::remote) are the ones that start a program.
 
 mod conclude;
+mod held;
 mod linked;
 mod merge;
 mod scratch;
@@ -27,8 +28,9 @@ use super::repo::repository::Repo;
 use crate::model::{Entry, EntryKind, RepoPath};
 
 pub(crate) use conclude::CommitJournal;
+pub(crate) use held::Held;
 pub(crate) use scratch::Scratch;
-pub(crate) use staging::{Held, Staging};
+pub(crate) use staging::Staging;
 
 /// Variables of git's that say nothing of where it works: who commits, which configuration is the user's, how to connect.
 const KEPT: [&str; 9] = [

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use git2::{AttrCheckFlags, ConfigLevel, Odb, Oid};
 use tempfile::TempDir;
 
+use super::held::Held;
 use super::{Call, Saved, place, write_entry};
 use crate::durable::{TemporaryFolder, temporary_prefix};
 use crate::git::base::openat::{self, inspect};
@@ -29,27 +30,6 @@ use crate::model::{Entry, EntryKind, ObjectId, RepoPath};
 pub(crate) struct Staging<'r> {
     pub(super) repo: &'r Repo,
     folder: Folder,
-}
-
-/// What an index held.
-#[derive(Debug)]
-pub(crate) struct Held(Flat);
-
-impl Held {
-    /// Whether it has this path.
-    pub(crate) fn has(&self, path: &RepoPath) -> bool {
-        self.0.contains_key(path)
-    }
-
-    /// Whether another index has the same of this path.
-    pub(crate) fn is_same(&self, other: &Self, path: &RepoPath) -> bool {
-        self.0.get(path) == other.0.get(path)
-    }
-
-    /// The paths that another index has otherwise.
-    pub(crate) fn unlike(&self, other: &Self) -> BTreeSet<RepoPath> {
-        differing(&self.0, &other.0)
-    }
 }
 
 /// Where it lies.
@@ -82,7 +62,7 @@ impl<'r> Staging<'r> {
             Folder::Own(folder.at(&parent)?)
         };
         let staging = Self { repo, folder };
-        for part in ["objects/info", "objects/pack", "git", "tree", "saved"] {
+        for part in ["objects/info", "objects/pack", "git", "tree"] {
             let path = staging.part(part);
             fs::create_dir_all(&path).at(&path)?;
         }
@@ -107,8 +87,17 @@ impl<'r> Staging<'r> {
             real = OsString::from_vec([b"\"".to_vec(), quoted.collect(), b"\"".to_vec()].concat());
         }
         env.push(("GIT_ALTERNATE_OBJECT_DIRECTORIES".into(), real));
+        // What is committed does not depend on what of it is checked out.
+        let mut settings = vec![("core.sparseCheckout".to_owned(), "false")];
         if matches!(self.folder, Folder::Outside(_)) {
-            env.extend(without_programs(self.repo));
+            settings.extend(without_programs(self.repo));
+            // A partial clone would connect with whatever is configured.
+            env.push(("GIT_NO_LAZY_FETCH".into(), "1".into()));
+        }
+        env.push(("GIT_CONFIG_COUNT".into(), settings.len().to_string().into()));
+        for (at, (key, value)) in settings.into_iter().enumerate() {
+            env.push((format!("GIT_CONFIG_KEY_{at}").into(), key.into()));
+            env.push((format!("GIT_CONFIG_VALUE_{at}").into(), value.into()));
         }
         env
     }
@@ -143,14 +132,15 @@ impl<'r> Staging<'r> {
         let is_there = |path: &&RepoPath| {
             known.contains_key(*path) || path.below(workdir).symlink_metadata().is_ok()
         };
-        // Where a folder stands now the file is gone; what lies in it was not asked for.
-        let is_folder = |path: &&RepoPath| {
+        // Where a folder stands now the file is gone; what lies in it was not asked for. So it is where a link leads elsewhere.
+        let is_gone = |path: &&RepoPath| {
             let place = path.below(workdir);
-            place.symlink_metadata().is_ok_and(|found| found.is_dir())
-                && place.join(".git").symlink_metadata().is_err()
+            let is_folder = place.symlink_metadata().is_ok_and(|found| found.is_dir());
+            let is_beyond = |folder: RepoPath| folder.below(workdir).is_symlink();
+            is_folder && place.join(".git").symlink_metadata().is_err()
+                || path.ancestors().any(is_beyond)
         };
-        let (gone, there): (Vec<_>, Vec<_>) =
-            paths.into_iter().filter(is_there).partition(is_folder);
+        let (gone, there): (Vec<_>, Vec<_>) = paths.into_iter().filter(is_there).partition(is_gone);
         let gone = nul_separated(gone.into_iter());
         if !gone.is_empty() {
             self.git(&["update-index", "--force-remove", "-z", "--stdin"], &gone)?;
@@ -241,9 +231,11 @@ impl<'r> Staging<'r> {
         self.entries().map(Held)
     }
 
-    /// Copies of files of the work tree, for as long as this is there.
-    pub(crate) fn save(&self, paths: &BTreeSet<RepoPath>) -> Result<Saved> {
-        Saved::new(self.part("saved"), self.repo.workdir(), paths)
+    /// Copies of files of the work tree, by this name and for as long as this is there.
+    pub(crate) fn save(&self, name: &str, paths: &BTreeSet<RepoPath>) -> Result<Saved> {
+        let folder = self.part(name);
+        fs::create_dir(&folder).at(&folder)?;
+        Saved::new(folder, self.repo.workdir(), paths)
     }
 
     /// Writes paths of the index into the work tree.
@@ -376,8 +368,8 @@ fn own_filters(repo: &Repo) -> BTreeSet<String> {
     names
 }
 
-/// The variables with which git starts no program that the repository names: a rehearsal changes nothing and starts nothing.
-fn without_programs(repo: &Repo) -> Vec<(OsString, OsString)> {
+/// The settings with which git starts no program that the repository names: a rehearsal changes nothing and starts nothing.
+fn without_programs(repo: &Repo) -> Vec<(String, &'static str)> {
     let mut settings = vec![("core.hooksPath".to_owned(), "/dev/null")];
     for name in own_filters(repo) {
         settings.extend(
@@ -385,16 +377,7 @@ fn without_programs(repo: &Repo) -> Vec<(OsString, OsString)> {
         );
         settings.push((format!("filter.{name}.required"), "false"));
     }
-    let mut env = vec![
-        ("GIT_CONFIG_COUNT".into(), settings.len().to_string().into()),
-        // A partial clone would connect with whatever is configured.
-        ("GIT_NO_LAZY_FETCH".into(), "1".into()),
-    ];
-    for (at, (key, value)) in settings.into_iter().enumerate() {
-        env.push((format!("GIT_CONFIG_KEY_{at}").into(), key.into()));
-        env.push((format!("GIT_CONFIG_VALUE_{at}").into(), value.into()));
-    }
-    env
+    settings
 }
 
 /// Those of `paths` that can be compared: in a rehearsal none that a filter of the repository's own would change.

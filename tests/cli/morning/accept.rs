@@ -1505,6 +1505,133 @@ fn a_hook_that_takes_changes_out_is_refused() {
     }
 }
 
+// A hook that adds what is none of the commit is refused by its name: what is left out, and a person's own uncommitted work.
+#[test]
+fn a_hook_that_adds_what_is_left_out_is_refused() {
+    for (body, own, added) in [
+        ("git add -A", "echo pw > private.txt", "private.txt"),
+        ("git add .env", "true", ".env"),
+        ("git add -f x.ignored", "true", "x.ignored"),
+        ("git add -u", "echo mine >> noted.txt", "noted.txt"),
+        ("git add -u", "rm noted.txt", "noted.txt"),
+        (
+            "git add -A; git add n.txt",
+            "echo pw > private.txt",
+            "private.txt",
+        ),
+    ] {
+        let env = TestEnv::repo();
+        env.write(".gitignore", "*.ignored\n");
+        env.write("noted.txt", "noted\n");
+        env.git(&["add", "."]);
+        env.git(&["commit", "-qm", "more"]);
+        env.write("x.ignored", "mine\n");
+        env.sh(own).expect(0);
+        run(&env, 1, "echo x >> a.txt; echo n > n.txt; echo K=v > .env");
+        hook(&env, "pre-commit", body);
+        let before = state(&env);
+        let error = env.error(13, &["accept"]);
+        assert!(
+            error["message"]
+                .as_str()
+                .is_some_and(|text| text.contains("the hook pre-commit adds")),
+            "{body}: {error}"
+        );
+        assert!(paths(&error["paths"]).contains(&added), "{body}: {error}");
+        assert_eq!(state(&env), before, "{body}");
+    }
+}
+
+// What a hook makes or changes by itself is part of the commit, and goes with undo.
+#[test]
+fn what_a_hook_made_is_committed_and_taken_back() {
+    for args in [&["accept"][..], &["accept", "--per-iteration"]] {
+        let env = TestEnv::repo();
+        env.write("VERSION", "1\n");
+        env.git(&["add", "VERSION"]);
+        env.git(&["commit", "-qm", "version"]);
+        env.write("mine.txt", "mine\n");
+        run(&env, 2, "echo x >> a.txt; echo n > n$RECOVER_ITERATION");
+        hook(
+            &env,
+            "pre-commit",
+            "wc -l < a.txt > COUNT; echo 2 > VERSION; git add COUNT VERSION",
+        );
+        let before = state(&env);
+        env.json(0, args);
+        assert_eq!(env.git(&["show", "HEAD:VERSION"]), "2\n");
+        assert_eq!(env.git(&["show", "HEAD:COUNT"]).trim(), "3");
+        assert_eq!(
+            env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
+            "?? mine.txt\n"
+        );
+        env.json(0, &["undo"]);
+        assert_eq!((env.read("VERSION").as_str(), state(&env)), ("1\n", before));
+        assert!(!env.exists("COUNT"), "{args:?}");
+    }
+}
+
+// An edit made since the run is not committed by a hook that stages files again, formatted or not; what a hook makes of the
+// committed version alone is.
+#[test]
+fn hooks_do_not_commit_edits_made_since() {
+    const AGAIN: &str = "for f in $(git diff --cached --name-only); do FORMAT git add $f; done";
+    for format in ["", "sed -i 's/$/ x/' $f;"] {
+        let env = TestEnv::repo();
+        run(&env, 1, "echo agent >> a.txt; echo n > n.txt");
+        hook(&env, "pre-commit", &AGAIN.replace("FORMAT", format));
+        env.write("a.txt", "one\nagent\nmine\n");
+        let before = state(&env);
+        let error = env.error(13, &["accept"]);
+        assert_eq!(paths(&error["paths"]), ["a.txt"], "{error}");
+        assert!(error.to_string().contains("pre-commit"), "{error}");
+        assert_eq!(
+            (env.read("a.txt").as_str(), state(&env)),
+            ("one\nagent\nmine\n", before)
+        );
+        assert_eq!(env.read("n.txt"), "n\n");
+    }
+    let env = TestEnv::repo();
+    run(&env, 1, "echo agent >> a.txt");
+    let index_alone = "git show :a.txt | sed 's/$/ x/' > .git/new; \
+                       git update-index --cacheinfo 100644,$(git hash-object -w .git/new),a.txt; sed -i '1s/$/ x/' a.txt";
+    hook(&env, "pre-commit", index_alone);
+    env.write("a.txt", "one\nagent\nmine\n");
+    let before = state(&env);
+    env.json(0, &["accept"]);
+    assert_eq!(env.git(&["show", "HEAD:a.txt"]), "one x\nagent x\n");
+    assert_eq!(env.read("a.txt"), "one x\nagent\nmine\n");
+    env.json(0, &["undo"]);
+    assert_eq!(
+        (env.read("a.txt").as_str(), state(&env)),
+        ("one\nagent\nmine\n", before)
+    );
+}
+
+// Only blanks may go again: a hook that takes the whole change of a file away is none that formats.
+#[test]
+fn a_hook_that_stashes_one_file_is_refused() {
+    let env = TestEnv::repo();
+    run(&env, 1, "echo good > a.txt; echo b > b.txt");
+    hook(&env, "pre-commit", "git stash -q -- a.txt");
+    let before = head(&env);
+    let error = env.error(13, &["accept"]);
+    assert_eq!(paths(&error["paths"]), ["a.txt"], "{error}");
+    assert_eq!(
+        (head(&env), env.read("a.txt"), env.read("b.txt")),
+        (before, "good\n".to_owned(), "b\n".to_owned())
+    );
+
+    let env = TestEnv::repo();
+    run(&env, 1, "echo 'one  ' > a.txt; echo b > b.txt");
+    hook(&env, "pre-commit", "sed -i 's/ *$//' a.txt; git add a.txt");
+    env.json(0, &["accept"]);
+    assert_eq!(
+        env.git(&["show", "--format=", "--name-only", "HEAD"]),
+        "b.txt\n"
+    );
+}
+
 // Undo takes an accept back, hooks, index and branch included, and redo does it again; it walks over nothing else.
 #[test]
 fn an_accept_is_taken_back() {
@@ -1713,6 +1840,126 @@ fn odd_names_modes_and_links_are_committed() {
         env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
         ""
     );
+}
+
+// Files keep their times where the folder around them is moved: they are the run's all the same, and so is a link in its place.
+#[test]
+fn moved_folders_are_committed() {
+    for (agent, check, committed) in [
+        ("mv d e", "test -f e/f", "D\td/f\nA\te/f\n"),
+        ("mv d e; ln -s e d", "test -f d/f", "A\td\nD\td/f\nA\te/f\n"),
+        ("rm to; mv d to", "test -f to/f", "D\td/f\nD\tto\nA\tto/f\n"),
+    ] {
+        let env = TestEnv::repo();
+        env.write("d/f", "1\n");
+        env.sh("ln -s d to; git add .; git commit -qm d").expect(0);
+        let check = format!("test={check}");
+        let args = [
+            "run",
+            "--run",
+            "night",
+            "--feedback",
+            &check,
+            "--",
+            "sh",
+            "-c",
+            agent,
+        ];
+        env.json(0, &args);
+        let done = env.json(0, &["accept"]);
+        let shown = env.git(&["show", "--format=", "--name-status", "--no-renames"]);
+        assert_eq!(shown, committed, "{agent}: {done}");
+        assert_eq!(
+            env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
+            "",
+            "{agent}"
+        );
+    }
+}
+
+// What was uncommitted before the run stays so, also where it went along with its folder.
+#[test]
+fn uncommitted_files_of_a_moved_folder_stay_so() {
+    let env = TestEnv::repo();
+    env.write("d/f", "1\n");
+    env.git(&["add", "d"]);
+    env.git(&["commit", "-qm", "d"]);
+    env.write("d/mine.txt", "mine\n");
+    run(&env, 1, "mv d e");
+    env.json(0, &["accept", "--uncommitted", "keep"]);
+    assert_eq!(
+        env.git(&["show", "--format=", "--name-status", "--no-renames"]),
+        "D\td/f\nA\te/f\n"
+    );
+    assert_eq!(env.read("d/mine.txt"), "mine\n");
+}
+
+// What a run made outside of what is checked out is committed as anything else.
+#[test]
+fn a_sparse_checkout_is_no_hindrance() {
+    let env = TestEnv::repo();
+    env.write("x/a", "1\n");
+    env.write("y/b", "2\n");
+    env.git(&["add", "."]);
+    env.git(&["commit", "-qm", "b"]);
+    env.git(&["sparse-checkout", "set", "x"]);
+    run(&env, 1, "echo n >> x/a; mkdir -p y; echo z > y/z");
+    let before = state(&env);
+    env.json(0, &["accept"]);
+    assert_eq!(
+        env.git(&["show", "--format=", "--name-status"]),
+        "M\tx/a\nA\ty/z\n"
+    );
+    assert_eq!(
+        env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
+        ""
+    );
+    env.json(0, &["undo"]);
+    assert_eq!(state(&env), before);
+}
+
+// A repository that a run made inside is committed as git add does it, which says what a clone lacks.
+#[test]
+fn a_repository_inside_is_said() {
+    let env = TestEnv::repo();
+    let inner = "git init -q lib; cd lib; echo 1 > f; git add f; git commit -qm f";
+    run(&env, 1, inner);
+    let done = env.recover(&["accept"]).expect(0);
+    assert!(
+        done.stderr.contains("lib is a repository of its own")
+            && done.stderr.contains("git submodule add"),
+        "{}",
+        done.stderr
+    );
+    assert!(env.git(&["ls-files", "-s", "lib"]).starts_with("160000"));
+}
+
+// What can be in no commit is not offered for one, and the hint works as it is.
+#[test]
+fn what_cannot_be_included_is_not_offered() {
+    let env = TestEnv::repo();
+    env.write(
+        ".ultraplan/recover.toml",
+        "[checkpoint]\nmax_file_size = \"1 KiB\"\n",
+    );
+    env.write("helper.py", "mine\n");
+    run(
+        &env,
+        1,
+        "echo x >> a.txt; mkfifo pipe; head -c 2000 /dev/zero > big.bin",
+    );
+    let done = env.json(3, &["accept", "--dry-run"]);
+    assert_eq!(paths(&done["left_out"]), ["big.bin"], "{done}");
+    let text = env.recover(&["accept", "--dry-run"]).expect(3).stdout;
+    assert!(
+        text.contains("max_file_size") && !text.contains("--include"),
+        "{text}"
+    );
+    let error = env.error(2, &["accept", "--include", "helper.py", "--dry-run"]);
+    let hint = error["hint"].as_str().expect("a hint");
+    assert!(!hint.contains("helper.py"), "{hint}");
+    let again = hint.replacen("recover", env!("CARGO_BIN_EXE_recover"), 1);
+    env.sh(&again).expect(3);
 }
 
 #[test]

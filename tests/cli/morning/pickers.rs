@@ -321,6 +321,63 @@ fn a_row_has_summary_time_and_commit() {
     assert!(!env.exists("file2"));
 }
 
+// Each key does what the question says of it.
+#[test]
+fn what_is_left_out_is_asked_about_with_what_each_key_does() {
+    for (key, code, committed) in [
+        ("y", 0, Some(".env\na.txt\n")),
+        ("n", 3, Some("a.txt\n")),
+        ("q", 130, None),
+        ("\u{1b}", 130, None),
+        ("\u{3}", 130, None),
+    ] {
+        let env = TestEnv::repo();
+        let agent = "echo x >> a.txt; echo K=v > .env; mkfifo pipe";
+        env.json(0, &["run", "--run", "r", "--", "sh", "-c", agent]);
+        let before = env.git(&["rev-parse", "HEAD"]);
+        let Some(mut terminal) = Terminal::of(&env, &["accept"]) else {
+            return;
+        };
+        terminal.expect("Commit these files too? y yes, n commit without them, q cancel");
+        terminal.press(key);
+        let (ended, said) = terminal.end();
+        assert_eq!(ended, code, "{key:?}: {said}");
+        match committed {
+            Some(files) => assert_eq!(
+                env.git(&["show", "--format=", "--name-only", "HEAD"]),
+                files,
+                "{key:?}"
+            ),
+            None => assert_eq!(env.git(&["rev-parse", "HEAD"]), before, "{key:?}"),
+        }
+    }
+}
+
+// One question about work from before the run, too.
+#[test]
+fn which_version_counts_is_one_question() {
+    for (key, code, content) in [
+        ("k", 0, "mine\n"),
+        ("r", 0, "agent\n"),
+        ("q", 130, "agent\n"),
+    ] {
+        let env = TestEnv::repo();
+        env.write("a.txt", "mine\n");
+        let agent = "echo agent > a.txt; echo n > n.txt";
+        env.json(0, &["run", "--run", "r", "--", "sh", "-c", agent]);
+        let before = env.git(&["rev-parse", "HEAD"]);
+        let Some(mut terminal) = Terminal::of(&env, &["accept"]) else {
+            return;
+        };
+        terminal.expect("q cancel");
+        terminal.press(key);
+        let (ended, said) = terminal.end();
+        assert_eq!(ended, code, "{key:?}: {said}");
+        assert_eq!(env.read("a.txt"), content, "{key:?}: {said}");
+        assert_eq!(env.git(&["rev-parse", "HEAD"]) == before, key == "q");
+    }
+}
+
 // A yes is no reason to go on whatever comes: while it waits for others, Ctrl-C still ends it.
 #[test]
 fn after_a_yes_a_signal_still_ends_it() {
