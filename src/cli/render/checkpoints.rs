@@ -279,7 +279,9 @@ pub(crate) fn changes_text(ui: &Ui, restore: &rollback::Restore, dry_run: bool) 
     );
     text += &taken_back_text(ui, restore, dry_run);
     text += &crossed_text(result, dry_run);
-    if let (OperationKind::Discard, Some(run)) = (restore.kind, &restore.run) {
+    if let (OperationKind::Discard, Some(run), true) =
+        (restore.kind, &restore.run, result.left.is_empty())
+    {
         let verb = if dry_run { "would be" } else { "is" };
         let _ = writeln!(text, "Run {} {verb} closed.", escape(&run.key.to_string()));
     }

@@ -136,7 +136,7 @@ impl RestoreRequest {
     }
 
     /// The command that does this, with these flags in the place of its own.
-    pub(super) fn command(&self, flags: &[&str]) -> Hint {
+    pub(in crate::engine) fn command(&self, flags: &[&str]) -> Hint {
         let options = &self.options;
         let (scope, edits) = (options.scope, options.edits);
         let takes_back = matches!(self.kind, OperationKind::Undo | OperationKind::Redo);

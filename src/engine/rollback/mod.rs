@@ -137,8 +137,13 @@ pub(crate) fn discard(context: &Context, options: &Options) -> Result<Restore> {
             } else {
                 ", with the edits made since"
             };
+            let closes = if result.left.is_empty() {
+                "and closes it"
+            } else {
+                "but cannot restore everything, and leaves it open"
+            };
             let message = format!(
-                "discard reverts run {} ({} to write, {} to delete{edited}{}) and closes it; pass --yes to continue, \
+                "discard reverts run {} ({} to write, {} to delete{edited}{}) {closes}; pass --yes to continue, \
                 recover undo reverts that",
                 run.key,
                 count(result.written.len(), "path"),
