@@ -24,6 +24,7 @@ use crate::engine::restore::request::{
 use crate::engine::step::{Crossing, compensate, is_ancestor_step};
 use crate::git::checkpoint::PreciousFile;
 use crate::model::operation::{GitChanges, UndoEntry};
+use crate::model::spec::Isolated;
 use crate::model::step::StepRef;
 use crate::model::{
     Checkpoint, CheckpointId, Hint, ObjectId, OperationKind, PathReason, ProcessId, RepoPath, Run,
@@ -591,8 +592,22 @@ fn refuse_built_upon(context: &Context, entry: &UndoEntry) -> Result<()> {
     Err(Error::new(ErrorKind::HeadMoved, message).hint(Hint::git(["revert", &range])))
 }
 
-/// What there is where nothing was restored yet: the way to what the run began with.
+/// What there is where nothing was restored yet: what was in the work tree of a run that was begun here, else the way to what
+/// the run began with.
 fn instead(context: &Context, state: &State, kind: OperationKind) -> Hint {
+    let here = context.worktree_id();
+    let mut elsewhere = state.runs.iter().filter(|run| {
+        let is_from_here = |one: &Isolated| one.home == here;
+        let known = state.worktrees.get(&run.worktree);
+        run.spec.isolated.as_ref().is_some_and(is_from_here)
+            && known.is_some_and(|known| match kind {
+                OperationKind::Undo => !known.undo.is_empty(),
+                _ => !known.redo.is_empty(),
+            })
+    });
+    if let Some(run) = elsewhere.next_back() {
+        return Hint::recover([kind.as_str()]).run(&run.key);
+    }
     let run = select::find_captured(context, state, &[])
         .ok()
         .flatten()
