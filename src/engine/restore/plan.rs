@@ -392,11 +392,6 @@ fn file_plan(
         }
     }
     refuse_edits(request, &files, &written, context.has_git())?;
-    let edited = if request.options.edits == Edits::Discard {
-        edits_of(&files, &written)
-    } else {
-        Vec::new()
-    };
     nested.settle(&files.paths().collect());
     files
         .kept
@@ -404,6 +399,11 @@ fn file_plan(
     files.kept.extend(nested.kept.iter().cloned());
     let blocked = repo.leave_blocked(&mut files, prepared.loan.as_ref())?;
     files.kept.extend(blocked.iter().cloned());
+    let mut edited = edits_of(&files, &written);
+    edited.retain(|edit| {
+        let is_kept = blocked.iter().any(|one| one.path == edit.path);
+        request.options.edits == Edits::Discard && !is_kept
+    });
     let in_the_way = if request.initiator == Initiator::User {
         in_the_way(&target, &files, &nested)
     } else {

@@ -172,6 +172,23 @@ fn an_immutable_file_is_left_on_request() {
     assert_eq!(env.read("a.txt"), "one\n");
 }
 
+// What stays is no edit that was discarded.
+#[test]
+fn an_edit_that_cannot_be_replaced_is_not_discarded() {
+    let env = TestEnv::repo();
+    let id = checkpoint(&env);
+    env.write("a.txt", "mine\n");
+    env.write("b.txt", "mine\n");
+    if !immutable(&env, "a.txt") {
+        return;
+    }
+    let back = ["rollback", "--to", &id, "--edits", "discard"];
+    let done = env.json(3, &[&back[..], &["--best-effort"]].concat());
+    assert_eq!(paths(&done["result"]["kept"]), ["a.txt"]);
+    assert_eq!(paths(&done["result"]["edited"]), ["b.txt"]);
+    env.sh("chattr -i a.txt").expect(0);
+}
+
 // One rule for what no checkpoint takes, whether it is in the place of a file or of a folder: everything else is restored.
 #[test]
 fn what_is_in_the_way_is_left_on_request() {

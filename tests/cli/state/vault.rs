@@ -151,9 +151,9 @@ fn a_removed_project_is_made_again() {
         .json();
     assert_eq!(planned["changed"], false);
     assert!(!env.work().exists());
-    let restored = recover(&["--json", "restore-project", &work])
-        .expect(0)
-        .json();
+    let ran = recover(&["--json", "restore-project", &work]).expect(0);
+    assert!(!ran.stderr.contains("damaged"), "{}", ran.stderr);
+    let restored = ran.json();
     assert_eq!(restored["checkpoint_id"], id);
     // What the restore itself recorded is one more.
     let now = of_git(&env);
