@@ -310,9 +310,13 @@ impl AfterRestore {
             || vec!["resume"],
             |run| resume_command(run, is_unchecked(context, run)),
         );
+        // The work tree of a run that has one for itself may be removed by then.
+        let here = run.filter(|run| run.worktree == context.worktree_id());
+        let home = here.and_then(|run| context.elsewhere(run));
+        let place = || home.clone().unwrap_or_else(|| context.place());
         let hints = || Hints {
             resume_hint: context.placed(Hint::recover(resume).run(key)),
-            rollback_hint: context.placed(Hint::recover([restore.kind.taken_back_by()])),
+            rollback_hint: restore.taken_back_by(context).at(place()),
         };
         let of_lane = lane.clone();
         let (hints, stage, details) = of_lane.map_or_else(

@@ -77,7 +77,9 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
         }
     }
     let accepted = accept::accept(context, &request)?;
-    let text = ui.text(|| text_of(&accepted) + &shown_by(&accepted, &ui.knowing(context)));
+    let text = ui.text(|| {
+        text_of(&accepted) + &shown_by(&accepted, &ui.knowing(context)) + &undone_by(&accepted)
+    });
     let is_whole = accepted.result.undecided().next().is_none();
     let (run, left_out) = (&accepted.run, &accepted.result.left_out);
     if run.was_accepted() && left_out.is_empty() {
@@ -136,6 +138,15 @@ fn shown_by(accepted: &accept::Accepted, ui: &Ui) -> String {
     };
     show.map(|show| format!("Shown by: {}\n", ui.command(&show)))
         .unwrap_or_default()
+}
+
+/// The command that takes back what was committed in the work tree that the run has for itself, where that is not seen.
+fn undone_by(accepted: &accept::Accepted) -> String {
+    let run = &accepted.run;
+    if !accepted.changed || accepted.result.merge.is_some() || run.spec.isolated.is_none() {
+        return String::new();
+    }
+    format!("Undone by: {}\n", Hint::recover(["undo"]).run(&run.key))
 }
 
 fn text_of(accepted: &accept::Accepted) -> String {

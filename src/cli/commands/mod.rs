@@ -27,6 +27,7 @@ use super::args::{
     ManualFixCommand, PluginCommand, RemoteCommand, ServiceCommand,
 };
 use super::ui::{Reply, Ui};
+use crate::engine::isolated::Needs;
 use crate::engine::runs::Chosen;
 use crate::engine::trust::Reach;
 use crate::engine::{Context, Result, isolated, remote as claims};
@@ -186,15 +187,14 @@ pub(super) fn go_there(command: &Command, context: &mut Context) -> Result<()> {
         return Ok(());
     }
     isolated::sweep(context)?;
-    let needs_it = matches!(
-        command,
-        Command::Undo(_)
-            | Command::Resume(_)
-            | Command::Rollback(_)
-            | Command::Accept(_)
-            | Command::Discard(_)
-    );
-    if works_there && let Some(there) = isolated::there(context, needs_it)? {
+    let needs = match command {
+        Command::Undo(_) => Needs::Branch,
+        Command::Resume(_) | Command::Rollback(_) | Command::Accept(_) | Command::Discard(_) => {
+            Needs::Files
+        }
+        _ => Needs::None,
+    };
+    if works_there && let Some(there) = isolated::there(context, needs)? {
         *context = there;
     }
     Ok(())

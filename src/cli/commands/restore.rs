@@ -17,7 +17,8 @@ pub(super) fn reply(context: &Context, restore: &rollback::Restore, ui: &Ui) -> 
     let ui = &ui.knowing(context);
     let after = answers::AfterRestore::new(context, restore)?;
     let result = &restore.result;
-    let text = render::restore_text(ui, restore, context.dry_run())
+    let back = restore.taken_back_by(context);
+    let text = render::restore_text(ui, restore, &back, context.dry_run())
         + &render::lane_text(after.lane.as_ref(), ui);
     let reply = if context.dry_run() {
         let (changed, plan) = (false, result);

@@ -424,7 +424,7 @@ fn plan_text(resumed: &resume::Resumed, ui: &Ui) -> String {
     let mut text = format!("Plan: {how}, {goes_on}\n");
     text.push_str(&plan.restore.as_ref().map_or_else(
         || "Files:   as they are\n".to_owned(),
-        |restore| render::restore_text(ui, restore, true),
+        |restore| render::restore_text(ui, restore, &Hint::recover(["undo"]), true),
     ));
     if !plan.command.is_empty() {
         text.push_str(&format!("Command: {}\n", escape(&join(&plan.command))));

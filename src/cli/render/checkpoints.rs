@@ -7,7 +7,7 @@ use comfy_table::Cell;
 use super::super::ui::{Ui, escape};
 use super::{Column, Table, column, date_time, toned, when, words};
 use crate::engine::{inspect, rollback, runs};
-use crate::model::{Checkpoint, ObjectId, OperationKind, PathReason, Timestamp, ToldStep};
+use crate::model::{Checkpoint, Hint, ObjectId, OperationKind, PathReason, Timestamp, ToldStep};
 use crate::policy::report::run_state;
 use crate::policy::text::count;
 
@@ -195,13 +195,18 @@ fn missing_text(result: &rollback::RestoreResult) -> String {
         )
 }
 
-/// What a restore did or would do.
-pub(crate) fn restore_text(ui: &Ui, restore: &rollback::Restore, dry_run: bool) -> String {
+/// What a restore did or would do, and the command that takes it back.
+pub(crate) fn restore_text(
+    ui: &Ui,
+    restore: &rollback::Restore,
+    back: &Hint,
+    dry_run: bool,
+) -> String {
     let result = &restore.result;
     if !restore.changed {
         return unchanged_text(result) + &missing_text(result) + &crossed_text(result, dry_run);
     }
-    changes_text(ui, restore, dry_run) + &end_text(ui, restore)
+    changes_text(ui, restore, dry_run) + &end_text(ui, restore, back)
 }
 
 /// What it changed or would change, a line each.
@@ -279,7 +284,9 @@ pub(crate) fn changes_text(ui: &Ui, restore: &rollback::Restore, dry_run: bool) 
     );
     text += &taken_back_text(ui, restore, dry_run);
     text += &crossed_text(result, dry_run);
-    if let (OperationKind::Discard, Some(run)) = (restore.kind, &restore.run) {
+    if let (OperationKind::Discard, Some(run), true) =
+        (restore.kind, &restore.run, result.left.is_empty())
+    {
         let verb = if dry_run { "would be" } else { "is" };
         let _ = writeln!(text, "Run {} {verb} closed.", escape(&run.key.to_string()));
     }
@@ -287,17 +294,16 @@ pub(crate) fn changes_text(ui: &Ui, restore: &rollback::Restore, dry_run: bool) 
 }
 
 /// The checkpoint that was restored, and how that is reverted.
-fn end_text(ui: &Ui, restore: &rollback::Restore) -> String {
+fn end_text(ui: &Ui, restore: &rollback::Restore, back: &Hint) -> String {
     let result = &restore.result;
     let mut text = String::new();
     match &result.safety_checkpoint_id {
         Some(safety) => {
             let _ = writeln!(
                 text,
-                "Restored {} (verified). The state before is kept as {}: recover {} restores it.",
+                "Restored {} (verified). The state before is kept as {}: {back} restores it.",
                 ui.id(&result.checkpoint_id),
                 ui.id(safety),
-                restore.kind.taken_back_by()
             );
         }
         None => {

@@ -44,6 +44,17 @@ pub(crate) struct How {
     pub show: Show,
 }
 
+/// What a command needs of the work tree that its run has for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Nothing: where it was removed, the command works elsewhere.
+    None,
+    /// Its files.
+    Files,
+    /// The branch that it was on, too: what `accept` began goes with it.
+    Branch,
+}
+
 /// A work tree that was made for a run.
 pub(crate) struct Begun {
     /// The command, in that work tree.
@@ -321,8 +332,8 @@ fn called(context: &Context, call: &Hint, show: Show) -> Result<Supervised> {
 }
 
 /// The command in the work tree that the named run has for itself; `None` where it is about no such run, or that is this one.
-/// One that was removed is made again, where the command `needs_it`.
-pub(crate) fn there(context: &Context, needs_it: bool) -> Result<Option<Context>> {
+/// One that was removed is made again, where the command `needs` it.
+pub(crate) fn there(context: &Context, needs: Needs) -> Result<Option<Context>> {
     let naming = context.naming();
     let named = naming
         .run_id
@@ -340,18 +351,30 @@ pub(crate) fn there(context: &Context, needs_it: bool) -> Result<Option<Context>
     if run.spec.isolated.is_none() || run.worktree == context.worktree_id() {
         return Ok(None);
     }
-    if (needs_it && bring_back(context, &state, run)?) || is_there(context, run) {
+    if (needs != Needs::None && bring_back(context, &state, run, needs)?) || is_there(context, run)
+    {
         return open(context, &run.worktree.path()).map(Some);
     }
     Ok(None)
+}
+
+/// Whether a branch is, or may be, checked out.
+fn is_checked_out(context: &Context, repo: &Repo, branch: &str) -> bool {
+    let has_it = |place: &PathBuf| {
+        let head = Repo::discover(place, context.home()).and_then(|repo| repo.head());
+        head.is_ok_and(|head| head.branch.as_deref() == Some(branch))
+    };
+    repo.work_trees()
+        .map_or(true, |places| places.iter().any(has_it))
 }
 
 fn is_there(context: &Context, run: &Run) -> bool {
     context.is_worktree_of_repo(&run.worktree)
 }
 
-/// Makes the work tree of a run again as it was removed, from its latest checkpoint; whether it did.
-fn bring_back(context: &Context, state: &State, run: &Run) -> Result<bool> {
+/// Makes the work tree of a run again as it was removed, from its latest checkpoint; whether it did. It is on the branch that
+/// it was on only where the command [`Needs::Branch`], and nobody else has gone on with that.
+fn bring_back(context: &Context, state: &State, run: &Run, needs: Needs) -> Result<bool> {
     let last = state
         .checkpoints
         .values()
@@ -377,11 +400,13 @@ fn bring_back(context: &Context, state: &State, run: &Run) -> Result<bool> {
     }
     let noted = place.root.write(&note, b"", Sync::All);
     noted.map_err(|error| Error::cannot("write", &folder, error))?;
-    repo.add_linked(
-        &checkpoint::lock(context)?,
-        (&folder, &isolated.branch),
-        commit,
-    )?;
+    let was_on = last.head_ref.as_ref().filter(|branch| {
+        needs == Needs::Branch
+            && repo.resolve_ref(branch).as_ref() == Some(commit)
+            && !is_checked_out(context, repo, branch)
+    });
+    let branch = was_on.unwrap_or(&isolated.branch);
+    repo.add_linked(&checkpoint::lock(context)?, (&folder, branch), commit)?;
     let there = context.at(&folder)?;
     there.repo()?.fill(&repo.load_checkpoint(&last.commit)?)?;
     furnish(context, &folder, Show::Stderr)?;

@@ -65,10 +65,12 @@ fn expire(context: &Context) -> Result<()> {
         return Ok(());
     };
     let kept = context.settings().vault.keep_gone;
+    // A clock that jumps once does not end the time of any.
+    let most = kept / 2;
     for vault in Vault::all(&home) {
         if vault
-            .gone_since()?
-            .is_some_and(|since| context.clock.now().since(since) > kept)
+            .gone_for(context.clock.now(), most)?
+            .is_some_and(|gone| gone >= kept)
         {
             vault.remove()?;
         }

@@ -217,7 +217,7 @@ pub(super) fn switch_back(
     (is_left && is_there && is_known).then(|| HeadPlan::Switch(target.clone()))
 }
 
-/// Decides what happens to HEAD.
+/// Decides what happens to HEAD. `restored` is what the operation had restored that is taken back.
 ///
 /// A checkpoint of before a lane had its own branch (`before_lane`) names the one that the project was on. Where the lane's
 /// branch began at its commit, it is the lane's branch that goes back to it.
@@ -226,7 +226,7 @@ pub(super) fn plan_head(
     whose: &OwnCommits<'_>,
     now: &Head,
     target: &Head,
-    request: &RestoreRequest,
+    (request, restored): (&RestoreRequest, Option<&Checkpoint>),
     before_lane: bool,
 ) -> Result<HeadPlan> {
     let commits = request.options.commits;
@@ -301,7 +301,10 @@ pub(super) fn plan_head(
             let again = request.command(&["--commits", "keep"]);
             return Err(Error::new(ErrorKind::HeadMoved, message).hint(again));
         }
-        if repo.on_remote_tracking(&since)? {
+        // Others may have what the operation itself committed; any other commit HEAD was taken off or brought back to.
+        let made_none = request.kind == OperationKind::Redo
+            || restored.is_some_and(|restored| restored.base_commit.as_ref() == Some(current));
+        if !(left_there && made_none) && repo.on_remote_tracking(&since)? {
             let message = "commits since the checkpoint are on a remote-tracking branch; --commits revert adds one commit \
                            on top, keep restores only the files";
             let again = request.command(&["--commits", "keep"]);

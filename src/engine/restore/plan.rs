@@ -43,6 +43,8 @@ pub(crate) struct Planned {
     pub nested: Grafts,
     /// Paths that stay unlike the checkpoint, as they cannot be replaced; see [`left_of`].
     pub left: Vec<PathReason>,
+    /// What stays of a person's restore where the checkpoint has files, until a person moves it aside.
+    pub in_the_way: Vec<RepoPath>,
     /// Edits since the run last wrote them that are overwritten.
     pub edited: Vec<PathReason>,
     /// What is done to the working memory.
@@ -67,6 +69,7 @@ impl Planned {
             files: RestorePlan::default(),
             nested: Grafts::default(),
             left: Vec::new(),
+            in_the_way: Vec::new(),
             edited: Vec::new(),
             memory: MemoryPlan::default(),
             memory_root: memory::named_root(context),
@@ -201,7 +204,13 @@ pub(crate) fn plan(
         let switched = head::switch_back(repo, (state, run), (now, then), request);
         planned.head = match switched.filter(|_| !before_lane) {
             Some(switched) => switched,
-            None => head::plan_head(repo, &whose, now, then, request, before_lane)?,
+            None => {
+                let undone = request.undoes.as_ref();
+                let restored =
+                    undone.and_then(|undone| state.checkpoint(undone.restored.as_ref()?));
+                let request = (request, restored);
+                head::plan_head(repo, &whose, now, then, request, before_lane)?
+            }
         };
         if let (HeadPlan::Move(to), Some(now)) = (&planned.head, &now.commit) {
             planned.commits_left = repo.commits_between(to.as_ref(), now)?;
@@ -215,12 +224,14 @@ pub(crate) fn plan(
 }
 
 /// What a restore leaves unlike the checkpoint, as it cannot be replaced. Of a person's that is what the system does not let it
-/// replace (`blocked`): everything else that stays is listed as kept. Of an automatic rollback it is also what could not be
+/// replace (`blocked`): everything else that stays is listed as kept; where the whole run is discarded, or everything else was
+/// asked for, also what is in the way of the checkpoint's files. Of an automatic rollback it is also what could not be
 /// captured first, as an attempt may have made it so. Edits by hand, and what the checkpoint left out too, are none of it.
 fn left_of(
     request: &RestoreRequest,
     (files, nested): (&RestorePlan, &Grafts),
     blocked: Vec<PathReason>,
+    in_the_way: &[PathReason],
 ) -> Vec<PathReason> {
     let is_no_repository =
         |one: &&PathReason| !nested.kept.iter().any(|kept| kept.path == one.path);
@@ -228,10 +239,37 @@ fn left_of(
     if request.initiator == Initiator::Policy {
         left.extend(files.left.iter().filter(is_no_repository).cloned());
         left.extend(nested.left.iter().cloned());
+    } else if leaves_what_is_in_the_way(request) {
+        left.extend_from_slice(in_the_way);
     }
     left.sort();
     left.dedup();
     left
+}
+
+/// Whether something in the way of the checkpoint's files hinders no other file from being restored.
+fn leaves_what_is_in_the_way(request: &RestoreRequest) -> bool {
+    request.options.best_effort || request.kind == OperationKind::Discard
+}
+
+/// What could not be captured, so that it stays, where the checkpoint has files: the outermost paths.
+fn in_the_way(target: &Snapshot, files: &RestorePlan, nested: &Grafts) -> Vec<PathReason> {
+    let has_files = |left: &&PathReason| {
+        let mut all = target.entries.iter();
+        all.any(|(path, entry)| entry.kind != EntryKind::Gitlink && path.starts_with(&left.path))
+    };
+    let all = nested.left.iter().chain(&files.left).filter(has_files);
+    let mut outermost: Vec<PathReason> = Vec::new();
+    for one in all {
+        if !outermost
+            .iter()
+            .any(|other| one.path.starts_with(&other.path))
+        {
+            outermost.retain(|other| !other.path.starts_with(&one.path));
+            outermost.push(one.clone());
+        }
+    }
+    outermost
 }
 
 /// Refuses a restore that cannot replace all that it would, unless that was asked for.
@@ -355,11 +393,6 @@ fn file_plan(
         }
     }
     refuse_edits(request, &files, &written, context.has_git())?;
-    let edited = if request.options.edits == Edits::Discard {
-        edits_of(&files, &written)
-    } else {
-        Vec::new()
-    };
     nested.settle(&files.paths().collect());
     files
         .kept
@@ -367,11 +400,24 @@ fn file_plan(
     files.kept.extend(nested.kept.iter().cloned());
     let blocked = repo.leave_blocked(&mut files, prepared.loan.as_ref())?;
     files.kept.extend(blocked.iter().cloned());
-    let left = left_of(request, (&files, &nested), blocked);
+    let mut edited = edits_of(&files, &written);
+    edited.retain(|edit| {
+        let is_kept = blocked.iter().any(|one| one.path == edit.path);
+        request.options.edits == Edits::Discard && !is_kept
+    });
+    let in_the_way = if request.initiator == Initiator::User {
+        in_the_way(&target, &files, &nested)
+    } else {
+        Vec::new()
+    };
+    if leaves_what_is_in_the_way(request) {
+        files.leave_in_place_of_folders();
+    }
     let removed = nested.remove.iter().map(|file| file.path.join(b".git"));
     let removed: Vec<RepoPath> = removed.collect();
     repo.check_restore(&files, &removed).map_err(refused)?;
-    refuse_unlike(request, &left)?;
+    refuse_unlike(request, &blocked)?;
+    let left = left_of(request, (&files, &nested), blocked, &in_the_way);
     repo.keep_nonempty_dirs(&mut files, removed)?;
     files.kept.sort();
     let whole = layers.into_iter().rfind(|layer| layer.paths.is_all());
@@ -384,6 +430,7 @@ fn file_plan(
         files,
         nested,
         left,
+        in_the_way: in_the_way.into_iter().map(|one| one.path).collect(),
         edited,
         ..planned
     };

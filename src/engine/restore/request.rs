@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use strum::IntoStaticStr;
 
-use crate::engine::base::{Error, ErrorKind, Result};
+use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::model::operation::{Reposition, UndoEntry};
 use crate::model::{
     Checkpoint, CheckpointId, HeadMove, Hint, ObjectId, OperationKind, PathReason, RepoPath, Run,
@@ -136,7 +136,7 @@ impl RestoreRequest {
     }
 
     /// The command that does this, with these flags in the place of its own.
-    pub(super) fn command(&self, flags: &[&str]) -> Hint {
+    pub(in crate::engine) fn command(&self, flags: &[&str]) -> Hint {
         let options = &self.options;
         let (scope, edits) = (options.scope, options.edits);
         let takes_back = matches!(self.kind, OperationKind::Undo | OperationKind::Redo);
@@ -283,6 +283,17 @@ pub(crate) struct Restore {
     pub result: RestoreResult,
     /// The run afterwards.
     pub run: Option<Run>,
+}
+
+impl Restore {
+    /// The command that goes back to what was there before it, for a reader who knows the place: what was done in the work tree
+    /// of a run that has one for itself is reached by the run's name.
+    pub(crate) fn taken_back_by(&self, context: &Context) -> Hint {
+        let run = self.run.as_ref();
+        let own =
+            run.filter(|run| run.spec.isolated.is_some() && run.worktree == context.worktree_id());
+        Hint::recover([self.kind.taken_back_by()]).run(own.map(|run| &run.key))
+    }
 }
 
 /// A step whose effect stays although a restore goes back to before it.

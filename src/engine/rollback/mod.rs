@@ -130,6 +130,7 @@ pub(crate) fn discard(context: &Context, options: &Options) -> Result<Restore> {
     if !context.dry_run() && !context.says_yes() {
         // What is refused whatever a person says comes first.
         let planned = rollback(&context.rehearsal()?, &target, options)?;
+        let back = planned.taken_back_by(context);
         if let (true, Some(run)) = (planned.changed, &planned.run) {
             let result = planned.result;
             let edited = if result.edited.is_empty() {
@@ -137,9 +138,14 @@ pub(crate) fn discard(context: &Context, options: &Options) -> Result<Restore> {
             } else {
                 ", with the edits made since"
             };
+            let closes = if result.left.is_empty() {
+                "and closes it"
+            } else {
+                "but cannot restore everything, and leaves it open"
+            };
             let message = format!(
-                "discard reverts run {} ({} to write, {} to delete{edited}{}) and closes it; pass --yes to continue, \
-                recover undo reverts that",
+                "discard reverts run {} ({} to write, {} to delete{edited}{}) {closes}; pass --yes to continue, \
+                {back} reverts that",
                 run.key,
                 count(result.written.len(), "path"),
                 count(result.deleted.len(), "path"),

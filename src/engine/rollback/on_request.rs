@@ -16,7 +16,7 @@ use crate::engine::record::stored::mark_suspect;
 use crate::engine::record::{checkpoint, select};
 use crate::engine::recovery;
 use crate::engine::restore::execute::{self, listen};
-use crate::engine::restore::plan;
+use crate::engine::restore::plan::{self, Planned};
 use crate::engine::restore::request::{
     Commits, Compensated, CrossedStep, Initiator, OperationReport, Options, Restore,
     RestoreRequest, RestoreResult,
@@ -24,12 +24,13 @@ use crate::engine::restore::request::{
 use crate::engine::step::{Crossing, compensate, is_ancestor_step};
 use crate::git::checkpoint::PreciousFile;
 use crate::model::operation::{GitChanges, UndoEntry};
+use crate::model::spec::Isolated;
 use crate::model::step::StepRef;
 use crate::model::{
     Checkpoint, CheckpointId, Hint, ObjectId, OperationKind, PathReason, ProcessId, RepoPath, Run,
     RunKey, State, StepStatus, Verdict,
 };
-use crate::policy::restore::{Edits, Selection};
+use crate::policy::restore::{Edits, Selection, glob_of};
 use crate::policy::text::{count, first_few};
 
 /// The reason of an ignored file that is gone and has a copy.
@@ -85,8 +86,15 @@ fn restore_chosen(
     if !context.only_plans() {
         refuse_live(context, &state)?;
     }
-    let request = request(&state)?;
+    let mut request = request(&state)?;
     let planned = plan::plan(context, lock, &state, &request)?;
+    if request.kind == OperationKind::Discard && !planned.left.is_empty() {
+        // What the run changed of a person's work is not back yet.
+        request.reposition = None;
+    }
+    if request.initiator == Initiator::User {
+        tell_in_the_way(context, &request, &planned);
+    }
     let crossing = Crossing::of(context, &state, &request);
     let before = request.run.as_ref().and_then(|key| state.run(key));
     let moves = request
@@ -127,6 +135,50 @@ fn restore_chosen(
         .result
         .tell(&request, before, &crossing, compensated);
     Ok(restore)
+}
+
+/// Says what could not be replaced where the run stays open for it, or a person can move it aside, and the commands.
+fn tell_in_the_way(context: &Context, request: &RestoreRequest, planned: &Planned) {
+    let in_the_way = &planned.in_the_way;
+    let discarded = request.run.as_ref();
+    let discarded = discarded.filter(|_| request.kind == OperationKind::Discard);
+    let open = discarded.filter(|_| !planned.left.is_empty());
+    if context.dry_run() || (open.is_none() && in_the_way.is_empty()) {
+        return;
+    }
+    let end = open.map_or_else(String::new, |run| format!("run {run} is not closed: "));
+    let again = if discarded.is_some() {
+        request.command(&["--yes"])
+    } else {
+        let id = request.target.id.as_str();
+        let restore = Hint::recover(["checkpoint", "restore", id, "--edits", "discard"]);
+        let globs = in_the_way.iter().take(NAMED).map(glob_of);
+        restore.args(globs.flat_map(|glob| ["--path".to_owned(), glob]))
+    };
+    let folder = context.worktree();
+    let move_aside = |path: &RepoPath| {
+        let mut aside = path.clone();
+        while aside == *path || aside.below(folder).symlink_metadata().is_ok() {
+            aside = RepoPath::new([aside.as_bytes(), b".aside"].concat());
+        }
+        Hint::program("mv")
+            .arg(path.below(folder))
+            .arg(aside.below(folder))
+    };
+    let moves = in_the_way.iter().take(NAMED).map(move_aside);
+    let way = moves.chain([again]).reduce(Hint::and);
+    let way = way.map_or_else(String::new, |way| context.line(way));
+    context.warn(if in_the_way.is_empty() {
+        let left: Vec<&RepoPath> = planned.left.iter().map(|one| &one.path).collect();
+        let left = names(&left);
+        format!("{end}{left} could not be replaced; once that is possible: {way}")
+    } else {
+        let left = names(&in_the_way.iter().collect::<Vec<_>>());
+        format!(
+            "{end}{left} could not be replaced, as no checkpoint has what is there now; to move that aside and restore \
+             the checkpoint's: {way}"
+        )
+    });
 }
 
 /// The target of an undo or a redo that was cut off, where the same is asked for again: it is the same step, not another one.
@@ -540,8 +592,22 @@ fn refuse_built_upon(context: &Context, entry: &UndoEntry) -> Result<()> {
     Err(Error::new(ErrorKind::HeadMoved, message).hint(Hint::git(["revert", &range])))
 }
 
-/// What there is where nothing was restored yet: the way to what the run began with.
+/// What there is where nothing was restored yet: what was in the work tree of a run that was begun here, else the way to what
+/// the run began with.
 fn instead(context: &Context, state: &State, kind: OperationKind) -> Hint {
+    let here = context.worktree_id();
+    let mut elsewhere = state.runs.iter().filter(|run| {
+        let is_from_here = |one: &Isolated| one.home == here;
+        let known = state.worktrees.get(&run.worktree);
+        run.spec.isolated.as_ref().is_some_and(is_from_here)
+            && known.is_some_and(|known| match kind {
+                OperationKind::Undo => !known.undo.is_empty(),
+                _ => !known.redo.is_empty(),
+            })
+    });
+    if let Some(run) = elsewhere.next_back() {
+        return Hint::recover([kind.as_str()]).run(&run.key);
+    }
     let run = select::find_captured(context, state, &[])
         .ok()
         .flatten()

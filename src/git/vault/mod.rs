@@ -41,7 +41,8 @@ const LEDGER: &str = "ledger.jsonl";
 const OWN_PACKS: &str = "own-packs";
 /// Files of packs that the repository no longer has, from which on they are removed between runs, too.
 const MANY_PACK_FILES: usize = 128;
-/// Since when the repository has not been where it was; the file's time says it.
+/// That the repository is not where it was: for how many milliseconds it has been seen so. The file's time is that of the last
+/// time that this was found.
 const GONE: &str = "gone";
 /// The start of the machine in which it was made durable last; the file's time says when.
 const SYNCED: &str = "synced";
@@ -198,6 +199,7 @@ impl Vault {
             // It was removed meanwhile.
             return Ok(());
         }
+        self.is_back()?;
         let own = owned_objects::small_packs(repo.common_dir()).at(repo.common_dir())?;
         let to = openat::open_root(&self.git())?;
         if !self.is_of_this_boot() {
@@ -450,15 +452,35 @@ impl Vault {
         folder.map_or(0, |folder| size(&folder).unwrap_or(0))
     }
 
-    /// Since when its repository has been gone; `None` while it is there. The first call that finds it gone notes the time.
-    pub(crate) fn gone_since(&self) -> Result<Option<Timestamp>> {
+    /// For how long its repository has been seen gone; `None` while it is there. Of the time since the last call at most `most`
+    /// counts: a clock may have jumped meanwhile.
+    pub(crate) fn gone_for(&self, now: Timestamp, most: Duration) -> Result<Option<Duration>> {
         let path = self.folder().join(GONE);
         if self.has_repository() && !self.about.detached {
-            present(self.root.remove_file(&path)).at(&path)?;
+            self.is_back()?;
             return Ok(None);
         }
-        let file = self.root.open_or_create(&path).at(&path)?;
-        Ok(Some(from_nanos(openat::stat_open(&file).at(&path)?.mtime)))
+        let mut gone = Duration::ZERO;
+        if let Some(before) = self.root.read_present(&path).at(&path)? {
+            let file = self.root.open(&path).at(&path)?;
+            let seen = from_nanos(openat::stat_open(&file).at(&path)?.mtime);
+            let before = String::from_utf8(before).ok();
+            let before = before.and_then(|text| text.trim_end().parse().ok());
+            gone = Duration::from_millis(before.unwrap_or(0)) + now.since(seen).min(most);
+        }
+        let text = format!("{}\n", gone.as_millis());
+        self.root
+            .write(&path, text.as_bytes(), Sync::Nothing)
+            .at(&path)?;
+        let file = self.root.open_to_write(&path).at(&path)?;
+        file.set_modified(now.datetime().into()).at(&path)?;
+        Ok(Some(gone))
+    }
+
+    /// Notes that its repository is there.
+    fn is_back(&self) -> Result<()> {
+        let path = self.folder().join(GONE);
+        present(self.root.remove_file(&path)).at(&path).map(drop)
     }
 
     /// Removes it for good.

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::path::Blocked;
 use crate::model::{Entry, PathReason, RepoPath};
-use plan::reason;
+use plan::{IN_PLACE_OF_FOLDER, reason};
 
 /// What the run last wrote to a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,6 +165,12 @@ impl RestorePlan {
     pub fn changes(&self) -> BTreeMap<&RepoPath, bool> {
         let modes = self.set_mode.iter().map(|set| (&set.path, false));
         modes.chain(self.names().map(|path| (path, true))).collect()
+    }
+
+    /// Leaves what was not captured where the target has a folder: it is no conflict then, as nothing below it is planned.
+    pub fn leave_in_place_of_folders(&mut self) {
+        let stays = |one: &PathReason| one.reason.starts_with(IN_PLACE_OF_FOLDER);
+        self.conflicts.retain(|one| !stays(one));
     }
 
     /// Takes paths out that the system does not let be replaced, with all that depends on them: folders that hold them and

@@ -100,7 +100,7 @@ impl Planner<'_> {
             .no_folder_above(path)
             .filter(|_| target.is_some_and(Entry::is_file))
         {
-            let why = format!("where the checkpoint has a folder: {}", skipped.reason);
+            let why = format!("{IN_PLACE_OF_FOLDER}: {}", skipped.reason);
             self.out.conflicts.push(reason(&skipped.path, why));
             return;
         }
@@ -373,7 +373,7 @@ impl Planner<'_> {
             if let Some(skipped) = hidden {
                 self.out.conflicts.push(reason(
                     path,
-                    format!("where the checkpoint has a folder: {}", skipped.reason),
+                    format!("{IN_PLACE_OF_FOLDER}: {}", skipped.reason),
                 ));
             }
         }
@@ -401,6 +401,8 @@ impl Planner<'_> {
 }
 
 const IGNORED: &str = "ignored";
+/// How the reason begins of what was not captured and is no folder, where the target has one.
+pub(super) const IN_PLACE_OF_FOLDER: &str = "where the checkpoint has a folder";
 /// How the reason begins of what a capture left out.
 const NOT_CAPTURED: &str = "not captured";
 /// More ignored paths in an ignored folder than this are listed as that folder.

@@ -161,10 +161,12 @@ impl Store {
         static TOLD: Once = Once::new();
         TOLD.call_once(|| {
             let ledger = self.ledger_path();
-            tracing::warn!(
-                "{} was truncated, set back or damaged: its second copy counts",
-                ledger.display()
-            );
+            let what = if self.root.has(&ledger).unwrap_or(true) {
+                "was truncated, set back or damaged"
+            } else {
+                "is missing"
+            };
+            tracing::warn!("{} {what}: its second copy counts", ledger.display());
         });
         let mut loaded = Loaded::default();
         self.fold(&mut loaded, &bytes)?;
@@ -241,6 +243,7 @@ impl Store {
         let path = self.ledger_path();
         let failed = self.io("repair");
         let present = self.root.read_present(&path).map_err(&failed)?;
+        let done = present.as_ref().map_or("put back", |_| "repaired");
         let present = present.unwrap_or_default();
         if !decompress_all(&lines).starts_with(&decompress_all(whole(&present))) {
             let aside = self.private_dir().join("damaged").join("events.jsonl");
@@ -252,7 +255,7 @@ impl Store {
         }
         self.root.write(&path, &lines, Sync::All).map_err(&failed)?;
         *self.recent.lock() = None;
-        tracing::warn!("{} is repaired from its second copy", path.display());
+        tracing::warn!("{} is {done} from its second copy", path.display());
         Ok(())
     }
 }

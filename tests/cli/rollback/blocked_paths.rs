@@ -172,6 +172,56 @@ fn an_immutable_file_is_left_on_request() {
     assert_eq!(env.read("a.txt"), "one\n");
 }
 
+// What stays is no edit that was discarded.
+#[test]
+fn an_edit_that_cannot_be_replaced_is_not_discarded() {
+    let env = TestEnv::repo();
+    let id = checkpoint(&env);
+    env.write("a.txt", "mine\n");
+    env.write("b.txt", "mine\n");
+    if !immutable(&env, "a.txt") {
+        return;
+    }
+    let back = ["rollback", "--to", &id, "--edits", "discard"];
+    let done = env.json(3, &[&back[..], &["--best-effort"]].concat());
+    assert_eq!(paths(&done["result"]["kept"]), ["a.txt"]);
+    assert_eq!(paths(&done["result"]["edited"]), ["b.txt"]);
+    env.sh("chattr -i a.txt").expect(0);
+}
+
+// One rule for what no checkpoint takes, whether it is in the place of a file or of a folder: everything else is restored.
+#[test]
+fn what_is_in_the_way_is_left_on_request() {
+    for (line, path) in [
+        ("rm -r d; mkfifo d", "d"),
+        ("rm d/b; mkfifo d/b", "d/b"),
+        ("git init -q d", "d"),
+    ] {
+        let env = TestEnv::repo();
+        env.write("d/b", "b\n");
+        let id = checkpoint(&env);
+        env.write("a.txt", "two\n");
+        env.sh(line).expect(0);
+        let back = ["rollback", "--to", &id, "--edits", "discard"];
+        let done = env.json(3, &[&back[..], &["--best-effort"]].concat());
+        assert_eq!(done["result"]["success"], false, "{done}");
+        assert_eq!(env.read("a.txt"), "one\n");
+        let kept = paths(&done["result"]["kept"]);
+        assert!(kept.contains(&path.to_owned()), "{done}");
+        // And how it comes out of the way.
+        let mut warnings = done["warnings"]
+            .as_array()
+            .expect("warnings")
+            .iter()
+            .map(text);
+        let way = warnings.find_map(|one| Some(format!("mv {}", one.split_once(": mv ")?.1)));
+        let program = concat!(env!("CARGO_BIN_EXE_recover"), " ");
+        env.sh(&way.expect("a command").replace("recover ", program))
+            .expect(0);
+        assert_eq!(env.read("d/b"), "b\n", "{line}");
+    }
+}
+
 // Promise 6: what an attempt changed and closed is opened for the restore, and ends as the checkpoint says.
 #[test]
 fn a_changed_file_that_its_owner_may_not_read_is_restored() {

@@ -473,6 +473,43 @@ fn a_rebase_that_was_given_up_leaves_the_runs_own_commit() {
     assert_eq!(place(&env), before);
 }
 
+/// A run whose first files are not all back stays open, with its checkpoints, and the commands that bring them back are named.
+#[test]
+fn a_run_stays_open_while_something_is_in_the_way_of_what_was_there() {
+    for (agent, path) in [
+        ("rm a.txt; mkfifo a.txt; exit 1", "a.txt"),
+        ("git init -q d; echo agents > d/b; exit 1", "d"),
+        ("rm -r d; mkfifo d; exit 1", "d"),
+    ] {
+        let env = TestEnv::repo();
+        env.write("d/b", "one\n");
+        env.sh("git add d; git commit -qm d; echo mine >> a.txt; echo mine >> d/b; echo mine > c")
+            .expect(0);
+        let before = seen(env.work());
+        let agent = format!("rm c; {agent}");
+        let args = ["--attempts", "1", "--no-wait", "--", "sh", "-c", &agent];
+        let ran = env.recover(&[&["run", "--run", "n"], &args[..]].concat());
+        assert_ne!(ran.code, 0, "{}", ran.stderr);
+        let done = env.json(3, &["discard", "--yes"]);
+        assert_eq!(env.read("c"), "mine\n", "everything else is back");
+        assert_eq!(done["result"]["success"], false, "{done}");
+        assert_ne!(status_of(&env, "n"), "closed", "{path}");
+        let warnings = done["warnings"].as_array().expect("warnings");
+        let mut warnings = warnings.iter().filter_map(Value::as_str);
+        let said = warnings.find(|one| one.starts_with("run n is not closed: "));
+        let (_, way) = said
+            .expect("it is said")
+            .split_once(": mv ")
+            .expect("commands");
+        let program = concat!(env!("CARGO_BIN_EXE_recover"), " ");
+        env.sh(&format!("mv {}", way.replace("recover ", program)))
+            .expect(0);
+        env.sh(&format!("rm -rf {path}.aside")).expect(0);
+        assert_eq!(seen(env.work()), before, "{path}");
+        assert_eq!(status_of(&env, "n"), "closed", "{path}");
+    }
+}
+
 /// A merge that the run concluded is no merge any more for git: who commits next is told.
 #[test]
 fn a_merge_that_the_run_ended_does_not_come_back_unsaid() {

@@ -212,6 +212,37 @@ fn another_branch_or_pushed_commits_are_refused() {
     assert!(!env.exists("state"));
 }
 
+// While HEAD is where the rollback left it, undo and redo go back and forth, whoever else has the commits; but what the rollback
+// itself committed stays once others may have it.
+#[test]
+fn pushed_commits_that_a_rollback_came_back_to_are_left_by_undo() {
+    let env = TestEnv::repo();
+    env.sh("echo 2 > a.txt; git commit -qam 2; git update-ref refs/remotes/origin/main HEAD")
+        .expect(0);
+    checkpoint(&env);
+    let tip = head(&env);
+    env.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    env.write("b.txt", "b\n");
+    let reset = head(&env);
+    let back = ["rollback", "--to", "@1", "--edits", "discard"];
+    env.json(0, &back);
+    assert_eq!(head(&env), tip);
+    env.json(0, &["undo"]);
+    assert_eq!(
+        (head(&env), env.read("b.txt")),
+        (reset.clone(), "b\n".into())
+    );
+    env.json(0, &["redo"]);
+    assert_eq!(head(&env), tip);
+    env.json(0, &["undo"]);
+    assert_eq!(head(&env), reset);
+
+    env.json(0, &[&back[..], &["--commits", "revert"]].concat());
+    env.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    let refused = env.json(13, &["undo"]);
+    assert_eq!(refused["error"]["code"], "head_moved");
+}
+
 // detached and unborn HEADs work.
 #[test]
 fn detached_and_unborn_heads_work() {

@@ -398,6 +398,37 @@ fn the_run_is_reached_by_its_name() {
     assert_eq!(env.read("a.txt"), "mine\n");
 }
 
+/// What was committed on a branch of its own is taken back, with the branch, by the command that is named; what was done there
+/// is not what `undo` takes back here.
+#[test]
+fn what_was_accepted_on_another_branch_is_taken_back_with_it() {
+    let env = TestEnv::repo();
+    run(&env, &[], "echo w > work.txt").expect(0);
+    let accept = ["accept", "night", "--branch", "later"];
+    let ran = env.recover(&accept).expect(0);
+    assert!(ran.stdout.contains("undo --run night\n"), "{}", ran.stdout);
+    let error = env.error(4, &["undo"]);
+    let hint = error["hint"].as_str().expect("a hint");
+    assert!(hint.ends_with("undo --run night"), "{error}");
+    env.json(0, &["undo", "--run", "night"]);
+    assert_eq!(env.git(&["branch", "--list", "later"]), "");
+    env.json(0, &accept);
+    assert_eq!(env.git(&["show", "later:work.txt"]), "w\n");
+
+    // Where a person has it checked out by now it stays.
+    env.git(&["switch", "-q", "later"]);
+    env.json(0, &["undo", "--run", "night"]);
+    assert_eq!(env.read("work.txt"), "w\n");
+    env.git(&["switch", "-q", "-"]);
+
+    let ran = env.recover(&["--yes", "discard", "night"]).expect(0);
+    let said = "recover undo --run night restores it";
+    assert!(ran.stdout.contains(said), "{}", ran.stdout);
+    let error = env.error(4, &["undo"]);
+    let hint = error["hint"].as_str().expect("a hint");
+    assert!(hint.ends_with("undo --run night"), "{error}");
+}
+
 /// New files that are left out stay where they are, and that is said, until they are taken on top of the branch or the run is
 /// closed.
 #[test]

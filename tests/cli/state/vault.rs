@@ -151,9 +151,9 @@ fn a_removed_project_is_made_again() {
         .json();
     assert_eq!(planned["changed"], false);
     assert!(!env.work().exists());
-    let restored = recover(&["--json", "restore-project", &work])
-        .expect(0)
-        .json();
+    let ran = recover(&["--json", "restore-project", &work]).expect(0);
+    assert!(!ran.stderr.contains("damaged"), "{}", ran.stderr);
+    let restored = ran.json();
     assert_eq!(restored["checkpoint_id"], id);
     // What the restore itself recorded is one more.
     let now = of_git(&env);
@@ -717,6 +717,50 @@ fn a_vault_whose_project_has_been_gone_for_long_is_removed() {
     run();
     assert_eq!((gone("there"), gone("gone")), (1, 0));
     env.json(0, &["checkpoint", "verify"]);
+}
+
+/// A project that is used again is gone no longer, although no run begins in it.
+#[test]
+fn a_vault_whose_project_came_back_outlives_it() {
+    let (env, _) = repository();
+    env.sh("cp -r . ../other && cd ../other && rm -rf .ultraplan .git/recover")
+        .expect(0);
+    let other = ["-C", "../other", "--json", "checkpoint", "create"];
+    env.recover(&other).expect(0);
+    env.sh("mv ../other ../away").expect(0);
+    let run = || env.recover(&["run", "--", "true"]).expect(0);
+    run();
+    let mark = "../home/.local/state/recover/vault/*/gone";
+    env.sh(&format!(
+        "mv ../away ../other && touch -d '31 days ago' {mark}"
+    ))
+    .expect(0);
+    env.sh("echo today > ../other/today").expect(0);
+    env.recover(&other).expect(0);
+    env.sh(&format!("! ls {mark}")).expect(0);
+    env.sh("rm -rf ../other").expect(0);
+    run();
+    let all = vaults(&env);
+    assert!(all.iter().any(|one| one["state"] == "gone"), "{all:?}");
+}
+
+/// A clock that jumped once, there or back, ends no vault's time.
+#[test]
+fn a_vault_outlives_a_jump_of_the_clock() {
+    let (env, _) = repository();
+    env.sh("cp -r . ../other && cd ../other && rm -rf .ultraplan .git/recover")
+        .expect(0);
+    env.recover(&["-C", "../other", "--json", "checkpoint", "create"])
+        .expect(0);
+    env.sh("rm -rf ../other").expect(0);
+    let mark = "../home/.local/state/recover/vault/*/gone";
+    for seen in ["now", "2001-01-01", "now", "2100-01-01", "now"] {
+        env.recover(&["run", "--", "true"]).expect(0);
+        let all = vaults(&env);
+        let is_gone = |one: &&Value| one["state"] == "gone";
+        assert_eq!(all.iter().filter(is_gone).count(), 1, "{seen}");
+        env.sh(&format!("touch -d {seen} {mark}")).expect(0);
+    }
 }
 
 /// Packs that the repository merged leave the vault too, though no run begins or ends.
