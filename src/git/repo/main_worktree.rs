@@ -38,6 +38,13 @@ impl Repo {
         }
     }
 
+    /// The repository for questions about commits and their parents. Git's library finds where a shallow clone ends only where
+    /// it opens the folder that all worktrees share.
+    pub(in crate::git) fn history(&self) -> &git2::Repository {
+        let shared = self.is_linked().then(|| self.shared_repository()).flatten();
+        shared.unwrap_or(&self.inner)
+    }
+
     /// The repository as the folder shows it that all worktrees share.
     fn shared_repository(&self) -> Option<&git2::Repository> {
         let shared = || git2::Repository::open(self.common_dir()).ok();

@@ -78,3 +78,21 @@ fn a_lane_of_a_git_folder_elsewhere() {
     assert_eq!(all.len(), 2, "{list:#}");
     assert!(!env.exists("../lane/.ultraplan") && !env.exists("../git/.ultraplan"));
 }
+
+#[test]
+fn the_history_ends_somewhere() {
+    let env = TestEnv::repo();
+    for count in ["2", "3", "4"] {
+        env.git(&["commit", "-qm", count, "--allow-empty"]);
+    }
+    let url = format!("file://{}", env.work().display());
+    for depth in ["1", "2"] {
+        let folder = format!("../depth-{depth}");
+        env.git(&["clone", "-q", "--depth", depth, &url, &folder]);
+        let line = "echo work > work.txt; git add work.txt; git commit -qm by-agent";
+        run(&env, &folder, "gone", line);
+        env.json(0, &["-C", &folder, "--yes", "discard", "gone"]);
+        run(&env, &folder, "night", line);
+        accept(&env, &folder, "night");
+    }
+}
