@@ -184,6 +184,20 @@ impl Drop for LockedIndex {
     }
 }
 
+/// What the index has of some paths, for git's library, which reads no split or sparse one itself. The entries are without
+/// metadata: it compares contents.
+pub(in crate::git) fn excerpt(repo: &Repo, is_wanted: impl Fn(&[u8]) -> bool) -> Result<Index> {
+    let failed = || Error::git("read the index");
+    let mut index = Index::new().map_err(failed())?;
+    let Some(read) = IndexFile::read(repo, &repo.git_dir().join("index"))? else {
+        return Ok(index);
+    };
+    for found in read.entries().filter(|found| is_wanted(found.path)) {
+        index.add(&entry_of(&found.extra())?).map_err(failed())?;
+    }
+    Ok(index)
+}
+
 /// Entries by path and stage.
 pub(in crate::git) type Entries = BTreeMap<(RepoPath, u8), IndexEntry>;
 

@@ -96,3 +96,28 @@ fn the_history_ends_somewhere() {
         accept(&env, &folder, "night");
     }
 }
+
+#[test]
+fn the_index_is_split_or_sparse() {
+    for line in [
+        "git update-index --split-index",
+        "git sparse-checkout set --cone --sparse-index in",
+    ] {
+        let env = TestEnv::repo();
+        env.write("in/b.txt", "b\n");
+        env.write("out/c.txt", "c\n");
+        env.sh(&format!(
+            "git add in out && git commit -qm second && {line}"
+        ))
+        .expect(0);
+        // What was edited meanwhile is not overwritten: the size and the second are the same.
+        run(&env, ".", "edits", "echo X > in/b.txt");
+        env.write("in/b.txt", "y\n");
+        env.error(13, &["--yes", "accept", "edits"]);
+        assert_eq!(env.read("in/b.txt"), "y\n");
+        env.git(&["checkout", "-q", "in/b.txt"]);
+        env.json(0, &["--yes", "discard", "edits"]);
+        run(&env, ".", "night", "echo work > work.txt");
+        accept(&env, ".", "night");
+    }
+}
