@@ -113,11 +113,17 @@ impl Repo {
         note(self.own(), &self.own_folder(), self.workdir())
     }
 
-    /// Notes in the git folder of a linked worktree that it is of the same project as this one.
+    /// Notes in the git folder of a linked worktree that it is of the same project as this one: where that is a linked one
+    /// itself, by its git folder, which git has follow it.
     pub(in crate::git) fn note_project(&self, git_dir: &Path) -> Result<()> {
         let (root, folder) = (Root::with_own(git_dir, OWN), git_dir.join(OWN));
         root.create_dir_all(&folder).at(&folder)?;
-        note(&root, &folder, &self.main_worktree())
+        let main = self.main_repository().unwrap_or(&self.inner);
+        if main.is_worktree() {
+            note(&root, &folder, main.path())
+        } else {
+            note(&root, &folder, &self.main_worktree())
+        }
     }
 }
 

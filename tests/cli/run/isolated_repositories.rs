@@ -121,3 +121,16 @@ fn the_index_is_split_or_sparse() {
         accept(&env, ".", "night");
     }
 }
+
+/// A linked work tree of a bare repository is a project of its own, and so is what is recorded.
+#[test]
+fn the_repository_is_bare() {
+    let env = TestEnv::repo();
+    env.sh("git clone -q --bare . ../shop.git && git -C ../shop.git worktree add -q -b trunk ../trunk && \
+            git -C ../shop.git worktree add -q -b other ../other")
+        .expect(0);
+    run(&env, "../trunk", "night", "echo work > work.txt");
+    let list = env.json(0, &["-C", "../other", "runs"]);
+    assert_eq!(list["runs"].as_array().map(Vec::len), Some(0), "{list:#}");
+    accept(&env, "../trunk", "night");
+}
