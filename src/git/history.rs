@@ -162,7 +162,7 @@ impl Repo {
         head: &ObjectId,
     ) -> Result<Vec<ObjectId>> {
         let failed = || Error::git(format!("list the commits up to {head}"));
-        let mut walk = self.inner.revwalk().map_err(failed())?;
+        let mut walk = self.history().revwalk().map_err(failed())?;
         walk.set_sorting(Sort::TOPOLOGICAL).map_err(failed())?;
         walk.push(parse_oid(head)?).map_err(failed())?;
         if let Some(base) = base {
@@ -178,7 +178,7 @@ impl Repo {
         if ancestor == commit {
             return Ok(true);
         }
-        self.inner
+        self.history()
             .graph_descendant_of(commit, ancestor)
             .map_err(Error::git("compare commits"))
     }
@@ -203,7 +203,7 @@ impl Repo {
             for commit in &commits {
                 if tip == *commit
                     || self
-                        .inner
+                        .history()
                         .graph_descendant_of(tip, *commit)
                         .map_err(failed())?
                 {
@@ -233,7 +233,7 @@ impl Repo {
     /// A commit's parents and the first line of its message.
     pub(crate) fn about_commit(&self, commit: &ObjectId) -> Result<(Vec<ObjectId>, String)> {
         let found = self
-            .inner
+            .history()
             .find_commit(parse_oid(commit)?)
             .map_err(Error::git(format!("read commit {commit}")))?;
         let parents = found

@@ -52,7 +52,7 @@ impl Repo {
         header.push_str(&format!("{commit} {reference}\n\n"));
         let written = |error| Error::io("the bundle", error);
         out.write_all(header.as_bytes()).map_err(written)?;
-        let mut pack = self.inner.packbuilder().map_err(failed())?;
+        let mut pack = self.history().packbuilder().map_err(failed())?;
         if is_partial {
             for commit in &commits {
                 pack.insert_commit(commit.id()).map_err(|error| Error::Unsupported(format!(
@@ -62,7 +62,7 @@ impl Repo {
                 )))?;
             }
         } else {
-            let mut walk = self.inner.revwalk().map_err(failed())?;
+            let mut walk = self.history().revwalk().map_err(failed())?;
             walk.push(tip).map_err(failed())?;
             pack.insert_walk(&mut walk).map_err(failed())?;
         }
@@ -104,7 +104,7 @@ fn shallow_parents(repo: &Repo, tip: Oid) -> Result<Vec<Oid>> {
     {
         if tip != boundary
             && !repo
-                .inner
+                .history()
                 .graph_descendant_of(tip, boundary)
                 .unwrap_or(false)
         {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use git2::{Index, IndexEntry, IndexTime, Oid};
@@ -22,7 +22,7 @@ use crate::git::base::{
 use crate::git::odb::trees::Flat;
 use crate::git::repo::locks::GitLock;
 use crate::git::repo::repository::Repo;
-use crate::model::{IndexExtra, RepoPath};
+use crate::model::{Hint, IndexExtra, RepoPath};
 use crate::os::file_type;
 
 /// The user's index, locked; the lock goes with it.
@@ -31,6 +31,10 @@ pub(in crate::git) struct LockedIndex {
     draft: PathBuf,
     /// The way to the draft.
     own: Root,
+    /// The root of the work tree.
+    workdir: PathBuf,
+    /// Whether git folds what it reads in full into a sparse index.
+    is_folded: bool,
     _lock: GitLock,
 }
 
@@ -41,10 +45,14 @@ impl LockedIndex {
         let index = repo.git_dir().join("index");
         let lock = GitLock::acquire(repo, "index", &index, timeout)?;
         let draft = own.join(format!("{}index", temporary_prefix()));
+        let config = repo.config()?;
+        let is_set = |key: &&str| config.get_bool(key).unwrap_or(false);
         Ok(Self {
             index,
             draft,
             own: repo.own().clone(),
+            workdir: repo.workdir().to_owned(),
+            is_folded: ["core.sparseCheckout", "index.sparse"].iter().all(is_set),
             _lock: lock,
         })
     }
@@ -82,8 +90,27 @@ impl LockedIndex {
         Ok(entries)
     }
 
-    /// Makes the index hold exactly these entries.
-    pub(crate) fn set(&self, entries: Entries) -> Result<()> {
+    /// Makes the index hold exactly these entries; but none that is only intended to be added below a folder, where git folds
+    /// folders: git 2.47 counts such a folder as -1 entries then, and repeats and loses others.
+    pub(crate) fn set(&self, mut entries: Entries) -> Result<()> {
+        let mut left = Vec::new();
+        entries.retain(|(path, _), entry| {
+            let is_left = self.is_folded
+                && entry.flags_extended & INTENT_TO_ADD != 0
+                && path.as_bytes().contains(&b'/');
+            if is_left {
+                left.push(path.below(Path::new("")));
+            }
+            !is_left
+        });
+        if !left.is_empty() {
+            let again = Hint::git(["add", "--intent-to-add", "--"]).args(left);
+            tracing::warn!(
+                "the index is without what git add -N marked, as git damages it where index.sparse is set; this marks it \
+                again: {}",
+                again.at(self.workdir.as_path())
+            );
+        }
         let failed = || Error::git("write the index");
         present(&self.draft, self.own.remove_file(&self.draft))?;
         let mut index = Index::open(&self.draft).map_err(failed())?;
@@ -182,6 +209,20 @@ impl Drop for LockedIndex {
         // Reaped later on if it cannot be removed now.
         let _ = self.own.remove_file(&self.draft);
     }
+}
+
+/// What the index has of some paths, for git's library, which reads no split or sparse one itself. The entries are without
+/// metadata: it compares contents.
+pub(in crate::git) fn excerpt(repo: &Repo, is_wanted: impl Fn(&[u8]) -> bool) -> Result<Index> {
+    let failed = || Error::git("read the index");
+    let mut index = Index::new().map_err(failed())?;
+    let Some(read) = IndexFile::read(repo, &repo.git_dir().join("index"))? else {
+        return Ok(index);
+    };
+    for found in read.entries().filter(|found| is_wanted(found.path)) {
+        index.add(&entry_of(&found.extra())?).map_err(failed())?;
+    }
+    Ok(index)
 }
 
 /// Entries by path and stage.

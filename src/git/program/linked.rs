@@ -46,7 +46,11 @@ impl Repo {
         let words = ["worktree", "add", "--quiet", "--no-checkout"].map(OsStr::new);
         let mut words = words.to_vec();
         words.extend([folder.as_os_str(), name.as_ref()]);
-        git_without_hooks(&self.main_worktree(), &words)
+        git_without_hooks(&self.main_worktree(), &words)?;
+        for own in self.notes_of_linked(folder)? {
+            self.note_project(&own)?;
+        }
+        Ok(())
     }
 
     /// Writes the files of its commit into this work tree as git does, by its filters.

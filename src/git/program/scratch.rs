@@ -75,6 +75,7 @@ impl<'r> Scratch<'r> {
             fs::write(&file, line(b"gitdir: ", &git)).at(&file)?;
             fs::write(git.join("gitdir"), line(b"", &file)).at(&git)?;
             fs::write(git.join("commondir"), line(b"", repo.common_dir())).at(&git)?;
+            repo.note_project(&git)?;
         }
         Ok(scratch)
     }

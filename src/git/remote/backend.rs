@@ -167,7 +167,7 @@ impl Remote {
     /// Whether a checkpoint that goes there can have its base commit as a parent. In a shallow clone only where the remote
     /// has the history that is missing here.
     pub fn keeps_base(&self, repo: &Repo, base: &ObjectId) -> bool {
-        !repo.inner.is_shallow()
+        !repo.history().is_shallow()
             || match &self.backend {
                 Backend::Git(server) => server.has_history(repo, base),
                 #[cfg(feature = "store")]

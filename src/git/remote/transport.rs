@@ -271,7 +271,7 @@ impl GitServer {
         known
             .flatten()
             .filter_map(|known| known.resolve().ok()?.target())
-            .any(|known| repo.inner.merge_base(known, base).is_ok())
+            .any(|known| repo.history().merge_base(known, base).is_ok())
     }
 
     /// Whether anybody can read it without a key or password; `None` where that cannot be found out.

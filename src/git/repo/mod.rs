@@ -4,6 +4,7 @@
 pub(super) mod health;
 pub(super) mod loan;
 pub(super) mod locks;
+mod main_worktree;
 pub(super) mod nested;
 pub(crate) mod owner;
 pub(super) mod refs;

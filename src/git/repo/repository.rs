@@ -35,8 +35,21 @@ pub struct Repo {
     /// The git folder of this worktree, with our own part of it, and the one that linked worktrees share.
     own: Root,
     common: Root,
-    /// The main worktree's repository, where this is another one, once it was asked for.
-    main: OnceCell<Option<git2::Repository>>,
+    /// The main worktree, where this is another one, and the repository by the folder that all share, once asked for.
+    pub(super) main: OnceCell<MainWorktree>,
+    pub(super) by_common: OnceCell<Option<git2::Repository>>,
+}
+
+/// The main worktree, as a linked one finds it.
+pub(super) enum MainWorktree {
+    /// There is none, or it cannot be opened: this one stands for itself.
+    None,
+    /// What was noted leads to it.
+    Noted(git2::Repository),
+    /// Git's library finds it from the folder that all share.
+    Found,
+    /// Nothing says where it is.
+    Unknown,
 }
 
 impl std::fmt::Debug for Repo {
@@ -67,7 +80,9 @@ impl Repo {
     /// refused with [`Error::ForeignOwner`] unless git's own `safe.directory` names it; those of root are not, nor, for
     /// root, those of the user who called `sudo`.
     pub fn discover(start: &Path, home: Option<&Path>) -> Result<Self> {
-        Self::open(start, RepositoryOpenFlags::empty(), home)
+        let repo = Self::open(start, RepositoryOpenFlags::empty(), home)?;
+        repo.refuse_unknown_main()?;
+        Ok(repo)
     }
 
     /// Opens the repository whose work tree is this very folder of another one's work tree.
@@ -176,6 +191,7 @@ impl Repo {
             own,
             common,
             main: OnceCell::new(),
+            by_common: OnceCell::new(),
         }
     }
 
@@ -258,26 +274,6 @@ impl Repo {
         self.inner.is_worktree()
     }
 
-    /// The root of the main worktree; this one's where there is no other (or the main repository is bare).
-    pub fn main_worktree(&self) -> PathBuf {
-        if !self.is_linked() {
-            return self.workdir.clone();
-        }
-        let main = self.main_repository().and_then(git2::Repository::workdir);
-        main.and_then(|main| fs::canonicalize(main).ok())
-            .unwrap_or_else(|| self.workdir.clone())
-    }
-
-    /// The repository as it is in the main worktree; `None` where that cannot be opened.
-    pub(in crate::git) fn main_repository(&self) -> Option<&git2::Repository> {
-        if !self.is_linked() {
-            return Some(&self.inner);
-        }
-        self.main
-            .get_or_init(|| git2::Repository::open(self.common_dir()).ok())
-            .as_ref()
-    }
-
     /// Where this worktree's own folder for cache, journal and lock is, or would be.
     pub(in crate::git) fn own_folder(&self) -> PathBuf {
         self.git_dir().join(OWN)
@@ -289,6 +285,7 @@ impl Repo {
         self.own.create_dir_all(&path).at(&path)?;
         // Versions before this one let everybody in.
         self.own.tighten(&path);
+        self.note_main()?;
         Ok(path)
     }
 
@@ -450,7 +447,7 @@ impl Repo {
             .filter_map(|name| Some(main.find_worktree(name).ok()?.path().to_owned()));
         Ok(main
             .workdir()
-            .map(Path::to_owned)
+            .map(|_| self.main_worktree())
             .into_iter()
             .chain(linked)
             .collect())

@@ -19,6 +19,7 @@ use git2::{Status, StatusOptions};
 use rustix::fs::{FileType, fstat};
 
 use super::base::{Error, FileStat, Result, openat};
+use super::index::locked_index::excerpt;
 use super::repo::repository::Repo;
 use crate::model::path::RepoPath;
 
@@ -94,10 +95,14 @@ impl Repo {
         if wanted.is_empty() {
             return Ok(BTreeSet::new());
         }
-        let statuses = self
-            .inner
-            .statuses(Some(&mut options))
-            .map_err(Error::git("compare the work tree with HEAD"))?;
+        let failed = || Error::git("compare the work tree with HEAD");
+        let names: BTreeSet<&[u8]> = wanted.iter().map(|path| path.as_bytes()).collect();
+        // Of attributes whose file is not there, the index has them.
+        let mut index = excerpt(self, |path| {
+            names.contains(path) || path.ends_with(b".gitattributes")
+        })?;
+        self.inner.set_index(&mut index).map_err(failed())?;
+        let statuses = self.inner.statuses(Some(&mut options)).map_err(failed())?;
         let changed = statuses
             .iter()
             .filter(|entry| entry.status() != Status::CURRENT)

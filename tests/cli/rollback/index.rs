@@ -302,3 +302,33 @@ fn random_staging_follows_the_rule() {
         assert_eq!(env.git(&["ls-files", "-s"]), all, "seed {seed}");
     }
 }
+
+// git itself damages a whole index that it folds where a file in a folder is only intended to be added.
+#[test]
+fn a_sparse_index_with_an_intent_to_add_stays_one_that_git_reads() {
+    let env = TestEnv::repo();
+    for path in ["src/a/f1", "src/a/f2", "src/b/g1", "src/b/g2", "doc/c"] {
+        env.write(path, path);
+    }
+    env.sh("git add src doc && git commit -qm more && git sparse-checkout set --cone --sparse-index src/a && \
+            echo n > src/new && echo n > new && git add -N src/new new")
+        .expect(0);
+    let first = checkpoint(&env);
+    env.sh("echo bad >> src/a/f1; git add src/a/f1").expect(0);
+    checkpoint(&env);
+    let ran = env
+        .recover(&["--yes", "rollback", "--to", &first, "--edits", "discard"])
+        .expect(0);
+    assert!(
+        ran.stderr.contains("add --intent-to-add -- src/new"),
+        "{}",
+        ran.stderr
+    );
+    let status = || env.git(&["status", "--porcelain"]);
+    assert_eq!(status(), " A new\n?? src/new\n");
+    env.json(0, &["--yes", "undo"]);
+    assert_eq!(status(), " A new\nM  src/a/f1\n?? src/new\n");
+    env.git(&["add", "--intent-to-add", "--", "src/new"]);
+    assert_eq!(status(), " A new\nM  src/a/f1\n A src/new\n");
+    env.git(&["fsck", "--no-dangling"]);
+}

@@ -17,6 +17,7 @@ pub mod guard;
 pub mod heartbeat;
 pub mod inside_an_attempt;
 mod isolated;
+mod isolated_repositories;
 pub mod killed;
 pub mod limits;
 pub mod liveness;
