@@ -1,0 +1,29 @@
+//! What `accept`, and taking it back, do with what is a person's own: staged, deleted and committed before a run, or since.
+
+use crate::env::TestEnv;
+
+/// A run of one iteration that passes.
+fn run(env: &TestEnv, agent: &str) {
+    env.json(0, &["run", "--run", "night", "--", "sh", "-c", agent]);
+}
+
+fn status(env: &TestEnv) -> String {
+    env.git(&["status", "--porcelain", "-uall", "--", ":!.ultraplan"])
+}
+
+// Where the branch that an accept began is not checked out, nothing is said to be taken back.
+#[test]
+fn an_accept_on_another_branch_is_taken_back_there() {
+    let env = TestEnv::repo();
+    run(&env, "echo n >> a.txt; echo b > b.txt");
+    env.json(0, &["accept", "--branch", "nb"]);
+    env.git(&["switch", "-q", "main"]);
+    let error = env.error(13, &["undo"]);
+    let hint = error["hint"].as_str().expect("a hint");
+    assert!(hint.ends_with(" switch nb"), "{error}");
+    assert_eq!((status(&env), env.exists("b.txt")), (String::new(), false));
+    env.git(&["switch", "-q", "nb"]);
+    env.json(0, &["undo"]);
+    assert_eq!(env.git(&["branch", "--format=%(refname:short)"]), "main\n");
+    assert_eq!(status(&env), " M a.txt\n?? b.txt\n");
+}
