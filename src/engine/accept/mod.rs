@@ -433,7 +433,6 @@ fn conclude(
                 before: planned.head.commit.clone(),
                 after: journal.commits.last().cloned(),
             },
-            index_restored: true,
             ..Operation::new("op", OperationKind::Accept, safety, &planned.good_id)
         }));
         let lock = checkpoint::lock(context)?;

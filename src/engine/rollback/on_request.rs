@@ -416,7 +416,8 @@ fn step(context: &Context, kind: OperationKind, how: &Options, of_run: bool) -> 
             scope: entry.scope,
             paths: entry.paths.clone(),
             edits,
-            restore_index: entry.index_restored,
+            // Of what accepting left there only its own entries go back, though earlier versions noted the whole index.
+            restore_index: entry.index_restored && !is_accept,
             nested: entry.nested.restored,
             ..how.clone()
         };

@@ -11,6 +11,31 @@ fn status(env: &TestEnv) -> String {
     env.git(&["status", "--porcelain", "-uall", "--", ":!.ultraplan"])
 }
 
+fn head(env: &TestEnv) -> String {
+    env.git(&["rev-parse", "HEAD"]).trim().to_owned()
+}
+
+// Taking an accept back leaves alone what was staged since, and what it never touched.
+#[test]
+fn what_was_staged_since_stays_when_an_accept_is_taken_back() {
+    let env = TestEnv::repo();
+    env.write("r.txt", "r\n");
+    env.git(&["add", "r.txt"]);
+    env.git(&["commit", "-qm", "r"]);
+    run(&env, "echo n >> a.txt");
+    env.json(0, &["accept"]);
+    let accepted = head(&env);
+    env.write("r.txt", "r\nstaged\n");
+    env.git(&["add", "r.txt"]);
+    env.write("r.txt", "r\nstaged\nnot staged\n");
+    env.json(0, &["undo"]);
+    assert_eq!(status(&env), " M a.txt\nMM r.txt\n");
+    assert_eq!(env.git(&["show", ":r.txt"]), "r\nstaged\n");
+    env.json(0, &["redo"]);
+    assert_eq!(head(&env), accepted);
+    assert_eq!(status(&env), "MM r.txt\n");
+}
+
 // Where the branch that an accept began is not checked out, nothing is said to be taken back.
 #[test]
 fn an_accept_on_another_branch_is_taken_back_there() {
