@@ -17,6 +17,7 @@ use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::program::CommitJournal;
 use crate::git::repo::CheckpointRef;
 use crate::git::tree::TreeLookup;
+use crate::model::checkpoint::trigger;
 use crate::model::{
     Checkpoint, CheckpointId, Entry, EntryKind, Head, Hint, IterationStatus, Named, ObjectId,
     PathReason, RepoPath, Run, State, Verdict,
@@ -47,6 +48,8 @@ pub(super) struct Plan<'a> {
     /// What is accepted.
     pub good: StoredCheckpoint,
     pub good_id: CheckpointId,
+    /// The trees of the index as the run left it.
+    pub left: Vec<ObjectId>,
     /// What the run began with, as the ledger has it.
     pub first: Checkpoint,
     /// HEAD as it is.
@@ -86,6 +89,7 @@ impl<'a> Plan<'a> {
             initial,
             good: repo.load_checkpoint(&last.commit)?,
             good_id: last.id.clone(),
+            left: Vec::new(),
             first: first.clone(),
             base: head.commit.clone(),
             folded_subjects: Vec::new(),
@@ -169,6 +173,7 @@ pub(super) fn plan<'a>(
         planned.steps = iterations(state, &planned)?;
     }
     let newest = folded.first();
+    planned.left = index_left(context, state, run)?;
     planned.kept = newest.map(|newest| CheckpointRef::kept(&run.key.run_id, newest).name);
     planned.result.left_out = left_out;
     let (first, good) = ends(state, run)?;
@@ -183,6 +188,21 @@ pub(super) fn plan<'a>(
         taken,
         ..planned
     })
+}
+
+/// The trees of the index as the run's last good attempt and its last one left it.
+fn index_left(context: &Context, state: &State, run: &Run) -> Result<Vec<ObjectId>> {
+    let good = ends(state, run)?.1.seq;
+    let attempts = state.checkpoints_of(&run.key).rev();
+    let mut attempts = attempts.filter(|one| one.trigger == trigger::ATTEMPT);
+    let last = attempts.next();
+    let good = attempts.find(|one| one.seq == good);
+    let mut trees = Vec::new();
+    for one in last.into_iter().chain(good) {
+        let stored = stored::load_undamaged(context.repo()?, one)?;
+        trees.extend(stored.and_then(|stored| stored.index_tree));
+    }
+    Ok(trees)
 }
 
 /// Says what is committed that was not the run's.
@@ -299,6 +319,8 @@ impl Plan<'_> {
             new_branch: self.new_branch.clone(),
             kept: self.kept.clone(),
             index_tree: self.initial.index_tree.clone(),
+            begun: self.initial.manifest.head.commit.clone(),
+            left: self.left.clone(),
             left_out: self
                 .result
                 .left_out

@@ -15,6 +15,53 @@ fn head(env: &TestEnv) -> String {
     env.git(&["rev-parse", "HEAD"]).trim().to_owned()
 }
 
+/// `mine.txt` with one line in the last commit, another one staged, and a third one not staged.
+fn staged_in_part(env: &TestEnv) {
+    env.write("mine.txt", "committed\n");
+    env.git(&["add", "mine.txt"]);
+    env.git(&["commit", "-qm", "mine"]);
+    env.write("mine.txt", "committed\nstaged\n");
+    env.git(&["add", "mine.txt"]);
+    env.write("mine.txt", "committed\nstaged\nnot staged\n");
+}
+
+// What an attempt staged is part of what it did: what is not committed is staged as it was before the run.
+#[test]
+fn what_the_run_staged_of_mine_is_as_it_was() {
+    let env = TestEnv::repo();
+    staged_in_part(&env);
+    env.write("new.txt", "mine\n");
+    env.write("edited.txt", "edited\n");
+    env.git(&["add", "edited.txt"]);
+    env.git(&["commit", "-qm", "edited", "--", "edited.txt"]);
+    env.write("edited.txt", "edited\nmine\n");
+    let before = status(&env);
+    run(&env, "echo run >> a.txt; echo b > b.txt; git add -A");
+    let ended = status(&env);
+    env.json(0, &["accept"]);
+    assert_eq!(
+        env.git(&["show", "--format=", "--name-only", "HEAD"]),
+        "a.txt\nb.txt\n"
+    );
+    assert_eq!(status(&env), before);
+    assert_eq!(env.git(&["show", ":mine.txt"]), "committed\nstaged\n");
+    env.json(0, &["undo"]);
+    assert_eq!(status(&env), ended);
+    env.json(0, &["redo"]);
+    assert_eq!(status(&env), before);
+}
+
+// What is brought back is not in the next commit with what the run made of it.
+#[test]
+fn what_is_brought_back_is_not_staged_as_the_run_left_it() {
+    let env = TestEnv::repo();
+    env.write("a.txt", "one\nmine\n");
+    run(&env, "echo run >> a.txt; echo b > b.txt; git add -A");
+    env.json(0, &["accept", "--uncommitted", "keep"]);
+    assert_eq!(status(&env), " M a.txt\n?? a.txt.run\n");
+    assert_eq!(env.git(&["diff", "--cached"]), "");
+}
+
 // Taking an accept back leaves alone what was staged since, and what it never touched.
 #[test]
 fn what_was_staged_since_stays_when_an_accept_is_taken_back() {
