@@ -3,6 +3,7 @@
 //! Everything is planned, and what is unsafe refused, before anything is written. The commits are then made beside HEAD and
 //! the index, with the user's hooks, and put on the branch at once (`recovery`).
 
+mod base;
 mod check;
 mod choice;
 mod hooks;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use super::look_at::{Rewritten, rewritten};
 use super::of_runs::{first_to_accept, left_before};
 use super::preconditions::reconsider;
 use crate::engine::base::runs::{self, driver};
@@ -62,6 +63,7 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
     let lost = lost_work(context, state, run)
         .inspect_err(unknown)
         .unwrap_or_default();
+    let in_the_way = outside.in_the_way;
     let around = Around {
         outside,
         files: changed.map(|changed| changed.files),
@@ -82,7 +84,7 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
     }
     let is_taken_back = |one: &ToLookAt| one.kind == LookAtKind::TakenBack;
     // There is nothing to commit of what went with another run.
-    let changed = changed.filter(|_| !night.to_look_at.iter().any(is_taken_back));
+    let changed = changed.filter(|_| !in_the_way && !night.to_look_at.iter().any(is_taken_back));
     night.to_accept = to_accept(context, run, changed);
     let can_keep =
         context.has_git() && !goes_on && changed.is_some_and(|changed| changed.files.changed > 0);
@@ -176,16 +178,18 @@ fn outside(context: &Context, state: &State, run: &Run) -> Result<Outside> {
     let Some(head) = &now.commit else {
         return Ok(Outside::default());
     };
+    let own = OwnCommits::of(context, state, Some(run), &now)?;
     if let Some(begun) = begun
         && !repo.is_ancestor(begun, head)?
     {
-        return Ok(Outside::default());
+        let rewritten = rewritten((context, state), (run, &own), Some(begun), &now)?;
+        return Ok(Outside {
+            to_look_at: rewritten.iter().map(Rewritten::to_look_at).collect(),
+            in_the_way: rewritten.is_some_and(|one| !one.is_own),
+            ..Outside::default()
+        });
     }
-    outside_of(
-        (context, state),
-        &OwnCommits::of(context, state, Some(run), &now)?,
-        &repo.commits_between(begun, head)?,
-    )
+    outside_of((context, state), &own, &repo.commits_between(begun, head)?)
 }
 
 /// Those of these commits, newest first, that are none of the run's own, and none that a person accepted another run as.
@@ -213,6 +217,7 @@ pub(in crate::engine) fn outside_of(
     Ok(Outside {
         commits: others.len(),
         to_look_at,
+        in_the_way: false,
     })
 }
 

@@ -301,7 +301,13 @@ pub(super) fn plan_head(
             let again = request.command(&["--commits", "keep"]);
             return Err(Error::new(ErrorKind::HeadMoved, message).hint(again));
         }
-        if repo.on_remote_tracking(&since)? {
+        // Of an accept its own commit counts: below it may be what the run had rewritten.
+        let of_accept = request.kind == OperationKind::Undo
+            && request
+                .undoes
+                .as_ref()
+                .is_some_and(|undone| undone.kind == OperationKind::Accept);
+        if !(left_there && of_accept) && repo.on_remote_tracking(&since)? {
             let message = "commits since the checkpoint are on a remote-tracking branch; --commits revert adds one commit \
                            on top, keep restores only the files";
             let again = request.command(&["--commits", "keep"]);

@@ -15,6 +15,16 @@ fn head(env: &TestEnv) -> String {
     env.git(&["rev-parse", "HEAD"]).trim().to_owned()
 }
 
+/// What of these kinds there is to look at.
+fn to_look_at(env: &TestEnv, kind: &str) -> Vec<String> {
+    let status = env.json(0, &["status", "night"]);
+    let all = status["night"]["to_look_at"].as_array().expect("a list");
+    all.iter()
+        .filter(|one| one["kind"] == kind)
+        .map(|one| one["text"].as_str().expect("a line").to_owned())
+        .collect()
+}
+
 /// `mine.txt` with one line in the last commit, another one staged, and a third one not staged.
 fn staged_in_part(env: &TestEnv) {
     env.write("mine.txt", "committed\n");
@@ -98,4 +108,67 @@ fn an_accept_on_another_branch_is_taken_back_there() {
     env.json(0, &["undo"]);
     assert_eq!(env.git(&["branch", "--format=%(refname:short)"]), "main\n");
     assert_eq!(status(&env), " M a.txt\n?? b.txt\n");
+}
+
+// An agent that amended a person's commit has not taken it away: what it made comes on top.
+#[test]
+fn a_commit_that_the_run_rewrote_comes_back_below() {
+    let env = TestEnv::repo();
+    env.write("b.txt", "b\n");
+    env.git(&["add", "b.txt"]);
+    env.git(&["commit", "-qm", "User 2"]);
+    let mine = head(&env);
+    env.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    run(
+        &env,
+        "echo x >> a.txt; git commit -qa --amend -m Rewritten; echo y > y.txt",
+    );
+    let rewritten = head(&env);
+    let said = to_look_at(&env, "rewritten");
+    assert!(
+        said[0].contains("rewrote 1 commit from before it") && said[0].contains("(User 2)"),
+        "{said:?}"
+    );
+    assert!(said[0].contains(&mine[..7]), "{said:?}");
+    let error = env.error(13, &["accept"]);
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains("(User 2)"), "{error}");
+    env.error(13, &["accept", "--per-iteration", "--yes"]);
+    assert_eq!(head(&env), rewritten);
+    env.json(0, &["accept", "--yes"]);
+    assert_eq!(env.git(&["rev-parse", "HEAD^"]).trim(), mine);
+    assert_eq!(
+        env.git(&["show", "--format=", "--name-only", "HEAD"]),
+        "a.txt\ny.txt\n"
+    );
+    assert_eq!(status(&env), "");
+    env.json(0, &["undo"]);
+    assert_eq!(head(&env), rewritten);
+    env.json(0, &["discard", "--yes"]);
+    assert_eq!((head(&env), status(&env)), (mine, String::new()));
+}
+
+// What others committed on top of it cannot be moved.
+#[test]
+fn a_rewritten_commit_with_others_on_top_is_refused() {
+    let env = TestEnv::repo();
+    run(&env, "echo x >> a.txt; git commit -qa --amend -m Rewritten");
+    env.git(&["commit", "-q", "--allow-empty", "-m", "on top"]);
+    let before = head(&env);
+    assert_eq!(to_look_at(&env, "rewritten").len(), 1);
+    let shown = env.recover(&["status", "night"]).expect(0).stdout;
+    assert!(!shown.contains("accept"), "{shown}");
+    let error = env.error(13, &["accept", "--yes"]);
+    let (message, hint) = (&error["message"], &error["hint"]);
+    assert!(
+        message
+            .as_str()
+            .is_some_and(|text| text.contains("rewrote 1 commit")),
+        "{error}"
+    );
+    assert!(
+        hint.as_str().is_some_and(|hint| hint.contains("close")),
+        "{error}"
+    );
+    assert_eq!(head(&env), before);
 }
