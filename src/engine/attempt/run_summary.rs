@@ -361,10 +361,22 @@ pub(in crate::engine) fn changed_work(
     let is_output = outputs_of(initial, good);
     let (one, other) = TreeLookup::stored(repo)?.diff(initial.view(), good.view())?;
     let is_file = |entry: Option<&Entry>| entry.is_some_and(Entry::is_file);
-    let was_there = one
-        .unlike(&other)
-        .filter(|(path, was, _)| is_file(*was) && !is_output(path));
-    let changed: BTreeSet<RepoPath> = was_there.map(|(path, ..)| path.clone()).collect();
+    // What a sparse checkout, or a checkpoint, leaves out was not deleted.
+    let extras = &initial.manifest.index_extras;
+    let sparse: BTreeSet<&RepoPath> = extras
+        .iter()
+        .filter(|one| one.skip_worktree)
+        .map(|one| &one.path)
+        .collect();
+    let skipped = &initial.manifest.skipped;
+    let is_left_out = |path: &RepoPath| {
+        sparse.contains(path) || skipped.iter().any(|one| path.starts_with(&one.path))
+    };
+    let work = one.unlike(&other).filter(|(path, was, is)| {
+        let may_be_deleted = was.is_none() && is_file(*is) && !is_left_out(path);
+        (is_file(*was) || may_be_deleted) && !is_output(path)
+    });
+    let changed: BTreeSet<RepoPath> = work.map(|(path, ..)| path.clone()).collect();
     Ok(repo.uncommitted_at(initial, &changed, is_rehearsal)?)
 }
 

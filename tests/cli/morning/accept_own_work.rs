@@ -172,3 +172,44 @@ fn a_rewritten_commit_with_others_on_top_is_refused() {
     );
     assert_eq!(head(&env), before);
 }
+
+// A deletion that is not committed is a person's work like any other change.
+#[test]
+fn a_deletion_that_the_run_undid_needs_a_decision() {
+    let made = || {
+        let env = TestEnv::repo();
+        env.write("b.txt", "b\n");
+        env.git(&["add", "b.txt"]);
+        env.git(&["commit", "-qm", "b"]);
+        env.remove("b.txt");
+        run(&env, "echo other > b.txt; echo z > z.txt");
+        env
+    };
+    let env = made();
+    let error = env.error(13, &["accept"]);
+    assert_eq!(error["paths"][0]["path"], "b.txt", "{error}");
+    assert_eq!(to_look_at(&env, "uncommitted").len(), 1);
+    let done = env.json(0, &["accept", "--uncommitted", "keep"]);
+    assert_eq!(done["left_out"][0]["path"], "b.txt", "{done}");
+    assert_eq!(status(&env), " D b.txt\n?? b.txt.run\n");
+    assert_eq!(env.read("b.txt.run"), "other\n");
+
+    let env = made();
+    env.json(0, &["accept", "--uncommitted", "replace"]);
+    assert_eq!(env.git(&["show", "HEAD:b.txt"]), "other\n");
+}
+
+// What a sparse checkout leaves out was not deleted.
+#[test]
+fn what_a_sparse_checkout_leaves_out_is_no_deletion() {
+    let env = TestEnv::repo();
+    env.write("out/b.txt", "b\n");
+    env.git(&["add", "out/b.txt"]);
+    env.git(&["commit", "-qm", "b"]);
+    env.git(&["sparse-checkout", "set", "--no-cone", "/*", "!/out/"]);
+    assert!(!env.exists("out/b.txt"));
+    run(&env, "git sparse-checkout disable; echo other > out/b.txt");
+    // That it changed git's settings is to be looked at.
+    env.json(0, &["accept", "--yes"]);
+    assert_eq!(env.git(&["show", "HEAD:out/b.txt"]), "other\n");
+}
