@@ -6,7 +6,7 @@ use std::path::Path;
 use super::base::{began_at, begun_at, commits_since, fold, since_rewritten};
 use super::choice::{Choice, Chooser, IGNORED, OUTPUT, UNCOMMITTED};
 use super::{AcceptResult, EMPTY_TREE, Request, Uncommitted, reasons};
-use crate::engine::attempt::look_at::rewritten;
+use crate::engine::attempt::look_at::{new_secrets, rewritten};
 use crate::engine::attempt::of_runs::{first_to_accept, left_before, left_since};
 use crate::engine::attempt::run_summary::{changed_work, outside_of, taken_back};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
@@ -25,7 +25,7 @@ use crate::model::{
     PathReason, RepoPath, Run, State, Verdict,
 };
 use crate::policy::report::commit_message::{Subject, message};
-use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
+use crate::policy::report::{ToLookAt, to_look_at as to_look_at_in, unfinished};
 use crate::policy::text::count;
 
 /// What one commit is made from.
@@ -180,6 +180,8 @@ pub(super) fn plan<'a>(
             left_out.push(PathReason::new(path, UNCOMMITTED));
         }
     }
+    let secrets = new_secrets(context, between, |path| taken.contains(path))?;
+    notes.extend(ToLookAt::secrets(&secrets).map(|one| one.text.to_string()));
     if request.per_iteration {
         planned.steps = iterations(state, &planned)?;
     }

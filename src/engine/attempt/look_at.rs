@@ -1,10 +1,56 @@
-//! What a person must look at before the work of a run is committed: commits of before the run that its commands rewrote.
+//! What a person must look at before the work of a run is committed: secrets in files that git knows, and commits of before the
+//! run that its commands rewrote.
+
+use std::collections::{BTreeSet, HashSet};
 
 use crate::engine::base::{Context, Result};
 use crate::engine::record::lane::OwnCommits;
+use crate::git::checkpoint::StoredCheckpoint;
+use crate::git::tree::TreeLookup;
 use crate::model::checkpoint::trigger;
-use crate::model::{Head, Named, ObjectId, Run, State};
+use crate::model::{Entry, EntryKind, Head, Named, ObjectId, RepoPath, Run, State};
 use crate::policy::report::ToLookAt;
+use crate::policy::secrets::has_secret;
+
+/// A larger file is not looked through for secrets.
+pub(in crate::engine) const LOOKED_THROUGH: u64 = 1 << 20;
+
+/// The files that git knows, and that a run changed, with a line that looks like a secret and was not there before.
+pub(in crate::engine) fn new_secrets(
+    context: &Context,
+    (initial, good): (&StoredCheckpoint, &StoredCheckpoint),
+    is_about: impl Fn(&RepoPath) -> bool,
+) -> Result<BTreeSet<RepoPath>> {
+    let repo = context.repo()?;
+    let (before, after) = TreeLookup::stored(repo)?.diff(initial.view(), good.view())?;
+    let content = |entry: &Entry| repo.small_blob(&entry.oid, LOOKED_THROUGH);
+    let mut found = BTreeSet::new();
+    for (path, was, is) in before.unlike(&after) {
+        let (Some(was), Some(is)) = (was, is) else {
+            continue;
+        };
+        let are_files = [was, is].iter().all(|one| one.kind == EntryKind::File);
+        if !are_files || was.oid == is.oid || !is_about(path) {
+            continue;
+        }
+        let (Some(was), Some(is)) = (content(was)?, content(is)?) else {
+            continue;
+        };
+        let known: HashSet<&[u8]> = was.split(|byte| *byte == b'\n').collect();
+        let added: Vec<&[u8]> = is
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !known.contains(line))
+            .collect();
+        if has_secret(&added.join(&b'\n')) {
+            found.insert(path.clone());
+        }
+    }
+    if found.is_empty() {
+        return Ok(found);
+    }
+    let head = repo.head()?.commit;
+    Ok(repo.known_to_git(head.as_ref(), &found)?)
+}
 
 /// That a run's own commands took commits of before it off its branch, by an amend or the like.
 #[derive(Debug)]

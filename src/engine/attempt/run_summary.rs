@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::look_at::{Rewritten, rewritten};
+use super::look_at::{Rewritten, new_secrets, rewritten};
 use super::of_runs::{first_to_accept, left_before};
 use super::preconditions::reconsider;
 use crate::engine::base::runs::{self, driver};
@@ -63,6 +63,7 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
     let lost = lost_work(context, state, run)
         .inspect_err(unknown)
         .unwrap_or_default();
+    outside.to_look_at.extend(lost.secrets);
     let in_the_way = outside.in_the_way;
     let around = Around {
         outside,
@@ -268,6 +269,8 @@ pub(in crate::engine) fn taken_back(
 struct LostWork<'s> {
     /// What of it a person must look at.
     to_look_at: Vec<ToLookAt>,
+    /// What looks like a secret and would be committed.
+    secrets: Option<ToLookAt>,
     /// The run to accept first, where it is the work of one.
     accept_first: Option<&'s Run>,
 }
@@ -285,7 +288,7 @@ fn lost_work<'s>(context: &Context, state: &'s State, run: &Run) -> Result<LostW
     if let Some(taken) = taken_back(context, state, run) {
         return Ok(LostWork {
             to_look_at: vec![taken],
-            accept_first: None,
+            ..LostWork::default()
         });
     }
     let (initial, good) = load_both(context, first, good)?;
@@ -307,6 +310,7 @@ fn lost_work<'s>(context: &Context, state: &'s State, run: &Run) -> Result<LostW
     let accept_first = first_to_accept((context, state), &of_runs)?;
     let back = context.placed(own_work_back(&run.key, &lost));
     let own = ToLookAt::uncommitted(&lost, back);
+    let secrets = new_secrets(context, (&initial, &good), |_| true)?;
     let of_run = |(other, paths): &(&Run, BTreeSet<RepoPath>)| {
         let both = Hint::recover(["accept", "--uncommitted", "replace"]).run(&run.key);
         let (command, what) = accept_first.map_or_else(
@@ -317,6 +321,7 @@ fn lost_work<'s>(context: &Context, state: &'s State, run: &Run) -> Result<LostW
     };
     Ok(LostWork {
         to_look_at: own.into_iter().chain(of_runs.iter().map(of_run)).collect(),
+        secrets: ToLookAt::secrets(&secrets),
         accept_first,
     })
 }

@@ -58,6 +58,8 @@ pub(crate) enum LookAtKind {
     TakenBack,
     /// The run's own commands rewrote commits that were there before it.
     Rewritten,
+    /// A line that the run added to a file that git knows looks like a secret.
+    Secret,
 }
 
 /// What a person must look at.
@@ -169,6 +171,14 @@ impl ToLookAt {
             commit: commits.first().map(|(commit, _)| commit.clone()),
             ..Self::new(LookAtKind::Rewritten, text)
         }
+    }
+
+    /// Files that git knows, to which it added what looks like a secret.
+    pub(crate) fn secrets(paths: &BTreeSet<RepoPath>) -> Option<Self> {
+        let names = first_of(paths.iter().map(RepoPath::to_lossy));
+        let text =
+            format!("what the run added to {names} looks like a secret, and accept commits it");
+        (!paths.is_empty()).then(|| Self::new(LookAtKind::Secret, text))
     }
 
     /// The folders that a checkpoint leaves out because they hold too many files.

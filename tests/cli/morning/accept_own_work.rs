@@ -1,5 +1,7 @@
 //! What `accept`, and taking it back, do with what is a person's own: staged, deleted and committed before a run, or since.
 
+use serde_json::json;
+
 use crate::env::TestEnv;
 
 /// A run of one iteration that passes.
@@ -212,4 +214,39 @@ fn what_a_sparse_checkout_leaves_out_is_no_deletion() {
     // That it changed git's settings is to be looked at.
     env.json(0, &["accept", "--yes"]);
     assert_eq!(env.git(&["show", "HEAD:out/b.txt"]), "other\n");
+}
+
+// A secret in a file that git knows cannot be left out of the commit, and is not committed unseen.
+#[test]
+fn a_secret_in_a_file_that_git_knows_is_to_be_looked_at() {
+    let env = TestEnv::repo();
+    let old = "old = ghp_0123456789abcdefghijABCDEFGHIJ012346\n";
+    env.write("old.txt", old);
+    env.git(&["add", "old.txt"]);
+    env.git(&["commit", "-qm", "old"]);
+    run(
+        &env,
+        "echo 't = \"ghp_0123456789abcdefghijABCDEFGHIJ012345\"' >> a.txt; cp a.txt b.txt; echo more >> old.txt",
+    );
+    let said = to_look_at(&env, "secret");
+    assert!(
+        said.len() == 1
+            && said[0].contains("a.txt looks like a secret")
+            && !said[0].contains("ghp_"),
+        "{said:?}"
+    );
+    let before = head(&env);
+    let error = env.error(13, &["accept"]);
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains("a.txt looks like a secret"), "{error}");
+    assert_eq!(head(&env), before);
+    let done = env.json(3, &["accept", "--yes"]);
+    assert_eq!(
+        done["left_out"],
+        json!([{"path": "b.txt", "reason": "secret"}])
+    );
+    assert_eq!(
+        env.git(&["show", "--format=", "--name-only", "HEAD"]),
+        "a.txt\nold.txt\n"
+    );
 }
