@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::look_at::{Rewritten, new_secrets, rewritten};
-use super::of_runs::{first_to_accept, left_before};
+use super::of_runs::{first_to_accept, latest_left, left_before};
 use super::preconditions::reconsider;
 use crate::engine::base::runs::{self, driver};
 use crate::engine::base::{Context, Result};
@@ -336,7 +336,7 @@ fn left_in_tree(context: &Context, state: &State, run: &Run) -> Result<Option<Le
     );
     let good = first_and_good(state, run).map(|(_, good)| good);
     let known = good.or_else(|| state.initial(&run.key).and_then(Named::kept));
-    let (Some(known), Some(latest)) = (known, state.latest(&run.key)) else {
+    let (Some(known), Some(latest)) = (known, latest_left(state, run)) else {
         return Ok(None);
     };
     let is_here = context.has_git() && run.worktree == context.worktree_id();

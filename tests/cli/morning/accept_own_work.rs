@@ -250,3 +250,19 @@ fn a_secret_in_a_file_that_git_knows_is_to_be_looked_at() {
         "a.txt\nold.txt\n"
     );
 }
+
+// What `accept` captured of a person's own work is not what the run left.
+#[test]
+fn what_an_accept_put_back_is_not_of_the_run() {
+    let env = TestEnv::repo();
+    env.write("notes.txt", "mine\n");
+    run(&env, "echo run >> notes.txt; echo b > b.txt");
+    env.json(0, &["accept", "--uncommitted", "keep"]);
+    env.json(0, &["undo"]);
+    let restore = ["checkpoint", "restore", "initial", "--path", "notes.txt"];
+    env.json(0, &restore);
+    let shown = env.recover(&["status", "night"]).expect(0).stdout;
+    assert!(!shown.contains("not rolled back"), "{shown}");
+    let plan = env.json(0, &["accept", "--dry-run"]);
+    assert_eq!(plan.get("of_runs"), None, "{plan}");
+}
