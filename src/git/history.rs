@@ -7,7 +7,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use git2::{ObjectType, Oid, ReferenceType, Signature, Sort};
+use git2::{BranchType, ObjectType, Oid, ReferenceType, Signature, Sort};
 
 use super::base::{At as _, Error, Result, oid_of, parse_oid, present};
 use super::odb::database::unread;
@@ -212,6 +212,39 @@ impl Repo {
             }
         }
         Ok(false)
+    }
+
+    /// The short name of a branch, none of a run's own, that has a commit; of one that ends with it where there is such a one.
+    pub(crate) fn branch_with(&self, commit: &ObjectId) -> Result<Option<String>> {
+        let failed = || Error::git("read the branches");
+        let mut found = None;
+        for branch in self
+            .inner
+            .branches(Some(BranchType::Local))
+            .map_err(failed())?
+        {
+            let reference = branch.map_err(failed())?.0.into_reference();
+            let (Ok(name), Some(tip)) = (
+                std::str::from_utf8(reference.shorthand_bytes()),
+                reference.target(),
+            ) else {
+                continue;
+            };
+            if reference
+                .name_bytes()
+                .starts_with(Self::branch_of_run("").as_bytes())
+            {
+                continue;
+            }
+            let tip = ObjectId(tip.to_string());
+            if tip == *commit {
+                return Ok(Some(name.to_owned()));
+            }
+            if found.is_none() && self.is_ancestor(commit, &tip)? {
+                found = Some(name.to_owned());
+            }
+        }
+        Ok(found)
     }
 
     /// Makes a commit with `tree` on top of `parent`; no reference is moved (see [`move_branch`](Repo::move_branch)) and no hook run.

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::{Request, reasons};
+use crate::engine::attempt::look_at::LOOKED_THROUGH;
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::git::Repo;
@@ -85,9 +86,6 @@ pub(super) fn is_captured(one: &PathReason) -> bool {
 pub(super) fn needs_decision(code: &str) -> bool {
     [NEW, SECRET, LARGE].contains(&code)
 }
-
-/// A larger file is not looked through for secrets.
-const LOOKED_THROUGH: u64 = 1 << 20;
 
 /// The files that accepting a run commits, and those that it leaves out.
 #[derive(Debug, Default)]

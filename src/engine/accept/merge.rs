@@ -210,7 +210,6 @@ impl<'a> Onto<'a> {
                 before: Some(self.tip.clone()),
                 after: Some(last.clone()),
             },
-            index_restored: true,
             ..Operation::new("op", OperationKind::Accept, &safety, &planned.good_id)
         }));
         let lock = checkpoint::lock(at)?;

@@ -3,6 +3,7 @@
 //! Everything is planned, and what is unsafe refused, before anything is written. The commits are then made beside HEAD and
 //! the index, with the user's hooks, and put on the branch at once (`recovery`).
 
+mod base;
 mod check;
 mod choice;
 mod hooks;
@@ -441,7 +442,6 @@ fn conclude(
                 before: planned.head.commit.clone(),
                 after: journal.commits.last().cloned(),
             },
-            index_restored: true,
             ..Operation::new("op", OperationKind::Accept, safety, &planned.good_id)
         }));
         let lock = checkpoint::lock(context)?;

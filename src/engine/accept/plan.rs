@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::base::{began_at, begun_at, commits_since, fold, since_rewritten};
 use super::choice::{Choice, Chooser, IGNORED, OUTPUT, UNCOMMITTED};
 use super::{AcceptResult, EMPTY_TREE, Request, Uncommitted, reasons};
+use crate::engine::attempt::look_at::{new_secrets, rewritten};
 use crate::engine::attempt::of_runs::{first_to_accept, left_before, left_since};
 use crate::engine::attempt::run_summary::{changed_work, outside_of, taken_back};
 use crate::engine::base::{Context, Error, ErrorKind, Result};
@@ -17,12 +19,13 @@ use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::program::CommitJournal;
 use crate::git::repo::CheckpointRef;
 use crate::git::tree::TreeLookup;
+use crate::model::checkpoint::trigger;
 use crate::model::{
     Checkpoint, CheckpointId, Entry, EntryKind, Head, Hint, IterationStatus, Named, ObjectId,
     PathReason, RepoPath, Run, State, Verdict,
 };
 use crate::policy::report::commit_message::{Subject, message};
-use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
+use crate::policy::report::{ToLookAt, to_look_at as to_look_at_in, unfinished};
 use crate::policy::text::count;
 
 /// What one commit is made from.
@@ -47,6 +50,8 @@ pub(super) struct Plan<'a> {
     /// What is accepted.
     pub good: StoredCheckpoint,
     pub good_id: CheckpointId,
+    /// The trees of the index as the run left it.
+    pub left: Vec<ObjectId>,
     /// What the run began with, as the ledger has it.
     pub first: Checkpoint,
     /// HEAD as it is.
@@ -86,6 +91,7 @@ impl<'a> Plan<'a> {
             initial,
             good: repo.load_checkpoint(&last.commit)?,
             good_id: last.id.clone(),
+            left: Vec::new(),
             first: first.clone(),
             base: head.commit.clone(),
             folded_subjects: Vec::new(),
@@ -124,13 +130,22 @@ pub(super) fn plan<'a>(
         as_committed,
         by_hand,
     } = edited(context, between, (run, &own), request)?;
-    let since = commits_since(context, begun, head, &began_at(run))?;
+    let rewritten = rewritten((context, state), (run, &own), begun, head)?;
+    let since = match &rewritten {
+        Some(rewritten) => since_rewritten(run, rewritten, request)?,
+        None => commits_since(context, begun, head, &began_at(run))?,
+    };
     let mut notes = to_look_at((context, state), run, &own, &since)?;
+    notes.extend(
+        rewritten
+            .iter()
+            .map(|one| one.to_look_at().text.to_string()),
+    );
     notes.extend(left_by_run(context, between, &as_committed)?);
-    let (base, folded) = if request.per_iteration {
-        (head.commit.clone(), Vec::new())
-    } else {
-        fold(context, head, begun, &own)?
+    let (base, folded) = match rewritten {
+        Some(_) => (begun.cloned(), since),
+        None if request.per_iteration => (head.commit.clone(), Vec::new()),
+        None => fold(context, head, begun, &own)?,
     };
     if repo.on_remote_tracking(&folded)? && planned.new_branch.is_none() {
         let message = "the run's own commits were pushed and are not squashed: --per-iteration leaves them as they \
@@ -165,10 +180,13 @@ pub(super) fn plan<'a>(
             left_out.push(PathReason::new(path, UNCOMMITTED));
         }
     }
+    let secrets = new_secrets(context, between, |path| taken.contains(path))?;
+    notes.extend(ToLookAt::secrets(&secrets).map(|one| one.text.to_string()));
     if request.per_iteration {
         planned.steps = iterations(state, &planned)?;
     }
     let newest = folded.first();
+    planned.left = index_left(context, state, run)?;
     planned.kept = newest.map(|newest| CheckpointRef::kept(&run.key.run_id, newest).name);
     planned.result.left_out = left_out;
     let (first, good) = ends(state, run)?;
@@ -183,6 +201,21 @@ pub(super) fn plan<'a>(
         taken,
         ..planned
     })
+}
+
+/// The trees of the index as the run's last good attempt and its last one left it.
+fn index_left(context: &Context, state: &State, run: &Run) -> Result<Vec<ObjectId>> {
+    let good = ends(state, run)?.1.seq;
+    let attempts = state.checkpoints_of(&run.key).rev();
+    let mut attempts = attempts.filter(|one| one.trigger == trigger::ATTEMPT);
+    let last = attempts.next();
+    let good = attempts.find(|one| one.seq == good);
+    let mut trees = Vec::new();
+    for one in last.into_iter().chain(good) {
+        let stored = stored::load_undamaged(context.repo()?, one)?;
+        trees.extend(stored.and_then(|stored| stored.index_tree));
+    }
+    Ok(trees)
 }
 
 /// Says what is committed that was not the run's.
@@ -299,6 +332,8 @@ impl Plan<'_> {
             new_branch: self.new_branch.clone(),
             kept: self.kept.clone(),
             index_tree: self.initial.index_tree.clone(),
+            begun: self.initial.manifest.head.commit.clone(),
+            left: self.left.clone(),
             left_out: self
                 .result
                 .left_out
@@ -555,64 +590,6 @@ fn new_branch(context: &Context, request: &Request) -> Result<Option<String>> {
     Ok(Some(full))
 }
 
-/// The commit that a run began at. Where that was another run's, and is folded since, what that run was accepted as has all
-/// of it.
-fn begun_at(
-    context: &Context,
-    state: &State,
-    initial: &StoredCheckpoint,
-    head: &Head,
-) -> Result<Option<ObjectId>> {
-    let repo = context.repo()?;
-    let (Some(begun), Some(now)) = (&initial.manifest.head.commit, &head.commit) else {
-        return Ok(initial.manifest.head.commit.clone());
-    };
-    if repo.is_ancestor(begun, now)? {
-        return Ok(Some(begun.clone()));
-    }
-    let folded = state
-        .runs
-        .iter()
-        .filter(|run| run.own_commits.contains(begun));
-    for accepted in folded.filter_map(|run| run.accepted_as.commit.as_ref()) {
-        if repo.is_ancestor(accepted, now)? {
-            return Ok(Some(accepted.clone()));
-        }
-    }
-    Ok(Some(begun.clone()))
-}
-
-fn began_at(run: &Run) -> String {
-    format!("the commit that run {} began at", run.key)
-}
-
-/// The commits since one that HEAD has to be on top of, newest first.
-fn commits_since(
-    context: &Context,
-    from: Option<&ObjectId>,
-    head: &Head,
-    what: &str,
-) -> Result<Vec<ObjectId>> {
-    let repo = context.repo()?;
-    let is_on_top = match (from, &head.commit) {
-        (Some(from), Some(now)) => repo.commit_exists(from) && repo.is_ancestor(from, now)?,
-        (from, _) => from.is_none(),
-    };
-    if !is_on_top {
-        let message = format!("HEAD is not on top of {what}: switch to its branch");
-        return Err(Error::new(ErrorKind::HeadMoved, message).hint(Hint::git([
-            "log",
-            "--oneline",
-            "--all",
-            "-20",
-        ])));
-    }
-    Ok(head
-        .commit
-        .as_ref()
-        .map_or(Ok(Vec::new()), |now| repo.commits_between(from, now))?)
-}
-
 /// What a person must look at before the run is accepted.
 fn to_look_at(
     (context, state): (&Context, &State),
@@ -627,29 +604,6 @@ fn to_look_at(
         .into_iter()
         .chain(all.map(|one| one.text.to_string()))
         .collect())
-}
-
-/// The run's own commits on top of the branch, newest first, and what is below them. Another user's commit and a merge end
-/// that.
-fn fold(
-    context: &Context,
-    head: &Head,
-    begun: Option<&ObjectId>,
-    own: &OwnCommits<'_>,
-) -> Result<(Option<ObjectId>, Vec<ObjectId>)> {
-    let (mut base, mut folded) = (head.commit.clone(), Vec::new());
-    while let Some(commit) = base
-        .clone()
-        .filter(|commit| Some(commit) != begun && own.has(commit))
-    {
-        let (parents, _) = context.repo()?.about_commit(&commit)?;
-        if parents.len() > 1 {
-            break;
-        }
-        base = parents.into_iter().next();
-        folded.push(commit);
-    }
-    Ok((base, folded))
 }
 
 /// A commit for each iteration since the run's last own commit, the last one as the work tree is.

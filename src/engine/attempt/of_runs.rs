@@ -6,6 +6,7 @@ use crate::engine::base::{Context, Result};
 use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::TreeLookup;
+use crate::model::checkpoint::trigger;
 use crate::model::{Checkpoint, Named, PathReason, RepoPath, Run, RunStatus, State};
 
 /// Whether work of a run may be in the work tree that a person has neither accepted nor closed.
@@ -109,10 +110,19 @@ fn oldest_to_accept<'s>(
     })
 }
 
-/// The checkpoint that a run began with, and its latest one.
+/// The checkpoint that a run began with, and that of what it left.
 fn span<'s>(state: &'s State, run: &Run) -> Option<(&'s Checkpoint, &'s Checkpoint)> {
     let began = state.initial(&run.key).and_then(Named::kept)?;
-    Some((began, state.latest(&run.key)?))
+    Some((began, latest_left(state, run)?))
+}
+
+/// The checkpoint of what the last attempt of a run left, else its latest one: what is captured after that, by `accept` too, may be
+/// a person's work.
+pub(super) fn latest_left<'s>(state: &'s State, run: &Run) -> Option<&'s Checkpoint> {
+    let is_end =
+        |one: &&Checkpoint| [trigger::ATTEMPT, trigger::CRASH].contains(&one.trigger.as_str());
+    let left = state.standing(&run.key).rfind(is_end);
+    left.or_else(|| state.latest(&run.key))
 }
 
 /// The paths that differ between two checkpoints.

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::of_runs::{first_to_accept, left_before};
+use super::look_at::{Rewritten, new_secrets, rewritten};
+use super::of_runs::{first_to_accept, latest_left, left_before};
 use super::preconditions::reconsider;
 use crate::engine::base::runs::{self, driver};
 use crate::engine::base::{Context, Result};
@@ -62,6 +63,8 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
     let lost = lost_work(context, state, run)
         .inspect_err(unknown)
         .unwrap_or_default();
+    outside.to_look_at.extend(lost.secrets);
+    let in_the_way = outside.in_the_way;
     let around = Around {
         outside,
         files: changed.map(|changed| changed.files),
@@ -82,7 +85,7 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
     }
     let is_taken_back = |one: &ToLookAt| one.kind == LookAtKind::TakenBack;
     // There is nothing to commit of what went with another run.
-    let changed = changed.filter(|_| !night.to_look_at.iter().any(is_taken_back));
+    let changed = changed.filter(|_| !in_the_way && !night.to_look_at.iter().any(is_taken_back));
     night.to_accept = to_accept(context, run, changed);
     let can_keep =
         context.has_git() && !goes_on && changed.is_some_and(|changed| changed.files.changed > 0);
@@ -176,16 +179,18 @@ fn outside(context: &Context, state: &State, run: &Run) -> Result<Outside> {
     let Some(head) = &now.commit else {
         return Ok(Outside::default());
     };
+    let own = OwnCommits::of(context, state, Some(run), &now)?;
     if let Some(begun) = begun
         && !repo.is_ancestor(begun, head)?
     {
-        return Ok(Outside::default());
+        let rewritten = rewritten((context, state), (run, &own), Some(begun), &now)?;
+        return Ok(Outside {
+            to_look_at: rewritten.iter().map(Rewritten::to_look_at).collect(),
+            in_the_way: rewritten.is_some_and(|one| !one.is_own),
+            ..Outside::default()
+        });
     }
-    outside_of(
-        (context, state),
-        &OwnCommits::of(context, state, Some(run), &now)?,
-        &repo.commits_between(begun, head)?,
-    )
+    outside_of((context, state), &own, &repo.commits_between(begun, head)?)
 }
 
 /// Those of these commits, newest first, that are none of the run's own, and none that a person accepted another run as.
@@ -213,6 +218,7 @@ pub(in crate::engine) fn outside_of(
     Ok(Outside {
         commits: others.len(),
         to_look_at,
+        in_the_way: false,
     })
 }
 
@@ -263,6 +269,8 @@ pub(in crate::engine) fn taken_back(
 struct LostWork<'s> {
     /// What of it a person must look at.
     to_look_at: Vec<ToLookAt>,
+    /// What looks like a secret and would be committed.
+    secrets: Option<ToLookAt>,
     /// The run to accept first, where it is the work of one.
     accept_first: Option<&'s Run>,
 }
@@ -280,7 +288,7 @@ fn lost_work<'s>(context: &Context, state: &'s State, run: &Run) -> Result<LostW
     if let Some(taken) = taken_back(context, state, run) {
         return Ok(LostWork {
             to_look_at: vec![taken],
-            accept_first: None,
+            ..LostWork::default()
         });
     }
     let (initial, good) = load_both(context, first, good)?;
@@ -302,6 +310,7 @@ fn lost_work<'s>(context: &Context, state: &'s State, run: &Run) -> Result<LostW
     let accept_first = first_to_accept((context, state), &of_runs)?;
     let back = context.placed(own_work_back(&run.key, &lost));
     let own = ToLookAt::uncommitted(&lost, back);
+    let secrets = new_secrets(context, (&initial, &good), |_| true)?;
     let of_run = |(other, paths): &(&Run, BTreeSet<RepoPath>)| {
         let both = Hint::recover(["accept", "--uncommitted", "replace"]).run(&run.key);
         let (command, what) = accept_first.map_or_else(
@@ -312,6 +321,7 @@ fn lost_work<'s>(context: &Context, state: &'s State, run: &Run) -> Result<LostW
     };
     Ok(LostWork {
         to_look_at: own.into_iter().chain(of_runs.iter().map(of_run)).collect(),
+        secrets: ToLookAt::secrets(&secrets),
         accept_first,
     })
 }
@@ -326,7 +336,7 @@ fn left_in_tree(context: &Context, state: &State, run: &Run) -> Result<Option<Le
     );
     let good = first_and_good(state, run).map(|(_, good)| good);
     let known = good.or_else(|| state.initial(&run.key).and_then(Named::kept));
-    let (Some(known), Some(latest)) = (known, state.latest(&run.key)) else {
+    let (Some(known), Some(latest)) = (known, latest_left(state, run)) else {
         return Ok(None);
     };
     let is_here = context.has_git() && run.worktree == context.worktree_id();
@@ -356,10 +366,22 @@ pub(in crate::engine) fn changed_work(
     let is_output = outputs_of(initial, good);
     let (one, other) = TreeLookup::stored(repo)?.diff(initial.view(), good.view())?;
     let is_file = |entry: Option<&Entry>| entry.is_some_and(Entry::is_file);
-    let was_there = one
-        .unlike(&other)
-        .filter(|(path, was, _)| is_file(*was) && !is_output(path));
-    let changed: BTreeSet<RepoPath> = was_there.map(|(path, ..)| path.clone()).collect();
+    // What a sparse checkout, or a checkpoint, leaves out was not deleted.
+    let extras = &initial.manifest.index_extras;
+    let sparse: BTreeSet<&RepoPath> = extras
+        .iter()
+        .filter(|one| one.skip_worktree)
+        .map(|one| &one.path)
+        .collect();
+    let skipped = &initial.manifest.skipped;
+    let is_left_out = |path: &RepoPath| {
+        sparse.contains(path) || skipped.iter().any(|one| path.starts_with(&one.path))
+    };
+    let work = one.unlike(&other).filter(|(path, was, is)| {
+        let may_be_deleted = was.is_none() && is_file(*is) && !is_left_out(path);
+        (is_file(*was) || may_be_deleted) && !is_output(path)
+    });
+    let changed: BTreeSet<RepoPath> = work.map(|(path, ..)| path.clone()).collect();
     Ok(repo.uncommitted_at(initial, &changed, is_rehearsal)?)
 }
 

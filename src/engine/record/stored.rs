@@ -86,7 +86,10 @@ pub(crate) fn load_both(
 }
 
 /// A checkpoint as it is stored; `None` where it is damaged.
-fn load_undamaged(repo: &Repo, checkpoint: &Checkpoint) -> Result<Option<StoredCheckpoint>> {
+pub(in crate::engine) fn load_undamaged(
+    repo: &Repo,
+    checkpoint: &Checkpoint,
+) -> Result<Option<StoredCheckpoint>> {
     match repo.load_checkpoint(&checkpoint.commit) {
         Err(GitError::Corrupt(_)) => Ok(None),
         loaded => Ok(Some(loaded?)),

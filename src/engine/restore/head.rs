@@ -23,7 +23,7 @@ use crate::git::tree::TreeLookup;
 use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::trigger;
 use crate::model::lane::BEFORE_START;
-use crate::model::operation::GitFile;
+use crate::model::operation::{GitFile, UndoEntry};
 use crate::model::{
     Checkpoint, Head, Hint, Manifest, ObjectId, Operation, OperationKind, PathReason, RepoPath,
     Run, RunKey, State,
@@ -301,8 +301,11 @@ pub(super) fn plan_head(
             let again = request.command(&["--commits", "keep"]);
             return Err(Error::new(ErrorKind::HeadMoved, message).hint(again));
         }
-        // Others may have what the operation itself committed; any other commit HEAD was taken off or brought back to.
+        // Others may have what the operation itself committed, which is examined before for an accept; any other commit HEAD was
+        // taken off or brought back to.
+        let of_accept = |undone: &UndoEntry| undone.kind == OperationKind::Accept;
         let made_none = request.kind == OperationKind::Redo
+            || request.undoes.as_ref().is_some_and(of_accept)
             || restored.is_some_and(|restored| restored.base_commit.as_ref() == Some(current));
         if !(left_there && made_none) && repo.on_remote_tracking(&since)? {
             let message = "commits since the checkpoint are on a remote-tracking branch; --commits revert adds one commit \

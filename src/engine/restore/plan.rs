@@ -20,8 +20,8 @@ use crate::git::restore::IndexPlan;
 use crate::git::tree::{TreeIgnores, TreeLookup};
 use crate::git::{Error as GitError, WorktreeLock};
 use crate::model::{
-    Checkpoint, CheckpointId, EntryKind, HeadMove, ObjectId, OperationKind, PathReason, RepoPath,
-    Scope, Snapshot, State,
+    Checkpoint, CheckpointId, EntryKind, HeadMove, Named, ObjectId, OperationKind, PathReason,
+    RepoPath, Scope, Snapshot, State,
 };
 use crate::policy::restore::{
     Baseline, EDITED_BY_HAND, Edits, PlanInput, RestorePlan, Selection, plan as plan_files,
@@ -421,8 +421,12 @@ fn file_plan(
     repo.keep_nonempty_dirs(&mut files, removed)?;
     files.kept.sort();
     let whole = layers.into_iter().rfind(|layer| layer.paths.is_all());
+    let index = match before_accept(context, state, request)? {
+        Some(begun) => Some(begun),
+        None => whole.and_then(|layer| layer.base.or(layer.stored)),
+    };
     let last_index = Left {
-        index: whole.and_then(|layer| layer.base.or(layer.stored)),
+        index,
         others: others.into_keys().collect(),
     };
     let planned = Planned::new(context, prepared, stored, wanted.of_base);
@@ -603,14 +607,33 @@ fn undone(
     request: &RestoreRequest,
 ) -> Result<Option<StoredCheckpoint>> {
     let restored = request.undoes.as_ref().and_then(|of| of.restored.as_ref());
-    let Some(checkpoint) = restored.and_then(|id| state.checkpoint(id)) else {
-        return Ok(None);
-    };
-    match context.repo()?.load_checkpoint(&checkpoint.commit) {
-        Ok(stored) => Ok(Some(stored)),
-        Err(GitError::Corrupt(_)) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    let checkpoint = restored.and_then(|id| state.checkpoint(id));
+    Ok(checkpoint
+        .map(|one| stored::load_undamaged(context.repo()?, one))
+        .transpose()?
+        .flatten())
+}
+
+/// Where an accept is taken back, what its run began with: beside the entries of what it committed, accepting put back those
+/// of the index as it was then.
+fn before_accept(
+    context: &Context,
+    state: &State,
+    request: &RestoreRequest,
+) -> Result<Option<StoredCheckpoint>> {
+    let accept = request.undoes.as_ref();
+    let accept = accept.filter(|undone| {
+        request.kind == OperationKind::Undo && undone.kind == OperationKind::Accept
+    });
+    let run = accept.and_then(|undone| undone.run.as_ref());
+    let begun = run
+        .and_then(|run| state.initial(run))
+        .and_then(Named::kept)
+        .filter(|begun| begun.worktree == context.worktree_id());
+    Ok(begun
+        .map(|one| stored::load_undamaged(context.repo()?, one))
+        .transpose()?
+        .flatten())
 }
 
 fn compare(

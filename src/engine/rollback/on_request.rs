@@ -468,7 +468,8 @@ fn step(context: &Context, kind: OperationKind, how: &Options, of_run: bool) -> 
             scope: entry.scope,
             paths: entry.paths.clone(),
             edits,
-            restore_index: entry.index_restored,
+            // Of what accepting left there only its own entries go back, though earlier versions noted the whole index.
+            restore_index: entry.index_restored && !is_accept,
             nested: entry.nested.restored,
             ..how.clone()
         };
@@ -566,12 +567,24 @@ pub(super) fn work_since(
     here.filter_map(of_run).collect()
 }
 
-/// Refuses to take back commits of `accept` that others have, or that have others on top.
+/// Refuses to take back commits of `accept` that others have, that have others on top, or that are on another branch.
 fn refuse_built_upon(context: &Context, entry: &UndoEntry) -> Result<()> {
     let repo = context.repo()?;
     let (Some(after), Some(head)) = (&entry.head.after, repo.head()?.commit) else {
         return Ok(());
     };
+    // Where it is on no branch either, a person took it off.
+    if !repo.is_ancestor(after, &head)?
+        && let Some(branch) = repo.branch_with(after)?
+    {
+        let message = format!(
+            "what accept committed ({}) is on branch {branch}, which is not checked out: switch to it first",
+            after.short()
+        );
+        return Err(
+            Error::new(ErrorKind::HeadMoved, message).hint(Hint::git(["switch", branch.as_str()]))
+        );
+    }
     let why = if repo.on_remote_tracking(std::slice::from_ref(after))? {
         "is on a remote-tracking branch"
     } else if *after != head && repo.is_ancestor(after, &head)? {

@@ -47,8 +47,8 @@ impl CommitJournal {
     /// Moves the branch to the last of the commits, if HEAD still is what it was, and lets the index follow. Done twice it does
     /// nothing more.
     ///
-    /// Of the index only those paths change that the commits changed, and those of commits that went off the branch, which are
-    /// staged again as they were when the run began. What a user staged since stays staged.
+    /// Of the index only those paths change that the commits changed, and those of commits that went off the branch or that the
+    /// run staged, which are staged again as they were when the run began. What a user staged since stays staged.
     pub(crate) fn conclude(
         &self,
         repo: &Repo,
@@ -100,6 +100,8 @@ impl CommitJournal {
             new_branch: None,
             kept: None,
             index_tree: None,
+            begun: None,
+            left: Vec::new(),
             seen: None,
             left_out: false,
             operation: None,
@@ -123,7 +125,6 @@ type Wanted = BTreeMap<RepoPath, Option<(u32, Oid)>>;
 fn wanted(repo: &Repo, journal: &CommitJournal, after: &ObjectId) -> Result<Wanted> {
     let (base, head) = (journal.base.as_ref(), journal.before.commit.as_ref());
     let new = differing_commits(repo, base, Some(after))?;
-    let begun = flat_of_tree(repo, journal.index_tree.as_ref())?;
     let staged = UserIndex::read(repo)?.flat();
     let others = staged_otherwise(repo, journal, &flat_of(repo, Some(after))?)?;
     let mut wanted: Wanted = new
@@ -131,12 +132,29 @@ fn wanted(repo: &Repo, journal: &CommitJournal, after: &ObjectId) -> Result<Want
         .map(|(path, [_, new])| (path, new))
         .collect();
     wanted.retain(|path, _| !others.contains(path));
+    // What was staged since stays staged.
+    let mut of_run = BTreeSet::new();
     for (path, [_, head]) in differing_commits(repo, base, head)? {
-        // What was staged since stays staged.
-        if !wanted.contains_key(&path) && staged.get(&path) == head.as_ref() {
-            let begun = begun.get(&path).copied();
-            wanted.insert(path, begun);
+        if staged.get(&path) == head.as_ref() {
+            of_run.insert(path);
         }
+    }
+    let begun = flat_of_tree(repo, journal.index_tree.as_ref())?;
+    for tree in &journal.left {
+        let left = flat_of_tree(repo, Some(tree))?;
+        let changed = differing(&left, &begun).into_iter();
+        of_run.extend(changed.filter(|path| staged.get(path) == left.get(path)));
+    }
+    of_run.retain(|path| !wanted.contains_key(path) && !others.contains(path));
+    let since = differing_commits(repo, journal.begun.as_ref(), base)?;
+    for path in of_run {
+        let was = begun.get(&path).copied();
+        let entry = match since.get(&path) {
+            // What was not staged then, or is committed since, is as in that commit.
+            Some([then, now]) if was == *then || staged.get(&path) == now.as_ref() => *now,
+            _ => was,
+        };
+        wanted.insert(path, entry);
     }
     wanted.retain(|path, entry| staged.get(path) != entry.as_ref());
     Ok(wanted)
@@ -228,6 +246,12 @@ pub(crate) struct CommitJournal {
     pub kept: Option<String>,
     /// The tree of the index as the run began.
     pub index_tree: Option<ObjectId>,
+    /// The commit that the run began at.
+    #[serde(default)]
+    pub begun: Option<ObjectId>,
+    /// The trees of the index as the run left it: what is staged as in one of them no user staged since.
+    #[serde(default)]
+    pub left: Vec<ObjectId>,
     /// Trees that hold what the run had in the index, and what is committed before hooks change it: what is staged otherwise
     /// a user staged since. `None` where that is not known.
     pub seen: Option<Vec<ObjectId>>,

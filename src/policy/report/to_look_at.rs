@@ -29,6 +29,8 @@ pub(crate) struct Outside {
     pub commits: usize,
     /// The newest of them, and how many earlier ones there are.
     pub to_look_at: Vec<ToLookAt>,
+    /// Whether there is nothing to accept on top of, as the run rewrote that.
+    pub in_the_way: bool,
 }
 
 /// Why a person must look at something.
@@ -53,6 +55,10 @@ pub(crate) enum LookAtKind {
     LeftBehind,
     /// What the run did went with an earlier run that was taken back.
     TakenBack,
+    /// The run's own commands rewrote commits that were there before it.
+    Rewritten,
+    /// A line that the run added to a file that git knows looks like a secret.
+    Secret,
 }
 
 /// What a person must look at.
@@ -137,6 +143,40 @@ impl ToLookAt {
             commit: Some(commit),
             ..Self::new(LookAtKind::OutsideCommit, text)
         }
+    }
+
+    /// What it did to commits of before it, newest first.
+    pub(crate) fn rewrote(commits: &[(ObjectId, String)]) -> String {
+        let name = |(commit, subject): &(ObjectId, String)| {
+            format!("{} ({})", commit.short(), words::line(subject))
+        };
+        let names = first_few(commits.iter().map(name), NAMED, |more| {
+            format!("{more} more")
+        });
+        format!(
+            "the run's own commands rewrote {} from before it: {names}",
+            words::count(commits.len(), "commit")
+        )
+    }
+
+    /// That it did so; where all that came instead is its own, what it made can be committed on top of them.
+    pub(crate) fn rewritten(commits: &[(ObjectId, String)], is_own: bool) -> Self {
+        let mut text = Self::rewrote(commits);
+        if is_own {
+            text.push_str("; accept commits what it made on top of what was there");
+        }
+        Self {
+            commit: commits.first().map(|(commit, _)| commit.clone()),
+            ..Self::new(LookAtKind::Rewritten, text)
+        }
+    }
+
+    /// Files that git knows, to which it added what looks like a secret.
+    pub(crate) fn secrets(paths: &BTreeSet<RepoPath>) -> Option<Self> {
+        let names = first_of(paths.iter().map(RepoPath::to_lossy));
+        let text =
+            format!("what the run added to {names} looks like a secret, and accept commits it");
+        (!paths.is_empty()).then(|| Self::new(LookAtKind::Secret, text))
     }
 
     /// The folders that a checkpoint leaves out because they hold too many files.

@@ -1,6 +1,7 @@
 //! What a person reads and does after a night: status, report, accept, manual fixes.
 
 pub mod accept;
+pub mod accept_own_work;
 pub mod browse;
 pub mod fix_watch;
 pub mod follow;
