@@ -645,21 +645,18 @@ impl Run {
         total.is_none_or(|total| self.current_iteration <= total) && !self.is_out_of_iterations()
     }
 
-    /// What the next attempt of `iteration` is booked on where nobody names a subtask: what the one before was, unless that is
-    /// done or given up (A3).
-    pub fn next_subtask(&self, iteration: u32) -> String {
-        let last = self
-            .iterations
-            .get(iteration)
-            .and_then(|iteration| iteration.attempts.last());
-        let is_over = |attempt: &&Attempt| {
-            let given_up = attempt
-                .decision
-                .as_ref()
-                .is_some_and(|decision| decision.has(Action::Skip));
-            given_up || attempt.outcome == Some(AttemptOutcome::Passed)
-        };
-        let goes_on = last.filter(|attempt| !is_over(attempt));
+    /// What the next attempt of `iteration` is booked on without a subtask: a loop's `task`, else what the last was, if not over (A3).
+    pub fn next_subtask(&self, iteration: u32, task: Option<&TaskId>) -> String {
+        if let Some(task) = task.filter(|_| self.is_own_loop()) {
+            return task.as_str().to_owned();
+        }
+        let of_iteration = self.iterations.get(iteration);
+        let last = of_iteration.and_then(|iteration| iteration.attempts.last());
+        let goes_on = last.filter(|attempt| {
+            let mut decided = attempt.decision.iter();
+            !decided.any(|decision| decision.has(Action::Skip))
+                && attempt.outcome != Some(AttemptOutcome::Passed)
+        });
         goes_on.map_or_else(
             || self.default_subtask(iteration),
             |attempt| attempt.subtask.clone(),
@@ -670,13 +667,15 @@ impl Run {
     pub fn default_subtask(&self, iteration: u32) -> String {
         let own = self.spec.repeats.as_ref().unwrap_or(&self.key.run_id);
         let prefix = self.task_id.as_ref().map_or(own.as_str(), TaskId::as_str);
-        if self.spec.command.is_empty()
-            && self.spec.iterations_total.is_none()
-            && self.task_id.is_some()
-        {
+        if self.is_own_loop() && self.task_id.is_some() {
             return prefix.to_owned();
         }
         format!("{prefix}/iteration-{iteration}")
+    }
+
+    /// Whether its attempts are those of a loop that runs its own commands.
+    pub fn is_own_loop(&self) -> bool {
+        self.spec.command.is_empty() && self.spec.iterations_total.is_none()
     }
 }
 

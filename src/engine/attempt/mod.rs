@@ -58,7 +58,7 @@ pub(in crate::engine) fn beginning(
     let subtask = begin
         .subtask
         .clone()
-        .unwrap_or_else(|| run.next_subtask(iteration));
+        .unwrap_or_else(|| run.next_subtask(iteration, context.naming().task.as_ref()));
     let payload = Payload::AttemptStarted {
         iteration,
         attempt,

@@ -216,7 +216,7 @@ pub(super) fn leave_to_others(
     run: &Run,
     status: &RetryStatus,
 ) -> Result<()> {
-    let subtask = run.next_subtask(run.current_iteration);
+    let subtask = run.next_subtask(run.current_iteration, context.naming().task.as_ref());
     let session = attempt_record::session_of(context, run);
     let account = Account {
         state,
