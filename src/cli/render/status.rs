@@ -529,7 +529,7 @@ pub(crate) fn retry_text(retry: &status::Retry, now: Timestamp) -> String {
             );
         }
     }
-    if let Some(error) = retry.run.as_ref().and_then(|run| run.last_error.as_ref()) {
+    if let Some(error) = retry.at().and_then(|run| run.last_error.as_ref()) {
         let _ = writeln!(text, "last error  {}", escape(error));
     }
     text
@@ -537,7 +537,7 @@ pub(crate) fn retry_text(retry: &status::Retry, now: Timestamp) -> String {
 
 /// Why a run stopped that nothing was decided on: no failure did it.
 fn why_it_stopped(retry: &status::Retry) -> Option<&str> {
-    retry.run.as_ref().filter(|run| run.decision.is_none())?;
+    retry.at().filter(|run| run.decision.is_none())?;
     Some(retry.status.as_ref()?.decision.as_ref()?.reason.as_str())
 }
 

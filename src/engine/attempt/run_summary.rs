@@ -27,7 +27,9 @@ use crate::policy::report::{
     Span, Stuck, ToLookAt, is_over, markdown, report, spans,
 };
 use crate::policy::restore::Selection;
-use crate::policy::retry::{Outlook, RetryStatus, ToAccept, is_from_the_future, retry_status};
+use crate::policy::retry::{
+    Item, Outlook, RetryStatus, ToAccept, is_from_the_future, item_status, retry_status,
+};
 use crate::policy::secrets::{is_secret_path, redact};
 use crate::store::views::attempt_history_of;
 
@@ -569,6 +571,18 @@ pub(crate) fn run_retry_status(context: &Context, state: &State, run: &Run) -> R
     )
 }
 
+/// Where attempts of an item stand now, in the run as it finds it.
+pub(crate) fn item_retry_status(
+    context: &Context,
+    state: &State,
+    seen: &Run,
+    item: &Item,
+) -> RetryStatus {
+    let moment = (context.clock.now(), decision_seen(context, seen));
+    let settings = settings_of(context, seen);
+    item_status(state, seen, &settings.retry, moment, &item.subtask)
+}
+
 /// When it was first noticed that the run's decision was made in the future, where it was.
 pub(crate) fn decision_seen(context: &Context, run: &Run) -> Option<Timestamp> {
     let now = context.clock.now();
@@ -606,6 +620,8 @@ fn first_seen(context: &Context, decided_at: Timestamp, now: Timestamp) -> Times
 pub(crate) struct Retry {
     /// The run; `None` where nothing has been recorded.
     pub run: Option<Run>,
+    /// The run as the item finds it that was asked about, where one was.
+    pub seen: Option<Run>,
     /// How it stands.
     pub status: Option<RetryStatus>,
     /// What is allowed.
@@ -621,6 +637,11 @@ pub(crate) struct Retry {
 }
 
 impl Retry {
+    /// The run as what was asked about finds it.
+    pub(crate) fn at(&self) -> Option<&Run> {
+        self.seen.as_ref().or(self.run.as_ref())
+    }
+
     /// Whether an attempt is allowed now.
     pub(crate) fn is_allowed(&self) -> bool {
         self.standing == Standing::Allowed && self.under_way.is_none()
