@@ -23,6 +23,7 @@ use crate::store::{Exclusive, NewEvent};
 use conditions::Detected;
 
 pub(crate) mod conditions;
+mod given_up;
 pub(in crate::engine) mod of_runs;
 pub(crate) mod preconditions;
 pub(crate) mod run_summary;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use super::given_up;
 use super::of_runs::{first_to_accept, left_before};
 use super::preconditions::reconsider;
 use crate::engine::base::runs::{self, driver};
@@ -17,7 +18,6 @@ use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::{Objects, TreeLookup};
 use crate::model::decision::BudgetScope;
-use crate::model::hint::Advice;
 use crate::model::{
     Action, Change, Checkpoint, CheckpointId, Entry, EntryKind, Hint, Named, ObjectId,
     OperationKind, RepoPath, Run, RunKey, RunStatus, Standing, State, Timestamp, Verdict,
@@ -80,7 +80,7 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
     };
     let mut night = Night::new(run, around);
     for one in &mut night.to_look_at {
-        name_work(context, run, one);
+        given_up::name_work(context, state, run, one);
     }
     let is_taken_back = |one: &ToLookAt| one.kind == LookAtKind::TakenBack;
     // There is nothing to commit of what went with another run.
@@ -95,25 +95,6 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
         _ => context.hint_about(run, words),
     });
     Some(night)
-}
-
-/// Names the commands that show the work of an iteration that was given up, and bring it back.
-fn name_work(context: &Context, run: &Run, given_up: &mut ToLookAt) {
-    let iteration = given_up
-        .iteration
-        .filter(|_| given_up.kind == LookAtKind::GivenUp)
-        .and_then(|number| run.iterations.get(number));
-    let attempts = iteration.map_or(&[][..], |iteration| iteration.attempts.as_slice());
-    let mut last = attempts.iter().rev();
-    let Some(id) = last.find_map(|one| one.checkpoint_id.as_ref()) else {
-        return;
-    };
-    let show = context.hint_about(run, &["checkpoint", "show", id.as_str(), "--patch"]);
-    given_up.text = Advice::with(
-        format!("{}; ", given_up.text),
-        show,
-        " shows its changes, checkpoint restore brings them back",
-    );
 }
 
 /// The command that accepts a run, in any folder.
@@ -419,7 +400,10 @@ fn changes_between(
 }
 
 /// Which files recover itself printed.
-fn outputs_of(before: &StoredCheckpoint, after: &StoredCheckpoint) -> impl Fn(&RepoPath) -> bool {
+pub(super) fn outputs_of(
+    before: &StoredCheckpoint,
+    after: &StoredCheckpoint,
+) -> impl Fn(&RepoPath) -> bool {
     move |path| {
         [before, after]
             .iter()
