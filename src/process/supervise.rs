@@ -57,10 +57,10 @@ pub(super) fn supervise(
     };
     spec.oversight.wake_by(wake.try_clone()?);
     let resized = wake.try_clone()?;
-    let shown = if spec.pipes_errors() {
-        Show::Stderr
-    } else {
-        spec.show
+    let shown = match spec.show {
+        Show::Passthrough if spec.heard() != [false; 2] => Show::Live,
+        Show::PassthroughStderr if spec.heard() != [false; 2] => Show::Stderr,
+        show => show,
     };
     let screen = Screen::start(shown, wake)?;
 

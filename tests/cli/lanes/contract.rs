@@ -995,6 +995,25 @@ fn a_network_failure_in_a_step_without_a_stage_leaves_a_record() {
     assert_eq!(lane.record("retry_attempt")["status"], "complete");
 }
 
+// C9: most test runners say on their output what failed; it is shown all the same.
+#[test]
+fn what_a_step_says_on_its_output_is_noted() {
+    let lane = Lane::begun();
+    let place = lane.place.to_string_lossy().into_owned();
+    let tests = "echo 'FAILED t.py::x - assert 1 == 2'; echo aside >&2; exit 1";
+    let step = ["-C", &place, "step", "test", "--stage", "after_lane_tests"];
+    let command = ["--", "sh", "-c", tests];
+    let ran = lane.env.recover(&[&step[..], &LANE, &command].concat());
+    let ran = ran.expect(1);
+    assert_eq!(ran.stdout, "FAILED t.py::x - assert 1 == 2\n");
+    let record = lane.record("after_lane_tests");
+    assert_eq!(record["status"], "failed", "{record}");
+    assert!(
+        text(&record["notes"]).contains("(exit code 1): Failed: t.py::x: assert 1 == 2"),
+        "{record}"
+    );
+}
+
 /// A record without its notes, and those.
 fn without_notes(mut record: Value) -> (Value, String) {
     let notes = record["notes"].take();
