@@ -117,8 +117,7 @@ pub struct Parked {
     pub what: String,
 }
 
-/// Everything known of a run. What is asked of every run stands here; the rest of a run that is over stays packed until
-/// it is read, so that what a command pays for the past hardly grows with it.
+/// Everything known of a run. What is asked of every run stands here; the rest of one that is over stays packed until it is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     /// Its identity.
@@ -178,6 +177,9 @@ pub struct RunDetails {
     pub session: String,
     /// When it began.
     pub created_at: Timestamp,
+    /// How many milliseconds it stood still before it was resumed, and when that was since its last attempt.
+    #[serde(default)]
+    pub idle: (u64, Option<Timestamp>),
     /// What it executes.
     pub spec: RunSpec,
     /// How its terms changed since it began, the latest last.
@@ -229,8 +231,7 @@ pub struct RunDetails {
     /// What its attempts used up in that session.
     #[serde(default)]
     pub agent_session_usage: Usage,
-    /// Its first checkpoint, whatever took it: what it began with. `None` where that is what an attempt left that did not
-    /// pass: then nobody knows what there was before.
+    /// What it began with: its first checkpoint, but for one that an attempt left which did not pass.
     pub initial_checkpoint: Option<CheckpointId>,
     /// Whether a checkpoint of it was taken yet, those before restores aside.
     pub was_captured: bool,
@@ -238,8 +239,7 @@ pub struct RunDetails {
     pub line: Line,
     /// Its checkpoints that were removed, by sequence, those before restores aside.
     pub removed: BTreeMap<u64, Removed>,
-    /// Ledger sequence of the run's latest checkpoint, at first of what was before the run: what came after it goes into
-    /// the next one.
+    /// Ledger sequence of the run's latest checkpoint, or of what was before it: what came after goes into the next one.
     pub checkpoint_event_seq: u64,
     /// Commits that the run's own attempts, steps and checkpoints made, or that were named as its own.
     pub own_commits: BTreeSet<ObjectId>,

@@ -592,6 +592,30 @@ fn a_run_ends_with_its_last_attempt() {
     assert!(reported.is_some_and(|took| took < 60_000), "{report:#}");
 }
 
+// What nobody worked at is no part of what it took.
+#[test]
+fn a_pause_is_not_what_a_run_took() {
+    let mut env = quick();
+    env.set("RECOVER_TEST_NOW", "2030-01-01T12:00:00Z");
+    let agent = "test -e ../again || { touch ../again; echo 'FAIL' >&2; exit 1; }";
+    env.recover(&[
+        "run",
+        "--run",
+        "r",
+        "--attempts",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ]);
+    env.set("RECOVER_TEST_NOW", "2030-01-01T20:00:00Z");
+    env.json(0, &["resume", "--strategy", "retry_same"]);
+    let night = env.json(0, &["status"])["night"].clone();
+    let took = night["duration_ms"].as_u64();
+    assert!(took.is_some_and(|took| took < 60_000), "{night}");
+}
+
 // A check that failed before the first attempt and passed since is as good as any other.
 #[test]
 fn a_check_that_passed_since_did_not_fail_before() {
