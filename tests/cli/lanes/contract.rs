@@ -1014,6 +1014,19 @@ fn what_a_step_says_on_its_output_is_noted() {
     );
 }
 
+// A step of a lane ends as its command alone would, once nobody reads its output any more.
+#[test]
+fn a_step_whose_output_is_closed_ends() {
+    let lane = Lane::begun();
+    let place = lane.place.to_string_lossy().into_owned();
+    let step = format!("timeout 30 recover step many {} -- yes", LANE.join(" "));
+    let ran = lane.env.sh(&format!(
+        "cd '{place}' && {{ {step}; echo $? > ../code; }} | head -n 1"
+    ));
+    assert_eq!(ran.expect(0).stdout, "y\n");
+    assert_eq!(lane.env.read("../code"), "141\n");
+}
+
 /// A record without its notes, and those.
 fn without_notes(mut record: Value) -> (Value, String) {
     let notes = record["notes"].take();
