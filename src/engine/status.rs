@@ -127,7 +127,7 @@ pub(crate) struct RetryDocument<'a> {
 impl<'a> RetryDocument<'a> {
     fn new(retry: &'a Retry, now: Timestamp) -> Self {
         let status = retry.status.as_ref();
-        let run = retry.run.as_ref();
+        let run = retry.at();
         Self {
             can_retry: retry.is_allowed(),
             wait: retry.standing.wait(now),
@@ -142,7 +142,7 @@ impl<'a> RetryDocument<'a> {
             limit: retry.limit.as_ref(),
             budgets: status.map_or(&[], |status| &status.budgets),
             decision: status.and_then(|status| status.decision.as_ref()),
-            run: run.map(RunLine::from),
+            run: retry.run.as_ref().map(RunLine::from),
         }
     }
 }
@@ -406,7 +406,7 @@ fn look(context: &Context, with_size: bool) -> Result<Status> {
     let good = state
         .last_good(&run.key)
         .map(|checkpoint| checkpoint.id.clone());
-    let retry = retry::look_at(context, &state)?;
+    let retry = retry::look_at(context, &state, &retry::About::default())?;
     // Not worth failing for.
     let remotes = run_remotes(context, &run).unwrap_or_else(|error| {
         tracing::warn!(%error, "what its remotes lack is not known");

@@ -231,6 +231,12 @@ impl Attempt {
         self.failure.as_ref().is_some_and(Failure::is_interruption) && !in_check
     }
 
+    /// When it ended; when it began, where that is not known.
+    pub fn ended_at(&self) -> Timestamp {
+        let took = Duration::from_millis(self.duration_ms.unwrap_or(0));
+        self.started_at.plus(took)
+    }
+
     /// What it used up.
     pub fn usage(&self) -> Usage {
         Usage {

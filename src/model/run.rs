@@ -117,8 +117,7 @@ pub struct Parked {
     pub what: String,
 }
 
-/// Everything known of a run. What is asked of every run stands here; the rest of a run that is over stays packed until
-/// it is read, so that what a command pays for the past hardly grows with it.
+/// Everything known of a run. What is asked of every run stands here; the rest of one that is over stays packed until it is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     /// Its identity.
@@ -178,6 +177,9 @@ pub struct RunDetails {
     pub session: String,
     /// When it began.
     pub created_at: Timestamp,
+    /// How many milliseconds it stood still before it was resumed, and when that was since its last attempt.
+    #[serde(default)]
+    pub idle: (u64, Option<Timestamp>),
     /// What it executes.
     pub spec: RunSpec,
     /// How its terms changed since it began, the latest last.
@@ -227,8 +229,7 @@ pub struct RunDetails {
     /// What its attempts used up in that session.
     #[serde(default)]
     pub agent_session_usage: Usage,
-    /// Its first checkpoint, whatever took it: what it began with. `None` where that is what an attempt left that did not
-    /// pass: then nobody knows what there was before.
+    /// What it began with: its first checkpoint, but for one that an attempt left which did not pass.
     pub initial_checkpoint: Option<CheckpointId>,
     /// Whether a checkpoint of it was taken yet, those before restores aside.
     pub was_captured: bool,
@@ -236,8 +237,7 @@ pub struct RunDetails {
     pub line: Line,
     /// Its checkpoints that were removed, by sequence, those before restores aside.
     pub removed: BTreeMap<u64, Removed>,
-    /// Ledger sequence of the run's latest checkpoint, at first of what was before the run: what came after it goes into
-    /// the next one.
+    /// Ledger sequence of the run's latest checkpoint, or of what was before it: what came after goes into the next one.
     pub checkpoint_event_seq: u64,
     /// Commits that the run's own attempts, steps and checkpoints made, or that were named as its own.
     pub own_commits: BTreeSet<ObjectId>,
@@ -642,21 +642,18 @@ impl Run {
         total.is_none_or(|total| self.current_iteration <= total) && !self.is_out_of_iterations()
     }
 
-    /// What the next attempt of `iteration` is booked on where nobody names a subtask: what the one before was, unless that is
-    /// done or given up (A3).
-    pub fn next_subtask(&self, iteration: u32) -> String {
-        let last = self
-            .iterations
-            .get(iteration)
-            .and_then(|iteration| iteration.attempts.last());
-        let is_over = |attempt: &&Attempt| {
-            let given_up = attempt
-                .decision
-                .as_ref()
-                .is_some_and(|decision| decision.has(Action::Skip));
-            given_up || attempt.outcome == Some(AttemptOutcome::Passed)
-        };
-        let goes_on = last.filter(|attempt| !is_over(attempt));
+    /// What the next attempt of `iteration` is booked on without a subtask: a loop's `task`, else what the last was, if not over (A3).
+    pub fn next_subtask(&self, iteration: u32, task: Option<&TaskId>) -> String {
+        if let Some(task) = task.filter(|_| self.is_own_loop()) {
+            return task.as_str().to_owned();
+        }
+        let of_iteration = self.iterations.get(iteration);
+        let last = of_iteration.and_then(|iteration| iteration.attempts.last());
+        let goes_on = last.filter(|attempt| {
+            let mut decided = attempt.decision.iter();
+            !decided.any(|decision| decision.has(Action::Skip))
+                && attempt.outcome != Some(AttemptOutcome::Passed)
+        });
         goes_on.map_or_else(
             || self.default_subtask(iteration),
             |attempt| attempt.subtask.clone(),
@@ -667,13 +664,15 @@ impl Run {
     pub fn default_subtask(&self, iteration: u32) -> String {
         let own = self.spec.repeats.as_ref().unwrap_or(&self.key.run_id);
         let prefix = self.task_id.as_ref().map_or(own.as_str(), TaskId::as_str);
-        if self.spec.command.is_empty()
-            && self.spec.iterations_total.is_none()
-            && self.task_id.is_some()
-        {
+        if self.is_own_loop() && self.task_id.is_some() {
             return prefix.to_owned();
         }
         format!("{prefix}/iteration-{iteration}")
+    }
+
+    /// Whether its attempts are those of a loop that runs its own commands.
+    pub fn is_own_loop(&self) -> bool {
+        self.spec.command.is_empty() && self.spec.iterations_total.is_none()
     }
 }
 

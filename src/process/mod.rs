@@ -115,8 +115,8 @@ pub struct Supervised {
     pub grace: Duration,
     /// Where output is shown.
     pub show: Show,
-    /// With [`Show::Passthrough`]: keep what the child writes to stderr as well, unless that is a terminal.
-    pub hears_errors: bool,
+    /// With [`Show::Passthrough`]: keep what the child writes as well, but for a stream that is a terminal.
+    pub hears: bool,
     /// An empty file that gets stdout and stderr as they come.
     pub log: Option<Arc<File>>,
     /// Bytes that the log may have, not counting a marker line: its first quarter is the output's head, the rest the
@@ -150,7 +150,7 @@ impl Supervised {
             deadline: None,
             grace: Duration::from_secs(5),
             show: Show::default(),
-            hears_errors: false,
+            hears: false,
             log: None,
             log_limit: 2 << 20,
             keep: Keep::default(),
@@ -161,9 +161,15 @@ impl Supervised {
         }
     }
 
-    /// Whether the child's stderr comes to us although it has our other streams.
-    fn pipes_errors(&self) -> bool {
-        self.show.is_passthrough() && self.hears_errors && !io::stderr().is_terminal()
+    /// Whether the child's stdout and its stderr come to us although they are to be our own.
+    fn heard(&self) -> [bool; 2] {
+        let hears = |is_terminal: bool| self.show.is_passthrough() && self.hears && !is_terminal;
+        let errors = io::stderr().is_terminal();
+        let output = match self.show {
+            Show::PassthroughStderr => errors,
+            _ => io::stdout().is_terminal(),
+        };
+        [hears(output), hears(errors)]
     }
 
     /// Runs the command to its end. When this returns, nothing of its process group is alive (but see

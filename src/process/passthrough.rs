@@ -36,6 +36,8 @@ pub(super) struct Screen {
     free: Vec<Vec<u8>>,
     created: usize,
     writer: Option<Writer>,
+    /// Which streams nobody reads any more.
+    closed: Arc<[AtomicBool; 2]>,
 }
 
 struct Writer {
@@ -52,6 +54,7 @@ impl Screen {
             free: Vec::new(),
             created: 0,
             writer: None,
+            closed: Arc::default(),
         };
         if matches!(show, Show::Live | Show::Stderr) {
             // What this process printed before comes before.
@@ -65,10 +68,12 @@ impl Screen {
             let (give_back, returned) = mpsc::channel();
             let abandoned = Arc::new(AtomicBool::new(false));
             let is_abandoned = Arc::clone(&abandoned);
+            let closed = Arc::clone(&screen.closed);
             thread::Builder::new()
                 .name("screen".to_owned())
                 .spawn(move || {
-                    write_all_pieces(&to_show, give_back, outputs, &is_abandoned, wake);
+                    let marks = (&*is_abandoned, &*closed);
+                    write_all_pieces(&to_show, give_back, outputs, marks, wake);
                 })?;
             screen.writer = Some(Writer {
                 pieces: Some(pieces),
@@ -116,6 +121,11 @@ impl Screen {
         }
     }
 
+    /// Whether nobody reads a stream any more.
+    pub(super) fn is_closed(&self, stream: usize) -> bool {
+        self.closed[stream].load(Ordering::Relaxed)
+    }
+
     /// Says that nothing more comes; true when all was shown. Ask again after a wake-up.
     pub(super) fn is_finished(&mut self) -> bool {
         let Some(writer) = &mut self.writer else {
@@ -154,7 +164,7 @@ fn write_all_pieces(
     pieces: &Receiver<Piece>,
     give_back: Sender<Vec<u8>>,
     mut outputs: [Option<File>; 2],
-    abandoned: &AtomicBool,
+    (abandoned, closed): (&AtomicBool, &[AtomicBool; 2]),
     mut wake: UnixStream,
 ) {
     // Both streams are the same terminal, where they are terminals.
@@ -177,6 +187,7 @@ fn write_all_pieces(
         if let Some(Err(_)) = shown {
             // Nobody reads it any more. The child goes on; its output is in the log.
             *output = None;
+            closed[piece.stream].store(true, Ordering::Relaxed);
         }
         let _ = give_back.send(piece.buffer);
         // A full buffer means that it will wake up anyway.

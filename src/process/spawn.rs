@@ -81,14 +81,14 @@ pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>
         (None, None) if passthrough => Stdio::inherit(),
         (None, None) => Stdio::null(),
     });
-    if !passthrough {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    }
-    if spec.pipes_errors() {
-        command.stderr(Stdio::piped());
-    }
-    if spec.show == Show::PassthroughStderr {
+    let [output, errors] = spec.heard();
+    if !passthrough || output {
+        command.stdout(Stdio::piped());
+    } else if spec.show == Show::PassthroughStderr {
         command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
+    }
+    if !passthrough || errors {
+        command.stderr(Stdio::piped());
     }
     let is_typed = spec.stdin.is_none() && pty::is_typed_on();
     let pty = match &spec.pty {

@@ -57,11 +57,12 @@ pub(super) fn supervise(
     };
     spec.oversight.wake_by(wake.try_clone()?);
     let resized = wake.try_clone()?;
-    let shown = if spec.pipes_errors() {
-        Show::Stderr
-    } else {
-        spec.show
+    let shown = match spec.show {
+        Show::Passthrough if spec.heard() != [false; 2] => Show::Live,
+        Show::PassthroughStderr if spec.heard() != [false; 2] => Show::Stderr,
+        show => show,
     };
+    let passes = shown != spec.show;
     let screen = Screen::start(shown, wake)?;
 
     let started = Instant::now();
@@ -114,6 +115,7 @@ pub(super) fn supervise(
         input: Input::new(stdin, spec.stdin.as_deref().unwrap_or_default()),
         outputs: outputs.map(|pipe| Output::new(pipe, spec.keep)),
         screen,
+        passes,
         watcher: spec.watcher.as_ref(),
         oversight: &spec.oversight,
         log,
@@ -165,6 +167,8 @@ struct Supervision<'a> {
     input: Input<'a>,
     outputs: [Output; 2],
     screen: Screen,
+    /// The child's streams are to be our own, and only heard on the way.
+    passes: bool,
     watcher: Option<&'a Watcher>,
     oversight: &'a Oversight,
     log: Option<BoundedLog>,
@@ -358,6 +362,10 @@ impl Supervision<'_> {
         if count == 0 {
             self.screen.give_back(buffer);
             return Ok(());
+        }
+        if self.passes && self.screen.is_closed(stream) {
+            // It meets the closed stream itself.
+            self.outputs[stream].pipe = None;
         }
         self.oversight.add(count);
         self.with_log(|log| log.write(&buffer[..count]));

@@ -41,7 +41,7 @@ pub(crate) struct AttemptStartArgs {
     #[arg(long, value_name = "N", value_parser = number::<1>, allow_negative_numbers = true)]
     pub iteration: Option<u32>,
 
-    /// Subtask to list it under in the history
+    /// Subtask it counts as, in budgets and history [default: the --task]
     #[arg(long, value_name = "S")]
     pub subtask: Option<String>,
 }

@@ -12,13 +12,23 @@ use crate::engine::base::clock;
 use crate::model::import::ImportKind;
 
 use super::attempt::EvidenceArgs;
-use super::{RunName, duration, lines};
+use super::{RunName, duration, lines, number};
 
 /// Show whether and when another attempt is allowed.
 #[derive(Args, Debug, Default)]
 pub(crate) struct RetryStatusArgs {
     #[command(flatten)]
     pub run: RunName,
+
+    /// Answer for the next attempt of this iteration
+    ///
+    /// What another one failed of, or was given up for, does not count; a wait, and what every attempt would fail of, does.
+    #[arg(long, value_name = "N", value_parser = number::<1>, allow_negative_numbers = true, conflicts_with = "reset")]
+    pub iteration: Option<u32>,
+
+    /// Answer for the next attempt of this subtask
+    #[arg(long, value_name = "S", conflicts_with = "reset")]
+    pub subtask: Option<String>,
 
     /// Exit with 0 (now), 6 (wait), 7 (exhausted) or 8 (a person is needed)
     #[arg(long)]

@@ -104,7 +104,7 @@ pub(crate) struct RestoreProjectArgs {
 pub(crate) struct LimitsArgs {
     /// Remove all, or those of an agent or an account
     ///
-    /// Runs that wait for them go on. A run that met one itself waits on: recover resume ends that wait.
+    /// Runs that wait for them go on. A run that met one itself waits on: recover retry-status --reset ends that wait.
     #[arg(long, value_name = "ACCOUNT", num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "the flag has a value or not")]
     pub clear: Option<Option<String>>,

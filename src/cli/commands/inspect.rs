@@ -20,10 +20,15 @@ use crate::policy::text::count;
 
 /// `recover retry-status`.
 pub(super) fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> {
+    let about = retry::About {
+        iteration: args.iteration,
+        subtask: args.subtask.clone(),
+        task: context.naming().task.clone(),
+    };
     let retry = match args.wait {
         _ if args.reset && !context.dry_run() => retry::reset(context)?,
-        Some(limit) => retry::wait(context, limit.longest())?,
-        None => retry::look(context)?,
+        Some(limit) => retry::wait(context, limit.longest(), &about)?,
+        None => retry::look(context, &about)?,
     };
     let asked = args.check || args.wait.is_some();
     let exit = match retry.under_way {

@@ -391,12 +391,33 @@ fn resume_run(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
     };
     let document = answers::ResumedRun::new(context, &resumed)?;
     let lane = document.lane.as_ref();
+    if is_prompt && resumed.prompt.is_none() && lane.is_none() {
+        note_what_comes(context, &resumed, ui);
+    }
     let stage = lane.and_then(|lane| lane.details.stage_status.as_deref());
     let has_failed = matches!(stage, Some("failed" | "blocked"));
     let text = resumed_text(context, &resumed, has_failed, ui)
         + &plan_text(&resumed, ui)
         + &render::lane_text(lane, ui);
     Ok(Reply::new(document, text).form(form).exit(exit))
+}
+
+/// Says with what a run goes on that was prepared for its next attempt and has no prompt to print.
+fn note_what_comes(context: &Context, resumed: &resume::Resumed, ui: &Ui) {
+    let run = &resumed.run;
+    if !resumed.changed || resumed.plan.is_some() || run.status.is_done() {
+        return;
+    }
+    let next: &[&str] = if run.spec.command.is_empty() {
+        &["attempt", "start"]
+    } else {
+        &["resume"]
+    };
+    let (next, number) = (context.hint_about(run, next), run.current_iteration);
+    ui.note(&format!(
+        "run {} continues with iteration {number}: {next} begins it",
+        run.key
+    ));
 }
 
 /// The resume screen, for a run that stands at a failure (B7).

@@ -227,7 +227,8 @@ pub(crate) fn note_report(driven: &run::Driven, ui: &Ui) {
 pub(crate) fn driven_text(context: &Context, driven: &run::Driven, ui: &Ui) -> String {
     let ui = &ui.knowing(context);
     let run = &driven.run;
-    let stopped_for = run.stopped_for.as_ref().map(|reason| escape(reason));
+    let stopped_for = run.stopped_for.as_ref();
+    let stopped_for = stopped_for.map(|reason| escape(&clock::local_times(reason)));
     let mut text = String::new();
     if let Some(reason) = stopped_for.as_ref().filter(|_| driven.stopped.is_some()) {
         text.push_str(&format!("{reason}\n"));

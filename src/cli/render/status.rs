@@ -43,6 +43,22 @@ pub(crate) fn status_text(ui: &Ui, status: &status::Status, now: Timestamp) -> S
                 named(command, run, status.elsewhere.as_ref())
             })
         }
+        // Nothing was tried, and what another run met is all there is to say.
+        None if !ui.verbose && status.retry.limit.is_some() => {
+            let (first, more) = standing(ui, status, now);
+            let first = if first.is_empty() {
+                run_state(&status.run)
+            } else {
+                first
+            };
+            let next = next(status, shown_run(status).is_some());
+            let next = next.map(|next| format!("1. Resume:  {}\n", ui.command(&next)));
+            format!(
+                "Run {}: {first}\n{more}{}",
+                status.run.key,
+                next.unwrap_or_default()
+            )
+        }
         _ => whole_text(ui, status, now),
     }
 }
@@ -100,10 +116,12 @@ fn standing(ui: &Ui, status: &status::Status, now: Timestamp) -> (String, String
     let reason = match (status.retry.standing, &run.parked) {
         (Standing::Wait(until), Some(parked)) => Some(parked_text(parked, until, now)),
         (Standing::Wait(_), None) if status.retry.limit.is_some() => limit_text(&status.retry),
+        (Standing::Allowed, Some(parked)) if !run.status.has_ended() => Some(due_text(parked, now)),
         (Standing::Wait(until), None) => {
             let next = format!("next attempt {}", moment(until, now));
             let stopped = run.stopped_for.as_ref();
-            Some(stopped.map_or(next.clone(), |why| format!("{}, {next}", escape(why))))
+            let told = |why: &String| format!("{}, {next}", escape(&clock::local_times(why)));
+            Some(stopped.map_or(next.clone(), told))
         }
         _ if run.status.has_ended() || is_over(run) => None,
         _ => {
@@ -111,11 +129,24 @@ fn standing(ui: &Ui, status: &status::Status, now: Timestamp) -> (String, String
             let reason = run.stopped_for.as_ref().or(decided).map(String::as_str);
             let reason = reason.or_else(|| why_it_stopped(&status.retry));
             // What to do then, the commands say.
-            let reason = reason.and_then(|reason| reason.split("; ").next());
-            reason.map(|reason| escape(&clock::local_times(reason)))
+            reason.map(|reason| escape(&clock::local_times(first_clause(reason))))
         }
     };
     (reason.unwrap_or_default(), more)
+}
+
+/// A sentence up to its first semicolon that is not within parentheses.
+fn first_clause(sentence: &str) -> &str {
+    let mut depth = 0_u32;
+    let ends = |c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ';' && depth == 0
+    };
+    sentence.split(ends).next().unwrap_or(sentence)
 }
 
 /// All that is known. What matters most comes last, where a terminal stands still.
@@ -145,7 +176,7 @@ pub(crate) fn whole_text(ui: &Ui, status: &status::Status, now: Timestamp) -> St
         .as_ref()
         .filter(|_| status.activity.is_none() && is_still)
     {
-        let _ = writeln!(text, "Stopped: {}", escape(reason));
+        let _ = writeln!(text, "Stopped: {}", escape(&clock::local_times(reason)));
     }
     if let Some(change) = run.term_changes.last() {
         let what = escape(&change.changes.join(", "));
@@ -293,6 +324,13 @@ fn parked_text(parked: &Parked, until: Timestamp, now: Timestamp) -> String {
         escape(&parked.what),
         time_of_day(until, now)
     )
+}
+
+/// The same once its time has passed: `for the provider since 02:10 (529), due since 03:25`.
+fn due_text(parked: &Parked, now: Timestamp) -> String {
+    let (what, since) = (parked.reason.what(), time_of_day(parked.since, now));
+    let (of, until) = (escape(&parked.what), time_of_day(parked.until, now));
+    format!("for {what} since {since} ({of}), due since {until}")
 }
 
 /// `waiting for claude's limit, met by run night in ~/shop, until 03:40`
@@ -527,7 +565,7 @@ pub(crate) fn retry_text(retry: &status::Retry, now: Timestamp) -> String {
             );
         }
     }
-    if let Some(error) = retry.run.as_ref().and_then(|run| run.last_error.as_ref()) {
+    if let Some(error) = retry.at().and_then(|run| run.last_error.as_ref()) {
         let _ = writeln!(text, "last error  {}", escape(error));
     }
     text
@@ -535,7 +573,7 @@ pub(crate) fn retry_text(retry: &status::Retry, now: Timestamp) -> String {
 
 /// Why a run stopped that nothing was decided on: no failure did it.
 fn why_it_stopped(retry: &status::Retry) -> Option<&str> {
-    retry.run.as_ref().filter(|run| run.decision.is_none())?;
+    retry.at().filter(|run| run.decision.is_none())?;
     Some(retry.status.as_ref()?.decision.as_ref()?.reason.as_str())
 }
 

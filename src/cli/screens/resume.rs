@@ -286,6 +286,7 @@ mod tests {
             retry: Retry {
                 limit: None,
                 run: None,
+                seen: None,
                 status: None,
                 standing: Standing::Allowed,
                 max_attempts: 3,

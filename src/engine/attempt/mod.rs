@@ -23,6 +23,7 @@ use crate::store::{Exclusive, NewEvent};
 use conditions::Detected;
 
 pub(crate) mod conditions;
+mod given_up;
 pub(in crate::engine) mod look_at;
 pub(in crate::engine) mod of_runs;
 pub(crate) mod preconditions;
@@ -59,7 +60,7 @@ pub(in crate::engine) fn beginning(
     let subtask = begin
         .subtask
         .clone()
-        .unwrap_or_else(|| run.next_subtask(iteration));
+        .unwrap_or_else(|| run.next_subtask(iteration, context.naming().task.as_ref()));
     let payload = Payload::AttemptStarted {
         iteration,
         attempt,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use super::given_up;
 use super::look_at::{Rewritten, new_secrets, rewritten};
 use super::of_runs::{first_to_accept, latest_left, left_before};
 use super::preconditions::reconsider;
@@ -18,7 +19,6 @@ use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::{Objects, TreeLookup};
 use crate::model::decision::BudgetScope;
-use crate::model::hint::Advice;
 use crate::model::{
     Action, Change, Checkpoint, CheckpointId, Entry, EntryKind, Hint, Named, ObjectId,
     OperationKind, RepoPath, Run, RunKey, RunStatus, Standing, State, Timestamp, Verdict,
@@ -28,7 +28,9 @@ use crate::policy::report::{
     Span, Stuck, ToLookAt, is_over, markdown, report, spans,
 };
 use crate::policy::restore::Selection;
-use crate::policy::retry::{Outlook, RetryStatus, ToAccept, is_from_the_future, retry_status};
+use crate::policy::retry::{
+    Item, Outlook, RetryStatus, ToAccept, is_from_the_future, item_status, retry_status,
+};
 use crate::policy::secrets::{is_secret_path, redact};
 use crate::store::views::attempt_history_of;
 
@@ -81,7 +83,7 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
     };
     let mut night = Night::new(run, around);
     for one in &mut night.to_look_at {
-        name_work(context, run, one);
+        given_up::name_work(context, state, run, one);
     }
     let is_taken_back = |one: &ToLookAt| one.kind == LookAtKind::TakenBack;
     // There is nothing to commit of what went with another run.
@@ -96,25 +98,6 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
         _ => context.hint_about(run, words),
     });
     Some(night)
-}
-
-/// Names the commands that show the work of an iteration that was given up, and bring it back.
-fn name_work(context: &Context, run: &Run, given_up: &mut ToLookAt) {
-    let iteration = given_up
-        .iteration
-        .filter(|_| given_up.kind == LookAtKind::GivenUp)
-        .and_then(|number| run.iterations.get(number));
-    let attempts = iteration.map_or(&[][..], |iteration| iteration.attempts.as_slice());
-    let mut last = attempts.iter().rev();
-    let Some(id) = last.find_map(|one| one.checkpoint_id.as_ref()) else {
-        return;
-    };
-    let show = context.hint_about(run, &["checkpoint", "show", id.as_str(), "--patch"]);
-    given_up.text = Advice::with(
-        format!("{}; ", given_up.text),
-        show,
-        " shows its changes, checkpoint restore brings them back",
-    );
 }
 
 /// The command that accepts a run, in any folder.
@@ -439,7 +422,10 @@ fn changes_between(
 }
 
 /// Which files recover itself printed.
-fn outputs_of(before: &StoredCheckpoint, after: &StoredCheckpoint) -> impl Fn(&RepoPath) -> bool {
+pub(super) fn outputs_of(
+    before: &StoredCheckpoint,
+    after: &StoredCheckpoint,
+) -> impl Fn(&RepoPath) -> bool {
     move |path| {
         [before, after]
             .iter()
@@ -591,6 +577,18 @@ pub(crate) fn run_retry_status(context: &Context, state: &State, run: &Run) -> R
     )
 }
 
+/// Where attempts of an item stand now, in the run as it finds it.
+pub(crate) fn item_retry_status(
+    context: &Context,
+    state: &State,
+    seen: &Run,
+    item: &Item,
+) -> RetryStatus {
+    let moment = (context.clock.now(), decision_seen(context, seen));
+    let settings = settings_of(context, seen);
+    item_status(state, seen, &settings.retry, moment, &item.subtask)
+}
+
 /// When it was first noticed that the run's decision was made in the future, where it was.
 pub(crate) fn decision_seen(context: &Context, run: &Run) -> Option<Timestamp> {
     let now = context.clock.now();
@@ -628,6 +626,8 @@ fn first_seen(context: &Context, decided_at: Timestamp, now: Timestamp) -> Times
 pub(crate) struct Retry {
     /// The run; `None` where nothing has been recorded.
     pub run: Option<Run>,
+    /// The run as the item finds it that was asked about, where one was.
+    pub seen: Option<Run>,
     /// How it stands.
     pub status: Option<RetryStatus>,
     /// What is allowed.
@@ -643,6 +643,11 @@ pub(crate) struct Retry {
 }
 
 impl Retry {
+    /// The run as what was asked about finds it.
+    pub(crate) fn at(&self) -> Option<&Run> {
+        self.seen.as_ref().or(self.run.as_ref())
+    }
+
     /// Whether an attempt is allowed now.
     pub(crate) fn is_allowed(&self) -> bool {
         self.standing == Standing::Allowed && self.under_way.is_none()

@@ -103,6 +103,12 @@ pub(crate) fn is_alive(store: &Store, id: &ProcessId) -> bool {
     !is_gone && !Beat::is_stale(&file)
 }
 
+/// When a recorded `recover` last beat, where its file is there.
+pub(crate) fn last_beat(store: &Store, id: &ProcessId) -> Option<SystemTime> {
+    let file = store.root().open(&file_of(store, id)?).ok()?;
+    file.metadata().ok()?.modified().ok()
+}
+
 /// Marks a process that is not alive as replaced: if it comes back after all, from a suspended machine for example, it finds
 /// that out and ends what it supervises.
 pub(crate) fn mark_replaced(store: &Store, id: &ProcessId) {

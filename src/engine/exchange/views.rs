@@ -307,6 +307,7 @@ fn held_views(context: &Context, state: &State) -> Vec<(PathBuf, Retry)> {
             let held = Retry {
                 limit: None,
                 run: Some(run.clone()),
+                seen: None,
                 standing: status.standing,
                 status: Some(status),
                 max_attempts: max_attempts(&settings_of(context, run).retry),

@@ -157,7 +157,7 @@ impl Edits<'_> {
 }
 
 /// Paths that a command names at most, where another one means the same.
-const IN_COMMAND: usize = 20;
+pub(in crate::engine) const IN_COMMAND: usize = 20;
 
 /// The command that brings a person's own uncommitted work back which a run changed.
 pub(in crate::engine) fn own_work_back(run: &RunKey, paths: &BTreeSet<RepoPath>) -> Hint {

@@ -16,7 +16,7 @@
 //! Each call of a hook notes who called it beside the run. It is no more than a look at who is alive, so it is no event. A
 //! wrapper that lives for one call only differs from the agent by not coming twice.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ use crate::durable::FileLock;
 use crate::engine::attempt;
 use crate::engine::attempt::conditions::Detected;
 use crate::engine::base::clock::millis;
-use crate::engine::base::heartbeat::{is_alive, mark_replaced};
+use crate::engine::base::heartbeat::{is_alive, last_beat, mark_replaced};
 use crate::engine::base::runs::{self, run_of};
 use crate::engine::base::{Context, ErrorKind, Result};
 use crate::engine::record::attempt_record::{self, Ending, Started};
@@ -81,7 +81,7 @@ fn crashed(context: &Context, run: &Run) -> Option<(Started, Ending)> {
     let recorded = run.iterations.get(started.iteration)?.attempts.last()?;
     let end = AttemptEnd {
         failure: Some(classify::supervisor_lost()),
-        duration_ms: millis(context.clock.now().since(started.at)),
+        duration_ms: millis(lasted(context, &started)),
         log_path: recorded.log_path.clone(),
         ..AttemptEnd::default()
     };
@@ -95,6 +95,20 @@ fn crashed(context: &Context, run: &Run) -> Option<(Started, Ending)> {
         ..Ending::default()
     };
     Some((started, ending))
+}
+
+/// How long an orphaned attempt lasted: until its `recover` or its output was last heard of.
+fn lasted(context: &Context, started: &Started) -> Duration {
+    let Started { run, at, .. } = started;
+    let log = attempt_folder(context, &run.key, started.iteration, started.attempt);
+    let root = context.store().root();
+    let written = |path: &Path| root.open(path).ok()?.metadata().ok()?.modified().ok();
+    let supervisor = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
+    let beat = supervisor.and_then(|id| last_beat(context.store(), id));
+    let heard = beat.max(written(&log.join("output.log")));
+    let silent = heard.and_then(|heard| heard.elapsed().ok());
+    let since = context.clock.now().since(*at);
+    since.saturating_sub(silent.unwrap_or_default())
 }
 
 /// Takes over what the attempt used up by what there is of its agent's records.
@@ -192,8 +206,9 @@ pub(super) fn recover_attempts(context: &Context) -> Result<Vec<String>> {
     {
         let Some(live) = &run.live else { continue };
         let (supervisor, child) = (live.supervisor.as_ref(), live.child.as_ref());
+        let crashed = crashed(context, run);
         end_processes(context, supervisor, child, "the lost attempt's processes")?;
-        let Some((started, mut ending)) = crashed(context, run) else {
+        let Some((started, mut ending)) = crashed else {
             continue;
         };
         take_usage(context, &started, &mut ending.end);

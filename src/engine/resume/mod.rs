@@ -352,7 +352,8 @@ fn take_up(
     if !request.prepare_only {
         require_command(context, &run, request)?;
     }
-    let subtask = |run: &Run| run.next_subtask(run.current_iteration);
+    let task = context.naming().task.as_ref();
+    let subtask = |run: &Run| run.next_subtask(run.current_iteration, task);
     let Some(driving) = driving else {
         let plan = way.plan()?;
         if !plan.none_left {

@@ -34,8 +34,8 @@ use crate::engine::run::fix_session;
 use crate::engine::runs::prune;
 use crate::model::run::OnFailure;
 use crate::model::{
-    Action, Cause, Condition, Decision, Failure, FolderId, Hint, IterationStatus, Payload, Run,
-    RunKey, RunStatus, Standing, State, Strategy, Timestamp,
+    Action, Attempt, Cause, Condition, Decision, Failure, FolderId, Hint, IterationStatus, Payload,
+    Run, RunKey, RunStatus, Standing, State, Strategy, Timestamp,
 };
 use crate::policy::changes::of_tampering;
 use crate::policy::classify;
@@ -395,7 +395,9 @@ impl Driver<'_> {
         write_views(ledger, &[self.key])?;
         let settings = settings_of(self.context, &before);
         let default = max_attempts(&settings.retry);
-        let limit = status.max_attempts.unwrap_or(default);
+        // A probe is of no cause: what was waited for has its own limit.
+        let probes = before.standing_attempt().is_some_and(Attempt::is_waiting);
+        let limit = status.max_attempts.filter(|_| !probes).unwrap_or(default);
         self.context.emit(ProgressEvent::Attempt {
             run: &started.run,
             iteration: started.iteration,

@@ -140,7 +140,7 @@ fn detect(
     let next = run.current_iteration;
     let (iteration, subtask) = match Started::open(run) {
         Some(started) => (started.iteration, started.subtask),
-        None => (next, run.next_subtask(next)),
+        None => (next, run.next_subtask(next, context.naming().task.as_ref())),
     };
     let about = (iteration, subtask.as_str());
     conditions::detect(context, state, &run.key, about, ending, prepared)

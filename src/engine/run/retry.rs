@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::engine::attempt::preconditions::reconsider;
-use crate::engine::attempt::run_summary::{Retry, run_retry_status};
+use crate::engine::attempt::run_summary::{Retry, item_retry_status, run_retry_status};
 use crate::engine::base::heartbeat::is_alive;
 use crate::engine::base::progress::{ProgressEvent, WakeReason};
 use crate::engine::base::runs::{driven_by, driver};
@@ -13,19 +13,32 @@ use crate::engine::record::run_settings::{max_attempts, settings_of};
 use crate::engine::record::{attempt_record, limits, liveness, select};
 use crate::engine::recovery;
 use crate::model::decision::BudgetScope;
-use crate::model::{Action, Hint, Payload, ProcessId, Run, RunKey, Standing, State, Timestamp};
-use crate::policy::retry::{Account, RetryStatus};
+use crate::model::{
+    Action, Hint, Payload, ProcessId, Run, RunKey, Standing, State, TaskId, Timestamp,
+};
+use crate::policy::retry::{Account, Item, RetryStatus};
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
 /// Looks without writing: an attempt whose supervisor was killed counts as crashed already.
-pub(crate) fn look(context: &Context) -> Result<Retry> {
-    look_at(context, &*recovery::load_recovered(context)?)
+pub(crate) fn look(context: &Context, about: &About) -> Result<Retry> {
+    look_at(context, &*recovery::load_recovered(context)?, about)
+}
+
+/// The item of a loop that is asked about; none: how the run stands.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct About {
+    /// Its iteration.
+    pub iteration: Option<u32>,
+    /// What its attempts are booked on.
+    pub subtask: Option<String>,
+    /// Whether `--task` names it, too.
+    pub task: Option<TaskId>,
 }
 
 /// [`look`] at a state that was read already. Of a run that the environment alone names, and that is not there, nothing
 /// has been recorded yet; of one that another system's file describes, that says how it stands.
-pub(crate) fn look_at(context: &Context, state: &State) -> Result<Retry> {
+pub(crate) fn look_at(context: &Context, state: &State, about: &About) -> Result<Retry> {
     let found = match select::find_for_loop(context, state) {
         Err(error)
             if error.kind == ErrorKind::RunNotFound
@@ -36,14 +49,15 @@ pub(crate) fn look_at(context: &Context, state: &State) -> Result<Retry> {
         }
         found => found?,
     };
-    let own = of_run(context, state, found);
+    let own = of_run(context, state, found, about);
     Ok(views::hold_back(context, state, own))
 }
 
-fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
+fn of_run(context: &Context, state: &State, run: Option<&Run>, about: &About) -> Retry {
     let Some(mut run) = run.cloned() else {
         return Retry {
             run: None,
+            seen: None,
             status: None,
             standing: Standing::Allowed,
             max_attempts: max_attempts(&context.settings().retry),
@@ -53,7 +67,17 @@ fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
         };
     };
     reconsider(context, &mut run);
-    let status = run_retry_status(context, state, &run);
+    let task = about.task.as_ref();
+    let item = Item::of(&run, about.iteration, about.subtask.as_deref(), task);
+    let (seen, status) = match item {
+        None => (None, run_retry_status(context, state, &run)),
+        Some(item) => {
+            let mut seen = item.seen_from(&run);
+            reconsider(context, &mut seen);
+            let status = item_retry_status(context, state, &seen, &item);
+            (Some(seen), status)
+        }
+    };
     let may_begin = status.standing == Standing::Allowed && !run.status.has_ended();
     let limit = limits::hold(context, &run).filter(|_| may_begin && run.live.is_none());
     let standing = limit.as_ref().and_then(|limit| limit.until);
@@ -67,6 +91,7 @@ fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
             .map(|driver| driver.pid),
         is_driven: others.is_some() || limit.is_some() && liveness::is_driven(context, &run.key),
         run: Some(run),
+        seen,
         status: Some(status),
         standing,
         limit,
@@ -75,10 +100,10 @@ fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
 
 /// Sleeps until an attempt is allowed; `longest` bounds the wait (exit 9). A standing that no wait changes is returned
 /// as it is.
-pub(crate) fn wait(context: &Context, longest: Option<Duration>) -> Result<Retry> {
+pub(crate) fn wait(context: &Context, longest: Option<Duration>, about: &About) -> Result<Retry> {
     let deadline = longest.map(|longest| context.clock.now().plus(longest));
     loop {
-        let retry = look(context)?;
+        let retry = look(context, about)?;
         let Standing::Wait(until) = retry.standing else {
             return Ok(retry);
         };
@@ -216,7 +241,7 @@ pub(super) fn leave_to_others(
     run: &Run,
     status: &RetryStatus,
 ) -> Result<()> {
-    let subtask = run.next_subtask(run.current_iteration);
+    let subtask = run.next_subtask(run.current_iteration, context.naming().task.as_ref());
     let session = attempt_record::session_of(context, run);
     let account = Account {
         state,
@@ -326,5 +351,6 @@ pub(crate) fn reset(context: &Context) -> Result<Retry> {
         context,
         &state,
         runs.last().and_then(|run| state.run(&run.key)),
+        &About::default(),
     ))
 }

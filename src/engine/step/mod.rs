@@ -429,7 +429,7 @@ fn supervised(
     let mut supervised = Supervised::new(Program::Argv(argv), &request.dir);
     let state = context.load()?.state;
     supervised.env_set = variables(&run_of(&state, key)?, &request.name);
-    supervised.hears_errors = is_lane(&state, key);
+    supervised.hears = is_lane(&state, key);
     supervised.env_set.push(lock.variable(context));
     supervised.grace = context.settings().runner.grace;
     Ok(supervised)
@@ -494,8 +494,10 @@ fn end(context: &Context, key: &RunKey, start: &StepStart, mut exit: Exit) -> Re
 
 /// What the command says went wrong, in a line; `None` where nothing was heard of it.
 fn error_of(context: &Context, start: &StepStart, exit: &mut Exit) -> Option<String> {
-    let stderr = std::mem::take(&mut exit.stderr).into_bytes();
-    if exit.spawn_error.is_none() && stderr.trim_ascii().is_empty() {
+    let [stdout, stderr] =
+        [&mut exit.stdout, &mut exit.stderr].map(|said| std::mem::take(said).into_bytes());
+    let is_silent = [&stdout, &stderr].map(|said| said.trim_ascii().is_empty()) == [true; 2];
+    if exit.spawn_error.is_none() && is_silent {
         return None;
     }
     let command = join(&start.command);
@@ -505,6 +507,7 @@ fn error_of(context: &Context, start: &StepStart, exit: &mut Exit) -> Option<Str
         exit_code: exit.exit_code,
         signal: exit.signal.clone(),
         spawn_error: exit.spawn_error.as_ref().map(|error| error.message.clone()),
+        stdout,
         stderr,
         ..FailureEvidence::default()
     };

@@ -3,8 +3,6 @@
 //! Its state in a word, what it changed, what a person must look at, what it took, and the commands that keep, fix and discard
 //! it.
 
-use std::time::Duration;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use strum::IntoStaticStr;
@@ -154,14 +152,11 @@ pub(crate) fn summary_of(run: &Run, iteration: u32) -> Option<String> {
 
 /// From the beginning of a run to the end of its last attempt; `now` where that is not over.
 pub(super) fn duration(run: &Run, now: Option<Timestamp>) -> u64 {
-    let end_of = |attempt: &Attempt| {
-        let took = Duration::from_millis(attempt.duration_ms.unwrap_or(0));
-        attempt.started_at.plus(took)
-    };
-    let ended = run.attempts().map(|(_, attempt)| end_of(attempt)).max();
+    let ended = run.attempts().map(|(_, attempt)| attempt.ended_at()).max();
     // The clock may have been set meanwhile: nothing of a run is later than what was recorded last.
     let ended = ended.map(|ended| ended.min(run.last_at));
-    words::millis(run.created_at, now.or(ended).unwrap_or(run.created_at))
+    let all = words::millis(run.created_at, now.or(ended).unwrap_or(run.created_at));
+    all.saturating_sub(run.idle.0)
 }
 
 /// The commands that keep, fix and discard a run, as far as each is possible; `can_keep` says whether it made what can be

@@ -216,8 +216,12 @@ pub(crate) fn begun(run: &Run, now: Timestamp) -> Timestamp {
 
 /// A spent budget as a sentence.
 pub(super) fn spent_text(spent: &Budget, cause: Option<Cause>) -> String {
-    let (used, limit) = (spent.used.min(spent.limit), spent.limit);
+    let (used, limit) = (spent.used, spent.limit);
     match (spent.scope, cause) {
+        // A person granted more.
+        (BudgetScope::Cause | BudgetScope::Global, _) if used > limit => {
+            format!("{used} attempts used, {limit} allowed")
+        }
         (BudgetScope::Cause, Some(cause)) => {
             format!("{used} of {limit} attempts for {} used", cause.as_str())
         }
@@ -232,7 +236,10 @@ pub(super) fn spent_text(spent: &Budget, cause: Option<Cause>) -> String {
         (BudgetScope::Tokens, _) => {
             format!("{} of {limit} tokens used (max_tokens)", spent.used)
         }
-        (scope, _) => format!("{used} of {limit} attempts of the {} used", scope.as_str()),
+        (scope, _) => {
+            let used = used.min(limit);
+            format!("{used} of {limit} attempts of the {} used", scope.as_str())
+        }
     }
 }
 

@@ -100,6 +100,14 @@ fn waits(failure: &Failure, input: &DecisionInput<'_>) -> Waits {
     waits.cloned().unwrap_or_default()
 }
 
+/// Whether any other work would fail of it, too.
+pub(super) fn is_everybodys(failure: &Failure) -> bool {
+    matches!(
+        failure.cause,
+        Cause::DiskFull | Cause::OutOfMemory | Cause::PermissionDenied | Cause::AuthFailed
+    ) || failure.detail == Some(CauseDetail::CostLimit)
+}
+
 /// Whether the attempt was ended because it stalled, for the first time in its iteration.
 fn is_first_stall(failure: &Failure, input: &DecisionInput<'_>) -> bool {
     let has_stalled = |failure: &Failure| {
@@ -197,11 +205,8 @@ impl<'a> Decider<'a> {
     /// The decision, unless it ends a task of a list: that one is given up, and the others go on, where the failure is not one
     /// that they would meet, too.
     fn or_leave_task(&self, decision: Decision) -> Decision {
-        let is_everybodys = matches!(
-            self.failure.cause,
-            Cause::DiskFull | Cause::OutOfMemory | Cause::PermissionDenied | Cause::AuthFailed
-        ) || self.failure.detail == Some(CauseDetail::CostLimit);
         let is_of_list = self.input.account.run.spec.tasks.is_some();
+        let is_everybodys = is_everybodys(self.failure);
         if !is_of_list || is_everybodys || decision.leads_to_attempt() || decision.has(Action::Skip)
         {
             return decision;

@@ -2,11 +2,13 @@
 
 mod budget;
 mod decide;
+mod item;
 mod next_step;
 mod weather;
 
 pub(crate) use budget::{Account, REPEATED, bound_reached};
 pub(crate) use decide::{DecisionInput, Fallback, decide, fallback_of, is_charged};
+pub(crate) use item::Item;
 pub(crate) use next_step::{
     OptionCode, OtherWay, Outlook, ResumeOption, ToAccept, end_of_fix, label, manual_steps,
     next_command, resume_command, resume_options, way_back,
@@ -80,6 +82,39 @@ pub(crate) fn witnessed_status(
     (now, seen): (Timestamp, Option<Timestamp>),
     witnessed: impl Fn(&str) -> Vec<Cause>,
 ) -> RetryStatus {
+    let last = run.last_attempt();
+    // What passed, or was given up, is not what comes next.
+    let is_left = run.failure.is_none()
+        && last.is_some_and(|(iteration, attempt)| {
+            attempt.outcome.is_some() && iteration.number != run.current_iteration
+        });
+    let standing = run.standing_attempt().filter(|_| !is_left);
+    let subtask = standing.map_or_else(
+        || run.default_subtask(run.current_iteration),
+        |attempt| attempt.subtask.clone(),
+    );
+    let witnessed = witnessed(&subtask);
+    status_of(state, run, retry, (now, seen), (&subtask, &witnessed))
+}
+
+/// Where attempts at a subtask stand, in the run as [`Item::seen_from`] has it.
+pub(crate) fn item_status(
+    state: &State,
+    run: &Run,
+    retry: &RetrySettings,
+    moment: (Timestamp, Option<Timestamp>),
+    subtask: &str,
+) -> RetryStatus {
+    status_of(state, run, retry, moment, (subtask, &[]))
+}
+
+fn status_of(
+    state: &State,
+    run: &Run,
+    retry: &RetrySettings,
+    (now, seen): (Timestamp, Option<Timestamp>),
+    (subtask, witnessed): (&str, &[Cause]),
+) -> RetryStatus {
     let decided = run.decision.as_ref();
     let since = decided
         .filter(|decision| is_from_the_future(decision, now))
@@ -91,18 +126,12 @@ pub(crate) fn witnessed_status(
             .map(|recorded| recorded.min(now.plus(retry.max_park))),
     };
     let last = run.standing_attempt();
-    let subtask = last.map_or_else(
-        || run.default_subtask(run.current_iteration),
-        |attempt| attempt.subtask.clone(),
-    );
-    let session = last.map_or(&run.session, |attempt| &attempt.session);
-    let witnessed = witnessed(&subtask);
     let account = Account {
         state,
         run,
-        subtask: &subtask,
-        session,
-        witnessed: &witnessed,
+        subtask,
+        session: last.map_or(&run.session, |attempt| &attempt.session),
+        witnessed,
     };
     // An interruption is nobody's failure: what holds is what held before it.
     let failure = run

@@ -995,6 +995,38 @@ fn a_network_failure_in_a_step_without_a_stage_leaves_a_record() {
     assert_eq!(lane.record("retry_attempt")["status"], "complete");
 }
 
+// C9: most test runners say on their output what failed; it is shown all the same.
+#[test]
+fn what_a_step_says_on_its_output_is_noted() {
+    let lane = Lane::begun();
+    let place = lane.place.to_string_lossy().into_owned();
+    let tests = "echo 'FAILED t.py::x - assert 1 == 2'; echo aside >&2; exit 1";
+    let step = ["-C", &place, "step", "test", "--stage", "after_lane_tests"];
+    let command = ["--", "sh", "-c", tests];
+    let ran = lane.env.recover(&[&step[..], &LANE, &command].concat());
+    let ran = ran.expect(1);
+    assert_eq!(ran.stdout, "FAILED t.py::x - assert 1 == 2\n");
+    let record = lane.record("after_lane_tests");
+    assert_eq!(record["status"], "failed", "{record}");
+    assert!(
+        text(&record["notes"]).contains("(exit code 1): Failed: t.py::x: assert 1 == 2"),
+        "{record}"
+    );
+}
+
+// A step of a lane ends as its command alone would, once nobody reads its output any more.
+#[test]
+fn a_step_whose_output_is_closed_ends() {
+    let lane = Lane::begun();
+    let place = lane.place.to_string_lossy().into_owned();
+    let step = format!("timeout 30 recover step many {} -- yes", LANE.join(" "));
+    let ran = lane.env.sh(&format!(
+        "cd '{place}' && {{ {step}; echo $? > ../code; }} | head -n 1"
+    ));
+    assert_eq!(ran.expect(0).stdout, "y\n");
+    assert_eq!(lane.env.read("../code"), "141\n");
+}
+
 /// A record without its notes, and those.
 fn without_notes(mut record: Value) -> (Value, String) {
     let notes = record["notes"].take();

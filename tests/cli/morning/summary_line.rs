@@ -78,7 +78,9 @@ fn the_night_is_told_in_one_line_before_all_else() {
     );
     assert!(
         lines[4].starts_with("To look at: iteration 1 was given up: t.py::test_a; recover ")
-            && lines[4].contains(" checkpoint show ckpt_")
+            && lines[4].contains(" checkpoint diff ckpt_")
+            && lines[4].contains(" checkpoint restore ckpt_")
+            && lines[4].contains(" --path ")
             && lines[4].ends_with(" brings them back"),
         "{status}"
     );
@@ -590,6 +592,30 @@ fn a_run_ends_with_its_last_attempt() {
     assert!(reported.is_some_and(|took| took < 60_000), "{report:#}");
 }
 
+// What nobody worked at is no part of what it took.
+#[test]
+fn a_pause_is_not_what_a_run_took() {
+    let mut env = quick();
+    env.set("RECOVER_TEST_NOW", "2030-01-01T12:00:00Z");
+    let agent = "test -e ../again || { touch ../again; echo 'FAIL' >&2; exit 1; }";
+    env.recover(&[
+        "run",
+        "--run",
+        "r",
+        "--attempts",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ]);
+    env.set("RECOVER_TEST_NOW", "2030-01-01T20:00:00Z");
+    env.json(0, &["resume", "--strategy", "retry_same"]);
+    let night = env.json(0, &["status"])["night"].clone();
+    let took = night["duration_ms"].as_u64();
+    assert!(took.is_some_and(|took| took < 60_000), "{night}");
+}
+
 // A check that failed before the first attempt and passed since is as good as any other.
 #[test]
 fn a_check_that_passed_since_did_not_fail_before() {
@@ -656,4 +682,70 @@ fn an_attempt_after_a_rollback_changed_only_what_it_did() {
         .map(|one| &one["path"])
         .collect();
     assert_eq!(paths, ["work"], "{files:#}");
+}
+
+/// The line to look at about an iteration that was given up.
+fn given_up(env: &TestEnv) -> String {
+    let status = env.recover(&["status"]).expect(0).stdout;
+    let mut lines = status.lines();
+    let line = lines.find(|line| line.contains(" was given up: "));
+    line.unwrap_or_else(|| panic!("{status}")).to_owned()
+}
+
+// The commands named for the work of an iteration that was given up show all of it, and bring it back beside what came after it.
+#[test]
+fn given_up_work_is_brought_back_beside_what_passed() {
+    let env = quick();
+    let run = ["run", "--run", "n", "--iterations", "2", "--attempts", "2"];
+    let check = ["--feedback", "test=! [ -e bad ]", "--", "sh", "-c"];
+    let agent = "if [ $RECOVER_ITERATION = 2 ]; then echo ok > two; else echo 1 > one-$RECOVER_ATTEMPT; touch bad; fi";
+    env.json(8, &[&run[..], &check, &[agent]].concat());
+    assert!(!env.exists("one-1") && env.exists("two"));
+    let line = given_up(&env);
+    let (_, commands) = line.split_once("; recover ").expect("commands");
+    let (show, back) = commands
+        .split_once(" shows its changes, recover ")
+        .expect("two commands");
+    let back = back
+        .strip_suffix(" brings them back")
+        .expect("what it does");
+    let words = |command: &str| -> Vec<String> { command.split(' ').map(str::to_owned).collect() };
+    let typed = |command: &str| {
+        let words = words(command);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        env.recover(&words).expect(0).stdout
+    };
+    let shown = typed(show);
+    assert!(
+        shown.contains("one-1") && shown.contains("one-2"),
+        "{shown}"
+    );
+    typed(back);
+    assert!(env.exists("one-1") && env.exists("one-2") && env.exists("two"));
+    // What is there again is not offered.
+    assert!(given_up(&env).ends_with(" shows its changes, which are still in the work tree"));
+}
+
+// A loop of one's own restores no files: nothing is to be brought back there.
+#[test]
+fn given_up_work_that_was_left_is_not_brought_back() {
+    let env = quick();
+    for (iteration, file) in [("1", "one"), ("1", "one"), ("1", "one"), ("2", "two")] {
+        env.json(
+            0,
+            &["attempt", "start", "--run", "r", "--iteration", iteration],
+        );
+        env.write(file, "x\n");
+        if file == "two" {
+            env.json(0, &["attempt", "pass", "--run", "r"]);
+        } else {
+            let fail = ["attempt", "fail", "--run", "r", "--loop", "test"];
+            env.json(0, &[&fail[..], &["--message", "FAIL"]].concat());
+        }
+    }
+    let line = given_up(&env);
+    assert!(
+        line.ends_with(" shows its changes, which are still in the work tree"),
+        "{line}"
+    );
 }

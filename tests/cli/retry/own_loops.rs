@@ -204,3 +204,90 @@ fn a_job_that_its_scheduler_repeats() {
     env.json(0, &["retry-status", "--reset"]);
     assert_eq!(scheduled("echo again > out"), Some(0));
 }
+
+const ITEMS: &str = r"
+number=0
+for item in first second third; do
+    number=$((number + 1))
+    while recover retry-status --iteration $number --wait=1m > /dev/null; do
+        recover attempt start --iteration $number > /dev/null || exit
+        if ../task $item > ../task.log 2>&1; then
+            recover attempt pass
+            break
+        else
+            recover attempt fail --exit-code $? --loop test --log ../task.log
+        fi
+        recover rollback --to good
+    done
+done
+";
+
+/// A loop over items asks for each of them: one that is given up ends neither the loop nor the answer for itself.
+#[test]
+fn a_loop_over_items_goes_on_past_one_that_is_given_up() {
+    let env = project("night");
+    env.script(
+        "../task",
+        "echo $1 > $1\n[ $1 != second ] || { echo 'FAILED test_second: 1 != 2'; exit 1; }",
+    );
+    env.script("../loop", ITEMS);
+    run(&env, "sh", "../loop").expect(0);
+    assert!(env.exists("first") && env.exists("third") && !env.exists("second"));
+    let history = env.json(0, &["attempt", "list"]);
+    let second = &history["subtasks"]["night/iteration-2"];
+    assert_eq!(second["status"], "stuck", "{history}");
+    assert_eq!(second["attempts"].as_array().map(Vec::len), Some(3));
+    let check = ["retry-status", "--check"];
+    for item in [["--iteration", "2"], ["--subtask", "night/iteration-2"]] {
+        let given_up = env.json(8, &[&check[..], &item].concat());
+        assert_eq!(given_up["can_retry"], false, "{given_up}");
+        assert_eq!(given_up["error_count"], 3, "{given_up}");
+        assert_eq!(given_up["last_error"], "FAILED test_second: 1 != 2");
+    }
+    let next = env.json(0, &[&check[..], &["--iteration", "4"]].concat());
+    assert_eq!(next["can_retry"], true, "{next}");
+    assert!(next["last_error"].is_null(), "{next}");
+}
+
+/// What ends one item of a loop does not end the others; what each of them would meet does.
+#[test]
+fn a_failure_that_all_items_would_meet_holds_for_all() {
+    for (message, others) in [("it went wrong", 0), ("HTTP 401: invalid api key", 8)] {
+        let mut env = TestEnv::repo();
+        env.set("RECOVER_COOLDOWN", "0s").set("RECOVER_RUN_ID", "r");
+        for _ in 0..2 {
+            env.json(0, &["attempt", "start", "--iteration", "1"]);
+            env.json(
+                0,
+                &["attempt", "fail", "--exit-code", "1", "--message", message],
+            );
+        }
+        env.json(8, &["retry-status", "--check"]);
+        env.json(8, &["retry-status", "--check", "--iteration", "1"]);
+        env.json(others, &["retry-status", "--check", "--iteration", "2"]);
+    }
+}
+
+/// Going on past what was given up says with what, and what is left for that.
+#[test]
+fn going_on_past_an_item_says_what_comes_next() {
+    let mut env = TestEnv::repo();
+    env.set("RECOVER_COOLDOWN", "0s").set("RECOVER_RUN_ID", "r");
+    for _ in 0..3 {
+        env.json(0, &["attempt", "start", "--iteration", "3"]);
+        let fail = ["attempt", "fail", "--loop", "test", "--message", "FAIL"];
+        env.json(0, &[&fail[..], &["--exit-code", "1"]].concat());
+    }
+    let next = env
+        .recover(&["resume", "--strategy", "continue_next"])
+        .expect(0);
+    assert_eq!(next.stdout, "");
+    assert!(
+        next.stderr.contains("run r continues with iteration 4: ")
+            && next.stderr.contains(" attempt start --run r begins it"),
+        "{}",
+        next.stderr
+    );
+    let status = env.json(0, &["retry-status", "--check"]);
+    assert_eq!(status["budgets"][0]["used"], 0, "{status}");
+}

@@ -207,3 +207,39 @@ fn a_stuck_mark_outlives_a_rollback() {
     env.json(0, &["resume", "--strategy", "continue_next"]);
     assert_eq!(stuck(&env), [""; 0]);
 }
+
+// S8: within one run, too, each task that a loop names pays for its own failures alone.
+#[test]
+fn the_tasks_of_one_loop_are_counted_apart() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[cooldown]\nduration = '0s'\n");
+    let start = |iteration: &str, task: &str| {
+        let start = ["attempt", "start", "--run", "r", "--iteration", iteration];
+        env.json(0, &[&start[..], &["--task", task]].concat());
+    };
+    let fail = |code: i32, (iteration, task): (&str, &str)| {
+        start(iteration, task);
+        let message = format!("FAIL {task}");
+        let end = ["--loop", "test", "--exit-code", "1", "--message", &message];
+        let fail = ["attempt", "fail", "--check", "--run", "r", "--task", task];
+        env.json(code, &[&fail[..], &end].concat())
+    };
+    fail(5, ("1", "one"));
+    fail(5, ("1", "one"));
+    // Neither the second task nor the first one, after it, is taken for the other.
+    assert_eq!(fail(5, ("2", "two"))["decision"]["attempts_used"], 1);
+    let third = fail(8, ("1", "one"));
+    assert_eq!(third["decision"]["attempts_used"], 3, "{third}");
+    start("3", "three");
+    env.json(0, &["attempt", "pass", "--run", "r"]);
+    let history = env.json(0, &["attempt", "list"]);
+    for (task, status, attempts) in [
+        ("one", "stuck", 3),
+        ("two", "failed", 1),
+        ("three", "completed", 1),
+    ] {
+        let subtask = &history["subtasks"][task];
+        assert_eq!(subtask["status"], status, "{history}");
+        assert_eq!(subtask["attempts"].as_array().map(Vec::len), Some(attempts));
+    }
+}

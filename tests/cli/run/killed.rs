@@ -22,6 +22,23 @@ fn killed_in_the_second(env: &TestEnv) -> String {
     pid
 }
 
+/// What took no longer does not grow with each look: the attempt ended with its `recover`.
+#[test]
+fn a_killed_run_took_no_longer_than_it_lived() {
+    let env = quick();
+    let pid = killed_in_the_second(&env);
+    kill("-KILL", pid.trim().parse().expect("a number"));
+    let took = || {
+        env.json(0, &["status"])["night"]["duration_ms"]
+            .as_u64()
+            .expect("a number")
+    };
+    let first = took();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let then = took();
+    assert!(then < first + 1_000, "{first} ms, {then} ms");
+}
+
 /// B2 (`crash`): recognised without a word written; the next writing command ends the orphans and keeps
 /// their work; the run goes on from the last checkpoint.
 #[test]

@@ -380,7 +380,9 @@ fn a_limit_is_shown_and_removed() {
     );
     let words = "waiting for claude's limit, met by run night in ";
     assert!(
-        status.stdout.contains(words) && status.stdout.contains("until 2030-03-02 00:0"),
+        status.stdout.contains(words)
+            && status.stdout.contains("until 2030-03-02 00:0")
+            && !status.stdout.contains("Checkpoints:"),
         "{status:?}"
     );
     let mut call = machine.call("shop", &["--json", "status"]);

@@ -310,6 +310,11 @@ fn a_run_does_not_wait_for_ever() {
     );
     let text = env.recover(&["status", "-v"]).expect(0).stdout;
     assert!(text.contains("Next: recover resume --run r\n"), "{text}");
+    let text = env.recover(&["status"]).expect(0).stdout;
+    assert!(
+        text.contains("; max_park): once that is over, resume goes on); 1 iteration"),
+        "{text}"
+    );
     // In the morning it is still away, and waited for anew.
     env.set("RECOVER_TEST_NOW", "2030-03-02T07:00:00.000Z");
     env.recover(&["resume", "--wait=5m"]).expect(9);
@@ -318,6 +323,29 @@ fn a_run_does_not_wait_for_ever() {
     let run = env.json(0, &["resume"]);
     assert_eq!(run["outcome"], "complete", "{run:#}");
     assert_eq!(attempts(&run).len(), 1);
+}
+
+/// Once the time of the next probe has passed, nothing is said to be ahead, and the probe has the attempt's own limit.
+#[test]
+fn a_wait_that_is_over_is_due() {
+    let body = format!("[ -e ../healed ] && done_\n{}", overloaded());
+    let mut env = evening("claude", &body);
+    env.json(6, &args("claude", &["--no-wait"]));
+    env.set("RECOVER_TEST_NOW", "2030-03-02T07:00:00.000Z");
+    for args in [&["status"][..], &[]] {
+        let text = env.recover(args).expect(0).stdout;
+        let told = "Run r: waiting for the provider since ";
+        assert!(
+            text.contains(told) && text.contains(", due since "),
+            "{text}"
+        );
+    }
+    env.sh("touch ../healed");
+    let told = env.recover(&["resume"]).expect(0).stderr;
+    assert!(
+        told.contains("Iteration 1 of 1, attempt 1 of 3\n"),
+        "{told}"
+    );
 }
 
 /// Only the agent's provider is weather: what a command that is no agent, or a check, cannot reach is an error.

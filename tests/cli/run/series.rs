@@ -530,8 +530,9 @@ fn what_comes_next_is_named() {
         .expect("an id")
         .to_owned();
     for words in [
-        format!("checkpoint show {id} --patch"),
-        "checkpoint restore brings them back".to_owned(),
+        format!(" {id} --patch"),
+        format!("checkpoint restore {id} --path work1"),
+        " brings them back".to_owned(),
     ] {
         assert!(shown.contains(&words), "{words}: {shown}");
     }

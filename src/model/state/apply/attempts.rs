@@ -52,6 +52,11 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
         None if !tries_another_session => run.answered_session = None,
         _ => {}
     }
+    let ended = run.attempts().map(|(_, attempt)| attempt.ended_at()).max();
+    if let (Some(resumed), Some(ended)) = (run.idle.1.take(), ended) {
+        let stood = u64::try_from(resumed.since(ended).as_millis()).unwrap_or(u64::MAX);
+        run.idle.0 = run.idle.0.saturating_add(stood);
+    }
     begin_elsewhere(run, *iteration, subtask);
     if run_of_subtask(subtask) != Some(run.key.run_id.as_str()) {
         run.subtasks.insert(subtask_checksum(subtask));
