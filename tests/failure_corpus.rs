@@ -137,3 +137,9 @@ fn the_labelled_failures_are_understood() {
 fn tools_that_are_new_are_understood() {
     hold(&listed("tools.json"), [97.0, 95.0, 96.0, 95.0]);
 }
+
+/// Some seventy programs that no other case has, labelled before any rule was read.
+#[test]
+fn programs_of_other_trades_are_understood() {
+    hold(&listed("unseen.json"), [97.0, 95.0, 96.0, 95.0]);
+}

@@ -83,10 +83,10 @@ pub(super) fn own_configuration<'a>(command: &str, text: &'a Text) -> Option<Lin
 
 /// Whether every program of a command line only fetches, copies and stores.
 pub(super) fn only_carries(command: &str) -> bool {
-    const CARRIERS: [&str; 24] = [
-        "aws", "az", "cp", "curl", "gcloud", "gh", "git", "gpg", "gsutil", "gzip", "hg", "mv",
-        "openssl", "rclone", "rsync", "scp", "sftp", "ssh", "svn", "tar", "unzip", "wget", "xz",
-        "zip",
+    const CARRIERS: [&str; 29] = [
+        "aws", "az", "borg", "cp", "curl", "fossil", "gcloud", "gh", "git", "gpg", "gsutil",
+        "gzip", "hg", "ln", "mv", "openssl", "rclone", "restic", "rsync", "scp", "sftp", "ssh",
+        "stow", "svn", "tar", "unzip", "wget", "xz", "zip",
     ];
     let programs = of_line(command);
     let mut names = programs

@@ -88,6 +88,20 @@ pub(super) fn located(text: &Text) -> Option<Line<'_>> {
         .find(|line| says(&line.to_text()) && is_sentence(*line) && !is_aside(*line))
 }
 
+/// The first row of a table of findings, which names a file beside numbers, below the words that head them.
+pub(super) fn row(text: &Text) -> Option<Line<'_>> {
+    static HEAD: Single =
+        Single::new(r"(?i)^\W*(?:warnings?|errors?|violations?|findings?|problems?|issues?)\b");
+    static NAMES_FILE: Single = Single::new(r"\w\.[a-z]\w{0,5}(?:$|[^\w./])");
+    static NUMBER: Single = Single::new(r"(?:^|\s)\d+(?:\.\d+)?\s");
+    let heads = |line: &Line<'_>| HEAD.first_in(line.bytes).is_some();
+    let is_row = |line: &Line<'_>| {
+        NAMES_FILE.first_in(line.bytes).is_some() && NUMBER.first_in(line.bytes).is_some()
+    };
+    let mut below = text.lines().skip_while(|line| !heads(line)).skip(1);
+    below.find(is_row)
+}
+
 /// Whether a line announces what the reason may be, which nobody knows.
 fn is_head_of_guesses(line: Line<'_>) -> bool {
     static GUESSES: Single = Single::new(

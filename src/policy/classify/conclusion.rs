@@ -31,7 +31,7 @@ const MAX_NAMES: usize = 20;
 
 /// Where runners name a test that failed.
 static FAILED_NAME: Single = Single::new(
-    r"^(?:test (\S.*?) \.\.\. FAILED|FAILED (\S+::\S[^\n]*?)(?: - .*)?$|ERROR (\S+\.py\S*)|\s*--- FAIL: (\S+)|not ok \d+ -? ?(.+)|(?:FAIL|ERROR): (\w+ \(.+\))|\s*(?:\xE2\x97\x8F|\xE2\x9C\x95|\xE2\x9C\x97|\xE2\x9C\x98|\xC3\x97) (\S.*)|\xE2\x9C\x96 ([^\d\s][^:]*)$|(\S+#\w+)(?: \[\S+:\d+\])?:$|\s+\d+\) (?:(?:Failure|Error):$|(\S.*))|(\S+ > .+) FAILED$|---- (.+) stdout ----|\[  FAILED  \] (\S+)|rspec (\./\S+)|\s*FAIL \[[^\]]*\] (.+)|\(fail\) (.+))",
+    r"^(?:test (\S.*?) \.\.\. FAILED|FAILED (\S+::\S[^\n]*?)(?: - .*)?$|ERROR (\S+\.py\S*)|\s*--- FAIL: (\S+?):?(?:\s|$)|not ok \d+ -? ?(.+)|(?:FAIL|ERROR): (\w+ \(.+\))|\s*(?:\xE2\x97\x8F|\xE2\x9C\x95|\xE2\x9C\x97|\xE2\x9C\x98|\xC3\x97) (\S.*)|\xE2\x9C\x96 ([^\d\s][^:]*)$|(\S+#\w+)(?: \[\S+:\d+\])?:$|\s+\d+\) (?:(?:Failure|Error):$|(\S.*))|(\S+ > .+) FAILED$|---- (.+) stdout ----|\[  FAILED  \] (\S+)|rspec (\./\S+)|\s*FAIL \[[^\]]*\] (.+)|\(fail\) (.+))",
 );
 
 /// A verdict with its reasons.
@@ -390,6 +390,9 @@ pub(super) fn last_words(inputs: &Inputs<'_>) -> String {
     last.map_or_else(|| exit_text(inputs.evidence), Line::to_text)
 }
 
+/// An error that is named by its type.
+static TYPED: Single = Single::new(r"^(?:[A-Za-z_]\w*(?:\.|::))*[A-Z]\w*(?:Error|Exception): \S");
+
 /// What the caller says, the error that a program died of, or else the exit status and what was complained of last.
 fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
     let given = inputs.evidence.message.clone();
@@ -398,7 +401,9 @@ fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
         .or_else(|| Some(inputs.raised()?.text.clone()))
         .or_else(|| {
             let last = complained(inputs).or_else(|| repeated(inputs))?;
-            Some(format!("{}: {last}", exit_text(inputs.evidence)))
+            let typed = TYPED.first(&last).is_some();
+            let status = || format!("{}: {last}", exit_text(inputs.evidence));
+            Some(if typed { last.clone() } else { status() })
         })
         .unwrap_or_else(|| exit_text(inputs.evidence))
 }

@@ -7,14 +7,15 @@ pub(super) use unknown::{headed, named};
 use super::conclusion::Conclusion;
 use super::inputs::Inputs;
 use super::rules::{
-    AGENT, ANY, AUTH, BUILD, FAMILIES, Family, LINT, NO_TOOL, Rule, TEST, TYPECHECK, UNAUTHORIZED,
+    AGENT, ANY, AUTH, BUILD, FAMILIES, FEEDBACK, Family, LINT, NO_TOOL, Rule, TEST, TYPECHECK,
+    UNAUTHORIZED,
 };
 use super::scan::{Hit, Scan};
 use super::{api, command_line, conclusion, message, process, rules, scan};
 use crate::model::failure::{Cause, EvidenceSource};
 use crate::model::feedback::CheckKind;
 use crate::policy::patterns::Single;
-use crate::policy::text::Line;
+use crate::policy::text::{Line, Text};
 
 /// Families that compete for the verdict, for the list of those that lost.
 const COMPETING: &[Family] = &[
@@ -290,9 +291,13 @@ impl<'a> Feedback<'a> {
     fn about_tool(&self, family: Family) -> Option<Hit<'a>> {
         let command = self.inputs.evidence.command.as_deref().unwrap_or_default();
         let of_source = |hit: &Hit<'a>| {
+            let said = hit.line.to_text();
+            let own = [rules::IN_CONFIGURATION, rules::NO_MATCH].contains(&hit.rule.id);
             matches!(family, Family::Input | Family::Missing)
                 && self.stages & BUILD != 0
-                && command_line::is_about_argument(command, &hit.line.to_text())
+                && !own
+                && (command_line::is_about_argument(command, &said)
+                    || family == Family::Missing && is_at_column(&said))
         };
         self.scan
             .matches(family, self.stages)
@@ -333,7 +338,12 @@ impl<'a> Feedback<'a> {
             },
             None => reason,
         };
-        conclusion.message = match message::reason(self.inputs).map(without_name) {
+        // Else what was raised.
+        let raised = || Some(self.inputs.raised()?.text.clone()).filter(|_| says);
+        let reason = message::reason(self.inputs)
+            .map(without_name)
+            .or_else(raised);
+        conclusion.message = match reason {
             Some(reason) if says && !tests.contains(&reason) => format!("{tests}: {reason}"),
             Some(reason) if !says => reason,
             _ => tests,
@@ -408,13 +418,13 @@ impl<'a> Feedback<'a> {
             .into_iter()
             .filter(|_| believable)
             .find_map(|family| {
-                let hit = self
-                    .scan
-                    .matches(family, self.stages)
-                    .find(|hit| !self.opened_file(*hit) && !lacks_part(*hit))?;
+                let hit = self.scan.matches(family, self.stages).find(|hit| {
+                    !self.opened_file(*hit) && !lacks_part(*hit) && !self.came_after(*hit)
+                })?;
                 let answered = matches!(family, Family::Refused | Family::Network);
-                // A test may raise what it likes; the operating system's own errors are real.
-                let real = !tests_failed || os_error(hit.line.bytes) || !answered;
+                // A test may raise what it likes, and a service that it needs is its own.
+                let of_test = self.stages & FEEDBACK == TEST && answered;
+                let real = !tests_failed || !of_test && os_error(hit.line.bytes) || !answered;
                 let described =
                     found && hit.source == EvidenceSource::Stdout && !os_error(hit.line.bytes);
                 let followed = answered && compiler;
@@ -434,7 +444,15 @@ impl<'a> Feedback<'a> {
                     .filter(|_| fact.verdict != NO_TOOL)
                     .map(Conclusion::of_hit)
             };
-            return missing.or_else(refused).or(Some(fact));
+            // What an interpreter says of a place in its script is no command that is not found.
+            let is_not_found = fact.verdict == NO_TOOL;
+            let read = || {
+                let lines = self.inputs.texts().into_iter().flat_map(Text::lines);
+                is_not_found && lines.map(Line::to_text).any(|said| is_at_column(&said))
+            };
+            return missing
+                .or_else(refused)
+                .or_else(|| (!read()).then_some(fact));
         }
         said.map(|hit| {
             self.answer_to_agent(hit)
@@ -449,6 +467,19 @@ impl<'a> Feedback<'a> {
         let reported = api::from_text(inputs.stderr, inputs.stdout)
             .filter(|_| open && hit.rule.stages == BUILD)?;
         (reported.verdict.cause == AUTH.cause).then_some(reported)
+    }
+
+    /// Whether a tool that is not there was missed after an error of the project that was marked as one.
+    fn came_after(&self, hit: Hit<'a>) -> bool {
+        let of_project = |line: Line<'_>| {
+            [Family::Compile, Family::Input, Family::Missing]
+                .into_iter()
+                .flat_map(|family| FAMILIES[family as usize].matches(line.bytes))
+                .any(|rule| rule.stages & self.stages != 0)
+        };
+        hit.rule.verdict == NO_TOOL
+            && message::marked(self.inputs.stream(hit.source), self.stages & TEST != 0)
+                .is_some_and(|line| line.number < hit.line.number && of_project(line))
     }
 
     /// Whether Python was to open what is not there, not to start it.
@@ -504,11 +535,19 @@ impl<'a> Feedback<'a> {
     }
 }
 
+/// Whether a line begins with a place down to the column, which only a reader of source knows.
+fn is_at_column(said: &str) -> bool {
+    static PLACE: Single = Single::new(r"^\S+\.\w+(?::\d+:\d+| \(line \d+\)): ?\S");
+    PLACE.first(said).is_some()
+}
+
 /// Whether what is not installed is a part of a tool, which a project names, rather than a program of the machine.
 fn lacks_part(hit: Hit<'_>) -> bool {
     const PARTS: [&str; 5] = ["plugin", "extension", "theme", "preset", "reporter"];
     let said = hit.line.to_text().to_ascii_lowercase();
-    hit.rule.id == "tool.hook" && PARTS.iter().any(|part| said.contains(part))
+    // So does a package, of another one.
+    let is_part = said.trim_start().starts_with("package ");
+    hit.rule.id == "tool.hook" && (is_part || PARTS.iter().any(|part| said.contains(part)))
 }
 
 /// Whether a line carries an error of the operating system rather than words alone.

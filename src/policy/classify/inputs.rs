@@ -5,12 +5,13 @@ use std::cell::OnceCell;
 use super::check_summary::Counts;
 use super::complaint::complaint;
 use super::crash;
+use super::scan::is_marked;
 use crate::model::agent_record::AgentRecord;
 use crate::model::failure::{EvidenceSource, FailureEvidence};
 use crate::model::feedback::CheckKind;
 use crate::model::time::Timestamp;
 use crate::policy::patterns::Single;
-use crate::policy::text::Text;
+use crate::policy::text::{Line, Text};
 
 /// Everything that is known of the attempt.
 pub(super) struct Inputs<'a> {
@@ -55,7 +56,10 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// What a program complained of last. On stdout, where an agent's words are, only what reports an error counts.
+/// How near before the last line an error is that was marked as one.
+const NEAR: u64 = 3;
+
+/// What a program complained of last, or the error that it had marked as one right before. On stdout, where an agent's words are, only what reports an error counts.
 pub(super) fn complained(inputs: &Inputs<'_>) -> Option<String> {
     static REPORTS: Single = Single::new(
         r"(?i)\b(?:error|fail(?:ed|ure|s)?|fatal|cannot|can't|could not|couldn't|unable|denied|refused|invalid|missing|not found|no such|exception|panic)\b",
@@ -65,6 +69,15 @@ pub(super) fn complained(inputs: &Inputs<'_>) -> Option<String> {
         let last = complaint(inputs.stdout, false).filter(|_| !is_transcript)?;
         REPORTS.first_in(last.bytes).map(|_| last)
     };
-    let last = complaint(inputs.stderr, false).or_else(on_stdout)?;
+    let last = complaint(inputs.stderr, false)
+        .map(|last| marked_near(inputs.stderr, last))
+        .or_else(|| Some(marked_near(inputs.stdout, on_stdout()?)))?;
     Some(last.to_text()).filter(|text| !crash::is_around(text))
+}
+
+fn marked_near<'a>(text: &'a Text, last: Line<'a>) -> Line<'a> {
+    let is_near = |line: &Line<'_>| line.number < last.number && line.number + NEAR >= last.number;
+    let mut marked = text.lines().rev().filter(is_near);
+    let marked = marked.find(|line| is_marked(line.bytes));
+    marked.filter(|_| !is_marked(last.bytes)).unwrap_or(last)
 }

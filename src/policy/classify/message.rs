@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use super::crash;
 use super::inputs::{Inputs, complained};
-use super::scan::{Quoted, is_log};
+use super::rules::Quote;
+use super::scan::{Quoted, is_log, is_marked, is_wrapper};
 use crate::model::failure::{Cause, EvidenceSource};
 use crate::model::feedback::CheckKind;
 use crate::policy::patterns::{Patterns, Single};
@@ -21,11 +22,11 @@ const COUNTED: &str = "\
 
 /// A line that heads a report: what is wrong comes below it.
 static HEADING: Single = Single::new(
-    r"^(?:BUILD FAILED$|Parse error at \S+$|Usage: \S|== Compilation error in file |\*{5,} Module |A problem occurred |Cause: |Execution failed for task |Fail(?:ure|ing)\b.* (?:->|@) |Failing \w+:|In \S+ line \d+:|Test: .*\.\.\.FAILED$|Error compiling .* file:|\W*\w+ failed[!.:]?$|File \x22[^\x22]+\x22, lines? \d+.*:$|\S+:\d+:\d+ \w+ (?:\xE2\x94\x81)+|An error occurred while loading |ERROR \S+\.py$|ImportError(?:: Failed to import| while (?:import|load)ing) (?:test module|conftest)|npm (?:error|ERR!) code \S+$|_+ ERROR collecting |FAIL\s+\S+ \[|(?:[\w -]+ )?(?i:errors?|problems?|failures?|issues?|violations?|findings) (?:was|were) (?:detected|encountered|found|reported)[.:]*$|.*: error: \[\w+\]$|(?i:error): (?:\[\w+\]|[A-Z][A-Z\d_]{6,})$)",
+    r"^(?:BUILD FAILED$|Parse error at \S+$|Usage: \S|== Compilation error in file |\*{5,} Module |A problem occurred |Cause: |Execution failed for task |Fail(?:ure|ing)\b.* (?:->|@) |Failing \w+:|In \S+ line \d+:|Test: .*\.\.\.FAILED$|Error compiling .* file:|\W*\w+ failed[!.:]?$|File \x22[^\x22]+\x22, lines? \d+.*:$|\S+:\d+:\d+ \w+ (?:\xE2\x94\x81)+|An error occurred while loading |ERROR \S+\.py$|ImportError(?:: Failed to import| while (?:import|load)ing) (?:test module|conftest)|npm (?:error|ERR!) code \S+$|_+ ERROR collecting |FAIL\s+(?:\S+ \[|\S+\.\w+$)|(?:[\w -]+ )?(?i:errors?|problems?|failures?|issues?|violations?|findings) (?:was|were) (?:detected|encountered|found|reported)[.:]*$|.*: error: \[\w+\]$|(?i:error): (?:\[\w+\]|[A-Z][A-Z\d_]{6,})$)",
 );
 /// A line that ends one: what is wrong came before it.
 static FOOTER: Single = Single::new(
-    r"^(?:BEGIN failed--|.* had compilation errors|.* aborted due to compilation errors|collect2: |compilation terminated|\W*Failed to build\W*$|(?:Error: )?Failed to compile\b|\s*(?:but )?expecting ['\x22#\w]|error: subprocess-exited-with-error|error: could not compile|\W*Some errors were emitted|Errors while running CTest|Failed validating '|ninja: build stopped|\W*[Bb]uild failed\W*$|error: (?:build failed|Type checking failed\.?$|Test failed$)|\d+: \(|[-+]{2}\S|Another git process seems |.*\bThere (?:was|were) \d+ errors?\b|\W*\(?\d+ ?/ ?\d+\)?\W*$)",
+    r"^(?:BEGIN failed--|.* had compilation errors|.* aborted due to compilation errors|collect2: |compilation terminated|\W*Failed to build\W*$|(?:Error: )?Failed to compile\b|\s*(?:but )?expecting ['\x22#\w]|error: subprocess-exited-with-error|error: could not compile|\W*Some errors were emitted|Errors while running CTest|Failed validating '|ninja: build stopped|\W*[Bb]uild failed\W*$|error: (?:build failed|Type checking failed\.?$|Test failed$)|\d+: \(|[-+]{2}\S|Another git process seems |.*\bThere (?:was|were) \d+ errors?\b|\W*\(?\d+ ?/ ?\d+\)?\W*$|.*\b(?:file|config(?:uration)?)\b.* (?:test|check|validation) failed\W*$|.*\b[Ee]rror(?:s|\(s\))? (?:was |were )?found (?:in|at) |.*\bloading .* failed\b|.*\bnot loaded due to errors|(?i:detail): |\W*[Tt]ry ['\x22`].*(?:\s-h|help)\b)",
 );
 /// A property of an error that is printed as an object, or nothing but a place.
 static PROPERTY: Single = Single::new(
@@ -36,7 +37,7 @@ static PROPERTY: Single = Single::new(
 static FINDINGS: [Single; 9] = [
     // A place and a text.
     Single::new(
-        r"^\W{0,4}(?:\d+[.)] +)?(?:\[\w+\] *)?(?:[^\s:(]*\.\w[\w-]*|\w*file)(?:\(\d+(?:, ?\d+)?\)|: \d+:|:\d+(?:[:.,]\d+(?:-\d+(?:[:.]\d+)?)?)?)\]?:?(?: +-)?:? +(\S.* \S.*)",
+        r"^\W{0,4}(?:\d+[.)] +)?(?:\[\w+\] *|\w[\w-]*: )?(?:[^\s:(]*\.\w[\w-]*|\w*file)(?:\(\d+(?:, ?\d+)?\)|: \d+:|:\d+(?:[:.,]\d+(?:-\d+(?:[:.]\d+)?)?)?)\]?:?(?: +-)?:? +(\S.* \S.*)",
     ),
     Single::new(r"^(?:[^\s:(]*\w\.\w+:\([^()]*\)): (\S.* \S.*)"),
     Single::new(
@@ -50,7 +51,7 @@ static FINDINGS: [Single; 9] = [
     ),
     // The word.
     Single::new(
-        r"(?i)^\W*(?:[\w.-]+: )?(?:(?:fatal|syntax|type|compile) )?(?:error|fatal|fehler|erreur|failure)(?:\[[^\]]*\])?\b\W+(\S.* \S.*)",
+        r"(?i)^\W*(?:[\w.-]+: )?(?:(?:fatal|syntax|type|compile) )?(?:error|fatal|fehler|erreur|failure)(?:\[[^\]]*\])?\b\W+(\S.* \S.*)|^[^\[]{0,40}\[(?:emerg|alert|crit|fatal|panic)\]\W+(\S.* \S.*)",
     ),
     // The innermost cause.
     Single::new(r"^\s*\xE2\x95\xB0\xE2\x94\x80\xE2\x96\xB6 +(\S.*)|^\s*=+> (\S.*)"),
@@ -73,7 +74,7 @@ static REASONS: [Single; 9] = [
     Single::new(r"^E\s{2,}([^\s\d\[].*|\d[^/]*)$"),
     // An error by its type.
     Single::new(
-        r"^\s*(?:[-*\d.)]+ )?(?:error: )?((?:[A-Za-z_]\w*(?:\.|::|\\))*(?:[A-Z]\w*)?(?:Error|Exception|Failed)(?: \[\w+\])?:(?: .*)?|[A-Z]\w*(?:::[A-Z]\w+)+:)$",
+        r"^\s*(?:[-*\d.)]+ )?(?:error: )?((?:[A-Za-z_]\w*(?:\.|::|\\))*(?:(?:[A-Z]\w*)?(?:Error|Exception|Failed)|[A-Z]\w+Failure|FailTest)(?: \[\w+\])?:(?: .*)?|[A-Z]\w*(?:::[A-Z]\w+)+:)$",
     ),
     // Rust, Robot Framework: on the next line.
     Single::new(r"^thread '.*' (?:\(\d+\) )?panicked at (\S+:\d+:\d+:)$|^(\S.*) \| FAIL \|$"),
@@ -85,7 +86,7 @@ static REASONS: [Single; 9] = [
     ),
     // Words of comparison.
     Single::new(
-        r"(?i)^\s*(?:\S+:\d+:(?:\d+:)? |\d+(?:\.\d+)*\) |\W{1,3}|error: )?((?:failed asserting|failed example:|expected: |assert(?:ion)?\b.*\bfailed|expected\b.* .*\S \S|expect\(.*\)\.|the \w+ should|failure/error: ).*|.*\bexpected: ?<.*> but was: ?<.*)",
+        r"(?i)^\s*(?:\S+:\d+:(?:\d+:)? |\d+(?:\.\d+)*\) |\W{1,3}|error: |tests? failed: )?((?:failed asserting|failed example:|expected: |assert(?:ion)?\b.*\bfailed|expected\b.* .*\S \S|expect\(.*\)\.|the \w+ should|failure/error: ).*|.*\bexpected: ?<.*> but was: ?<.*)",
     ),
     // The error that is raised in a program's own words.
     Single::new(r"^\s*\*\* (\(\w.*)"),
@@ -114,7 +115,7 @@ static WARNS: Single = Single::new(
 );
 /// One that is an error.
 static ERRS: Single = Single::new(
-    r"(?i)\berror\b|\bfehler\b|\berreur\b|^\s*(?:\xC3\x97|\xE2\x9C\x96|x) |\s\xE2\x9C\x96\s|^E: |\bE\d{3,4}\b|\(error|undefined reference",
+    r"(?i)\berror\b|\bfehler\b|\berreur\b|^\s*(?:\xC3\x97|\xE2\x9C\x96|x) |\s\xE2\x9C\x96\s|^E: |\bE\d{3,4}\b|\(error|undefined reference|\[(?:emerg|alert|crit|fatal|panic)\]",
 );
 
 fn finding_patterns() -> impl Iterator<Item = &'static str> {
@@ -199,13 +200,29 @@ pub(super) fn instead_of(
         // A place stands below what is wrong there; a property among others.
         return sibling(text, line?).or_else(raised).or_else(near);
     }
-    raised()
-        .filter(|_| !counts)
+    boxed(text)
+        .filter(|_| heads || ends)
+        .or_else(|| raised().filter(|_| !counts))
         .or_else(|| sibling(text, line?).filter(|_| property))
         .or_else(|| reason().filter(|_| heads))
         .or_else(found)
         .or_else(reason)
         .or_else(|| near().filter(|_| heads || ends || property))
+}
+
+/// The first line that a program marks as an error, where it says what is wrong.
+pub(super) fn marked(text: &Text, tests_run: bool) -> Option<Line<'_>> {
+    let mut quotes = Quoted::new(tests_run);
+    text.lines().find(|line| {
+        quotes.follow(line.bytes);
+        let is = |form: &Single| form.first_in(line.bytes).is_some();
+        is_marked(line.bytes)
+            && !is_wrapper(line.bytes)
+            && matches!(quotes.kind(line.bytes), Quote::No | Quote::Location)
+            && !is(&HEADING)
+            && !is(&FOOTER)
+            && !is_count(&line.to_text())
+    })
 }
 
 /// Python's own warning of a tool's source.
@@ -246,6 +263,11 @@ pub(super) fn is_count(line: &str) -> bool {
     let words: Vec<&str> = line
         .split(|c: char| !(c.is_alphanumeric() || matches!(c, ':' | '=')))
         .filter(|word| word.contains(char::is_alphanumeric))
+        .flat_map(|word| match word.split_once('=') {
+            Some((name, number)) if !number.is_empty() => [&word[..=name.len()], number],
+            _ => [word, ""],
+        })
+        .filter(|word| !word.is_empty())
         .collect();
     let bare = |word: &str| word.trim_matches([':', '=']).to_lowercase();
     let counted = |word: &&str| {
@@ -335,6 +357,17 @@ fn innermost(text: &Text, number: u64) -> Option<String> {
             .first_group()?;
         Some(String::from_utf8_lossy(&line.bytes[group]).into_owned())
     })
+}
+
+/// What is said in a box that is drawn with "Error" as its title.
+fn boxed(text: &Text) -> Option<String> {
+    static TITLE: Single = Single::new(r"^\xE2\x95[\xAD\x94]\W+(?:\w+ )?[Ee]rror\W+$");
+    let mut lines = text.lines();
+    lines.find(|line| TITLE.first_in(line.bytes).is_some())?;
+    let said = lines.next()?.to_text();
+    let said = said
+        .trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{2502}' | '\u{2551}' | ':'));
+    (!said.is_empty()).then(|| said.to_owned())
 }
 
 /// Whether a line names only a place, and what kind of thing is there.
@@ -528,6 +561,7 @@ mod tests {
             ("\u{2716} 12 problems (4 errors, 8 warnings)", true),
             ("9 passed, 0 failed, 1 timed out", true),
             ("Issues : 4", true),
+            ("(failures=1, successes=1)", true),
             ("2 files inspected, 3 offenses detected", true),
             ("ERROR: HTTP error 403 while getting the moon", false),
             ("error: expected 2 arguments, found 3", false),

@@ -39,7 +39,7 @@ use crate::model::time::Timestamp;
 use check_summary::count;
 use conclusion::{Conclusion, exit_text};
 use inputs::Inputs;
-use rules::{AGENT, AGENT_UNKNOWN, Family, Verdict};
+use rules::{AGENT, AGENT_UNKNOWN, BAD_REQUEST, Family, Verdict};
 use scan::Scan;
 
 /// Classifies a failed attempt.
@@ -125,6 +125,9 @@ fn decide(user_rules: &[UserRule], inputs: &Inputs<'_>) -> Conclusion {
     let named = apply(user_rules, inputs).or_else(|| feedback::named(inputs));
     named.unwrap_or_else(decided)
 }
+
+/// Who refuses its arguments says no more than how it is called.
+const USAGE_LINES: usize = 12;
 
 fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
     let nothing = Text::default();
@@ -218,6 +221,12 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
         .and_then(api::verdict_of_gemini_exit)
     {
         return Conclusion::bare(rule, verdict, exit_text(evidence));
+    }
+    // What it was called with it refused, whichever program it is.
+    let refused = scan.best(Family::Input, AGENT);
+    let did_nothing = inputs.stdout.is_empty() && inputs.stderr.lines().len() <= USAGE_LINES;
+    if let Some(hit) = refused.filter(|_| did_nothing) {
+        return Conclusion::of_line(hit.rule.id, BAD_REQUEST, hit.source, hit.line);
     }
     // A program that is no agent that we know may be a script around a build: what only a tool prints counts, words do not.
     let is_output = evidence.message.is_none() && record.is_none() && evidence.agent.is_none();

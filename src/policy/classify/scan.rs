@@ -188,6 +188,8 @@ const SOURCE: &[&str] = &[
     r"(?:^|[ ,;(])(?:[Rr]etrying|Reconnecting)(?:[ ,;.)]|$)(?:[^(]|$)",
     // What is not there, and what is taken in its place.
     r"(?i)\bfound\b.{0,12}\b(?:using|taking) (?:the )?(?:defaults?|preset|built-?in|fallback|bundled|global)\b|\b(?:fall(?:ing|s)? back|defaulting) (?:to|on)\b|\busing (?:the )?(?:defaults?|built-?in|fallback)\b.{0,12}\binstead\b",
+    // What a program advises beside its error.
+    r"(?i)^\W*(?:[\w./-]+: )?(?:hint|tip)s?: (?:please|try|consider|use|make sure|run|see|check|you (?:can|may|might)|did you|maybe|perhaps)\b",
     // Source that an interpreter or a linter prints.
     r#"^\s+(?:if|for|while|return|raise|throw|throws|assert|print|printf|println!|panic!|expect|import|from|const|let|var|def|fn|func|echo)\b.*[({;:"]"#,
     r"^[\s>]*(?:[\w$.:]*[.:])?(?:(?i:assert)\w*!?|expect|EXPECT_\w+|REQUIRE|CHECK)\s?\(.*\S",
@@ -232,7 +234,7 @@ const LEVELS: &[&str] = &[
 /// Where no program is under test, a tool writes its last words like this.
 const SEVERE: &[&str] = &[
     r"\b(?:FATAL|ERROR|CRITICAL|PANIC)\b",
-    r"(?i)level=(?:error|fatal)",
+    r"(?i)level=(?:error|fatal)|\[(?:emerg|alert|crit|error|fatal|panic)\]",
 ];
 
 /// Marks that stand before a test's name where tests run, and before a finding elsewhere.
@@ -392,6 +394,14 @@ pub(super) fn is_wrapper(line: &[u8]) -> bool {
 /// Whether a line is one of a log: it begins with a time or a level.
 pub(super) fn is_log(line: &[u8]) -> bool {
     is_in(5, line) || is_in(8, line)
+}
+
+/// Whether a program marks the line as an error: by a word before it, by its severity, by the type that it raises.
+pub(super) fn is_marked(line: &[u8]) -> bool {
+    static MARKED: Single = Single::new(
+        r"(?i)^[^\[]{0,40}\[(?:emerg|alert|crit|fatal|panic|error)\]\W+\w|^(?:\S+:\s+|[\w.-]+ ){0,2}\W*(?:fatal|error)(?:\[[\w:-]+\])?:\s+\S|(?-i:^\W*(?:[A-Za-z_]\w*(?:\.|::))*[A-Z]\w*(?:Error|Exception): \S)",
+    );
+    MARKED.first_in(line).is_some()
 }
 
 /// A place where the compiler itself, or the running program, came to grief, as against what is wrong in the source.

@@ -15,7 +15,7 @@ use crate::policy::classify::rules::{
     ANY, BROKEN, BUILD, FAILED, FAMILIES, Family, INVALID, LINT, MISSING, Rule, TEST, TYPECHECK,
     UNCLEAR,
 };
-use crate::policy::classify::{api, command_line, complaint, process, rules};
+use crate::policy::classify::{api, command_line, complaint, message, process, rules, scan};
 use crate::policy::patterns::Single;
 use crate::policy::text::{Line, Text};
 
@@ -166,10 +166,14 @@ impl<'a> Feedback<'a> {
                 let raised = raised.filter(|(of, _)| *of == source);
                 // A linter's first finding, and otherwise what was said last.
                 let finding = || complaint::located(text).filter(|_| streams == 2);
+                let last = || {
+                    let last = complaint::complaint(text, self.stages & TEST != 0)?;
+                    self.marked_before(source, last).or(Some(last))
+                };
                 let line = raised
                     .map(|(_, raised)| raised.line)
                     .or_else(finding)
-                    .or_else(|| complaint::complaint(text, self.stages & TEST != 0))?;
+                    .or_else(last)?;
                 let complains =
                     || self.unless_carried(Conclusion::of_line(rule, verdict, source, line));
                 Some(self.lacking(source, line).unwrap_or_else(complains))
@@ -208,6 +212,7 @@ impl<'a> Feedback<'a> {
             .or_else(|| self.word_of_failure())
             .or_else(|| self.complaint())
             .or_else(|| self.warned())
+            .or_else(|| self.table())
             .unwrap_or_else(|| self.by_stage())
     }
 
@@ -234,9 +239,11 @@ impl<'a> Feedback<'a> {
         }
         let families = [Family::WeakBuild, Family::WeakCheck];
         let mut hit = families.into_iter().find_map(|family| self.best(family))?;
-        // What a runtime names says more than words that anybody may use.
+        // What a runtime names, or what was marked as an error before, says more than words that anybody may use.
         if let Some((source, raised)) = &self.inputs.raised {
             (hit.source, hit.line) = (*source, raised.line);
+        } else if let Some(line) = self.marked_before(hit.source, hit.line) {
+            hit.line = line;
         }
         let last = || {
             let line = self.complained(hit.source)?;
@@ -244,6 +251,21 @@ impl<'a> Feedback<'a> {
         };
         let lacking = self.lacking(hit.source, hit.line).or_else(last);
         Some(lacking.unwrap_or_else(|| self.unless_carried(self.of_hit(hit))))
+    }
+
+    /// The first line that was marked as an error, where it comes before one that is not.
+    fn marked_before(&self, source: EvidenceSource, line: Line<'a>) -> Option<Line<'a>> {
+        let marked = message::marked(self.inputs.stream(source), self.stages & TEST != 0)?;
+        (marked.number < line.number && !scan::is_marked(line.bytes)).then_some(marked)
+    }
+
+    /// The findings of a linter that prints them as a table.
+    fn table(&self) -> Option<Conclusion> {
+        let found = |line| Conclusion::of_line("shape.row", FAILED, EvidenceSource::Stdout, line);
+        let lints = self.stages & BUILD == 0 && self.stages & (LINT | TYPECHECK) != 0;
+        complaint::row(self.inputs.stdout)
+            .filter(|_| lints)
+            .map(found)
     }
 
     fn by_stage(&self) -> Conclusion {

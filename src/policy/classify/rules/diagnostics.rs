@@ -187,7 +187,7 @@ pub(super) const LIKELY: &[Rule] = &table(
         ),
         rule(
             "build.dependencies",
-            r"npm (?:error|ERR!) (?:code )?(?:ERESOLVE|ELIFECYCLE|EINTEGRITY|ENOTSUP|EBADENGINE|EBADPLATFORM|EJSONPARSE|gyp)|unable to resolve dependency tree|ResolutionImpossible|conflicting dependencies|[Vv]ersion solving failed|No solution found when resolving|because .* depends on .*(?:conflict|incompatible|forbidden)|gyp ERR!|node-gyp|ERR_PNPM_(?:PEER_DEP|OUTDATED_LOCKFILE|LOCKFILE|UNSUPPORTED|FROZEN)|lockfile (?:is|would|needs).*(?:out of date|outdated|modified|updated|not up)|Your lockfile needs to be updated|YN0028|npm ci.* can only install|not in sync|lock file's .* does not satisfy|subprocess-exited-with-error|metadata-generation-failed|Failed building wheel|Failed to build|Could not build wheels|error: command '.*' failed with exit|pip's dependency resolver|requires a different Python|Requires-Python|requires Python|The current project's (?:supported )?Python|THESE PACKAGES DO NOT MATCH THE HASHES|hash mismatch|[Cc]hecksum (?:mismatch|verification failed|did not match)|unmet dependencies|held broken packages|Depends: .* but|integrity check(?:sum)? failed|dependency conflict|The engine \x22node\x22 is incompatible|failed to build|[Cc]onflicting (?:requirements|versions)|version conflict|Detected package downgrade|dependency cycle|[Cc]yclic dependency|UNMET PEER",
+            r"npm (?:error|ERR!) (?:code )?(?:ERESOLVE|ELIFECYCLE|EINTEGRITY|ENOTSUP|EBADENGINE|EBADPLATFORM|EJSONPARSE|gyp)|unable to resolve dependency tree|ResolutionImpossible|conflicting dependencies|[Vv]ersion solving failed|No solution found when resolving|because .* depends on .*(?:conflict|incompatible|forbidden)|gyp ERR!|node-gyp|ERR_PNPM_(?:PEER_DEP|OUTDATED_LOCKFILE|LOCKFILE|UNSUPPORTED|FROZEN)|lockfile (?:is|would|needs).*(?:out of date|outdated|modified|updated|not up)|Your lockfile needs to be updated|YN0028|npm ci.* can only install|not in sync|lock file's .* does not satisfy|subprocess-exited-with-error|metadata-generation-failed|Failed building wheel|Failed to build|Could not build wheels|error: command '.*' failed with exit|pip's dependency resolver|requires a different Python|Requires-Python|requires Python|The current project's (?:supported )?Python|THESE PACKAGES DO NOT MATCH THE HASHES|hash mismatch|[Cc]hecksum (?:mismatch|verification failed|did not match)|unmet dependencies|\bdependency problems\b|held broken packages|Depends: .* but|integrity check(?:sum)? failed|dependency conflict|The engine \x22node\x22 is incompatible|failed to build|[Cc]onflicting (?:requirements|versions)|version conflict|Detected package downgrade|dependency cycle|[Cc]yclic dependency|UNMET PEER",
         )
         .at(RUN),
         // A compiler or interpreter that nobody knows, by what only such programs complain of.
@@ -196,6 +196,11 @@ pub(super) const LIKELY: &[Rule] = &table(
             r"^\W*(?:\w+: )?(?:(?i:fatal|compile|compiler|compilation) )?(?:[Ee]rror|ERROR)(?:\[[\w:-]+\])?: (?i:.*\b(?:(?:unknown|undefined|undeclared|unresolved|unbound) (?:variable|identifier|name|function|symbol|type|module|method|class|word|reference|import|label|macro|atom|procedure|constructor|operator)|not in scope|not declared|undeclared|(?:type|types) mismatch|mismatched types|cannot unify|expected type|has no member|no such (?:module|function|method|field)|duplicate definition|already defined|redefin(?:ed|ition)|unexpected (?:token|end of|character|identifier|symbol|indent|eof)|unterminated|unclosed|unbalanced))",
         )
         .at(RUN),
+        // What a container holds is damaged: a part of it that is not found is no file that is not there.
+        rule(
+            "build.damaged",
+            r"(?i)\b(?:file|archive|container|image|zipfile|pdf|stream|header|index|table|volume) (?:\S+ )?(?:is|appears to be|seems to be|looks) (?:damaged|corrupt(?:ed)?|truncated)\b|\b(?:damaged|corrupt(?:ed)?|truncated) (?:\w+ )?(?:file|archive|container|image|zip(?:file)?|pdf|stream|header|index|table)\b|\bsignature not found\b|\bunexpected end of (?:archive|data|compressed)\b|\bnot in (?:gzip|xz|bzip2|lzma|zstd) format\b|\bfile format not recognized\b|\b(?:bad|invalid|wrong) magic\b",
+        ),
         rule(
             "build.parse-words",
             r"(?i)^\W*(?:\S+: )?(?:fatal )?error\b\W.{0,30}\b(?:(?:couldn't|could not|cannot|can't|failed to|unable to) parse|parse ?error|does not parse)|^\W*(?:\S+: )?(?:parse ?error|reader ?error|syntax ?error)\b.*\d",
@@ -251,7 +256,7 @@ pub(super) const WEAK: &[Rule] = &table(
         ),
         rule(
             "build.place",
-            r"^(?:\S[^:\s]*\.\w+|\w*file)(?::\d+(?:[:.]\d+)?|\(\d+(?:, ?\d+)?\)):? +[^\s\d]|^\s*(?:at |in |on |from )?\.{0,2}/?[^\s:]+\.\w+:\d+(?:[:,.-]\d+){0,3}:?$|(?i)(?:^|[^\w:.-])[1-9]\d* (?:fatal |build |compile |syntax )?errors?\b",
+            r"^(?:\S[^:\s]*\.\w+|\w*file)(?::\d+(?:[:.]\d+)?|\(\d+(?:, ?\d+)?\)):? +[^\s\d]|^\S[^:\s]*\.\w+:\d+:\d+:[A-Za-z]|^\s*(?:at |in |on |from )?\.{0,2}/?[^\s:]+\.\w+:\d+(?:[:,.-]\d+){0,3}:?$|(?i)(?:^|[^\w:.-])[1-9]\d* (?:fatal |build |compile |syntax )?errors?\b",
         ),
         rule(
             "build.failed-words",

@@ -80,6 +80,15 @@ pub(super) const DIED: &[Rule] = &table(
             "crash.make",
             r"^\S*make(?:\[\d+\])?: \*\*\* \[.*\] (?:Segmentation fault|Aborted|Bus error|Illegal instruction|Floating point exception|Trace/breakpoint trap|Speicherzugriffsfehler|Abgebrochen|Erreur de segmentation|Abandon|Violación de segmento|Abortado|Error 13[234569])",
         ),
+        // BSD's make names the signal of a recipe below what it printed.
+        rule(
+            "crash.bsd-make",
+            r"^\*\*\* (?:\[.*\] )?(?:Signal (?:SIG)?(?:11|6|7|4|8|5|10|SEGV|ABRT|BUS|ILL|FPE|TRAP)\b|(?:Segmentation fault|Abort(?:ed| trap)|Bus error|Illegal instruction|Floating (?:point )?exception))",
+        )
+        .at(FEEDBACK),
+        rule("crash.bsd-make-killed", r"^\*\*\* (?:\[.*\] )?(?:Signal (?:9|(?:SIG)?KILL)\b|Killed\b)")
+            .at(FEEDBACK)
+            .means(KILLED),
         rule(
             "crash.make-killed",
             r"^\S*make(?:\[\d+\])?: \*\*\* \[.*\] (?:Killed|Getötet|Processus arrêté|Tué|Terminado \(killed\)|Error 137)",

@@ -1,6 +1,11 @@
 //! A tool refuses a flag, an option or a configuration value, or something that it was asked for is not there.
 
-use super::{BUILD, FEEDBACK, INVALID, MISSING, Rule, TEST, rule, table};
+use super::{ANY, BUILD, FEEDBACK, INVALID, MISSING, Rule, TEST, rule, table};
+
+/// The name of the rule that knows a line of a configuration.
+pub(in super::super) const IN_CONFIGURATION: &str = "input.in-configuration";
+/// The name of the rule that knows what a shell finds no files for.
+pub(in super::super) const NO_MATCH: &str = "missing.glob";
 
 pub(super) const RULES: &[Rule] = &table(
     FEEDBACK,
@@ -9,27 +14,33 @@ pub(super) const RULES: &[Rule] = &table(
         rule(
             "input.argparse",
             r"\berror: (?:unrecognized arguments|invalid choice|argument \S+: (?:invalid|expected|not allowed)|the following arguments are required|ambiguous option|no such option|expected (?:one|at least one) argument)|: error: .*: (?:invalid \S+ value|expected one argument)",
-        ),
+        )
+        .at(ANY),
         rule(
             "input.unexpected-argument",
             r"^error: (?:unexpected argument|invalid value '|unrecognized (?:subcommand|option)|unexpected value|the argument '|a value is required|equal sign is needed|the following required arguments|invalid type: .*argument|Unrecognized option|found argument)|^error: (?:one or more )?required arguments? ",
-        ),
+        )
+        .at(ANY),
         rule(
             "input.option",
             r"(?i)(?:^|[:;>] *|\] )['\x22]?(?:error:? )?(?:unknown|unrecogni[sz]ed|invalid|illegal|unsupported|unexpected|bad|undefined|ambiguous|no such) (?:command[- ]line |command |build |cli |long |short |global )?(?:options?|flags?|arguments?|switch(?:es)?|parameters?)\b(?: ?[:=`'\x22(]| -|$| \S+$| given| passed|s? -| provided|\.| name\b)",
-        ),
+        )
+        .at(ANY),
         rule(
             "input.option-after",
             r"(?i)(?:option|flag|argument|parameter|switch) ['`\x22]?-[\w=-]+['`\x22]? (?:is (?:not (?:recogni[sz]ed|supported|valid|known|defined|allowed)|unknown|invalid|unrecogni[sz]ed|ambiguous|deprecated and)|does not exist|requires (?:an? )?(?:argument|value)|not (?:found|recogni[sz]ed|defined|supported)|needs an argument|cannot be used|expects)",
-        ),
+        )
+        .at(ANY),
         rule(
             "input.go-flag",
             r"\b(?:flag|option|argument) error: |flag provided but not defined|flag needs an argument|unknown (?:shorthand )?flag|invalid (?:boolean )?(?:value|argument) \S+ for (?:flag )?\S*-",
-        ),
+        )
+        .at(ANY),
         rule(
             "input.click",
             r"^Error: (?:No such option|Got unexpected extra argument|Invalid value for (?:'?-|'?--)|Option '?-|Missing (?:option|argument|parameter))",
-        ),
+        )
+        .at(ANY),
         rule(
             "input.click-value",
             r"^Error: Invalid value: |^Error: Invalid value for '\S+': (?:[^P]|P[^a]|Pa[^t])",
@@ -52,7 +63,12 @@ pub(super) const RULES: &[Rule] = &table(
         ),
         rule(
             "input.config-file",
-            r"(?i)\b(?:invalid|bad|malformed|unknown|unrecogni[sz]ed|unexpected|unsupported|incorrect|illegal|wrong) (?:\S+ )?(?:config(?:uration)?|settings?|options? in (?:the )?config)(?: (?:file|value|option|key|setting|object|property|field|for|in|entry|version|format))|(?:config(?:uration)?|settings)(?: file)? (?:\S+ )?(?:is|are) (?:invalid|malformed|not valid)|^\W*invalid configuration:?$|unsupported version of the configuration|can't load config|(?:failed|unable|error|could not|cannot|couldn't) (?:to )?(?:read|load|reading|loading|parse|parsing|validate|validating) (?:the )?(?:\S+ )?(?:config(?:uration)?|settings)\b|config(?:uration)? (?:error|invalid|validation (?:error|failed))|error in (?:the )?config(?:uration)?|configuration resulted in errors|no checks enabled|not a valid (?:config|configuration|setting|preset|reporter|value for)|Unknown (?:config|configuration|setting|rule|cop|reporter|preset|environment|engine|key|property|field)\b.*(?:config|in \S+\.\w+|\.(?:toml|ya?ml|json|cfg|ini|js)\b)|unknown (?:field|key|variant|rule selector|linters?|rule|cop|check|codes?)\b.*(?:expected|`|:|'|\x22)|Invalid rule selector|unrecognized (?:cop|rule|check)",
+            r"(?i)\b(?:invalid|bad|malformed|unknown|unrecogni[sz]ed|unexpected|unsupported|incorrect|illegal|wrong) (?:\S+ )?(?:config(?:uration)?|settings?|options? in (?:the )?config)(?: (?:file|value|option|key|setting|object|property|field|for|in|entry|version|format|variable|directive|parameter|keyword|section|statement))|(?:config(?:uration)?|settings)(?: file)? (?:\S+ )?(?:is|are) (?:invalid|malformed|not valid)|^\W*invalid configuration:?$|unsupported version of the configuration|can't load config|(?:failed|unable|error|could not|cannot|couldn't) (?:to )?(?:read|load|reading|loading|parse|parsing|validate|validating) (?:the )?(?:\S+ )?(?:config(?:uration)?|settings)\b|config(?:uration)? (?:error|invalid|validation (?:error|failed))|error in (?:the )?config(?:uration)?|configuration resulted in errors|no checks enabled|not a valid (?:config|configuration|setting|preset|reporter|value for)|Unknown (?:config|configuration|setting|rule|cop|reporter|preset|environment|engine|key|property|field)\b.*(?:config|in \S+\.\w+|\.(?:toml|ya?ml|json|cfg|ini|js)\b)|unknown (?:field|key|variant|rule selector|linters?|rule|cop|check|codes?)\b.*(?:expected|`|:|'|\x22)|Invalid rule selector|unrecognized (?:cop|rule|check)",
+        ),
+        // What a server or daemon says of a line in its configuration.
+        rule(
+            IN_CONFIGURATION,
+            r"(?i)(?:\.(?:conf|cfg|cnf|ini)|/\.\w+rc|_config)(?:[:,]? (?:at |on )?line |:)\d.{0,40}(?:\b(?:unknown|bad|invalid|unexpected|unrecogni[sz]ed|unsupported|illegal|misplaced|duplicate) (?:[\w-]+ ){0,2}(?:directive|variable|keyword|option|parameter|setting|argument|value|count|size|number|section|statement|command|name|type|mode|interval)s?\b|\bexpect(?:ed|s) (?:an? )?(?:yes or no|on or off|true or false|number|integer|boolean)\b|\bonly (?:supports|accepts|allows) )|\b(?:unknown|bad|invalid|unexpected|unrecogni[sz]ed|unsupported|illegal|misplaced|duplicate) (?:[\w-]+ ){0,2}(?:directive|variable|keyword|option|parameter|setting|argument|value|count|size|number|section|statement|command|name|type|mode|interval)s?\b.{0,60}\bin (?:file )?\S*(?:\.(?:conf|cfg|cnf|ini)|_config)\W{0,2}(?::|,? (?:at |on )?line )\d",
         ),
         rule(
             "input.given",
@@ -144,8 +160,16 @@ pub(super) const MISSING_RESOURCE: &[Rule] = &table(
             r"Could not find (?:artifact|gem|package|com\.|org\.|io\.|net\.|any version)|Could not find \S+:\S+:\S+|was not found in https?://|Unable to locate package|has no installation candidate|Version '.*' for '.*' was not found|Could not find gem|Could not find \S+ in (?:any of the sources|locally installed)|requires? .*, (?:it )?could not be found in any version|could not be found in any version|NU110[123]\b|Unable to find (?:a )?(?:package|version|stable package|image)|manifest (?:unknown|for \S+ not found)|pull access denied|image \S+ not found|No packages? (?:matching|found|provides?)|nothing provides|(?i:\bno provider (?:of|for)\b)|(?i:(?:unable to|could not|couldn't|cannot|can't) find \S+ (?:in|on|at) (?:any |the |all )?(?:of )?(?:the )?(?:remotes?|registr(?:y|ies)|repositor(?:y|ies)|index|channels?|mirrors?|sources)\b)|Unable to find a match|No match for argument|package .* (?:was|is) not found|unsatisfiable constraints|no formula|No available formula|target not found:|No such hex package|No package with name|[Pp]ackage '?\S+'? (?:not found|does not exist) in (?:the )?(?:registry|repository|index|channel)|could not find package|Failed to find package|unknown package:|No candidates? (?:found|for)|(?i:\bno (?:results?|packages?|versions?|releases?|modules?) (?:matching|match(?:es|ed)?|satisf\w+)\b)",
         ),
         rule(
+            NO_MATCH,
+            r"^(?:(?:zsh|bash|fish|-?t?csh): |\S+:\d+: |\S+ \(line \d+\): |\S+: line \d+: )?(?:no match(?:es found)?: |[Nn]o matches for wildcard )\S",
+        ),
+        rule(
+            "missing.key",
+            r"(?i)\bno (?:secret|private|signing) key\b",
+        ),
+        rule(
             "missing.git",
-            r"pathspec '.*' did not match|couldn't find remote ref|[Rr]emote branch \S+ not found|(?i:repository '?\S+'? (?:not found|does not exist))|ERROR: Repository not found|not a git repository|Kein Git-Repository|pas un dépôt git|(?:no es un repositorio|não é um repositório|non è un repository) git|bad revision|ambiguous argument '.*': unknown revision|unknown revision or path|invalid reference|not a valid (?:object name|ref|commit)|does not exist in '?HEAD|No such remote|does not appear to be a git repository|no such (?:ref|branch|commit|submodule)|not something we can merge|reference is not a tree|No stash entries found|No submodule mapping found|fatal: path '.*' does not exist|Your configuration specifies to merge with the ref",
+            r"pathspec '.*' did not match|couldn't find remote ref|[Rr]emote branch \S+ not found|(?i:repository '?\S+'? (?:not found|does not exist))|ERROR: Repository not found|not a git repository|(?i:\bnot (?:with)?in(?:side)? (?:of )?(?:an? |the |any )?(?:\w+ )?(?:check-?out|work(?:ing)? ?(?:copy|directory|tree)|repository|workspace)\b)|Kein Git-Repository|pas un dépôt git|(?:no es un repositorio|não é um repositório|non è un repository) git|bad revision|ambiguous argument '.*': unknown revision|unknown revision or path|invalid reference|not a valid (?:object name|ref|commit)|does not exist in '?HEAD|No such remote|does not appear to be a git repository|no such (?:ref|branch|commit|submodule)|not something we can merge|reference is not a tree|No stash entries found|No submodule mapping found|fatal: path '.*' does not exist|Your configuration specifies to merge with the ref",
         ),
         rule(
             "missing.tests",

@@ -73,6 +73,11 @@ pub(super) const RULES: &[Rule] = &table(
             r"(?:^|: )Access is denied\b|\(os error 5\)|\[WinError 5\]|UnauthorizedAccessException|Access to the path '.*' is denied|AccessDeniedException|AccessControlException",
         ),
         rule(
+            "limit.root",
+            r"(?i)\b(?:cannot|can't|may not|refus(?:es|ing) to) (?:be )?run (?:\S+ ){0,2}as (?:the )?(?:root|superuser|administrator)\b|\brunning as root\b.{0,40}\bnot (?:supported|allowed|permitted)|\bexecution by \W?root\W? .{0,40}not permitted|\W?\broot\W? execution of .{0,60}not permitted",
+        )
+        .means(LIMIT),
+        rule(
             "denied.words",
             r"(?i)insufficient permission|(?:^|[:.,;(] *|since |because |as )(?:you|user \S+|we) (?:do not|don't|does not) have (?:the )?(?:sufficient |required |write |necessary )?(?:permissions?|write access|the permissions)\b|are you root\?|must be (?:run as )?(?:root|superuser)|requires? (?:root|superuser|administrator) (?:privilege|access|permission)|not in the sudoers|sudo: .*password is required|a terminal is required to read the password|you cannot perform this operation unless you are root|permission denied while trying to connect|dubious ownership|needs? to be run as root|no write access|^! I can't write on file |is not writ(?:e)?able(?:$|[ .,;:])|not have write permissions|unable to write .*: permission|cannot write .*permission|write permission",
         ),

@@ -10,6 +10,7 @@ mod messages;
 mod runners;
 mod time_limits;
 
+pub(super) use input::{IN_CONFIGURATION, NO_MATCH};
 pub(super) use messages::COMPARED;
 
 use std::sync::{LazyLock, OnceLock};
@@ -136,7 +137,7 @@ pub(super) fn stage(kind: CheckKind) -> u8 {
     }
 }
 /// While a check runs.
-const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;
+pub(super) const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;
 
 /// One rule.
 #[derive(Clone, Copy, Debug)]

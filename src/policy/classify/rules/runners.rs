@@ -204,6 +204,7 @@ pub(super) const TESTS_FAILED: &[Rule] = &table(
             r"(?i)(?:coverage (?:failure|threshold|for \S+ \([\d.]+%\) does not meet)|required (?:test )?coverage of|coverage .*(?:below|less than|under|does not meet|not met|not reached|lower than|is insufficient|dropped|minimum)|does not meet (?:the )?(?:global|required|minimum) |Coverage checks have not been met|expected minimum is|fail-under|failed coverage|minimum coverage)",
         )
         .at(ANY),
+        rule("tests.certificate", r"^error \d+ at \d+ depth lookup: ").at(TEST),
         rule(
             "tests.mutation",
             r"(?i)mutation score .*(?:below|under|less)|[1-9]\d* missed(?:,| mutant)|threshold.*mutation",

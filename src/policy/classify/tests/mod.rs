@@ -1,6 +1,7 @@
 //! Invented outputs of many tools, each as short as its point, and what they mean.
 
 mod checks;
+mod headlines;
 mod kinds;
 mod limits;
 mod messages;
