@@ -256,7 +256,7 @@ pub(super) const WEAK: &[Rule] = &table(
         ),
         rule(
             "build.place",
-            r"^(?:\S[^:\s]*\.\w+|\w*file)(?::\d+(?:[:.]\d+)?|\(\d+(?:, ?\d+)?\)):? +[^\s\d]|^\s*(?:at |in |on |from )?\.{0,2}/?[^\s:]+\.\w+:\d+(?:[:,.-]\d+){0,3}:?$|(?i)(?:^|[^\w:.-])[1-9]\d* (?:fatal |build |compile |syntax )?errors?\b",
+            r"^(?:\S[^:\s]*\.\w+|\w*file)(?::\d+(?:[:.]\d+)?|\(\d+(?:, ?\d+)?\)):? +[^\s\d]|^\S[^:\s]*\.\w+:\d+:\d+:[A-Za-z]|^\s*(?:at |in |on |from )?\.{0,2}/?[^\s:]+\.\w+:\d+(?:[:,.-]\d+){0,3}:?$|(?i)(?:^|[^\w:.-])[1-9]\d* (?:fatal |build |compile |syntax )?errors?\b",
         ),
         rule(
             "build.failed-words",
