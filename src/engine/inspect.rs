@@ -205,9 +205,11 @@ pub(crate) fn diff(
     let selection = stored::selection(paths)?;
     let before = repo.load_checkpoint(&from.commit)?;
     let difference = |objects: Objects<'_>, after, tree, now, new_memory: &[_]| {
-        let lookup = TreeLookup::new(&objects)?;
-        stored::note_unmatched(context, paths, &lookup, [before.view(), after])?;
         let mut changes = objects.changes(before.view(), after, &selection)?;
+        stored::note_unmatched(context, paths, || {
+            let lookup = TreeLookup::new(&objects)?;
+            Ok([before.view().snapshot(&lookup)?, after.snapshot(&lookup)?])
+        })?;
         let then = &before.manifest.nested;
         nested::changed(context, repo, then, now, &selection, &mut changes);
         let patch = patch.then(|| objects.patch(&from.tree, tree, &selection));

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::run_summary::outputs_of;
 use crate::engine::base::{Context, Result};
-use crate::engine::record::stored::{IN_COMMAND, load_both, words_back};
+use crate::engine::record::stored::{IN_COMMAND, load_both, outputs_of, words_back};
 use crate::git::tree::TreeLookup;
 use crate::model::hint::Advice;
 use crate::model::{Checkpoint, RepoPath, Run, State};

@@ -1,5 +1,4 @@
-//! What a person must look at before the work of a run is committed: secrets in files that git knows, and commits of before the
-//! run that its commands rewrote.
+//! What a person must look at before a run's work is committed: new secrets in tracked files, and commits that it rewrote.
 
 use std::collections::{BTreeSet, HashSet};
 

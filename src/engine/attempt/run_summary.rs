@@ -14,7 +14,7 @@ use crate::engine::record::lane::OwnCommits;
 use crate::engine::record::limits::Hold;
 use crate::engine::record::liveness;
 use crate::engine::record::run_settings::{is_unchecked, loops_of, settings_of};
-use crate::engine::record::stored::{load_both, own_work_back};
+use crate::engine::record::stored::{load_both, outputs_of, own_work_back};
 use crate::git::Repo;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::{Objects, TreeLookup};
@@ -419,18 +419,6 @@ fn changes_between(
         Objects::stored(repo).changes(before.view(), after.view(), &Selection::all())?;
     changes.retain(|change| !is_output(&change.path));
     Ok(changes)
-}
-
-/// Which files recover itself printed.
-pub(super) fn outputs_of(
-    before: &StoredCheckpoint,
-    after: &StoredCheckpoint,
-) -> impl Fn(&RepoPath) -> bool {
-    move |path| {
-        [before, after]
-            .iter()
-            .any(|one| one.manifest.outputs.contains(path))
-    }
 }
 
 /// What differs between the run's first and its last good checkpoint, without what recover itself printed.

@@ -13,11 +13,13 @@ use anyhow::Context as _;
 
 use crate::engine::base::{Context, Error, ErrorKind, Result};
 use crate::git::checkpoint::StoredCheckpoint;
-use crate::git::tree::{TreeLookup, TreeView};
+use crate::git::tree::TreeLookup;
 use crate::git::{Error as GitError, Repo};
 use crate::model::checkpoint::trigger;
 use crate::model::operation::BaselineLayer;
-use crate::model::{Checkpoint, Entry, EntryKind, Hint, ObjectId, RepoPath, RunKey, State};
+use crate::model::{
+    Checkpoint, Entry, EntryKind, Hint, ObjectId, RepoPath, RunKey, Snapshot, State,
+};
 use crate::policy::restore::{Selection, glob_of};
 
 /// The trailer that holds the whole record, for those who rebuild the ledger from the references.
@@ -156,6 +158,18 @@ impl Edits<'_> {
     }
 }
 
+/// Whether a path is one that this program's own output went to when one of two checkpoints was taken.
+pub(in crate::engine) fn outputs_of(
+    before: &StoredCheckpoint,
+    after: &StoredCheckpoint,
+) -> impl Fn(&RepoPath) -> bool {
+    move |path| {
+        [before, after]
+            .iter()
+            .any(|one| one.manifest.outputs.contains(path))
+    }
+}
+
 /// Paths that a command names at most, where another one means the same.
 pub(in crate::engine) const IN_COMMAND: usize = 20;
 
@@ -178,13 +192,12 @@ pub(in crate::engine) fn own_work_back(run: &RunKey, paths: &BTreeSet<RepoPath>)
 pub(in crate::engine) fn note_unmatched(
     context: &Context,
     globs: &[String],
-    lookup: &TreeLookup<'_>,
-    sides: [TreeView<'_>; 2],
+    sides: impl FnOnce() -> Result<[Snapshot; 2]>,
 ) -> Result<()> {
     if globs.is_empty() {
         return Ok(());
     }
-    let sides = [sides[0].snapshot(lookup)?, sides[1].snapshot(lookup)?];
+    let sides = sides()?;
     for glob in globs {
         let selection = selection(std::slice::from_ref(glob))?;
         // A folder that is a repository of its own is all that these know of it.

@@ -563,14 +563,12 @@ fn capture_both(
 ) -> Result<(Prepared, Compared, BTreeSet<RepoPath>)> {
     let rules = context.capture_rules();
     let prepared = prepare_under(context, lock, &rules, &BTreeSet::new(), false)?;
-    let objects = prepared.capture.objects();
-    let sides = [prepared.capture.view(), wanted.captured.view()];
-    note_unmatched(
-        context,
-        &request.options.paths,
-        &TreeLookup::new(&objects)?,
-        sides,
-    )?;
+    note_unmatched(context, &request.options.paths, || {
+        let objects = prepared.capture.objects();
+        let lookup = TreeLookup::new(&objects)?;
+        let captured = wanted.captured.view().snapshot(&lookup)?;
+        Ok([prepared.capture.view().snapshot(&lookup)?, captured])
+    })?;
     let compared = compare(context, request, wanted, &prepared)?;
     let Compared { now, target, .. } = &compared;
     let missing = |then: &Snapshot| -> BTreeSet<RepoPath> {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use git2::Oid;
 use serde::{Deserialize, Serialize};
 
-use super::staging::{Staging, differing, differing_commits, flat_of, flat_of_tree};
+use super::held::differing;
+use super::staging::{Staging, differing_commits, flat_of, flat_of_tree};
 use crate::git::base::error::Result;
 use crate::git::index::locked_index::LockedIndex;
 use crate::git::index::user_index::UserIndex;

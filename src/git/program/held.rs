@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::staging::{Staging, differing};
 use crate::git::base::{Error, GITLINK, Result};
 use crate::git::odb::Flat;
 use crate::git::repo::Repo;
@@ -43,7 +42,7 @@ impl Held {
     }
 
     /// Whether it has a repository of its own there, by its commit alone.
-    fn has_link(&self, path: &RepoPath) -> bool {
+    pub(super) fn has_link(&self, path: &RepoPath) -> bool {
         self.0.get(path).is_some_and(|(mode, _)| *mode == GITLINK)
     }
 
@@ -53,28 +52,11 @@ impl Held {
     }
 }
 
-impl Staging<'_> {
-    /// The repositories inside that one index has and another had not, and that `.gitmodules` does not name: a clone has none of
-    /// their files.
-    pub(crate) fn embedded(&self, had: &Held, has: &Held) -> BTreeSet<RepoPath> {
-        let is_named = |path: &RepoPath| {
-            let found = self.repo.inner.find_submodule(&path.to_lossy());
-            found.is_ok_and(|found| found.opt_url_bytes().is_some())
-        };
-        let mut new = had.unlike(has);
-        new.retain(|path| has.has_link(path) && !had.has_link(path) && !is_named(path));
-        new
-    }
-
-    /// What an index would hold of `paths` on top of a commit, as the work tree has them.
-    pub(crate) fn as_in_work_tree(
-        &self,
-        commit: Option<&ObjectId>,
-        paths: &BTreeSet<RepoPath>,
-    ) -> Result<Held> {
-        let other = Self::new(self.repo, false)?;
-        other.read(commit)?;
-        other.add(paths)?;
-        other.held()
-    }
+/// The paths that are not the same in both.
+pub(super) fn differing(one: &Flat, other: &Flat) -> BTreeSet<RepoPath> {
+    let all: BTreeSet<&RepoPath> = one.keys().chain(other.keys()).collect();
+    all.into_iter()
+        .filter(|path| one.get(*path) != other.get(*path))
+        .cloned()
+        .collect()
 }

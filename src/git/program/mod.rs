@@ -6,6 +6,7 @@
 //!
 //! This room and [`remote`](super::remote) are the ones that start a program.
 
+mod compared;
 mod conclude;
 mod held;
 mod linked;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use git2::{AttrCheckFlags, ConfigLevel, Odb, Oid};
 use tempfile::TempDir;
 
-use super::held::Held;
+use super::held::{Held, differing};
 use super::{Call, Saved, place, write_entry};
 use crate::durable::{TemporaryFolder, temporary_prefix};
 use crate::git::base::openat::{self, inspect};
@@ -638,15 +638,6 @@ pub(super) fn flat_of_tree(repo: &Repo, tree: Option<&ObjectId>) -> Result<Flat>
         || Ok(Flat::new()),
         |tree| trees::read(&Database::open(repo)?, parse_oid(tree)?),
     )
-}
-
-/// The paths that are not the same in both.
-pub(super) fn differing(one: &Flat, other: &Flat) -> BTreeSet<RepoPath> {
-    let all: BTreeSet<&RepoPath> = one.keys().chain(other.keys()).collect();
-    all.into_iter()
-        .filter(|path| one.get(*path) != other.get(*path))
-        .cloned()
-        .collect()
 }
 
 fn nul_separated<'p>(paths: impl Iterator<Item = &'p RepoPath>) -> Vec<u8> {

@@ -1,5 +1,4 @@
-//! Runs in work trees of their own where the repository is not as `git init` makes it: git folders elsewhere and bare ones,
-//! shallow clones, an index that is split or sparse.
+//! Runs in work trees of their own, in repositories that `git init` alone does not make.
 
 use crate::env::TestEnv;
 use crate::seen::text;
