@@ -184,7 +184,9 @@ pub(crate) struct DiffArgs {
     #[arg(long)]
     pub patch: bool,
 
-    /// Limit to these paths (globs, from the current folder)
+    /// Limit to these paths (globs)
+    ///
+    /// From the current folder.
     #[arg(long, value_name = "GLOB", num_args = 1..)]
     pub path: Vec<String>,
 }

@@ -40,7 +40,9 @@ pub(crate) struct RollbackArgs {
 // No doc comments: they would be the help of the commands that take these alone.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PutBackArgs {
-    /// Restore only these paths (globs, from the current folder)
+    /// Restore only these paths (globs)
+    ///
+    /// From the current folder.
     #[arg(long, value_name = "GLOB", num_args = 1..)]
     pub path: Vec<String>,
 

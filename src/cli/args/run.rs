@@ -500,7 +500,9 @@ pub(crate) struct StepArgs {
     #[arg(long, value_name = "T", requires = "atomic")]
     pub intent: Option<String>,
 
-    /// Files covered by --atomic (globs, from the current folder) [default: all]
+    /// Files covered by --atomic (globs) [default: all]
+    ///
+    /// From the current folder.
     #[arg(long, value_name = "GLOB", num_args = 1.., requires = "atomic")]
     pub path: Vec<String>,
 

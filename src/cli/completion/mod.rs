@@ -14,7 +14,7 @@ use clap_complete::engine::{PathCompleter, ValueCompleter as _, complete};
 use clap_complete::env::{CompleteEnv, Elvish, EnvCompleter, Powershell, Shells};
 use clap_complete::{ArgValueCompleter, CompletionCandidate};
 
-use crate::engine::{Context, ErrorKind, Result, rollback, runs as recorded, status};
+use crate::engine::{Context, Error, ErrorKind, Result, rollback, runs as recorded, status};
 use crate::model::hint::quote;
 use crate::model::{CheckKind, Selector, Strategy};
 use crate::policy::report::run_state;
@@ -202,7 +202,7 @@ fn place() -> Result<GlobalArgs> {
         .ignore_errors(true)
         .try_get_matches_from(expand_aliases(words));
     let found = line.and_then(|line| GlobalArgs::from_arg_matches(&line));
-    found.map_err(|error| crate::engine::Error::new(ErrorKind::Usage, error.to_string()))
+    found.map_err(|error| Error::new(ErrorKind::Usage, error.to_string()))
 }
 
 /// Agents that can be started.

@@ -243,7 +243,6 @@ impl Store {
         let path = self.ledger_path();
         let failed = self.io("repair");
         let present = self.root.read_present(&path).map_err(&failed)?;
-        let done = present.as_ref().map_or("put back", |_| "repaired");
         let present = present.unwrap_or_default();
         if !decompress_all(&lines).starts_with(&decompress_all(whole(&present))) {
             let aside = self.private_dir().join("damaged").join("events.jsonl");
@@ -255,7 +254,7 @@ impl Store {
         }
         self.root.write(&path, &lines, Sync::All).map_err(&failed)?;
         *self.recent.lock() = None;
-        tracing::warn!("{} is {done} from its second copy", path.display());
+        tracing::warn!("{} is repaired from its second copy", path.display());
         Ok(())
     }
 }

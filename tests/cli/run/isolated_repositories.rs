@@ -64,7 +64,7 @@ fn a_link_leads_to_the_git_folder() {
 #[test]
 fn a_lane_of_a_git_folder_elsewhere() {
     let env = TestEnv::plain();
-    env.sh("git init -q -b main --separate-git-dir ../git/one.git ../one && cd ../one && git commit -qm first --allow-empty && \
+    env.sh("mkdir ../git && git init -q -b main --separate-git-dir ../git/one.git ../one && cd ../one && git commit -qm first --allow-empty && \
             git worktree add -q ../lane")
         .expect(0);
     let error = env.error(10, &["-C", "../lane", "checkpoint", "create"]);
