@@ -310,7 +310,7 @@ impl<'a> Chooser<'a> {
             if let Some(was) = was.filter(is_file) {
                 was_there.insert(path, was.oid.clone());
                 changes.changed.insert(path.clone());
-            } else if is.filter(is_file).is_some() {
+            } else if is.as_ref().is_some_and(is_file) {
                 changes.new.insert(path.clone());
             }
         }

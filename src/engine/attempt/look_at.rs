@@ -22,7 +22,7 @@ pub(in crate::engine) fn new_secrets(
 ) -> Result<BTreeSet<RepoPath>> {
     let repo = context.repo()?;
     let (before, after) = TreeLookup::stored(repo)?.diff(initial.view(), good.view())?;
-    let content = |entry: &Entry| repo.small_blob(&entry.oid, LOOKED_THROUGH);
+    let read = |entry: &Entry| repo.small_blob(&entry.oid, LOOKED_THROUGH);
     let mut found = BTreeSet::new();
     for (path, was, is) in before.unlike(&after) {
         let (Some(was), Some(is)) = (was, is) else {
@@ -32,7 +32,7 @@ pub(in crate::engine) fn new_secrets(
         if !are_files || was.oid == is.oid || !is_about(path) {
             continue;
         }
-        let (Some(was), Some(is)) = (content(was)?, content(is)?) else {
+        let (Some(was), Some(is)) = (read(was)?, read(is)?) else {
             continue;
         };
         let known: HashSet<&[u8]> = was.split(|byte| *byte == b'\n').collect();

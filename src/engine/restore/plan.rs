@@ -202,15 +202,13 @@ pub(crate) fn plan(
         let whose = OwnCommits::of(context, state, run, now)?;
         let then = &stored.manifest.head;
         let switched = head::switch_back(repo, (state, run), (now, then), request);
-        planned.head = match switched.filter(|_| !before_lane) {
-            Some(switched) => switched,
-            None => {
-                let undone = request.undoes.as_ref();
-                let restored =
-                    undone.and_then(|undone| state.checkpoint(undone.restored.as_ref()?));
-                let request = (request, restored);
-                head::plan_head(repo, &whose, now, then, request, before_lane)?
-            }
+        planned.head = if let Some(switched) = switched.filter(|_| !before_lane) {
+            switched
+        } else {
+            let undone = request.undoes.as_ref();
+            let restored = undone.and_then(|undone| state.checkpoint(undone.restored.as_ref()?));
+            let request = (request, restored);
+            head::plan_head(repo, &whose, now, then, request, before_lane)?
         };
         if let (HeadPlan::Move(to), Some(now)) = (&planned.head, &now.commit) {
             planned.commits_left = repo.commits_between(to.as_ref(), now)?;
