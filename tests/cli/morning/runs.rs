@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::env::TestEnv;
-use crate::run::supervision::{ended, until};
+use crate::run::supervision::{NOW, ended, until};
 
 /// A night that ends badly, after a change.
 const FAILS: &str = "echo $RECOVER_RUN_ID >> a.txt; exit 3";
@@ -119,7 +119,9 @@ fn runs_are_listed_newest_first() {
 // A closed run is meant by nobody who does not name it, and stands where it stood once it is resumed.
 #[test]
 fn a_closed_run_is_out_of_the_way_until_it_is_taken_up() {
-    let env = TestEnv::repo();
+    let mut env = TestEnv::repo();
+    // The wait before the next attempt is not over by itself.
+    env.set("RECOVER_TEST_NOW", NOW);
     fails(&env, "monday");
     fails(&env, "tuesday");
     env.json(0, &["manual-fix", "start"]);
