@@ -139,7 +139,7 @@ pub(in crate::cli) fn daily() -> String {
     section(examples::DAILY)
 }
 
-/// Stands for a space at which clap must not break a line: half a command that is pasted would be another one.
+/// A space at which clap must not break a line: half a command that is pasted would be another one.
 pub(in crate::cli) const UNBROKEN: &str = "\u{e000}";
 
 fn section(examples: &[Example]) -> String {

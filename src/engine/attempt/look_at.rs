@@ -32,14 +32,15 @@ pub(in crate::engine) fn new_secrets(
         if !are_files || was.oid == is.oid || !is_about(path) {
             continue;
         }
-        let (Some(was), Some(is)) = (read(was)?, read(is)?) else {
+        let Some(is) = read(is)?.filter(|is| has_secret(is)) else {
+            continue;
+        };
+        let Some(was) = read(was)? else {
             continue;
         };
         let known: HashSet<&[u8]> = was.split(|byte| *byte == b'\n').collect();
-        let added: Vec<&[u8]> = is
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !known.contains(line))
-            .collect();
+        let lines = is.split(|byte| *byte == b'\n');
+        let added: Vec<&[u8]> = lines.filter(|line| !known.contains(line)).collect();
         if has_secret(&added.join(&b'\n')) {
             found.insert(path.clone());
         }

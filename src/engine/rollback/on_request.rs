@@ -93,7 +93,7 @@ fn restore_chosen(
         request.reposition = None;
     }
     if request.initiator == Initiator::User {
-        tell_in_the_way(context, &request, &planned);
+        warn_in_the_way(context, &request, &planned);
     }
     let crossing = Crossing::of(context, &state, &request);
     let before = request.run.as_ref().and_then(|key| state.run(key));
@@ -138,7 +138,7 @@ fn restore_chosen(
 }
 
 /// Says what could not be replaced where the run stays open for it, or a person can move it aside, and the commands.
-fn tell_in_the_way(context: &Context, request: &RestoreRequest, planned: &Planned) {
+fn warn_in_the_way(context: &Context, request: &RestoreRequest, planned: &Planned) {
     let in_the_way = &planned.in_the_way;
     let discarded = request.run.as_ref();
     let discarded = discarded.filter(|_| request.kind == OperationKind::Discard);

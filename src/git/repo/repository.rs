@@ -42,7 +42,7 @@ pub struct Repo {
 
 /// The main worktree, as a linked one finds it.
 pub(super) enum MainWorktree {
-    /// There is none, or it cannot be opened: this one stands for itself.
+    /// There is none, or it cannot be opened: this one counts as the main one.
     None,
     /// What was noted leads to it.
     Noted(git2::Repository),
