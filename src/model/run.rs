@@ -177,9 +177,11 @@ pub struct RunDetails {
     pub session: String,
     /// When it began.
     pub created_at: Timestamp,
-    /// How many milliseconds it stood still before it was resumed, and when that was since its last attempt.
+    /// For how many milliseconds nothing was at work on it, before it was resumed.
     #[serde(default)]
-    pub idle: (u64, Option<Timestamp>),
+    pub idle_ms: u64,
+    /// When it was resumed, until its next attempt begins.
+    pub resumed_at: Option<Timestamp>,
     /// What it executes.
     pub spec: RunSpec,
     /// How its terms changed since it began, the latest last.

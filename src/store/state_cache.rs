@@ -14,7 +14,7 @@ use crate::durable::{Refused, Root, Sync};
 use crate::model::state::State;
 
 /// Changes whenever [`State`], the fold or the packing changes.
-const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/49");
+const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/50");
 /// Length of the first line: eight and sixteen hexadecimal digits, the format, two blanks, a newline.
 const HEAD: usize = 27 + FORMAT.len();
 

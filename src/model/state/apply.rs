@@ -435,7 +435,7 @@ fn run_resumed(run: &mut Run, event: &Event) {
         return;
     };
     run.resumed_with = *strategy;
-    run.idle.1 = Some(event.at);
+    run.resumed_at = Some(event.at);
     if *supersede {
         supersede_from(run, *iteration);
     }

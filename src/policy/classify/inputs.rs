@@ -59,7 +59,8 @@ impl<'a> Inputs<'a> {
 /// How near before the last line an error is that was marked as one.
 const NEAR: u64 = 3;
 
-/// What a program complained of last, or the error that it had marked as one right before. On stdout, where an agent's words are, only what reports an error counts.
+/// What a program complained of last, or the error that it had marked as one right before. On stdout, where an agent's words
+/// are, only what reports an error counts.
 pub(super) fn complained(inputs: &Inputs<'_>) -> Option<String> {
     static REPORTS: Single = Single::new(
         r"(?i)\b(?:error|fail(?:ed|ure|s)?|fatal|cannot|can't|could not|couldn't|unable|denied|refused|invalid|missing|not found|no such|exception|panic)\b",

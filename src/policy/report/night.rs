@@ -156,7 +156,7 @@ pub(super) fn duration(run: &Run, now: Option<Timestamp>) -> u64 {
     // The clock may have been set meanwhile: nothing of a run is later than what was recorded last.
     let ended = ended.map(|ended| ended.min(run.last_at));
     let all = words::millis(run.created_at, now.or(ended).unwrap_or(run.created_at));
-    all.saturating_sub(run.idle.0)
+    all.saturating_sub(run.idle_ms)
 }
 
 /// The commands that keep, fix and discard a run, as far as each is possible; `can_keep` says whether it made what can be

@@ -53,9 +53,9 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
         _ => {}
     }
     let ended = run.attempts().map(|(_, attempt)| attempt.ended_at()).max();
-    if let (Some(resumed), Some(ended)) = (run.idle.1.take(), ended) {
-        let stood = u64::try_from(resumed.since(ended).as_millis()).unwrap_or(u64::MAX);
-        run.idle.0 = run.idle.0.saturating_add(stood);
+    if let (Some(resumed), Some(ended)) = (run.resumed_at.take(), ended) {
+        let idle = u64::try_from(resumed.since(ended).as_millis()).unwrap_or(u64::MAX);
+        run.idle_ms = run.idle_ms.saturating_add(idle);
     }
     begin_elsewhere(run, *iteration, subtask);
     if run_of_subtask(subtask) != Some(run.key.run_id.as_str()) {
